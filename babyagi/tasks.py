@@ -353,6 +353,12 @@ class ObjectiveSpec:
         return ", ".join(sorted(names)) + (f"; embeddings by {embedder}" if embedder else "")
 
     @property
+    def is_free(self) -> bool:
+        """Whether no call costs money, because the execution model is the rehearsal model (which
+        only quotes documents), a person, or a model that runs in this process."""
+        return self.model_by_role.get(Role.EXECUTION) in ("rehearsal", "human", "llama")
+
+    @property
     def asked(self) -> str:
         """Everything that the objective asks: its text, then each further question on its own
         line."""
@@ -428,13 +434,7 @@ class Objective:
 
     @property
     def is_free(self) -> bool:
-        """Return whether no call costs money, because the model is the rehearsal model (which only
-        quotes documents), a person, or one that runs in this process."""
-        return self.spec.model_by_role.get(Role.EXECUTION) in (
-            "rehearsal",
-            "human",
-            "llama",
-        )
+        return self.spec.is_free
 
     @property
     def is_set_aside(self) -> bool:

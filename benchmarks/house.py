@@ -49,7 +49,7 @@ from babyagi.loop import Bounds, Loop
 from babyagi.offload import ThreadOffload, run_inline
 from babyagi.tasks import Claim, DutyClaim, Limits, Objective, Proposal, Role, Worker
 from babyagi.taskstore.port import Deferral, Planned, TaskStore
-from babyagi.taskstore.postgres import Line
+from babyagi.taskstore.postgres import StatementPipeline
 from babyagi.taskstore.sql.store import open_postgres
 from babyagi.taskstore.sqlite import open_sqlite
 from babyagi.tools.base import Tool
@@ -408,13 +408,13 @@ def counted_trips() -> Iterator[list[None]]:
     """Collect one entry for each wait for the answers of PostgreSQL. What is sent together waits
     once."""
     trips: list[None] = []
-    wait = Line.wait_for_answers
+    wait = StatementPipeline.wait_for_answers
 
-    def wait_counted(line: Line) -> None:
+    def wait_counted(pipeline: StatementPipeline) -> None:
         trips.append(None)
-        wait(line)
+        wait(pipeline)
 
-    with mock.patch.object(Line, "wait_for_answers", wait_counted):
+    with mock.patch.object(StatementPipeline, "wait_for_answers", wait_counted):
         yield trips
 
 

@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from babyagi import events
 from babyagi.errors import LeaseLostError, NotFoundError, ObjectiveStoppedError, SettingsError
 from babyagi.tasks import (
     CheckedPart,
@@ -28,7 +27,6 @@ from babyagi.tasks import (
     Place,
     Proposal,
     Result,
-    Role,
     Step,
     StepState,
     StopReason,
@@ -203,27 +201,8 @@ def elapsed_us(active_us: int, *, since_seen_us: int, lease_us: int) -> int:
     return active_us + min(max(since_seen_us, 0), lease_us)
 
 
-def storable_blocked_reason(text: str) -> str:
-    return storable_line(text, max_chars=MAX_DETAIL_CHARS)
-
-
 # -- states
 # --------------------------------------------------------------------------------------------------
-
-
-def count_tasks_without_progress(
-    n_tasks_without_progress: int, *, n_added: int, is_repeat: bool
-) -> int:
-    """Return how many tasks in a row were without progress, after planning from one more task. A
-    task counts if its result repeats an earlier one and it led to no new task; any other task sets
-    the number to 0."""
-    return n_tasks_without_progress + 1 if is_repeat and not n_added else 0
-
-
-def status_after_failure(*, failures: int, max_failures: int) -> TaskStatus:
-    """Return the status that a running task gets when its number of failures has reached
-    `failures`: queued again, or dead."""
-    return TaskStatus.DEAD if failures >= max_failures else TaskStatus.QUEUED
 
 
 def pause_after_loss(n_lost: int) -> float:
@@ -250,7 +229,7 @@ def goes_back(status: TaskStatus, *, is_asking: bool) -> bool:
     )
 
 
-def status_when_freed(stop_reason: StopReason | None, *, is_asking: bool) -> TaskStatus:
+def status_when_freed(stop_reason: str | None, *, is_asking: bool) -> TaskStatus:
     """Return the status of a task that goes back to the list: queued; waiting, while a person must
     answer one of its steps; or cancelled, when the objective ended with a reason that cancels all
     queued tasks."""
@@ -417,12 +396,6 @@ def require_nobody_at_work(objective_id: int, *, is_held: bool) -> None:
         )
 
 
-def in_other_space(spec: ObjectiveSpec, *, model: str, space: str) -> ObjectiveSpec:
-    return replace(
-        spec, model_by_role={**spec.model_by_role, Role.EMBEDDING: model}, embedding_space=space
-    )
-
-
 # --------------------------------------------------------------------------------------------------
 # What a person may change in a task list while workers work on it, as pure functions.
 # --------------------------------------------------------------------------------------------------
@@ -453,13 +426,13 @@ def require_dead(task: Task) -> None:
         )
 
 
-def require_reopenable(objective_id: int, reason: StopReason | None) -> None:
+def require_reopenable(objective_id: int, stop_reason: str | None) -> None:
     """Raise `ObjectiveStoppedError` if the objective was cancelled. An objective that has not ended
-    (`reason` is None), or has ended in another way, passes."""
-    if reason is FOR_GOOD:
+    (`stop_reason` is None), or has ended in another way, passes."""
+    if stop_reason == FOR_GOOD:
         raise ObjectiveStoppedError(
-            f"objective {objective_id} has ended for good: {reason.value}",
-            why=reason.words,
+            f"objective {objective_id} has ended for good: {FOR_GOOD.value}",
+            why=FOR_GOOD.words,
             fix="babyagi run with --new starts it afresh",
             guide="objectives",
         )
@@ -581,10 +554,6 @@ def not_asked(step_id: int) -> NotFoundError:
     )
 
 
-def parked_data(step: Step) -> dict[str, Any]:
-    return {"key": step.key, "kind": step.kind, "state": step.state.value}
-
-
 def done_step(step: Step, *, output: str, model: str, origins: Sequence[str], at: datetime) -> Step:
     """Return the step with its outcome, in the state DONE. A step that is done already keeps its
     first outcome."""
@@ -656,17 +625,6 @@ def step_data(step: Step, usage: Usage, *, model: str = "") -> dict[str, Any]:
         "completion_tokens": usage.completion_tokens,
         "cost_usd": usage.cost_usd,
     }
-
-
-def joined_event(worker_id: str, name: str, blocked_reason: str) -> tuple[str, dict[str, Any]]:
-    """Return the kind and the data of the event for a worker that joins an objective. A worker with
-    a `blocked_reason` gets an event of another kind."""
-    data = {"worker_id": worker_id, "name": name}
-    return (
-        (events.WORKER_BLOCKED, {**data, "hindrance": blocked_reason})
-        if blocked_reason
-        else (events.WORKER_JOINED, data)
-    )
 
 
 def task_of(owner: str) -> int | None:

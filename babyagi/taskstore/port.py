@@ -268,13 +268,11 @@ class Window:
         revision: number of the list's order; it rises with each new order.
         tasks: queued tasks, in the list's order.
         at_work: tasks that are running, or are recorded and wait for planning.
-        finished: the tasks that were finished most recently, the latest first.
     """
 
     revision: int
     tasks: tuple[Task, ...]
     at_work: tuple[Task, ...]
-    finished: tuple[Task, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -680,12 +678,15 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
         objective_id: int,
         proposals: Sequence[Proposal],
         *,
-        allow_duplicates: bool = True,
         to: Place = Place.LAST,
     ) -> Plan:
-        """Add a person's tasks as the first or last of the list. An objective that has ended
-        becomes active again and needs a new report. Raises `ObjectiveStoppedError` when the
-        objective was cancelled."""
+        """Add a person's tasks as the first or last of the list. They may repeat existing tasks;
+        blank names are left out. An objective that has ended becomes active again and needs a new
+        report, if a task was added.
+
+        Raises:
+            ObjectiveStoppedError: the objective was cancelled.
+        """
         ...
 
     async def move_task(self, objective_id: int, task_id: int, *, to: Place | int) -> Task:
@@ -748,12 +749,10 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
         """
         ...
 
-    async def window(
-        self, objective_id: int, *, n_head: int, n_new: int, n_finished: int = 0
-    ) -> Window:
-        """Return a `Window` with the first `n_head` queued tasks and, of the tasks added since the
-        last order, the newest `n_new`; with the tasks at work; and with the `n_finished` most
-        recently finished (done or dead) tasks. No task is in it twice."""
+    async def window(self, objective_id: int, *, n_head: int, n_new: int) -> Window:
+        """Return the part of the list that a new order is made from: the first `n_head` queued
+        tasks, the newest `n_new` queued tasks of those added since the last order, and all tasks at
+        work. No task is in it twice. Raises `NotFoundError`."""
         ...
 
     async def plannable(
@@ -902,13 +901,11 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
         """
         ...
 
-    async def answer_step(
-        self, step_id: int, *, output: str, origins: Sequence[str] = ("person",)
-    ) -> Step:
-        """Record a person's answer as the outcome of a waiting step, and queue its task again at
-        its old rank. An objective that ended as `waiting` becomes active again and needs a new
-        report. If the step asked about a changed tool, the objective's granted tools are changed as
-        decided. Raises as `open_step` does."""
+    async def answer_step(self, step_id: int, *, output: str) -> Step:
+        """Record a person's answer as the outcome of a waiting step, queue its task again at its
+        old rank, and return the step. An objective that ended as `waiting` becomes active again and
+        needs a new report. If the step asked about a changed tool, the objective's granted tools
+        are changed as the person decided. Raises as `open_step` does."""
         ...
 
     async def steps(self, objective_id: int, *, owner: str) -> list[Step]:

@@ -19,7 +19,7 @@ import psycopg
 from babyagi.errors import SettingsError, StoreUnavailableError, StoreUnusableError
 from babyagi.redaction import redact, redact_url
 from babyagi.taskstore.sql import database
-from babyagi.taskstore.sql.database import LinedUp, Row, Transaction, from_time
+from babyagi.taskstore.sql.database import QueuedWrite, Row, Transaction, from_time
 
 # Classes of SQLSTATE. These errors pass with time; 25: a standby server, until it is promoted
 PASSING = frozenset("08 25 40 53 55 57 58 72".split())
@@ -134,7 +134,7 @@ SESSION = (
 ANSWER_S = 65.0  # longer than the server's own statement_timeout
 
 
-class Line(psycopg.Pipeline):
+class StatementPipeline(psycopg.Pipeline):
     """A connection's pipeline: statements are sent without waiting for the answer to each one."""
 
     def wait_for_answers(self) -> None:
@@ -157,15 +157,15 @@ class Line(psycopg.Pipeline):
 class BoundedConnection(psycopg.Connection[Any]):
     """A connection that closes itself when a statement gets no answer within `ANSWER_S` seconds."""
 
-    def line(self) -> Line:
+    def enter_pipeline(self) -> StatementPipeline:
         """Return the connection's pipeline, entering it if needed. From then on statements do not
-        wait for answers, until `leave_line`."""
-        if not isinstance(self._pipeline, Line):
-            self._pipeline = Line(self)
+        wait for answers, until `leave_pipeline`."""
+        if not isinstance(self._pipeline, StatementPipeline):
+            self._pipeline = StatementPipeline(self)
             self._pipeline.__enter__()
         return self._pipeline
 
-    def leave_line(self) -> None:
+    def leave_pipeline(self) -> None:
         """Wait for all answers, and leave the pipeline. From then on each statement waits for its
         own answer."""
         if self._pipeline is not None:
@@ -202,13 +202,13 @@ class Connections:
         self._lock = threading.Lock()
         self._is_closed = False
 
-    def mine(self) -> BoundedConnection:
+    def outside_pipeline(self) -> BoundedConnection:
         """Return this thread's connection, after leaving the pipeline."""
-        connection = self.mine_as_it_is()
-        connection.leave_line()
+        connection = self.of_this_thread()
+        connection.leave_pipeline()
         return connection
 
-    def mine_as_it_is(self) -> BoundedConnection:
+    def of_this_thread(self) -> BoundedConnection:
         """Return this thread's connection, without entering or leaving the pipeline."""
         connection: BoundedConnection | None = getattr(self._mine, "connection", None)
         if connection is not None and not connection.closed:
@@ -260,17 +260,18 @@ def rolled_back_on_error(connection: psycopg.Connection[Any]) -> Iterator[None]:
 
 
 @contextmanager
-def in_line(connection: BoundedConnection) -> Iterator[Line]:
+def in_pipeline(connection: BoundedConnection) -> Iterator[StatementPipeline]:
     """Enter the connection's pipeline. When the context raises, leave the pipeline and roll the
     transaction back."""
-    line = connection.line()
+    pipeline = connection.enter_pipeline()
     try:
-        yield line
+        yield pipeline
     except BaseException:
         with suppress(psycopg.Error):
-            line.wait_for_answers()
+            pipeline.wait_for_answers()
         with suppress(psycopg.Error):
-            connection.leave_line()  # the driver discards its prepared statements here, and logs it
+            # the driver discards its prepared statements here, and logs that
+            connection.leave_pipeline()
             connection.execute("ROLLBACK")
         raise
 
@@ -499,28 +500,28 @@ class StreamedTransaction(Transaction):
         yield from connection.cursor().stream(self._queries[query], values)
 
 
-class LineTransaction(Transaction):
+class PipelinedTransaction(Transaction):
     """A transaction on PostgreSQL in a pipeline. It waits only where an answer is needed, and the
     statements since the last wait are sent together.
 
     Args:
-        line: the pipeline of `connection`.
+        pipeline: the pipeline of `connection`.
         begun: the cursor of the transaction's first statement, which returns one row with `now_us`.
     """
 
     def __init__(
         self,
         connection: BoundedConnection,
-        line: Line,
+        pipeline: StatementPipeline,
         *,
         queries: Mapping[str, str],
         begun: psycopg.Cursor[Any],
     ) -> None:
         super().__init__(connection, queries=queries, now_us=0)
-        self._line = line
+        self._statements = pipeline
         self._begun = begun
         self._first: dict[str, Any] | None = None
-        self._asked: dict[database.Question, psycopg.Cursor[Any]] = {}
+        self._prefetched: dict[database.QueryKey, psycopg.Cursor[Any]] = {}
 
     @property
     def now_us(self) -> int:
@@ -533,10 +534,10 @@ class LineTransaction(Transaction):
             self._first = dict(self._begun.fetchall()[0])
         return self._first
 
-    def ask(self, query: str, **values: Any) -> None:
+    def prefetch(self, query: str, **values: Any) -> None:
         question = (query, frozenset(values.items()))
-        if question not in self._known and question not in self._asked:
-            self._asked[question] = self._execute(query, values)
+        if question not in self._cached and question not in self._prefetched:
+            self._prefetched[question] = self._execute(query, values)
 
     def count_changed(self, query: str, **values: Any) -> int:
         cursor = self._execute(query, values)
@@ -548,13 +549,13 @@ class LineTransaction(Transaction):
 
     def _fetch(self, query: str, values: Mapping[str, Any]) -> Sequence[Row]:
         question = (query, frozenset(values.items()))
-        cursor = self._asked.pop(question, None) or self._execute(query, values)
+        cursor = self._prefetched.pop(question, None) or self._execute(query, values)
         self._wait_for(cursor)
         return cursor.fetchall()
 
     def _wait_for(self, cursor: psycopg.Cursor[Any]) -> None:
         if cursor.pgresult is None:
-            self._line.wait_for_answers()
+            self._statements.wait_for_answers()
 
     def _execute(self, query: str, values: Mapping[str, Any]) -> psycopg.Cursor[Any]:
         return cast(psycopg.Cursor[Any], super()._execute(query, values))
@@ -562,14 +563,14 @@ class LineTransaction(Transaction):
     def _forget(self, tables: Set[str]) -> None:
         super()._forget(tables)
         if tables:
-            self._drop_changed(self._asked, tables)
+            self._drop_changed(self._prefetched, tables)
 
 
 class PostgresDatabase:
     """A PostgreSQL database with the task store. Every method except `data_version` blocks and must
     be called in one of the store's threads."""
 
-    reads_at_once, is_told = False, True
+    reads_at_once, is_notified = False, True
 
     def __init__(
         self,
@@ -603,7 +604,7 @@ class PostgresDatabase:
         try:
             with translating_errors(self.where):
                 Schema(
-                    connection=self._connections.mine(),
+                    connection=self._connections.outside_pipeline(),
                     queries=self._queries,
                     scripts=scripts,
                     where=self.where,
@@ -619,25 +620,25 @@ class PostgresDatabase:
         workers on other machines go on when the server loses power."""
 
         def transact(connection: BoundedConnection) -> T:
-            with in_line(connection) as line:
+            with in_pipeline(connection) as pipeline:
                 connection.execute("BEGIN ISOLATION LEVEL READ COMMITTED")
                 tx = self._transaction(
-                    connection, line, first="lock_for_writing", objective_id=objective_id
+                    connection, pipeline, first="lock_for_writing", objective_id=objective_id
                 )
                 done = work(tx)
                 tx.finish()
                 transaction = tx.first()["transaction"]
-                self._commit(connection, line, transaction)
+                self._commit(connection, pipeline, transaction)
             return done
 
-        return self._persist(transact)
+        return self._repeat_if_rolled_back(transact)
 
-    def line_up(
+    def queue_write(
         self, work: Callable[[Transaction], T], *, objective_id: int | None, is_lasting: bool = True
-    ) -> LinedUp[T]:
-        return LinedUp(work, objective_id=objective_id, is_lasting=is_lasting, run=self._run)
+    ) -> QueuedWrite[T]:
+        return QueuedWrite(work, objective_id=objective_id, is_lasting=is_lasting, run=self._run)
 
-    def _run(self, write: LinedUp[Any]) -> None:
+    def _run(self, write: QueuedWrite[Any]) -> None:
         """Run this write in its own transaction. The server itself lets commits of several
         connections share one sync of the disk."""
         write.done = self.write(
@@ -646,38 +647,38 @@ class PostgresDatabase:
 
     def read(self, work: Callable[[Transaction], T]) -> T:
         def transact(connection: BoundedConnection) -> T:
-            with in_line(connection) as line:
+            with in_pipeline(connection) as pipeline:
                 connection.execute(READING)
-                done = work(self._transaction(connection, line, first="clock"))
+                done = work(self._transaction(connection, pipeline, first="clock"))
                 connection.execute("COMMIT")
-                line.end()
+                pipeline.end()
             return done
 
-        return self._persist(transact)
+        return self._repeat_if_rolled_back(transact)
 
     def read_at_once(self, work: Callable[[Transaction], T]) -> T:
         raise StoreUnavailableError(f"{self.where} can be read only in a thread")
 
-    def read_as_it_lies(self, work: Callable[[Transaction], T]) -> T:
+    def read_unchecked(self, work: Callable[[Transaction], T]) -> T:
         """Do the same as `read`, but stream large results. Invalid text cannot occur, because the
         server accepts only valid UTF-8."""
 
         def transact(connection: BoundedConnection) -> T:
-            connection.leave_line()
+            connection.leave_pipeline()
             with rolled_back_on_error(connection):
                 connection.execute(READING)
-                now_us = self._ask(connection, "clock", given_us=self._given_us())["now_us"]
+                now_us = self._query_one(connection, "clock", given_us=self._given_us())["now_us"]
                 done = work(StreamedTransaction(connection, queries=self._queries, now_us=now_us))
                 connection.execute("COMMIT")
             return done
 
-        return self._persist(transact)
+        return self._repeat_if_rolled_back(transact)
 
     def find_damage(self) -> list[str]:
         return []  # the server checks its own pages
 
-    def watch(self, on_sign: Callable[[], None]) -> None:
-        self._listener.watch(on_sign)
+    def watch(self, on_commit: Callable[[], None]) -> None:
+        self._listener.watch(on_commit)
 
     def data_version(self) -> int:
         """Return the listener's count of commits by other processes. The first call starts the
@@ -689,48 +690,55 @@ class PostgresDatabase:
         self._connections.close()
 
     def _transaction(
-        self, connection: BoundedConnection, line: Line, *, first: str, **values: Any
-    ) -> LineTransaction:
+        self,
+        connection: BoundedConnection,
+        pipeline: StatementPipeline,
+        *,
+        first: str,
+        **values: Any,
+    ) -> PipelinedTransaction:
         begun = connection.execute(self._queries[first], {**values, "given_us": self._given_us()})
-        return LineTransaction(connection, line, queries=self._queries, begun=begun)
+        return PipelinedTransaction(connection, pipeline, queries=self._queries, begun=begun)
 
     def _given_us(self) -> int | None:
         return from_time(self._clock()) if self._clock else None
 
-    def _ask(self, connection: psycopg.Connection[Any], query: str, **values: Any) -> Any:
+    def _query_one(self, connection: psycopg.Connection[Any], query: str, **values: Any) -> Any:
         """Return the first row of a query, outside the store's transactions."""
         return connection.execute(self._queries[query], values).fetchone()
 
-    def _persist(self, transact: Callable[[BoundedConnection], T]) -> T:
+    def _repeat_if_rolled_back(self, transact: Callable[[BoundedConnection], T]) -> T:
         """Run a transaction, and repeat it when the server rolled it back or the connection was
         lost before its commit, because then nothing was changed."""
         with translating_errors(self.where):
             for _ in range(TRIES - 1):
-                connection = self._connections.mine_as_it_is()
+                connection = self._connections.of_this_thread()
                 try:
                     self._plan_anew(connection)
                     return transact(connection)
                 except psycopg.Error as error:
                     if not (is_rolled_back(error) or connection.closed):
                         raise
-            return transact(self._connections.mine_as_it_is())
+            return transact(self._connections.of_this_thread())
 
     def _plan_anew(self, connection: BoundedConnection) -> None:
         """Every `PLANS_S` seconds, make the server plan this connection's queries anew. Meanwhile
         the server reuses generic plans, because planning takes longer than the queries."""
         now_s = time.monotonic()
         if now_s - getattr(self._thread, "planned_at_s", 0.0) > PLANS_S:
-            line = connection.line()
+            pipeline = connection.enter_pipeline()
             connection.execute(self._queries["forget_plans"])
-            line.end()
+            pipeline.end()
             self._thread.planned_at_s = now_s
 
-    def _commit(self, connection: BoundedConnection, line: Line, transaction: str) -> None:
+    def _commit(
+        self, connection: BoundedConnection, pipeline: StatementPipeline, transaction: str
+    ) -> None:
         """Send COMMIT and wait for all answers. When the connection is lost meanwhile, ask on
         another connection whether the commit happened."""
         try:
             connection.execute("COMMIT")
-            line.wait_for_answers()
+            pipeline.wait_for_answers()
         except psycopg.Error:
             if not connection.closed or not self._was_committed(transaction):
                 raise
@@ -741,9 +749,9 @@ class PostgresDatabase:
         deadline = time.monotonic() + COMMIT_DOUBT_S
         while time.monotonic() < deadline:
             with suppress(psycopg.OperationalError):
-                outcome = self._ask(self._connections.mine(), "outcome", transaction=transaction)[
-                    "outcome"
-                ]
+                outcome = self._query_one(
+                    self._connections.outside_pipeline(), "outcome", transaction=transaction
+                )["outcome"]
                 if outcome in ("committed", "aborted"):
                     return bool(outcome == "committed")
             time.sleep(COMMIT_ASK_PAUSE_S)
@@ -761,7 +769,7 @@ def migrate(url: str, *, scripts: Sequence[str] | None = None) -> tuple[int, int
     scripts = database.load_scripts("postgres") if scripts is None else scripts
     with translating_errors(connections.shown), closing(connections):
         return Schema(
-            connection=connections.mine(),
+            connection=connections.outside_pipeline(),
             queries=load_queries(),
             scripts=scripts,
             where=connections.shown,

@@ -30,7 +30,7 @@ from babyagi.offload import Offload, run_inline
 from babyagi.taskstore.sql import database
 from babyagi.taskstore.sql.database import (
     Cursor,
-    LinedUp,
+    QueuedWrite,
     Row,
     Transaction,
     from_time,
@@ -149,16 +149,16 @@ LOOK_S = 0.012  # pause between polls, so that an idle worker claims within 20 m
 
 
 class FileWatch:
-    """A thread that polls a file and calls `on_sign` at the first poll, when the file's time or
+    """A thread that polls a file and calls `on_commit` at the first poll, when the file's time or
     size has changed, and once more at the poll after a change.
 
     The second call is needed because two commits close together may leave the same time and size,
     and the second commit may come after the first call has led to a look at the store.
     """
 
-    def __init__(self, path: Path, *, on_sign: Callable[[], None]) -> None:
+    def __init__(self, path: Path, *, on_commit: Callable[[], None]) -> None:
         self._path = str(path)
-        self._on_sign = on_sign
+        self._on_sign = on_commit
         self._is_closed = False
         self._seen = self._glance()
         self._thread = threading.Thread(target=self._run, name="taskstore-watch", daemon=True)
@@ -334,7 +334,7 @@ class SqliteEngine:
             program.
     """
 
-    is_told = reads_at_once = False
+    is_notified = reads_at_once = False
 
     def __init__(
         self, where: str, *, clock: Callable[[], datetime], scripts: Sequence[str] | None = None
@@ -345,7 +345,7 @@ class SqliteEngine:
         self._queries = database.load_queries("sqlite")
         self._columns_by_query: dict[str, tuple[str, ...]] = {}
         self._connection: sqlite3.Connection | None = None
-        self._lined_up: deque[LinedUp[Any]] = deque()
+        self._queued: deque[QueuedWrite[Any]] = deque()
 
     def write(
         self, work: Callable[[Transaction], T], *, objective_id: int | None, is_lasting: bool = True
@@ -353,16 +353,16 @@ class SqliteEngine:
         with self._errors():
             return self._transact("BEGIN", work)
 
-    def line_up(
+    def queue_write(
         self, work: Callable[[Transaction], T], *, objective_id: int | None, is_lasting: bool = True
-    ) -> LinedUp[T]:
-        write = LinedUp(
-            work, objective_id=objective_id, is_lasting=is_lasting, run=self._run_lined_up
+    ) -> QueuedWrite[T]:
+        write = QueuedWrite(
+            work, objective_id=objective_id, is_lasting=is_lasting, run=self._run_queued
         )
-        self._lined_up.append(write)
+        self._queued.append(write)
         return write
 
-    def _run_lined_up(self, _: LinedUp[Any]) -> None:
+    def _run_queued(self, _: QueuedWrite[Any]) -> None:
         """Run up to `MAX_TOGETHER` queued writes in one transaction, with a savepoint for each."""
         writes = list(islice(self._waiting(), MAX_TOGETHER))
         is_lasting = any(write.is_lasting for write in writes)
@@ -385,15 +385,15 @@ class SqliteEngine:
             for write in writes:
                 write.is_over = True
 
-    def _waiting(self) -> Iterator[LinedUp[Any]]:
+    def _waiting(self) -> Iterator[QueuedWrite[Any]]:
         """Yield the queued writes and remove them from the queue, leaving out those whose callers
         have given up."""
-        while self._lined_up:
-            write = self._lined_up.popleft()
+        while self._queued:
+            write = self._queued.popleft()
             if not write.is_over:
                 yield write
 
-    def _run_in_savepoint(self, write: LinedUp[Any]) -> None:
+    def _run_in_savepoint(self, write: QueuedWrite[Any]) -> None:
         """Run one queued write in a savepoint, and store its outcome or its error in it. Raise the
         error only if SQLite has rolled back the whole transaction because of it."""
         connection = self._open()
@@ -417,7 +417,7 @@ class SqliteEngine:
     def read_at_once(self, work: Callable[[Transaction], T]) -> T:
         return self.read(work)
 
-    def read_as_it_lies(self, work: Callable[[Transaction], T]) -> T:
+    def read_unchecked(self, work: Callable[[Transaction], T]) -> T:
         connection = self._open()
         connection.text_factory = lambda content: content.decode("utf-8", "surrogateescape")
         try:
@@ -645,8 +645,8 @@ class SqliteDatabase(SqliteEngine):
                 raise StoreUnavailableError(f"the task store {self.where} is closed")
             return self._transact("BEGIN", work, connection=self._reader)
 
-    def watch(self, on_sign: Callable[[], None]) -> None:
-        self._watch = FileWatch(self._wal, on_sign=on_sign)
+    def watch(self, on_commit: Callable[[], None]) -> None:
+        self._watch = FileWatch(self._wal, on_commit=on_commit)
 
     def close(self) -> None:
         """Write the write-ahead log back into the database file, and close both. A second call does
@@ -812,7 +812,7 @@ class MemoryDatabase(SqliteEngine):
         self._close = weakref.finalize(self, connection.close)
         connection.deserialize(_blank_store())
 
-    def watch(self, on_sign: Callable[[], None]) -> None:
+    def watch(self, on_commit: Callable[[], None]) -> None:
         """Do nothing: no other connection can commit."""
 
     def close(self) -> None:

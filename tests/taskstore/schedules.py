@@ -179,8 +179,11 @@ class ScheduleContract:
         decided = [outcome for _, outcome, _ in await fire(store)]
         assert decided == [TickOutcome.FIRED] * 2 + [TickOutcome.SKIPPED] * 70
 
-    async def test_a_model_that_costs_nothing_uses_nothing_of_the_limit_up(self, store, clock):
-        await add(store, overlap=Overlap.ALLOW, daily_limit_usd=1.0, model="rehearsal")
+    @pytest.mark.parametrize("model", ["rehearsal", "human", "llama"])
+    async def test_a_model_that_costs_nothing_uses_nothing_of_the_limit_up(
+        self, store, clock, model
+    ):
+        await add(store, overlap=Overlap.ALLOW, daily_limit_usd=1.0, model=model)
         clock.tick(HOUR_S)
         await fire(store)
         clock.tick(HOUR_S)
@@ -228,7 +231,7 @@ class ScheduleContract:
 
     async def test_a_schedule_that_is_never_due_is_refused(self, store, clock):
         clock.tick(600)
-        with pytest.raises(SettingsError, match="ever due"):
+        with pytest.raises(SettingsError, match="would never start"):
             await add(store, at=BEGINS + timedelta(minutes=5))
         assert await store.schedules() == []
 

@@ -93,7 +93,7 @@ class Pair:
                 n_found=5,
             )
             await self.do("vectors", objective_id, space="s")
-            await self.do("window", objective_id, n_head=2, n_new=2, n_finished=2)
+            await self.do("window", objective_id, n_head=2, n_new=2)
             await self.do("unindexed_results", objective_id, limit=3)
             for owner in (
                 "task:1",
@@ -378,12 +378,7 @@ class Pair:
             case 5:
                 await self.do("extend_objective", objective_id, limits=self.some((TIGHT, LOOSE)))
             case 6 | 7:
-                await self.do(
-                    "add_tasks",
-                    objective_id,
-                    self.proposals(),
-                    allow_duplicates=self.some((True, False)),
-                )
+                await self.do("add_tasks", objective_id, self.proposals())
             case 8 if self.random.random() < 0.3:
                 reason = self.some((StopReason.CANCELLED, StopReason.LIMIT_COST, StopReason.FAILED))
                 await self.do("end_objective", objective_id, reason=reason, detail="x")

@@ -18,6 +18,7 @@ from babyagi.tasks import (
 )
 from babyagi.taskstore import lifecycle, limits
 from babyagi.taskstore.sql.database import parse_queries
+from babyagi.taskstore.sql.transitions import Progress
 from tests.cli.samples import objective
 
 
@@ -274,10 +275,9 @@ def test_asking_is_in_vain_after_three_idle_checks_or_ten_that_found_no_fewer_pa
     [(0, 0, True, 1), (4, 0, True, 5), (4, 1, True, 0), (4, 0, False, 0), (4, 2, False, 0)],
 )
 def test_only_a_repeated_result_without_a_new_task_is_barren(n_before, n_added, is_repeat, n_after):
-    assert (
-        lifecycle.count_tasks_without_progress(n_before, n_added=n_added, is_repeat=is_repeat)
-        == n_after
-    )
+    progress = Progress(n_tasks_without_progress=n_before, n_tries_without_answer=0, n_answers=0)
+    after = progress.after_answer(n_added=n_added, is_repeat=is_repeat)
+    assert after.n_tasks_without_progress == n_after
 
 
 @pytest.mark.parametrize(
@@ -325,7 +325,7 @@ def test_two_pieces_of_sql_with_one_name_are_refused():
         "a": "SELECT 1;",
         "b": "SELECT 2;",
     }
-    with pytest.raises(ValueError, match="two queries"):
+    with pytest.raises(ValueError, match="two SQL queries"):
         parse_queries("-- a --\nSELECT 1;\n-- a --\nSELECT 2;")
 
 

@@ -34,6 +34,18 @@ async def test_two_objectives_with_one_uid_are_refused():
     await store.close()
 
 
+async def test_the_list_of_objectives_is_one_statement_however_many_there_are():
+    store: Any = MemoryTaskStore(Clock())
+    for n in range(5):
+        await store.create_objective(make_spec(text=f"Know {n}"), uid=f"u{n}")
+    statements: list[str] = []
+    store._database._open().set_trace_callback(statements.append)
+    listed = await store.objectives(limit=4)
+    assert [objective.spec.text for objective in listed] == [f"Know {n}" for n in range(1, 5)]
+    assert len([one for one in statements if one.startswith("SELECT")]) == 1
+    await store.close()
+
+
 async def test_a_closed_store_in_memory_refuses_every_verb_and_closing_it_again_does_nothing():
     store = MemoryTaskStore(Clock())
     await store.close()

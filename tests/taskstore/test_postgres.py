@@ -135,7 +135,7 @@ async def test_both_schemas_have_the_same_tables_columns_and_indexes(store, tmp_
         "column_default FROM information_schema.columns "
         "WHERE table_schema = 'babyagi' ORDER BY table_name, ordinal_position"
     )
-    for row in store._database._connections.mine().execute(query):
+    for row in store._database._connections.outside_pipeline().execute(query):
         theirs[row["table_name"]].append(
             (row["column_name"], row["is_required"], _default(row["column_default"]))
         )
@@ -146,7 +146,7 @@ async def test_both_schemas_have_the_same_tables_columns_and_indexes(store, tmp_
             "SELECT name FROM sqlite_schema WHERE type = 'index' AND sql IS NOT NULL"
         )
     }
-    rows = store._database._connections.mine().execute(
+    rows = store._database._connections.outside_pipeline().execute(
         "SELECT indexname FROM pg_indexes WHERE schemaname = 'babyagi'"
     )
     assert in_file | {"result_words"} <= {row["indexname"] for row in rows}
@@ -159,7 +159,7 @@ def _default(text):
 
 
 async def test_full_text_is_looked_up_in_its_index_however_many_results_an_objective_has(store):
-    connection, objective_id = store._database._connections.mine(), await begin(store)
+    connection, objective_id = store._database._connections.outside_pipeline(), await begin(store)
     numbers = f"SELECT {objective_id}, n, {{}} FROM generate_series(2, 3000) AS n"
     task = "objective_id, id, name, name_key, status, rank, origins, created_at_us"
     connection.execute(
@@ -622,7 +622,7 @@ async def test_a_server_that_is_stopped_is_unavailable_and_work_goes_on_when_it_
 
 async def test_a_lock_that_another_keeps_is_waited_for_and_not_for_ever(store, postgres_url):
     objective_id = await begin(store)
-    store._database._connections.mine().execute("SET lock_timeout = '50ms'")
+    store._database._connections.outside_pipeline().execute("SET lock_timeout = '50ms'")
     with psycopg.connect(postgres_url) as other:
         other.execute("SELECT 1 FROM babyagi.objective FOR UPDATE")
         with pytest.raises(StoreUnavailableError, match="cannot answer now"):
@@ -857,7 +857,7 @@ def plan_of(store, query):
         lambda found: f"${numbers.setdefault(found[1], len(numbers) + 1)}",
         store._database._queries[query],
     )
-    rows = store._database._connections.mine().execute(
+    rows = store._database._connections.outside_pipeline().execute(
         "EXPLAIN (GENERIC_PLAN) " + statement, prepare=False
     )
     return "\n".join(row["QUERY PLAN"] for row in rows)

@@ -278,9 +278,7 @@ async def test_a_full_disk_is_passing_and_loses_nothing(tmp_path):
     connection.execute(f"PRAGMA max_page_count = {n_pages}")
     with pytest.raises(StoreUnavailableError) as raised:
         await store.add_tasks(
-            objective_id,
-            [Proposal(name="x" * 2000 + str(number)) for number in range(50)],
-            allow_duplicates=True,
+            objective_id, [Proposal(name="x" * 2000 + str(number)) for number in range(50)]
         )
     assert raised.value.fix.startswith("make room on its disk")
     assert len(await store.tasks(objective_id)) == 1

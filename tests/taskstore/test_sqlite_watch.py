@@ -16,7 +16,7 @@ def test_a_change_is_said_and_once_more_at_the_next_look_because_a_second_commit
 ):
     said: queue.Queue[None] = queue.Queue()
     path = tmp_path / "tasks.db-wal"
-    watch = FileWatch(path, on_sign=lambda: said.put(None))
+    watch = FileWatch(path, on_commit=lambda: said.put(None))
     said.get(timeout=300)  # nobody knows what came before
     with pytest.raises(queue.Empty):
         said.get(timeout=3 * LOOK_S)
@@ -39,7 +39,7 @@ def gives_a_sign(watch):
 def test_a_commit_of_our_own_is_passed_over_unless_another_came_before_it(tmp_path):
     path = tmp_path / "tasks.db-wal"
     path.write_bytes(b"0")
-    watch = FileWatch(path, on_sign=lambda: None)
+    watch = FileWatch(path, on_commit=lambda: None)
     watch.close()  # a look between a write and what follows it would also be right
 
     with watch.passing_over():
@@ -60,7 +60,7 @@ def test_a_commit_right_after_our_own_is_seen_though_the_kernel_counts_in_millis
         os.utime(path, ns=(10**18, 10**18))
 
     commit_in_the_same_millisecond()
-    watch = FileWatch(path, on_sign=lambda: None)
+    watch = FileWatch(path, on_commit=lambda: None)
     watch.close()
 
     with watch.passing_over():

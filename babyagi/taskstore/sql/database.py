@@ -1,9 +1,9 @@
-"""How the SQL store reads and writes: the methods that it needs of a database driver, transactions
-of named queries from the `.sql` files beside this module, waiting for commits, and the conversion
-of rows to data types.
+"""The foundation of the SQL store: the interface of a database driver, transactions of named
+queries (from the `.sql` files beside this module), waiting for commits, and the conversion between
+rows and data types.
 
-Only this module knows how a data type is stored in a table. A value that cannot be read is damage:
-reading the row raises `StoreUnusableError`, which names the row.
+Only this module knows how a data type is stored in a table. A row whose values cannot be converted
+is damaged: reading it raises `StoreUnusableError`, whose message names the row.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import json
 import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cache, lru_cache, partial, wraps
@@ -68,8 +68,8 @@ from babyagi.taskstore.port import Lease
 
 T = TypeVar("T")
 
-Row = Mapping[str, Any]  # by the names of its columns
-Question = tuple[str, Set[tuple[str, Any]]]  # a query's name and its values, a key of the cache
+Row = Mapping[str, Any]  # values by column name
+QueryKey = tuple[str, Set[tuple[str, Any]]]  # the name and the values of a query
 
 
 class Cursor(Protocol):
@@ -96,17 +96,18 @@ class Connection(Protocol):
 
 
 class Transaction:
-    """A transaction in progress. It runs named queries, all with the same time as `:now_us`.
+    """A transaction in progress. It runs named queries; `:now_us` has the same value in all of
+    them.
 
-    It caches the rows of a query until it writes to one of the tables that the query reads, so a
-    repeated query is not sent again.
+    It caches the rows that a query returned, so a repeated query is not sent again. A write to a
+    table removes the cached rows of all queries that read the table.
     """
 
     def __init__(self, connection: Connection, *, queries: Mapping[str, str], now_us: int) -> None:
         self._connection = connection
         self._queries = queries
         self._now_us = now_us
-        self._known: dict[Question, Sequence[Row]] = {}
+        self._cached: dict[QueryKey, Sequence[Row]] = {}
         self._later: dict[str, list[Mapping[str, Any]]] = {}
         self._awaited: Set[str] = frozenset()  # the tables that the rows in `_later` change
 
@@ -114,19 +115,19 @@ class Transaction:
     def now_us(self) -> int:
         return self._now_us
 
-    def ask(self, query: str, **values: Any) -> None:
-        """Announce a query whose rows will be needed. On a remote server, all announced queries are
-        sent together when an answer is first needed. This implementation, for a local database,
-        does nothing."""
+    def prefetch(self, query: str, **values: Any) -> None:
+        """Announce a query whose rows will be needed. With a remote server, the announced queries
+        are sent together with the next statement, without waiting for their answers. This
+        implementation, for a local database, does nothing."""
 
-    def know(self, query: str, row: Row | None, **values: Any) -> None:
-        """Store `row` (None: no row) in the cache as the answer to this query. For callers that
-        learned it from another query."""
-        self._known[(query, frozenset(values.items()))] = () if row is None else (row,)
+    def cache(self, query: str, row: Row | None, **values: Any) -> None:
+        """Store `row` in the cache as the only row of this query; None means that the query returns
+        no row. For callers that know the row from another query."""
+        self._cached[(query, frozenset(values.items()))] = () if row is None else (row,)
 
     def run(self, query: str, **values: Any) -> None:
-        """Run a statement that writes. It may be sent later, but at the latest before the next
-        answer is read or the transaction ends."""
+        """Run a statement that writes. Sending it may be delayed until the next rows are read or
+        the transaction ends."""
         self._execute(query, values)
 
     def count_changed(self, query: str, **values: Any) -> int:
@@ -139,23 +140,22 @@ class Transaction:
         self._send_many(sql, rows)
 
     def run_later(self, query: str, row: Mapping[str, Any]) -> None:
-        """Keep a row to be written by `query`, together with the other rows kept for the same
-        query. They are written before the transaction ends, or before a query reads a table that
-        they change."""
+        """Collect a row that `query` will write together with the other rows collected for it:
+        before a query reads a table that they change, and at the latest when the transaction
+        ends."""
         written = find_tables(self._queries[query]).written
         self._later.setdefault(query, []).append(row)
         self._awaited |= written
         self._forget(written)
 
     def finish(self) -> None:
-        """Write the rows that `run_later` keeps. The driver calls this before it commits."""
+        """Write the rows that `run_later` collected. The driver calls this before it commits."""
         later, self._later, self._awaited = self._later, {}, frozenset()
         for query, rows in later.items():
             self._run_together(query, rows)
 
     def one(self, query: str, **values: Any) -> Row | None:
-        """Return the first row, None when there is none. For queries that return at most one
-        row."""
+        """Return the first row, or None when the query returns no row."""
         rows = self._answer(query, values)
         return rows[0] if rows else None
 
@@ -166,13 +166,14 @@ class Transaction:
         if find_tables(self._queries[query]).written:
             return self._fetch(query, values)
         question = (query, frozenset(values.items()))
-        rows = self._known.get(question)
+        rows = self._cached.get(question)
         if rows is None:
-            rows = self._known[question] = self._fetch(query, values)
+            rows = self._cached[question] = self._fetch(query, values)
         return rows
 
     def each(self, query: str, **values: Any) -> Iterator[Row]:
-        """Yield the rows one by one, for results that do not fit in memory."""
+        """Yield the rows one by one, without caching them, for results that do not fit in
+        memory."""
         yield from self._rows(query, self._execute(query, values))
 
     def has(self, query: str, **values: Any) -> bool:
@@ -193,8 +194,8 @@ class Transaction:
         return self._send(sql, values)
 
     def _run_together(self, query: str, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Write the rows kept by `run_later` in one statement, which receives them as JSON in
-        `:rows`."""
+        """Write the rows that `run_later` collected for `query`, in one statement that takes them
+        as JSON in `:rows`."""
         self._execute(query, {"rows": json.dumps(rows)})
 
     def _send(self, sql: str, values: Mapping[str, Any]) -> Cursor:
@@ -207,26 +208,25 @@ class Transaction:
         return {**values, "now_us": self.now_us} if ":now_us" in sql else values
 
     def _forget(self, tables: Set[str]) -> None:
-        """Drop the cached answers of all queries that read these tables."""
+        """Drop the cached rows of all queries that read one of these tables."""
         if tables:
-            self._drop_changed(self._known, tables)
+            self._drop_changed(self._cached, tables)
 
-    def _drop_changed(self, answers: dict[Question, Any], tables: Set[str]) -> None:
-        """Remove the answers of those queries that read one of these tables."""
+    def _drop_changed(self, answers: dict[QueryKey, Any], tables: Set[str]) -> None:
+        """Remove from `answers` the queries that read one of these tables."""
         for question in [*answers]:
             if not tables.isdisjoint(find_tables(self._queries[question[0]]).read):
                 del answers[question]
 
 
-class LinedUp(Generic[T]):
-    """A write in a queue, and later its outcome. Calling it in a thread of the store's offload
-    carries it out and returns what the work returned.
+class QueuedWrite(Generic[T]):
+    """A write that waits in a driver's queue, and later its outcome. Calling it, in a thread of the
+    store's offload, carries it out and returns what `work` returned.
 
     Args:
-        work: the write, as for `Database.write`.
-        objective_id, is_lasting: as for `Database.write`.
-        run: carries this write out, perhaps together with others in the queue. It raises the
-            write's error, or stores it in this object.
+        work, objective_id, is_lasting: as for `Database.write`.
+        run: carries out this write, perhaps together with others in the queue, and stores the
+            outcome in this object. An error is raised or stored in `error`.
     """
 
     def __init__(
@@ -235,7 +235,7 @@ class LinedUp(Generic[T]):
         *,
         objective_id: int | None,
         is_lasting: bool,
-        run: Callable[[LinedUp[Any]], None],
+        run: Callable[[QueuedWrite[Any]], None],
     ) -> None:
         self.work = work
         self.objective_id = objective_id
@@ -252,14 +252,14 @@ class LinedUp(Generic[T]):
             raise self.error
         return cast(T, self.done)
 
-    def give_up(self) -> None:
-        """Drop the work if it has not begun, because its caller was cancelled."""
+    def cancel(self) -> None:
+        """Remove the write from the queue if it has not begun."""
         self.is_over = True
 
 
 class Database(Protocol):
-    """The methods of a database driver. All of them block, so call them in a thread of the store's
-    offload.
+    """What the SQL store needs of a database driver. The methods block, so call them in a thread of
+    the store's offload.
 
     All but `close` raise `StoreUnavailableError` (nothing changed, try again later) and
     `StoreUnusableError` (a person must act).
@@ -274,59 +274,60 @@ class Database(Protocol):
     reads_at_once: bool
     """Whether `read_at_once` may be used."""
 
-    is_told: bool
-    """Whether `data_version` returns at once, because a thread is told of commits. If False,
-    `data_version` queries the database and so may block."""
+    is_notified: bool
+    """Whether `data_version` returns at once, because a thread of the driver is notified of
+    commits. If False, `data_version` queries the database, so it may block."""
 
     def write(
         self, work: Callable[[Transaction], T], *, objective_id: int | None, is_lasting: bool = True
     ) -> T:
-        """Run the work in one transaction. When the work raises, nothing is changed. If the
-        database asks to repeat the transaction, the work is run again.
+        """Run `work` in one transaction, and return what it returns. When `work` raises, nothing is
+        changed. When the database asks for the transaction to be repeated, `work` runs again.
 
         Args:
-            objective_id: the objective to lock: no other process writes to it until the work is
-                done. None locks out all other writers.
-            is_lasting: False allows the driver to leave the commit off the disk until the next
-                lasting write. Killing the process then loses nothing; a power cut may lose this
-                commit and all that followed it.
+            objective_id: the objective to lock; other processes cannot write to it until the
+                transaction ends. None locks the whole store for writing.
+            is_lasting: whether the commit must be on the disk when this method returns. If False,
+                a power cut may lose this commit and the later ones up to the next lasting write; a
+                kill of the process loses nothing.
         """
         ...
 
-    def line_up(
+    def queue_write(
         self, work: Callable[[Transaction], T], *, objective_id: int | None, is_lasting: bool = True
-    ) -> LinedUp[T]:
-        """Queue a write, and return an object that does the same as `write` when it is called. A
-        driver may run several queued writes in one transaction, where each of them succeeds or
-        fails as a whole."""
+    ) -> QueuedWrite[T]:
+        """Queue a write, and return an object that carries it out when called, as `write` does. A
+        driver may run several queued writes in one transaction; each of them succeeds or fails by
+        itself."""
         ...
 
     def read(self, work: Callable[[Transaction], T]) -> T:
-        """Run the work on one consistent state of the database."""
+        """Run `work` on one consistent state of the database, and return what it returns."""
         ...
 
     def read_at_once(self, work: Callable[[Transaction], T]) -> T:
-        """Do the same as `read`, but in the thread of the event loop, for work of microseconds.
-        Never wait: raise `StoreUnavailableError` instead."""
+        """Do the same as `read`, but in the thread of the event loop, for work that takes
+        microseconds. Where `read` would wait, raise `StoreUnavailableError`."""
         ...
 
-    def read_as_it_lies(self, work: Callable[[Transaction], T]) -> T:
-        """Do the same as `read`, but return invalid text as well instead of raising, so that one
-        damaged row does not hide the others."""
+    def read_unchecked(self, work: Callable[[Transaction], T]) -> T:
+        """Do the same as `read`, but return text that is not valid UTF-8 instead of raising, so
+        that one damaged row does not hide the others."""
         ...
 
     def find_damage(self) -> list[str]:
-        """Return descriptions of the faults that the database engine itself finds in its pages and
-        indexes, at most 20."""
+        """Return descriptions of at most 20 faults that the database engine itself finds in its
+        pages and indexes."""
         ...
 
-    def watch(self, on_sign: Callable[[], None]) -> None:
-        """Call `on_sign` in a thread of the driver whenever any process, including this one, may
-        have committed, until `close`. May be called once only."""
+    def watch(self, on_commit: Callable[[], None]) -> None:
+        """Until `close`, call `on_commit` in a thread of the driver whenever any process, including
+        this one, may have committed. Call this method once only."""
         ...
 
     def data_version(self) -> int:
-        """Return a number that changes when another process or connection commits."""
+        """Return a number that differs from the previous one if another process or connection has
+        committed since."""
         ...
 
     def close(self) -> None:
@@ -335,25 +336,21 @@ class Database(Protocol):
 
 
 # --------------------------------------------------------------------------------------------------
-# The SQL beside this module: named queries, and the numbered scripts that make the schema. It knows
-# no engine.
+# The named queries, and the numbered scripts that create and upgrade the schema. Nothing here
+# depends on a database engine.
 # --------------------------------------------------------------------------------------------------
 
 
-ROOMS = ("meta", "objectives", "tasks", "steps", "looking", "schedules", "vitals")
+SQL_FILES = ("meta", "objectives", "tasks", "steps", "looking", "schedules", "vitals")
 
 
 @cache
-def load_queries(*rooms: str) -> Mapping[str, str]:
-    """Return the named queries of the `.sql` files that all engines share and of these further
-    ones, by name.
-
-    Args:
-        rooms: names of `.sql` files without their ending.
-    """
+def load_queries(*more_files: str) -> Mapping[str, str]:
+    """Return the queries by name, from the `.sql` files that all engines share (`SQL_FILES`) and
+    from `more_files`, which are names of `.sql` files without the ending."""
     queries: dict[str, str] = {}
-    for room in (*ROOMS, *rooms):
-        queries |= parse_queries(files(__package__).joinpath(f"{room}.sql").read_text("utf-8"))
+    for name in (*SQL_FILES, *more_files):
+        queries |= parse_queries(files(__package__).joinpath(f"{name}.sql").read_text("utf-8"))
     return MappingProxyType({name: fill(sql, queries) for name, sql in queries.items()})
 
 
@@ -363,14 +360,15 @@ def fill(sql: str, queries: Mapping[str, str]) -> str:
 
 
 def parse_queries(text: str) -> dict[str, str]:
-    """Return the queries in the text by name. Each begins after a header line `-- name --`."""
+    """Return the queries in the text by name. A line `-- name --` stands before each query; other
+    comment lines are removed. Raises `ValueError` when two queries have the same name."""
     queries: dict[str, list[str]] = {}
     name = ""
     for line in text.splitlines():
         if line.startswith("-- ") and line.endswith(" --"):
             name = line[3:-3]
             if name in queries:
-                raise ValueError(f"two queries of SQL are called {name}")
+                raise ValueError(f"two SQL queries have the name {name}")
             queries[name] = []
         elif name and not line.startswith("--"):
             queries[name].append(line)
@@ -379,15 +377,15 @@ def parse_queries(text: str) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tables:
-    """The tables that a query reads, and the tables that it changes directly or by foreign
-    keys."""
+    """The names of the tables that a query reads, and of those that it changes, directly or by a
+    foreign key's ON DELETE CASCADE."""
 
     read: frozenset[str]
     written: frozenset[str]
 
 
-# the tables that a foreign key changes along with a table
-FOLLOWING = {
+# the tables that ON DELETE CASCADE changes, by the statement and its table
+CASCADES = {
     ("DELETE", "worker"): {"worker_objective"},
     ("DELETE", "objective"): set(
         "task task_after result vector step duty worker_objective event tick".split()
@@ -400,7 +398,7 @@ def find_tables(sql: str) -> Tables:
     written: set[str] = set()
     changes = r"\b(INSERT|DELETE|UPDATE) (?!SET)(?:INTO |FROM )?(\w+)"
     for change, table in re.findall(changes, sql):
-        written |= {table, *FOLLOWING.get((change, table), ())}
+        written |= {table, *CASCADES.get((change, table), ())}
     return Tables(
         read=frozenset(re.findall(r"\b(?:FROM|JOIN) (\w+)", sql)), written=frozenset(written)
     )
@@ -408,11 +406,11 @@ def find_tables(sql: str) -> Tables:
 
 @cache
 def load_scripts(engine: str) -> tuple[str, ...]:
-    """Return the scripts `schema_001.sql`, `schema_002.sql`, …. The n-th upgrades a store from
-    version n - 1 to version n.
+    """Return the scripts `schema_001.sql`, `schema_002.sql`, … for this engine (`sqlite` or
+    `postgres`). The n-th upgrades a store from version n - 1 to version n.
 
-    The scripts name places in double braces. These are filled from the file of the engine (`sqlite`
-    or `postgres`), because the engines differ there in syntax.
+    Where the engines differ in syntax, a script has a name in double braces. It is replaced by the
+    text of that name in `schema_sqlite.sql` or `schema_postgres.sql`.
     """
     folder = files(__package__)
     own = parse_queries(folder.joinpath(f"schema_{engine}.sql").read_text("utf-8"))
@@ -432,28 +430,28 @@ def require_known(version: int, *, known: int, where: str) -> None:
     if version > known:
         raise StoreUnusableError(
             f"the task store {where} was written by a newer babyagi",
-            why=f"the store has schema version {version}; this program knows those up to {known}",
+            why=f"the store has schema version {version}; this program supports up to {known}",
             fix="install the newest babyagi: pip install . in its newest sources",
             guide="store",
         )
 
 
 def parse_version(tables: Sequence[str], version: str | None, *, where: str) -> int:
-    """Return the version of the schema; 0 when the database is empty.
+    """Return the version of the schema as a number; 0 when the database has no tables.
 
     Args:
         tables: the names of all tables in the database.
-        version: the version that the table `meta` states; None when there is none.
+        version: the version that the table `meta` contains; None when it contains none.
 
     Raises:
-        StoreUnusableError: the tables are not those of a task store.
+        StoreUnusableError: the database has tables, but no version of a task store.
     """
     if not tables:
         return 0
     if version is None or not version.isdigit():
         raise StoreUnusableError(
             f"{where} is a database, but not a task store of babyagi",
-            why=f"the database holds tables of another program ({len(tables)} tables)",
+            why=f"the database has {len(tables)} tables of another program",
             fix="choose another file or database for the task store",
             guide="store",
         )
@@ -467,23 +465,24 @@ def upgrade_blocked(version: int, scripts: Sequence[str], *, where: str) -> Stor
         f"the task store {where} cannot be upgraded now",
         why=(
             f"the store has schema version {version}, this program writes version {len(scripts)}, "
-            "and workers of the older program hold leases; a killed worker's lease ends by itself"
+            "and workers of the older program are still running (the lease of a killed worker "
+            "ends by itself)"
         ),
         fix="stop every worker, wait half a minute, then try again",
         guide="store",
     )
 
 
-# -- how the store reads and writes: one transaction for each method, in a thread where the driver
+# -- reading and writing: one transaction for each method of the store, in a thread if the driver
 # blocks
 # --------------------------------------------------------------------------------------------------
 
 
-# writes in a row that must succeed before the next failure is reported as a new outage: a full
-# disk still accepts a small write now and then
+# A failed write is reported to the person as a new outage only after so many successful writes in a
+# row, because a full disk still accepts a small write now and then.
 CALM_WRITES = 50
-# Reading 200 tasks takes 2 ms, for which the event loop may stop; handing the work to a thread
-# costs half as much on a busy processor.
+# Reads of up to this many rows run in the event loop. Reading 200 tasks blocks it for 2 ms; using a
+# thread instead would cost 1 ms on a busy processor.
 FEW_ROWS = 200
 
 
@@ -494,11 +493,11 @@ def no_objective(objective_id: int) -> NotFoundError:
 
 
 class SqlAccess:
-    """The base of the store's parts: reads and writes on an open database, run in the threads of
-    the offload.
+    """The base class of the store's parts. It runs their reads and writes on an open database.
 
     Args:
-        tell: is called with a message for a person when the store cannot be written, once for each
+        offload: runs the driver's blocking calls in threads.
+        tell: called with a message for a person when the store cannot be written, once for each
             outage.
     """
 
@@ -511,7 +510,7 @@ class SqlAccess:
         self._n_calm = CALM_WRITES
         self._written = asyncio.Event()
         self._version_seen = -1
-        self._sign = asyncio.Event()  # set when any process may have committed
+        self._may_have_changed = asyncio.Event()  # set when any process may have committed
         self._is_watching = False
         self._is_in_doubt = True
         self._looked_at_s = 0.0
@@ -521,24 +520,24 @@ class SqlAccess:
     async def _write(
         self, work: Callable[[Transaction], T], objective_id: int | None, *, is_lasting: bool = True
     ) -> T:
-        """Run the work in one transaction. No other process writes to the objective until the work
-        is done; with None, no other process writes at all.
+        """Run `work` in one transaction, and return what it returns.
 
         Args:
-            is_lasting: False: the commit does not wait for the disk. Only for changes that can be
-                repeated at no cost after a power cut.
+            objective_id: the objective to lock for writing; None locks the whole store.
+            is_lasting: False if the commit need not wait for the disk. Only for changes that can
+                be repeated at no cost after a power cut.
         """
-        write = self._database.line_up(work, objective_id=objective_id, is_lasting=is_lasting)
+        write = self._database.queue_write(work, objective_id=objective_id, is_lasting=is_lasting)
         try:
             done = await self._offload(write)
         except asyncio.CancelledError:
-            write.give_up()
+            write.cancel()
             raise
         except StoreUnavailableError as error:
             if self._n_calm >= CALM_WRITES:
                 self._tell(
                     f"the task store cannot be written now ({error.why or error.what}); work "
-                    "goes on by itself when the store can be written again"
+                    "continues by itself as soon as it can be written again"
                 )
             self._n_calm = 0
             raise
@@ -550,31 +549,27 @@ class SqlAccess:
             self._written = asyncio.Event()
 
     async def _write_all(self, work: Callable[[Transaction], T], *, is_lasting: bool = True) -> T:
-        """Run work that changes several objectives in one transaction, while no other process
-        writes."""
+        """Run work that may change several objectives in one transaction, with the whole store
+        locked for writing."""
         return await self._write(work, None, is_lasting=is_lasting)
 
     async def _read(self, work: Callable[[Transaction], T], *, n_rows: int = 1) -> T:
-        """Run the work on one consistent state of the store.
+        """Run `work` on one consistent state of the store, and return what it returns.
 
         Args:
-            n_rows: about how many rows the work reads at most. Few rows are read in the event loop,
-                without a thread.
+            n_rows: the approximate maximum number of rows that `work` reads. Up to `FEW_ROWS` are
+                read in the event loop, without a thread.
         """
         if self._database.reads_at_once and n_rows <= FEW_ROWS:
             with suppress(StoreUnavailableError):
                 return self._database.read_at_once(work)
         return await self._offload(lambda: self._database.read(work))
 
-    async def _look(
+    async def _read_in(
         self, objective_id: int, work: Callable[[Transaction], T], *, n_rows: int = 1
     ) -> T:
-        """Run a read that concerns one objective. Raise `NotFoundError` when there is no such
-        objective.
-
-        Args:
-            n_rows: as for `_read`.
-        """
+        """Run a read of one objective's rows, as `_read` does. Raise `NotFoundError` when there is
+        no such objective."""
 
         def look(tx: Transaction) -> T:
             found = work(tx)
@@ -586,13 +581,19 @@ class SqlAccess:
         return await self._read(look, n_rows=n_rows)
 
     async def _list(
-        self, objective_id: int, query: str, of: Callable[[Row], T], *, n_rows: int, **values: Any
+        self,
+        objective_id: int,
+        query: str,
+        convert: Callable[[Row], T],
+        *,
+        n_rows: int,
+        **values: Any,
     ) -> list[T]:
-        """Return at most `n_rows` rows of a query, each converted by `of`. Raise `NotFoundError`
-        when there is no such objective."""
-        return await self._look(
+        """Return the rows of a query, each converted by `convert`. `n_rows` is as for `_read`.
+        Raise `NotFoundError` when there is no such objective."""
+        return await self._read_in(
             objective_id,
-            lambda tx: [of(row) for row in tx.all(query, objective_id=objective_id, **values)],
+            lambda tx: [convert(row) for row in tx.all(query, objective_id=objective_id, **values)],
             n_rows=n_rows,
         )
 
@@ -600,20 +601,20 @@ class SqlAccess:
         await self._offload(self._database.close)
 
 
-# -- waiting for commits, of this store object and of others
+# -- waiting for commits, by this store object and by others
 # --------------------------------------------------------------------------------------------------
 
 POLL_S = 0.05
-# The shortest and the longest pause between two looks at the version. The first look after a calm
-# time comes at once; on a busy store the pause doubles up to the longest.
+# The shortest and the longest pause between two reads of the data version. After a quiet time the
+# version is read at once; while commits keep coming, the pause doubles up to the longest.
 MIN_PAUSE_S, MAX_PAUSE_S = 0.01, 0.08
 
 
 class Waiting(SqlAccess):
-    """The part of the store that waits for events, and for changes by other processes."""
+    """The part of the store that waits for new events and for commits by other processes."""
 
     async def last_event_id(self, objective_id: int) -> int:
-        return await self._look(
+        return await self._read_in(
             objective_id,
             lambda tx: int(tx.all("last_event_id", objective_id=objective_id)[0]["id"]),
         )
@@ -630,8 +631,8 @@ class Waiting(SqlAccess):
             return
 
     async def _next_commit(self, written: asyncio.Event, version: int) -> None:
-        """Wait until this store object has committed since `written` was taken, or another process
-        has committed since `version` was read."""
+        """Wait until this store object commits, which sets `written`, or until the data version is
+        no longer `version`, because another process has committed."""
         while not written.is_set():
             try:
                 # `wait_for` of Python 3.11 swallows a cancellation that comes with the event
@@ -645,7 +646,7 @@ class Waiting(SqlAccess):
         try:
             async with asyncio.timeout(timeout_s):
                 while True:
-                    await self._next_sign()
+                    await self._wait_for_commit()
                     version = await self._version()
                     self._is_in_doubt = version is None
                     if version is not None and version != self._version_seen:
@@ -654,35 +655,35 @@ class Waiting(SqlAccess):
         except TimeoutError:
             return
 
-    async def _next_sign(self) -> None:
+    async def _wait_for_commit(self) -> None:
         """Wait until any process may have committed since the data version was last read. Return at
-        once when that read failed."""
-        # a simulation has its own time, so no thread may be used
+        once if that read failed."""
+        # a simulation has virtual time, which a thread would not follow
         if self._offload is run_inline:
             await asyncio.sleep(MAX_PAUSE_S)
             return
         loop = asyncio.get_running_loop()
         if not self._is_watching:
             self._is_watching = True
-            self._database.watch(partial(self._say_sign, loop))
+            self._database.watch(partial(self._note_commit, loop))
         await asyncio.sleep(max(0.0, self._looked_at_s + self._pause_s - loop.time()))
         if not self._is_in_doubt:
-            await self._sign.wait()
-        self._sign.clear()  # cleared before the look, so that a commit during it counts as new
+            await self._may_have_changed.wait()
+        # cleared before the version is read, so that a commit during the read counts as new
+        self._may_have_changed.clear()
         is_calm = loop.time() - self._looked_at_s > MAX_PAUSE_S
         self._pause_s = MIN_PAUSE_S if is_calm else min(2 * self._pause_s, MAX_PAUSE_S)
         self._is_in_doubt, self._looked_at_s = True, loop.time()
 
-    def _say_sign(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Tell the event loop that a process may have committed. Called in the database's
-        thread."""
-        if not self._sign.is_set():
-            with suppress(RuntimeError):  # the loop has ended, so nothing waits in it
-                loop.call_soon_threadsafe(self._sign.set)
+    def _note_commit(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Set `_may_have_changed` in the event loop. Called in a thread of the driver."""
+        if not self._may_have_changed.is_set():
+            with suppress(RuntimeError):  # the loop is closed, so nothing waits in it
+                loop.call_soon_threadsafe(self._may_have_changed.set)
 
     async def _version(self) -> int | None:
-        """Return the database's data version (a number that changes with each commit of another
-        process); None while the store is unavailable."""
+        """Return the data version (a number that changes with each commit of another process), or
+        None while the store is unavailable."""
         try:
             return await self._data_version()
         except StoreUnavailableError:
@@ -691,22 +692,22 @@ class Waiting(SqlAccess):
     async def _data_version(self) -> int:
         return (
             self._database.data_version()
-            if self._database.is_told
+            if self._database.is_notified
             else await self._offload(self._database.data_version)
         )
 
 
 # --------------------------------------------------------------------------------------------------
-# Rows to data types and back.
+# The conversion between rows and data types.
 # --------------------------------------------------------------------------------------------------
 
 P = ParamSpec("P")
 
-# the exceptions that reading a damaged value raises
+# the exceptions that converting a damaged value raises
 FAULTS = (ValueError, TypeError, LookupError, AttributeError, OverflowError, RecursionError)
 
-# How many parsed texts are cached: tasks share their origins, and each transaction reads the spec
-# of its objective.
+# How many parsed JSON texts are cached. Caching pays because many tasks have the same origins, and
+# because each transaction reads the spec of its objective.
 N_CACHED_TEXTS = 4_000
 N_CACHED_SPECS = 50
 
@@ -733,45 +734,33 @@ to_json = json.JSONEncoder(separators=(",", ":")).encode
 # --------------------------------------------------------------------------------------------------
 
 
-@contextmanager
-def naming(what: str) -> Iterator[None]:
-    """Turn an error from reading a damaged value into a `StoreUnusableError` that names the row
-    (`what`)."""
-    try:
-        yield
-    except FAULTS as error:
-        raise damaged(
-            what, why=f"it cannot be read: {type(error).__name__}: {error}"[:300]
-        ) from error
-
-
-def _of(
+def _damage_named(
     name: str,
 ) -> Callable[[Callable[Concatenate[Row, P], T]], Callable[Concatenate[Row, P], T]]:
-    """Make a function that reads a row raise `StoreUnusableError`, with the name of the row, when
-    the row is damaged.
+    """Decorate a function that converts a row, so that it raises a `StoreUnusableError` with the
+    name of the row when the row is damaged.
 
     Args:
-        name: the name to show for the row, with columns in braces, such as `task {id}`.
+        name: the name of the row for a person, with columns in braces, such as `task {id}`.
     """
 
-    def decorate(read: Callable[Concatenate[Row, P], T]) -> Callable[Concatenate[Row, P], T]:
-        @wraps(read)
-        def read_or_name(row: Row, /, *args: P.args, **kwargs: P.kwargs) -> T:
+    def decorate(convert: Callable[Concatenate[Row, P], T]) -> Callable[Concatenate[Row, P], T]:
+        @wraps(convert)
+        def convert_or_name(row: Row, /, *args: P.args, **kwargs: P.kwargs) -> T:
             try:
-                return read(row, *args, **kwargs)
-            except FAULTS:
-                with naming(name_row(name, row)):
-                    raise
+                return convert(row, *args, **kwargs)
+            except FAULTS as error:
+                why = f"it cannot be read: {type(error).__name__}: {error}"[:300]
+                raise damaged(name_row(name, row), why=why) from error
 
-        return read_or_name
+        return convert_or_name
 
     return decorate
 
 
 def name_row(name: str, row: Row) -> str:
-    """Return `name` with the row's columns filled in, for a person. If damage prevents that, return
-    the first word of `name`."""
+    """Return `name` with the row's columns filled in, or only its first word if the row is too
+    damaged for that."""
     try:
         return name.format_map(row)
     except FAULTS:
@@ -780,7 +769,7 @@ def name_row(name: str, row: Row) -> str:
 
 def damaged(what: str, *, why: str) -> StoreUnusableError:
     return StoreUnusableError(
-        f"the task store is damaged: {what} is not as it was written",
+        f"the task store is damaged: {what} differs from what was written",
         why=why,
         fix=(
             "babyagi journal verify names every damaged row; then restore a backup of the "
@@ -791,23 +780,23 @@ def damaged(what: str, *, why: str) -> StoreUnusableError:
 
 
 def require_types(row: Row, *, texts: Sequence[str] = (), numbers: Sequence[str] = ()) -> None:
-    """Raise `TypeError` unless these columns hold texts or integers, as declared. The check is
-    needed because SQLite accepts any type in any column."""
+    """Raise `TypeError` unless the columns `texts` contain text and the columns `numbers` contain
+    integers. SQLite does not check that, because it accepts any type in any column."""
     for columns, kind in ((texts, str), (numbers, int)):
-        # most rows are sound, and comparing all types at once costs a third
+        # comparing all types at once takes a third of the time of comparing them one by one
         if columns and {*map(type, map(row.__getitem__, columns))} != {kind}:
             column = next(column for column in columns if type(row[column]) is not kind)
             raise TypeError(f"the column {column} holds {row[column]!r}"[:200])
 
 
-# -- nouns
+# -- the data types
 # --------------------------------------------------------------------------------------------------
 
 
 def spec_to_json(spec: ObjectiveSpec) -> str:
     fields = asdict(spec)
     for name in ("further", "output_schema", "agent"):
-        if not fields[name]:  # earlier versions refuse these fields, so an empty one is left out
+        if not fields[name]:  # earlier versions refuse unknown fields, so empty ones are left out
             del fields[name]
     for grant in fields["tools"]:
         if not grant["refused"]:
@@ -815,7 +804,7 @@ def spec_to_json(spec: ObjectiveSpec) -> str:
     return to_json(fields)
 
 
-@_of("objective {id}")
+@_damage_named("objective {id}")
 def spec_from_row(row: Row) -> ObjectiveSpec:
     return _spec_from_json(row["spec"])
 
@@ -829,9 +818,9 @@ def _spec_from_json(text: str) -> ObjectiveSpec:
         ToolGrant(**{**tool, "effect": Effect(tool["effect"])}) for tool in fields["tools"]
     )
     fields["approval"] = Approval(fields["approval"])
-    # objectives that were created before this choice existed have no value
+    # objectives of earlier versions have no value for these two choices
     fields["memory"] = Memory(fields.get("memory", Memory.OBJECTIVE))
-    fields["planning"] = Planning(fields.get("planning", Planning.SEPARATE))  # as above
+    fields["planning"] = Planning(fields.get("planning", Planning.SEPARATE))
     fields["further"] = tuple(fields.get("further", ()))
     return ObjectiveSpec(**fields)
 
@@ -860,7 +849,7 @@ def _step_usage_from_row(row: Row, *, left_open: Usage) -> Usage:
     """Return the usage in the row of a step.
 
     Args:
-        left_open: the part of this usage that was charged for calls without an answer.
+        left_open: the part of the usage that was charged for calls whose answer never arrived.
     """
     return Usage(
         calls=row["calls"],
@@ -881,7 +870,7 @@ def _step_usage_to_values(usage: Usage) -> dict[str, int]:
     }
 
 
-@_of("objective {id}")
+@_damage_named("objective {id}")
 def objective_from_row(row: Row, *, held: Reservation, active_us: int) -> Objective:
     require_types(row, texts=_OBJECTIVE_TEXTS, numbers=_OBJECTIVE_NUMBERS)
     if (row["status"] == ObjectiveStatus.ENDED) != (row["stop_reason"] is not None):
@@ -931,7 +920,7 @@ def lack_from_json(text: str) -> Lack | None:
     return Lack(what=fields["what"], shown=tuple(fields["shown"]))
 
 
-@_of("task {id}")
+@_damage_named("task {id}")
 def task_name_from_row(row: Row) -> TaskName:
     return TaskName(
         id=row["id"],
@@ -942,7 +931,7 @@ def task_name_from_row(row: Row) -> TaskName:
     )
 
 
-@_of("task {id} of objective {objective_id}")
+@_damage_named("task {id} of objective {objective_id}")
 def task_from_row(row: Row) -> Task:
     require_types(row, texts=_TASK_TEXTS, numbers=_TASK_NUMBERS)
     if not row["name"].strip():
@@ -975,7 +964,7 @@ def task_from_row(row: Row) -> Task:
 def _numbers_from_json(text: str) -> tuple[int, ...]:
     numbers = tuple(json.loads(text))
     if not all(type(number) is int for number in numbers):
-        raise TypeError(f"not a list of numbers: {text[:100]}")
+        raise TypeError(f"this is no list of numbers: {text[:100]}")
     return numbers
 
 
@@ -988,7 +977,7 @@ def _texts_to_json(texts: tuple[str, ...]) -> str:
 def _texts_from_json(text: str) -> tuple[str, ...]:
     texts = json.loads(text)
     if not (isinstance(texts, list) and all(isinstance(one, str) for one in texts)):
-        raise TypeError(f"not a list of texts: {text[:100]}")
+        raise TypeError(f"this is no list of texts: {text[:100]}")
     return tuple(texts)
 
 
@@ -1001,7 +990,7 @@ def policy_to_json(spec: ScheduleSpec) -> str:
     return to_json(fields)
 
 
-@_of("schedule {id}")
+@_damage_named("schedule {id}")
 def schedule_from_row(row: Row) -> Schedule:
     require_types(row, texts=("uid", "spec", "policy", "status"), numbers=("id", "created_at_us"))
     fields = json.loads(row["policy"])
@@ -1022,7 +1011,7 @@ def schedule_from_row(row: Row) -> Schedule:
     )
 
 
-@_of("the tick of schedule {schedule_id} at {due_us}")
+@_damage_named("the tick of schedule {schedule_id} at {due_us}")
 def tick_from_row(row: Row) -> Tick:
     return Tick(
         schedule_id=row["schedule_id"],
@@ -1034,7 +1023,7 @@ def tick_from_row(row: Row) -> Tick:
     )
 
 
-@_of("event {id} of objective {objective_id}")
+@_damage_named("event {id} of objective {objective_id}")
 def event_from_row(row: Row) -> Event:
     require_types(row, texts=("kind", "data"), numbers=("id", "objective_id", "at_us"))
     return Event(
@@ -1062,7 +1051,7 @@ _TASK_NUMBERS = (
 ).split()
 
 
-@_of("worker {worker_id}")
+@_damage_named("worker {worker_id}")
 def joined_from_row(
     row: Row, *, task_ids: Sequence[int] = (), duties: Sequence[str] = ()
 ) -> Joined:
@@ -1076,7 +1065,7 @@ def joined_from_row(
     )
 
 
-@_of("worker {id}")
+@_damage_named("worker {id}")
 def lease_from_row(row: Row, *, now_us: int) -> Lease:
     require_types(row, texts=("id", "name", "home"), numbers=("lease_us", "lease_until_us"))
     return Lease(
@@ -1089,7 +1078,7 @@ def lease_from_row(row: Row, *, now_us: int) -> Lease:
     )
 
 
-@_of("worker {id}")
+@_damage_named("worker {id}")
 def worker_from_row(row: Row, *, now_us: int, joined: Sequence[Joined] = ()) -> Worker:
     require_types(
         row,
@@ -1109,8 +1098,9 @@ def worker_from_row(row: Row, *, now_us: int, joined: Sequence[Joined] = ()) -> 
     )
 
 
-# -- rows with a checksum: nothing else detects a byte that the disk flips inside a text
-# ----------------------------------
+# -- checksums of whole rows, verified whenever the row is read: nothing else detects a byte that
+# the disk has changed inside a text
+# --------------------------------------------------------------------------------------------------
 
 _RESULT_COLUMNS = ("objective_id", "task_id", "text", "origins", "created_at_us")
 _STEP_COLUMNS = (
@@ -1121,7 +1111,7 @@ _STEP_COLUMNS = (
 ).split()
 
 
-_CONTENT = json.JSONEncoder(default=repr)  # damage can turn a value into bytes
+_CONTENT = json.JSONEncoder(default=repr)  # a damaged value may be bytes
 
 
 def _checksum(columns: Sequence[str], values: Row) -> str:
@@ -1148,8 +1138,8 @@ def _require_sound(is_sound: bool, *, what: str) -> None:
         raise damaged(what, why="the checksum of the row does not match its content")
 
 
-# -- seals: checksums of the columns that never change, tested when the store is verified
-# --------------------------
+# -- seals: checksums of the columns that rarely change, verified only by `verify`
+# --------------------------------------------------------------------------------------------------
 
 _SEALED = {
     "objective": ("uid", "identity", "spec", "created_at_us"),
@@ -1170,13 +1160,13 @@ _SEALED = {
 
 
 def sealed(table: str, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values, with their checksum added as the column `seal`."""
+    """Return the values of a row, with the checksum of the sealed columns added as `seal`."""
     return {**values, "seal": _seal(table, values)}
 
 
 def is_sealed_right(table: str, row: Row) -> bool:
-    """Return whether the row's sealed columns match its checksum. A row without a checksum, from an
-    earlier version, passes."""
+    """Return whether the row's sealed columns match its seal. A row without a seal, which an
+    earlier version wrote, passes."""
     seal = row["report_seal" if table == "report" else "seal"]
     return seal is None or bool(seal == _seal(table, row))
 
@@ -1202,9 +1192,8 @@ def result_to_values(result: Result) -> dict[str, Any]:
     return {**values, "checksum": _checksum(_result_columns(values), values)}
 
 
-@_of("the result of task {task_id} of objective {objective_id}")
+@_damage_named("the result of task {task_id} of objective {objective_id}")
 def result_from_row(row: Row) -> Result:
-    """Return the result in the row. Raise `StoreUnusableError` when the row is damaged."""
     _require_sound(
         is_sound_result(row),
         what=f"the result of task {row['task_id']} of objective {row['objective_id']}",
@@ -1259,9 +1248,8 @@ def _charges_from_json(text: str) -> tuple[tuple[int, Usage], ...]:
     )
 
 
-@_of("step {key} of {owner} of objective {objective_id}")
+@_damage_named("step {key} of {owner} of objective {objective_id}")
 def step_from_row(row: Row) -> Step:
-    """Return the step in the row. Raise `StoreUnusableError` when the row is damaged."""
     _require_sound(
         is_sound_step(row),
         what=f"step {row['key']} of {row['owner']} of objective {row['objective_id']}",

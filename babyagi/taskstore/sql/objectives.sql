@@ -28,9 +28,18 @@ SELECT o.id, o.uid, o.identity, o.spec, o.status, o.stop_reason, o.stop_detail, 
 -- An objective's report, NULL before it is written.
 SELECT report FROM objective WHERE id = :objective_id;
 
--- objective_ids --
--- The newest objectives, newest first.
-SELECT id FROM objective ORDER BY id DESC LIMIT :limit;
+-- objectives --
+-- The newest objectives, newest first, with the columns of the query `objective`: those with the status :status, or all when it is NULL.
+SELECT o.id, o.uid, o.identity, o.spec, o.status, o.stop_reason, o.stop_detail, o.calls, o.prompt_tokens, o.completion_tokens, o.cost_microusd,
+       o.active_us, o.seen_us, o.order_revision, o.ordered_upto, o.last_task_id, o.is_claimed_met, o.n_barren, o.check_no, o.report_no,
+       o.report IS NOT NULL AS has_report, o.created_at_us, o.ended_at_us, o.n_begun, o.n_fruitless, o.n_answers, o.plan_no, o.checks,
+       o.unconfirmed_tokens, o.unconfirmed_cost_microusd, o.overspent,
+       (SELECT coalesce(sum(h.held_calls), 0) FROM step AS h WHERE h.objective_id = o.id AND h.is_held = 1) AS held_calls,
+       (SELECT coalesce(sum(h.held_tokens), 0) FROM step AS h WHERE h.objective_id = o.id AND h.is_held = 1) AS held_tokens,
+       (SELECT coalesce(sum(h.held_cost_microusd), 0) FROM step AS h WHERE h.objective_id = o.id AND h.is_held = 1) AS held_cost_microusd,
+       (SELECT coalesce(max(w.lease_us), 0) FROM worker_objective AS j JOIN worker AS w ON w.id = j.worker_id
+         WHERE j.objective_id = o.id AND j.hindrance = '' AND w.lease_until_us BETWEEN :now_us AND :now_us + w.lease_us) AS lease_us
+  FROM objective AS o WHERE CAST(:status AS TEXT) IS NULL OR o.status = :status ORDER BY o.id DESC LIMIT :limit;
 
 -- open_objectives --
 -- The objectives that have work for workers: active, or ended without a report; oldest first.
@@ -159,4 +168,4 @@ SELECT * FROM duty WHERE objective_id = :objective_id;
 
 -- duties_held_by --
 -- The duties of an objective that a worker holds.
-SELECT duty, owner FROM duty WHERE worker_id = :worker_id AND objective_id = :objective_id ORDER BY duty;
+SELECT * FROM duty WHERE worker_id = :worker_id AND objective_id = :objective_id ORDER BY duty;

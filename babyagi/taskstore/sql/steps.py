@@ -1,4 +1,4 @@
-"""The steps of the journal in SQL: recording that a call is intended and what came of it, and
+"""The steps of the journal in SQL: recording that a call is intended, recording its outcome, and
 questions to a person."""
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from babyagi.taskstore.sql.database import (
     to_time,
 )
 
-STEPS_EACH = 10  # an owner has about so many steps
+STEPS_EACH = 10  # an owner (a task or duty) has about so many steps
 
 
 class Steps(SqlAccess):
-    """The part of the store that records calls: intended, recorded or abandoned steps."""
+    """The part of the store that records calls as steps: intended, done or abandoned."""
 
     async def intend_step(
         self, fence: Fence, *, intention: Intention, first: Outcome | Kept | None = None
@@ -34,9 +34,11 @@ class Steps(SqlAccess):
         def work(tx: Transaction) -> Step:
             if first is None or first.key == intention.key:
                 record_first(tx, fence, first)
-                return _intend(tx, fence, intention)
+                tx.prefetch("objective", objective_id=fence.objective_id)
+                _find_fenced(tx, fence, intention.key)
+                return _intend_found(tx, fence, intention, *_find(tx, fence, intention.key))
             n_lost = _find_fenced(tx, fence, first.key, intention.key)
-            # recording `first`, another step, does not change this one
+            # read before `first` is recorded, which does not change this step
             found = _find(tx, fence, intention.key)
             match first:
                 case Outcome():
@@ -78,13 +80,7 @@ class Steps(SqlAccess):
                 tx.run("put_step", **step_to_values(step, is_held=is_held))
             transitions.charge(tx, fence.objective_id, fence.owner, counted)
             data = lifecycle.step_data(step, counted)
-            transitions.append_event(
-                tx,
-                fence.objective_id,
-                events.STEP_ABANDONED,
-                lifecycle.task_of(fence.owner),
-                **data,
-            )
+            transitions.append_step_event(tx, step, events.STEP_ABANDONED, **data)
 
         await self._write(work, fence.objective_id)
 
@@ -94,7 +90,7 @@ class Steps(SqlAccess):
         )
 
     async def steps(self, objective_id: int, *, owner: str) -> list[Step]:
-        return await self._look(
+        return await self._read_in(
             objective_id,
             lambda tx: [
                 step_from_row(row)
@@ -126,8 +122,8 @@ class Steps(SqlAccess):
 
 
 def record_first(tx: Transaction, fence: Fence, first: Outcome | Kept | None) -> None:
-    """Record the outcome `first` of an earlier call, at the beginning of a transaction that then
-    makes another change under the same claim."""
+    """Record the outcome `first` of an earlier call, if there is one, at the beginning of a
+    transaction that then makes another change under the same claim."""
     match first:
         case Outcome():
             _record(tx, fence, first)
@@ -135,18 +131,16 @@ def record_first(tx: Transaction, fence: Fence, first: Outcome | Kept | None) ->
             _put(tx, fence, first)
 
 
-def _intend(tx: Transaction, fence: Fence, intention: Intention) -> Step:
-    tx.ask("objective", objective_id=fence.objective_id)
-    _find_fenced(tx, fence, intention.key)
-    return _intend_found(tx, fence, intention, *_find(tx, fence, intention.key))
-
-
 def _intend_found(
     tx: Transaction, fence: Fence, intention: Intention, known: Step | None, is_held: bool
 ) -> Step:
-    """Record that the call is intended. `known` is the step that has this key already, if any, and
-    `is_held` whether it holds a reservation. The caller has checked that the worker still holds the
-    claim."""
+    """Record that the call is intended, and return its step. The caller has checked that the worker
+    still holds the claim.
+
+    Args:
+        known: the step that exists already under this key, if any.
+        is_held: whether `known` holds a reservation.
+    """
     if known is not None and (
         known.state is StepState.DONE or (is_held and known.claim_no == fence.claim_no)
     ):
@@ -166,11 +160,13 @@ def _intend_found(
         else replace(known, claim_no=fence.claim_no, **asked)
     )
     tx.run("put_step", **step_to_values(step, is_held=True))
-    data = {"owner": step.owner, "key": step.key, "kind": step.kind, "model": step.model}
-    transitions.append_event(
-        tx, fence.objective_id, events.STEP_INTENDED, lifecycle.task_of(fence.owner), **data
-    )
+    _note_intended(tx, step)
     return step
+
+
+def _note_intended(tx: Transaction, step: Step) -> None:
+    data = {"owner": step.owner, "key": step.key, "kind": step.kind, "model": step.model}
+    transitions.append_step_event(tx, step, events.STEP_INTENDED, **data)
 
 
 def _record(tx: Transaction, fence: Fence, outcome: Outcome) -> Step:
@@ -190,9 +186,9 @@ def _record(tx: Transaction, fence: Fence, outcome: Outcome) -> Step:
     tx.run("put_step", **step_to_values(step, is_held=is_held))
     transitions.charge(tx, fence.objective_id, fence.owner, counted, has_progressed=True)
     data = lifecycle.step_data(step, counted, model=outcome.model)
-    task_id = lifecycle.task_of(fence.owner)
-    transitions.append_event(tx, fence.objective_id, events.STEP_RECORDED, task_id, **data)
+    transitions.append_step_event(tx, step, events.STEP_RECORDED, **data)
     transitions.note_overspending(tx, step, usage, reserved)
+    task_id = lifecycle.task_of(fence.owner)
     if task_id is not None and known is not None and known.state is StepState.UNKNOWN:
         transitions.wake(tx, fence.objective_id, task_id)
     return step
@@ -204,12 +200,12 @@ def _put(tx: Transaction, fence: Fence, kept: Kept) -> Step:
 
 
 def _put_found(tx: Transaction, fence: Fence, kept: Kept, *, n_lost: int) -> Step:
-    """Store a step that cost nothing, unless there is one under its key. The caller has checked
-    that the worker still holds the claim.
+    """Store a step that cost nothing, unless a step with its key exists. Return the stored step.
+    The caller has checked that the worker still holds the claim.
 
     Args:
-        n_lost: how many workers in a row were lost with the task. This number is set back to 0,
-            because a recorded step shows that the task does not kill its workers.
+        n_lost: how many workers in a row were lost while they held the task. The number is set back
+            to 0, because a recorded step shows that the task does not kill its workers.
     """
     known, _ = _find(tx, fence, kept.key)
     if known is not None:
@@ -225,18 +221,21 @@ def _put_found(tx: Transaction, fence: Fence, kept: Kept, *, n_lost: int) -> Ste
         **lifecycle.outcome_fields(output=kept.output, origins=kept.origins, at=at),
     )
     tx.run("put_step", **step_to_values(step, is_held=False))
-    task_id = lifecycle.task_of(fence.owner)
     if n_lost and kept.kind != lifecycle.INPUTS:
+        task_id = lifecycle.task_of(fence.owner)
         tx.run("note_progress", objective_id=fence.objective_id, task_id=task_id)
     data = lifecycle.step_data(step, Usage())
-    transitions.append_event(tx, fence.objective_id, events.STEP_RECORDED, task_id, **data)
+    transitions.append_step_event(tx, step, events.STEP_RECORDED, **data)
     return step
 
 
 def _find_fenced(tx: Transaction, fence: Fence, key: str, other_key: str = "") -> int:
-    """Raise `LeaseLostError` unless the worker still holds the claim of `fence`; in the same query,
-    cache up to two steps of the claimed task or duty for `_find`. Return how many workers in a row
-    were lost with the task; 0 for a duty such as planning."""
+    """Raise `LeaseLostError` unless the worker still holds the claim of `fence`. With the same
+    query, read and cache the steps `key` and `other_key`, so that `_find` needs no query for them.
+
+    Returns:
+        How many workers in a row were lost while they held the task; 0 for a duty such as planning.
+    """
     owned = {"objective_id": fence.objective_id, "owner": fence.owner}
     keys, task_id = {"key": key, "other_key": other_key}, lifecycle.task_of(fence.owner)
     rows = (
@@ -249,53 +248,45 @@ def _find_fenced(tx: Transaction, fence: Fence, key: str, other_key: str = "") -
         raise lifecycle.lost(fence)
     row_by_key = {row["key"]: row for row in rows}
     for one in filter(None, keys.values()):
-        tx.know("step", row_by_key.get(one), **owned, key=one)
+        tx.cache("step", row_by_key.get(one), **owned, key=one)
     return int(rows[0]["n_lost"])
 
 
 def _find(tx: Transaction, fence: Fence, key: str) -> tuple[Step | None, bool]:
-    """Return the step with this key, if there is one, and whether it still holds its
-    reservation."""
+    """Return the step with this key, or None, and whether it still holds its reservation."""
     row = tx.one("step", objective_id=fence.objective_id, owner=fence.owner, key=key)
     return (None, False) if row is None else (step_from_row(row), bool(row["is_held"]))
 
 
 def _check_limits(tx: Transaction, fence: Fence, wanted: Reservation) -> None:
-    """Raise `ObjectiveStoppedError` or `LimitReachedError` when a call that may cost `wanted` must
-    not be made now."""
+    """Raise `ObjectiveStoppedError` or `LimitReachedError` if a call that may cost up to `wanted`
+    must not be made now."""
     objective = transitions.read_objective(tx, fence.objective_id)
     limits.require_call_allowed(objective, owner=fence.owner, reservation=wanted)
 
 
 # --------------------------------------------------------------------------------------------------
-# The task store on SQL: tasks that wait for a person.
+# Tasks that wait for a person.
 # --------------------------------------------------------------------------------------------------
 
 
 class Parking(SqlAccess):
-    """The part of the store for questions to a person: calls that must not be repeated, waiting
-    tasks, the inbox, and answers."""
+    """The part of the store for what a person must decide: calls that must not be repeated, tasks
+    that wait for an answer, the inbox, and the answers."""
 
     async def intend_once(self, fence: Fence, *, key: str, request: str) -> Step:
         def work(tx: Transaction) -> Step:
             transitions.fenced_task(tx, fence, TaskStatus.RUNNING)
-            known = _find_to_park(tx, fence, key)
+            known, _ = _find(tx, fence, key)
             if known is not None:
-                return (
-                    transitions.leave_unknown(tx, known)
-                    if known.state is StepState.INTENDED
-                    else known
-                )
-            objective = transitions.read_objective(tx, fence.objective_id)
-            limits.require_call_allowed(objective, owner=fence.owner, reservation=Reservation())
+                is_open = known.state is StepState.INTENDED
+                return transitions.leave_unknown(tx, known) if is_open else known
+            _check_limits(tx, fence, Reservation())
             step = lifecycle.open_step(
                 fence, key=key, kind=lifecycle.ONCE, request=request, at=to_time(tx.now_us)
             )
             tx.run("put_step", **step_to_values(step, is_held=True))
-            data = {"owner": step.owner, "key": key, "kind": step.kind, "model": ""}
-            transitions.append_event(
-                tx, fence.objective_id, events.STEP_INTENDED, lifecycle.task_of(fence.owner), **data
-            )
+            _note_intended(tx, step)
             return step
 
         return await self._write(work, fence.objective_id)
@@ -303,7 +294,7 @@ class Parking(SqlAccess):
     async def park_task(self, fence: Fence, *, key: str, kind: str, request: str) -> Step:
         def work(tx: Transaction) -> Step:
             task = transitions.fenced_task(tx, fence, TaskStatus.RUNNING)
-            known = _find_to_park(tx, fence, key)
+            known, _ = _find(tx, fence, key)
             if known is not None and known.state is StepState.DONE:
                 return known
             if known is None:
@@ -318,7 +309,7 @@ class Parking(SqlAccess):
                     **step_to_values(replace(step, state=StepState.ASKED), is_held=False),
                 )
             transitions.note_freed(tx, task, transitions.free_task(tx, task))
-            return _find_to_park(tx, fence, key) or step
+            return _find(tx, fence, key)[0] or step
 
         return await self._write(work, fence.objective_id)
 
@@ -333,44 +324,31 @@ class Parking(SqlAccess):
     async def open_step(self, step_id: int) -> Step:
         return await self._read(lambda tx: _open_step(tx, step_id))
 
-    async def answer_step(
-        self, step_id: int, *, output: str, origins: Sequence[str] = ("person",)
-    ) -> Step:
+    async def answer_step(self, step_id: int, *, output: str) -> Step:
         def work(tx: Transaction) -> Step:
             step = lifecycle.done_step(
                 _open_step(tx, step_id),
                 output=output,
                 model="",
-                origins=origins,
+                origins=("person",),
                 at=to_time(tx.now_us),
             )
             tx.run("put_step", **step_to_values(step, is_held=False))
-            task_id = lifecycle.task_of(step.owner) or 0
-            transitions.append_event(
-                tx,
-                step.objective_id,
-                events.STEP_RECORDED,
-                task_id,
-                **lifecycle.step_data(step, Usage()),
-            )
+            data = lifecycle.step_data(step, Usage())
+            transitions.append_step_event(tx, step, events.STEP_RECORDED, **data)
             row = transitions.objective_row(tx, step.objective_id)
             spec = spec_from_row(row)
             if (changed := lifecycle.decide_change(spec, step)) != spec:
                 transitions.set_spec(tx, row, changed)
-            transitions.wake(tx, step.objective_id, task_id)
+            transitions.wake(tx, step.objective_id, lifecycle.task_of(step.owner) or 0)
             return step
 
         return await self._write_all(work)
 
 
-def _find_to_park(tx: Transaction, fence: Fence, key: str) -> Step | None:
-    row = tx.one("step", objective_id=fence.objective_id, owner=fence.owner, key=key)
-    return None if row is None else step_from_row(row)
-
-
 def _hold_back(tx: Transaction, task: Task) -> None:
-    """Queue the task instead of letting it ask a person, because too many questions are open
-    already. It can be claimed when one of them is answered."""
+    """Queue the task instead of letting it ask a person, because too many questions are open. It
+    can be claimed again when one of them is answered."""
     freed = transitions.free_task(tx, task)
     tx.run(
         "hold_back",
@@ -379,18 +357,16 @@ def _hold_back(tx: Transaction, task: Task) -> None:
         until_answered_us=transitions.UNTIL_ANSWERED_US,
     )
     reason = (
-        f"{lifecycle.MAX_OPEN_QUESTIONS} questions are open; "
+        f"{lifecycle.MAX_OPEN_QUESTIONS} questions wait for a person already; "
         "this task asks its own when one of them is answered"
     )
-    transitions.append_event(
-        tx, task.objective_id, events.TASK_RELEASED, task.id, reason=reason, delay_s=0.0
-    )
+    transitions.append_task_event(tx, task, events.TASK_RELEASED, reason=reason, delay_s=0.0)
     transitions.note_freed(tx, task, freed)
 
 
 def _open_step(tx: Transaction, step_id: int) -> Step:
-    """Return the step with this id, if it waits for a person and its task is waiting. Raise
-    `NotFoundError` otherwise."""
+    """Return the step with this id. Raise `NotFoundError` unless it and its task wait for a
+    person."""
     row = tx.one("step_by_id", step_id=step_id)
     step = None if row is None else step_from_row(row)
     task_id = (

@@ -1,10 +1,10 @@
-"""The task store in SQL: objectives, results, events, vectors, workers and schedules, and the
-queries that show them to a person. It runs on SQLite, in a file or in memory, and on PostgreSQL.
+"""The task store in SQL: objectives, results, events, vectors, workers and schedules, and what a
+person looks at. It runs on SQLite, in a file or in memory, and on PostgreSQL.
 
-A method that may affect several objectives of a worker runs while no other process writes, so that
-only one process at a time decides which workers are dead.
+A method that may change several objectives locks the whole store for writing. So only one process
+at a time decides which workers are dead.
 
-Verifying finds rows whose checksum is wrong or that contradict other rows. It cannot find a changed
+`verify` finds rows whose checksum is wrong or that contradict other rows. It cannot find a changed
 number that has no checksum and contradicts nothing, such as a rank, a count of failures or a lease.
 """
 
@@ -101,8 +101,8 @@ from babyagi.taskstore.sql.steps import Parking, Steps
 from babyagi.taskstore.sql.tasks import (
     Recording,
     Steering,
-    enter,
-    enter_first,
+    add_first_task,
+    add_proposals,
     put_back_lost,
     put_in_place,
     release,
@@ -110,12 +110,12 @@ from babyagi.taskstore.sql.tasks import (
 from babyagi.taskstore.sql.transitions import ALL_ROWS, Claims
 from babyagi.text import BM25_LENGTH_SHARE, BM25_SATURATION
 
-# -- reading every row, to find damage
+# -- finding damage: every row is read
 # --------------------------------------------------------------------------------------------------
 
 
 class Verifying(SqlAccess):
-    """The part of the store that looks for damage: the method `verify`."""
+    """The part of the store that finds damage: the method `verify`."""
 
     async def verify(self, objective_id: int | None = None) -> Verification:
         def work(tx: Transaction) -> Verification:
@@ -123,10 +123,10 @@ class Verifying(SqlAccess):
                 transitions.objective_row(tx, objective_id)
             try:
                 return _Reading(tx=tx, objective_id=objective_id).read()
-            except KeyError as missing:  # the schema is text in the file, which can be damaged
+            except KeyError as missing:  # SQLite stores the schema as text, which can be damaged
                 raise database.damaged("a table", why=f"it has no column {missing}") from missing
 
-        found = await self._offload(lambda: self._database.read_as_it_lies(work))
+        found = await self._offload(lambda: self._database.read_unchecked(work))
         in_file = await self._offload(self._database.find_damage)
         return replace(
             found, damages=(*found.damages, *(f"the file: {fault}" for fault in in_file))
@@ -135,8 +135,8 @@ class Verifying(SqlAccess):
 
 @dataclass(slots=True, kw_only=True)
 class _Reading:
-    """One pass over all tables that notes damaged rows. References between rows are compared at the
-    end, when all rows were read."""
+    """One pass over all tables that lists damaged rows. References between rows are checked after
+    the rows that they refer to were read."""
 
     tx: Transaction
     objective_id: int | None
@@ -151,7 +151,8 @@ class _Reading:
             row["id"]: row["last_task_id"]
             for row in self._sound("every_objective", "objective {id}", _check_objective)
         }
-        for row in self._sound("every_task", "task {id} of objective {objective_id}", _check_task):
+        check_task = _check_sealed("task", task_from_row)
+        for row in self._sound("every_task", "task {id} of objective {objective_id}", check_task):
             self._note_task(row, worker_ids, last_by_objective)
         self._compare_after()
         self._require_task(
@@ -169,7 +170,11 @@ class _Reading:
             "the vector of task {task_id} of objective {objective_id} in {space}",
             _check_vector,
         )
-        self._require_task("every_event", "event {id} of objective {objective_id}", _check_event)
+        self._require_task(
+            "every_event",
+            "event {id} of objective {objective_id}",
+            _check_sealed("event", event_from_row),
+        )
         for row in self._sound(
             "every_duty", "the duty to {duty} of objective {objective_id}", _check_duty
         ):
@@ -191,15 +196,20 @@ class _Reading:
         )
 
     def _read_schedules(self) -> None:
-        ids = {row["id"] for row in self._sound("every_schedule", "schedule {id}", _check_schedule)}
+        check = _check_sealed("schedule", schedule_from_row)
+        ids = {row["id"] for row in self._sound("every_schedule", "schedule {id}", check)}
         name = "the tick of schedule {schedule_id} at {due_us}"
         for row in self._sound("every_tick", name, database.tick_from_row):
             if row["schedule_id"] not in ids:
                 self._note(name, row)
 
     def _sound(self, query: str, name: str, check: Callable[[Row], object]) -> Iterator[Row]:
-        """Yield the rows of a query that can be read and whose checksum is right. Note each other
-        row as damaged, under `name` with the row's columns filled in."""
+        """Yield the sound rows of a query. Add every other row to `damages`, as `name` with the
+        row's columns filled in.
+
+        Args:
+            check: raises if the row cannot be converted or its checksum is wrong.
+        """
         for row in self.tx.each(query, objective_id=self.objective_id):
             self.n_by_piece[query] += 1
             try:
@@ -252,8 +262,8 @@ class _Reading:
                 )
 
     def _count_blockers(self, objective_id: int, after: set[int]) -> int:
-        """Return how many of the tasks `after` are not finished yet, or -1 when one of them does
-        not exist."""
+        """Return how many of the tasks `after` are not done, dead or cancelled; -1 when one of them
+        does not exist."""
         named = [self.task_by_id.get((objective_id, task_id)) for task_id in after]
         return (
             -1
@@ -265,7 +275,7 @@ class _Reading:
         return any((objective_id, task_id) in self.damaged_tasks for task_id in after)
 
     def _require_task(self, query: str, name: str, check: Callable[[Row], object]) -> None:
-        """Note the rows of a query that are damaged or belong to a task that does not exist."""
+        """Add to `damages` the rows of a query that are damaged or belong to no existing task."""
         for row in self._sound(query, name, check):
             task_id = lifecycle.task_of(row["owner"]) if query == "every_step" else row["task_id"]
             key = (row["objective_id"], task_id)
@@ -275,7 +285,7 @@ class _Reading:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Links:
-    """What a task's row states about the tasks that it comes after, to compare with other rows."""
+    """What a task's row says about the tasks that it comes after, to compare with other rows."""
 
     status: str
     blockers: int
@@ -287,8 +297,8 @@ class _Links:
 
 
 def _require_text(row: Row) -> None:
-    """Raise `ValueError` when a text in the row is not valid UTF-8. Such texts occur because
-    `read_as_it_lies` returns them too."""
+    """Raise `ValueError` when a text in the row is not valid UTF-8. `read_unchecked` returns such
+    texts."""
     for value in row.values():
         if isinstance(value, str):
             value.encode()
@@ -311,9 +321,14 @@ def _check_objective(row: Row) -> None:
     )
 
 
-def _check_task(row: Row) -> None:
-    database.task_from_row(row)
-    _require(database.is_sealed_right("task", row))
+def _check_sealed(table: str, convert: Callable[[Row], object]) -> Callable[[Row], None]:
+    """Return a check for `_sound`: the row can be converted, and its seal is right."""
+
+    def check(row: Row) -> None:
+        convert(row)
+        _require(database.is_sealed_right(table, row))
+
+    return check
 
 
 def _check_step(row: Row) -> None:
@@ -322,16 +337,6 @@ def _check_step(row: Row) -> None:
 
 def _check_vector(row: Row) -> None:
     _require(row["seal"] is None or row["seal"] == database.seal_vector(row["vector"]))
-
-
-def _check_event(row: Row) -> None:
-    database.event_from_row(row)
-    _require(database.is_sealed_right("event", row))
-
-
-def _check_schedule(row: Row) -> None:
-    database.schedule_from_row(row)
-    _require(database.is_sealed_right("schedule", row))
 
 
 def _check_duty(row: Row) -> None:
@@ -343,12 +348,12 @@ def _check_duty(row: Row) -> None:
 # --------------------------------------------------------------------------------------------------
 
 
-MAX_PLACE = 1000  # maximum number of tasks counted before the task whose place is asked for
+MAX_PLACE = 1000  # the most tasks that `place` counts before a task
 _MODEL_EVENTS = (events.MODEL_UNAVAILABLE, events.MODEL_AVAILABLE)
 
 
 class Looking(SqlAccess):
-    """The reads that only show the store's contents to a person or an agent."""
+    """The part of the store for reads that only show its contents to a person or an agent."""
 
     async def tasks_page(
         self, objective_id: int, *, status: TaskStatus, after: Task | None = None, limit: int
@@ -375,19 +380,16 @@ class Looking(SqlAccess):
 
     async def standing(self, objective_id: int) -> Standing:
         def work(tx: Transaction) -> Standing:
-            objective = transitions.read_objective(tx, objective_id)
             row = transitions.objective_row(tx, objective_id)
-            told = tx.all(
+            newest = tx.one(
                 "events_of", objective_id=objective_id, kinds=to_json(_MODEL_EVENTS), limit=1
             )
-            return Standing(
-                objective=objective,
+            is_down = newest is not None and newest["kind"] == events.MODEL_UNAVAILABLE
+            return _standing(
+                tx,
+                row,
                 counts=transitions.counts(tx, objective_id),
-                n_begun=row["n_begun"],
-                n_tasks_without_progress=row["n_barren"],
-                n_tries_without_answer=row["n_fruitless"],
-                outage=_outage([event_from_row(row) for row in told]),
-                at=to_time(tx.now_us),
+                outage=event_from_row(newest) if newest is not None and is_down else None,
             )
 
         return await self._read(work)
@@ -423,7 +425,7 @@ class Looking(SqlAccess):
             )
             return int(found[0]["id"])
 
-        return await self._read(work, n_rows=transitions.ALL_ROWS)
+        return await self._read(work, n_rows=ALL_ROWS)
 
     async def steps_at(self, objective_id: int, *, named: Sequence[tuple[str, str]]) -> list[Step]:
         def work(tx: Transaction) -> list[Step]:
@@ -440,16 +442,24 @@ class Looking(SqlAccess):
             objective_id,
             "duty_owners",
             lambda row: (str(row["owner"]), int(row["n"])),
-            n_rows=transitions.ALL_ROWS,
+            n_rows=ALL_ROWS,
             duty=duty.value,
         )
         return dict(found)
 
 
-def _outage(told: Sequence[Event]) -> Event | None:
-    """Return the event that says that the model does not answer, None without one. The caller
-    passes only the newest event about whether the model answers."""
-    return next((event for event in told if event.kind == events.MODEL_UNAVAILABLE), None)
+def _standing(
+    tx: Transaction, row: Row, *, counts: Mapping[TaskStatus, int], outage: Event | None
+) -> Standing:
+    return Standing(
+        objective=transitions.objective_of(tx, row),
+        counts=counts,
+        n_begun=row["n_begun"],
+        n_tasks_without_progress=row["n_barren"],
+        n_tries_without_answer=row["n_fruitless"],
+        outage=outage,
+        at=to_time(tx.now_us),
+    )
 
 
 # -- the measurements of the whole store
@@ -457,26 +467,27 @@ def _outage(told: Sequence[Event]) -> Event | None:
 
 
 class Measuring(SqlAccess):
-    """The part of the store that counts and measures its contents: the method `vitals`."""
+    """The part of the store that measures its contents: the method `vitals`."""
 
     async def vitals(self) -> Vitals:
-        return await self._read(_measure, n_rows=transitions.ALL_ROWS)
+        return await self._read(_measure, n_rows=ALL_ROWS)
 
 
 def _measure(tx: Transaction) -> Vitals:
     at_us = {"until_answered_us": transitions.UNTIL_ANSWERED_US}
     queues = {row["objective_id"]: row for row in tx.all("queues", **at_us)}
     counted = tx.all("counted_events")
-    down = _find_down(counted)
+    outages = _find_outages(counted, at=to_time(tx.now_us))
     n_by_event: Counter[str] = Counter()
     for row in counted:
         n_by_event[row["kind"]] += int(row["n"])
+    active = tx.all("objectives", status=ObjectiveStatus.ACTIVE, limit=ALL_ROWS)
     standings = [
         (
-            _standing_of(tx, row, last_id=down.get(row["id"])),
+            _standing(tx, row, counts={}, outage=outages.get(row["id"])),
             _queue_of(queues.get(row["id"]), now_us=tx.now_us),
         )
-        for row in tx.all("active_objectives")
+        for row in reversed(active)
     ]
     return Vitals(
         at=to_time(tx.now_us),
@@ -490,40 +501,18 @@ def _measure(tx: Transaction) -> Vitals:
     )
 
 
-def _find_down(counted: Sequence[Row]) -> Mapping[int, int]:
-    """Return, by objective, the id of the newest outage event, for the objectives whose model did
-    not answer when it was last called."""
-    last: defaultdict[int, dict[str, int]] = defaultdict(dict)
-    for row in counted:
-        last[row["objective_id"]][row["kind"]] = row["last_id"]
+def _find_outages(counted: Sequence[Row], *, at: datetime) -> Mapping[int, Event]:
+    """Return the newest outage event by objective id, for the objectives whose model did not answer
+    when it was last called. The events have no data, and the time `at`."""
+    last_ids = {(row["objective_id"], row["kind"]): row["last_id"] for row in counted}
     return {
-        objective_id: by_kind[events.MODEL_UNAVAILABLE]
-        for objective_id, by_kind in last.items()
-        if by_kind.get(events.MODEL_UNAVAILABLE, 0) > by_kind.get(events.MODEL_AVAILABLE, 0)
-    }
-
-
-def _standing_of(tx: Transaction, row: Row, *, last_id: int | None) -> Standing:
-    objective = transitions.objective_of(tx, row)
-    outage = None
-    if last_id is not None:
-        outage = Event(
-            id=last_id,
-            objective_id=objective.id,
-            task_id=None,
-            kind=events.MODEL_UNAVAILABLE,
-            data={},
-            at=to_time(tx.now_us),
+        objective_id: Event(
+            id=last_id, objective_id=objective_id, task_id=None, kind=kind, data={}, at=at
         )
-    return Standing(
-        objective=objective,
-        counts={},
-        n_begun=row["n_begun"],
-        n_tasks_without_progress=row["n_barren"],
-        n_tries_without_answer=row["n_fruitless"],
-        outage=outage,
-        at=to_time(tx.now_us),
-    )
+        for (objective_id, kind), last_id in last_ids.items()
+        if kind == events.MODEL_UNAVAILABLE
+        and last_id > last_ids.get((objective_id, events.MODEL_AVAILABLE), 0)
+    }
 
 
 def _queue_of(row: Row | None, *, now_us: int) -> Queue:
@@ -561,8 +550,8 @@ def _read_workers(tx: Transaction) -> list[Worker]:
 
 
 class Workers(SqlAccess):
-    """The part of the store for workers: registering, joining and leaving objectives, leases, and
-    releasing what dead workers held."""
+    """The part of the store for workers: registering them, their leases, joining and leaving
+    objectives, and releasing the claims of dead workers."""
 
     async def register_worker(self, worker: Worker, *, lease_s: float) -> None:
         def work(tx: Transaction) -> None:
@@ -585,12 +574,19 @@ class Workers(SqlAccess):
                 raise no_objective(objective_id)
             if row["worker_id"] is None:
                 raise LeaseLostError(f"worker {worker_id} was declared dead")
-            reason = lifecycle.storable_blocked_reason(blocked_reason)
-            if row["hindrance"] == reason:
+            hindrance = lifecycle.storable_line(
+                blocked_reason, max_chars=lifecycle.MAX_DETAIL_CHARS
+            )
+            if row["hindrance"] == hindrance:
                 return
             transitions.store_active_time(tx, row)
-            tx.run("put_joined", worker_id=worker_id, objective_id=objective_id, hindrance=reason)
-            kind, data = lifecycle.joined_event(worker_id, row["worker_name"], reason)
+            at = {"worker_id": worker_id, "objective_id": objective_id}
+            tx.run("put_joined", **at, hindrance=hindrance)
+            data = {"worker_id": worker_id, "name": row["worker_name"]}
+            if hindrance:
+                kind, data = events.WORKER_BLOCKED, {**data, "hindrance": hindrance}
+            else:
+                kind = events.WORKER_JOINED
             transitions.append_event(tx, objective_id, kind, **data)
 
         await self._write(work, objective_id)
@@ -599,7 +595,7 @@ class Workers(SqlAccess):
         def work(tx: Transaction) -> None:
             row = tx.one("joined", worker_id=worker_id, objective_id=objective_id)
             if row is not None and row["hindrance"] is not None:
-                tx.know("objective", row, objective_id=objective_id)
+                tx.cache("objective", row, objective_id=objective_id)
                 self._leave(tx, worker_id, row["worker_name"], objective_id, events.WORKER_LEFT)
 
         await self._write(work, objective_id)
@@ -665,7 +661,7 @@ class Workers(SqlAccess):
 
     def _forget(self, tx: Transaction, worker: Row, kind: str) -> int:
         """Release all claims of the worker, remove the worker, and return how many tasks were
-        released. `kind` is the event to append: the worker left, or was lost."""
+        released. `kind` is `WORKER_LEFT` or `WORKER_LOST`."""
         joined = [row["objective_id"] for row in tx.all("joined_by", worker_id=worker["id"])]
         n_freed = sum(
             self._leave(tx, worker["id"], worker["name"], objective_id, kind)
@@ -677,8 +673,8 @@ class Workers(SqlAccess):
     def _leave(
         self, tx: Transaction, worker_id: str, name: str, objective_id: int, kind: str
     ) -> int:
-        """Release the worker's claims in one objective, end its membership there, and return how
-        many tasks were released."""
+        """Release the worker's claims in one objective, so that it no longer serves the objective,
+        and return how many tasks were released."""
         row = transitions.objective_row(tx, objective_id)
         held_ids = _held_task_ids(tx, worker_id, objective_id)
         for task_id in held_ids:
@@ -688,7 +684,7 @@ class Workers(SqlAccess):
             else:
                 release(tx, task, reason="worker left")
         for duty in tx.all("duties_held_by", worker_id=worker_id, objective_id=objective_id):
-            transitions.free_duty(tx, objective_id, duty=duty["duty"], owner=duty["owner"])
+            transitions.free_duty(tx, duty)
         transitions.store_active_time(tx, row)
         tx.run("delete_joined", worker_id=worker_id, objective_id=objective_id)
         transitions.append_event(tx, objective_id, kind, worker_id=worker_id, name=name)
@@ -714,16 +710,20 @@ def _joined(tx: Transaction, worker_id: str) -> list[Joined]:
     return found
 
 
-# -- schedules: each tick is decided once, while no other process writes
+# -- schedules: the outcome of each tick is determined once, with the whole store locked for writing
 # --------------------------------------------------------------------------------------------------
 
 
 MAX_DECIDED = 100  # ticks in one transaction, so that other writers wait only for milliseconds
-KEPT = timedelta(days=90)  # decided ticks older than this are deleted
+KEPT = timedelta(days=90)  # ticks that were decided longer ago are deleted, except the newest 100
 
 
 def create_objective(tx: Transaction, spec: ObjectiveSpec, *, uid: str, identity: str) -> Objective:
-    """Insert a new objective with its first task queued."""
+    """Insert a new objective with its first task queued, and return it.
+
+    Args:
+        identity: the key by which a later start finds the objective again.
+    """
     values = {
         "uid": uid,
         "identity": identity,
@@ -732,7 +732,7 @@ def create_objective(tx: Transaction, spec: ObjectiveSpec, *, uid: str, identity
     }
     (row,) = tx.all("insert_objective", **sealed("objective", values))
     transitions.append_event(tx, row["id"], events.OBJECTIVE_CREATED, uid=uid)
-    enter_first(tx, row["id"], lifecycle.first_task(spec))
+    add_first_task(tx, row["id"], lifecycle.first_task(spec))
     return objective_from_row(row, held=Reservation(), active_us=0)
 
 
@@ -745,8 +745,8 @@ class Schedules(SqlAccess):
             due_at = next_due(spec.rule, after=to_time(tx.now_us))
             if due_at is None:
                 raise SettingsError(
-                    f"no tick of this schedule is ever due: {spec.rule.words}",
-                    why="the schedule's time has passed, or its rule names a day that no month has",
+                    f"the schedule would never start anything: {spec.rule.words}",
+                    why="its time has passed, or its rule names a day that does not exist",
                     fix='babyagi schedule add "…" --every 1d, or another --cron or --at',
                     guide="schedules",
                 )
@@ -769,7 +769,7 @@ class Schedules(SqlAccess):
         def work(tx: Transaction) -> list[Schedule]:
             return list(map(schedule_from_row, tx.all("schedules", with_removed=int(with_removed))))
 
-        return await self._read(work, n_rows=transitions.ALL_ROWS)
+        return await self._read(work, n_rows=ALL_ROWS)
 
     async def ticks(self, schedule_id: int, *, limit: int) -> list[Tick]:
         def work(tx: Transaction) -> list[Tick]:
@@ -798,9 +798,12 @@ class Schedules(SqlAccess):
     async def _switch_schedule(
         self, schedule_id: int, old: tuple[ScheduleStatus, ...], new: ScheduleStatus
     ) -> Schedule:
-        """Change the schedule's status to `new` if it is one of `old`. Before that, store the
-        outcome of the ticks that are due by now, under the old or the new status, whichever lets
-        none of them fire; one transaction handles a bounded number of them."""
+        """Change the schedule's status to `new` if it is one of `old`, and return the schedule.
+
+        Before that, the outcome of each tick that is due by now is stored. None of these ticks
+        fires: they are decided as if the schedule had that one of the two statuses which is not
+        active. Each transaction decides at most `MAX_DECIDED` ticks.
+        """
 
         def work(tx: Transaction) -> Schedule | None:
             schedule = _read_schedule(tx, schedule_id)
@@ -858,7 +861,8 @@ def _read_schedule(tx: Transaction, schedule_id: int) -> Schedule:
 
 
 def wait_for_tick_s(tx: Transaction) -> float | None:
-    """Return the seconds until the next tick of any schedule fires, None when none is planned."""
+    """Return the seconds until the next tick of any schedule fires; None when no tick is to
+    come."""
     fires_at_us = tx.all("next_tick")[0]["fires_at_us"]
     return None if fires_at_us is None else max(0.0, (fires_at_us - tx.now_us) / 1e6)
 
@@ -869,16 +873,16 @@ def _next_times(spec: ScheduleSpec, uid: str, due_at: datetime | None) -> dict[s
     return {"due_us": from_time(due_at), "fires_at_us": from_time(jittered(spec, uid, due_at))}
 
 
-# -- deciding
+# -- determining the outcome of ticks
 # --------------------------------------------------------------------------------------------------
 
 
 def _decide_due(
     tx: Transaction, schedule: Schedule, *, by: ScheduleStatus, limit: int
 ) -> list[Tick]:
-    """Determine and store the outcome of the schedule's ticks that should have fired by now, in
-    order and at most `limit`, as if the schedule's status were `by`. Then store when its next tick
-    is due."""
+    """Determine and store the outcome of the schedule's ticks that are due by now, in order and at
+    most `limit`, as if the schedule's status were `by`. Then store when its next tick is due.
+    Return the decided ticks."""
     spec, now = schedule.spec, to_time(tx.now_us)
     due_at, fires_at = schedule.due_at, schedule.fires_at
     ticks: list[Tick] = []
@@ -906,8 +910,8 @@ def _decide_due(
 
 
 def _decide_queued(tx: Transaction, schedule: Schedule) -> list[Tick]:
-    """Determine and store the outcome of the schedule's tick that waited until the objective of an
-    earlier tick was over."""
+    """Determine and store the outcome of the tick that waited for the end of an earlier tick's
+    objective. Return it as a list, which is empty if no tick waits."""
     row = tx.one("queued_tick", schedule_id=schedule.id)
     if row is None:
         return []
@@ -931,11 +935,15 @@ def _enter_tick(
     *,
     is_queued: bool = False,
 ) -> Tick:
-    """Write the tick with its outcome and, if it fires, create its objective."""
+    """Store the tick with its outcome, create its objective if it fires, and return the tick.
+
+    Args:
+        is_queued: whether the tick is stored already, as waiting.
+    """
     objective_id = None
     if verdict.outcome is TickOutcome.FIRED:
         uid = objective_uid(schedule.uid, due_at)
-        # a unique identity, so that `babyagi run` with the same text does not continue this
+        # the identity is unique, so `babyagi run` with the same text does not continue this
         # objective
         objective_id = create_objective(
             tx, schedule.spec.objective, uid=uid, identity=f"schedule:{uid}"
@@ -961,9 +969,9 @@ def _enter_tick(
 
 
 def _left_usd(tx: Transaction, schedule: Schedule) -> float | None:
-    """Return how many US dollars of today's limit the schedule has left, None without a limit. An
-    objective that started today counts with its actual cost once it is over, and with its whole
-    cost limit before that."""
+    """Return how many US dollars of its daily limit the schedule has left today; None without a
+    limit. An objective that was started today counts with its actual cost once it has its report,
+    and until then with its whole limit of cost."""
     limit = schedule.spec.daily_limit_usd
     if not limit:
         return None
@@ -978,15 +986,14 @@ def _committed_microusd(row: Row) -> int:
     if row["status"] == ObjectiveStatus.ENDED and row["has_report"]:
         return spent
     spec = spec_from_row(row)
-    is_free = spec.model_by_role.get(Role.EXECUTION) in ("rehearsal", "human")
-    return spent if is_free else max(spent, to_microusd(spec.limits.max_cost_usd))
+    return spent if spec.is_free else max(spent, to_microusd(spec.limits.max_cost_usd))
 
 
-# -- the names of tasks, for planning
+# -- names of tasks, for planning
 # --------------------------------------------------------------------------------------------------
 
 
-def _names_question(objective_id: int, *, limit: int, after_id: int) -> tuple[str, dict[str, int]]:
+def _names_query(objective_id: int, *, limit: int, after_id: int) -> tuple[str, dict[str, int]]:
     """Return the name of the query for task names, and its values."""
     values = {"objective_id": objective_id, "limit": limit}
     if after_id:
@@ -995,8 +1002,8 @@ def _names_question(objective_id: int, *, limit: int, after_id: int) -> tuple[st
 
 
 def _task_names(tx: Transaction, objective_id: int, *, limit: int, after_id: int) -> TaskNames:
-    query, values = _names_question(objective_id, limit=limit, after_id=after_id)
-    tx.ask("last_event_id", objective_id=objective_id)
+    query, values = _names_query(objective_id, limit=limit, after_id=after_id)
+    tx.prefetch("last_event_id", objective_id=objective_id)
     newest_first = tx.all(query, **values)
     event_id = int(tx.all("last_event_id", objective_id=objective_id)[0]["id"])
     if not event_id:
@@ -1006,16 +1013,21 @@ def _task_names(tx: Transaction, objective_id: int, *, limit: int, after_id: int
     )
 
 
-# -- words of the results
+# -- finding results by their words
 # --------------------------------------------------------------------------------------------------
 
 
-COMMON_WORD = 100  # a word that so many results contain says little; see `docs/retrieval.md`
+# a word in more results than this is ignored, because it says little; see `docs/retrieval.md`
+COMMON_WORD = 100
 
 
 def choose_words(n_by_word: Mapping[str, int]) -> list[str]:
-    """Return the words to search for, the rarest first. Words are added as long as the results that
-    contain them number at most `COMMON_WORD` in all."""
+    """Return the words to search for, the rarest first, as many as occur in at most `COMMON_WORD`
+    results in all. Words that no result contains are left out.
+
+    Args:
+        n_by_word: how many results contain each word.
+    """
     chosen: list[str] = []
     n_results = 0
     for word in sorted(
@@ -1031,9 +1043,8 @@ def choose_words(n_by_word: Mapping[str, int]) -> list[str]:
 def order_by_words(found: Iterable[tuple[str, int, int]]) -> list[int]:
     """Return the ids of the tasks whose results contain the words, the best match first.
 
-    The order is that of BM25 if each word occurred only once in a result: rare words count more,
-    and words in long results less. Of tasks with equal scores, the one with the higher id comes
-    first.
+    Scores are those of BM25, with each word counted once per result: rare words weigh more, and
+    words in long results less. Of tasks with equal scores, the one with the higher id comes first.
 
     Args:
         found: triples of a word, the task whose result contains it, and the length of that result
@@ -1056,16 +1067,16 @@ async def open_postgres(
     tell: Callable[[str], None] = lambda _: None,
     clock: Callable[[], datetime] | None = None,
 ) -> SqlTaskStore:
-    """Open the task store in this PostgreSQL database, making its schema when the database is
-    empty.
+    """Open the task store in this PostgreSQL database. In an empty database, create the schema.
 
     Args:
-        url: `postgresql://user:password@host:port/database`; a secret, never shown whole.
-        offload: runs blocking work in a few threads, each with a connection of its own; the caller
+        url: `postgresql://user:password@host:port/database`. It is a secret; messages show it
+            without the password.
+        offload: runs blocking work in a few threads, each with a connection of its own. The caller
             closes it after the store.
-        tell: is called with a message for a person when the store cannot be written, once for each
+        tell: called with a message for a person when the store cannot be written, once for each
             outage.
-        clock: for tests; None takes the server's.
+        clock: the time to use instead of the server's clock, for tests.
 
     Raises:
         SettingsError: the driver is not installed, or the URL cannot be parsed.
@@ -1095,7 +1106,7 @@ def _load_postgres(url: str) -> ModuleType:
         from babyagi.taskstore import postgres
     except ImportError as error:
         raise SettingsError(
-            f"the task store {redact_url(url)} needs a driver that is not installed",
+            f"the task store {redact_url(url)} needs the package psycopg, which cannot be imported",
             why=str(error),
             fix="pip install 'psycopg[binary]>=3.3.9'",
             guide="store",
@@ -1140,14 +1151,13 @@ class SqlTaskStore(
         return await self._read(lambda tx: transitions.read_objective(tx, objective_id))
 
     async def objectives(self, *, limit: int | None = None) -> list[Objective]:
-        rows = ALL_ROWS if limit is None else limit
-        return await self._read(
-            lambda tx: [
-                transitions.read_objective(tx, row["id"])
-                for row in tx.all("objective_ids", limit=rows)
-            ][::-1],
-            n_rows=rows,
-        )
+        n_rows = ALL_ROWS if limit is None else limit
+
+        def work(tx: Transaction) -> list[Objective]:
+            newest_first = tx.all("objectives", status=None, limit=n_rows)
+            return [transitions.objective_of(tx, row) for row in reversed(newest_first)]
+
+        return await self._read(work, n_rows=n_rows)
 
     async def pause_objective(self, objective_id: int, *, detail: str = "") -> Objective:
         return await self._switch(
@@ -1205,7 +1215,7 @@ class SqlTaskStore(
                 "tasks_with_status",
                 objective_id=objective_id,
                 statuses=to_json([TaskStatus.DEAD]),
-                limit=transitions.ALL_ROWS,
+                limit=ALL_ROWS,
             )
             errors = [task["error"] for task in dead]
             transitions.end(
@@ -1243,8 +1253,7 @@ class SqlTaskStore(
 
         def work(tx: Transaction) -> Objective:
             row = transitions.objective_row(tx, objective_id)
-            reason = StopReason(row["stop_reason"]) if row["stop_reason"] else None
-            lifecycle.require_reopenable(objective_id, reason)
+            lifecycle.require_reopenable(objective_id, row["stop_reason"])
             spec = spec_from_row(row)
             further = tuple(dict.fromkeys((*spec.further, asked)))
             limits_then = limits or spec.limits
@@ -1258,12 +1267,12 @@ class SqlTaskStore(
                 tx, objective_id, events.OBJECTIVE_ASKED_FURTHER, question=asked
             )
             proposal = Proposal(name=asked, after=tuple(after))
-            (task,) = enter(tx, objective_id, [proposal], allow_duplicates=True).plan.added
+            (task,) = add_proposals(tx, objective_id, [proposal], allow_duplicates=True).plan.added
             put_in_place(tx, objective_id, [task.id], Place.FIRST)
             tx.run("count_afresh", objective_id=objective_id)
             transitions.forget_duty(tx, objective_id, Duty.CHECK)
             tx.run("forget_check", objective_id=objective_id)
-            if reason is not None:
+            if row["stop_reason"] is not None:
                 transitions.reopen(tx, objective_id)
             return transitions.read_objective(tx, objective_id)
 
@@ -1297,9 +1306,7 @@ class SqlTaskStore(
 
         return await self._read(work)
 
-    async def window(
-        self, objective_id: int, *, n_head: int, n_new: int, n_finished: int = 0
-    ) -> Window:
+    async def window(self, objective_id: int, *, n_head: int, n_new: int) -> Window:
         def work(tx: Transaction) -> Window:
             row = transitions.objective_row(tx, objective_id)
             queued: list[Row] = []
@@ -1316,16 +1323,14 @@ class SqlTaskStore(
                 statuses=to_json(lifecycle.AT_WORK),
                 limit=ALL_ROWS,
             )
-            finished = tx.all("last_finished", objective_id=objective_id, limit=n_finished)
             tasks = {found["id"]: task_from_row(found) for found in queued}
             return Window(
                 revision=row["order_revision"],
                 tasks=tuple(sorted(tasks.values(), key=lambda task: (task.rank, task.id))),
                 at_work=tuple(map(task_from_row, at_work)),
-                finished=tuple(map(task_from_row, finished)),
             )
 
-        return await self._read(work, n_rows=n_head + n_new + n_finished)
+        return await self._read(work, n_rows=n_head + n_new)
 
     async def plannable(
         self,
@@ -1339,10 +1344,10 @@ class SqlTaskStore(
         def work(tx: Transaction) -> Plannable:
             at = {"objective_id": objective_id}
             statuses = to_json([TaskStatus.RECORDED])
-            query, values = _names_question(objective_id, limit=n_names, after_id=names_after)
-            tx.ask(query, **values)
-            tx.ask("last_finished", **at, limit=n_finished)
-            tx.ask("tasks_with_status", **at, statuses=statuses, limit=ALL_ROWS)
+            query, values = _names_query(objective_id, limit=n_names, after_id=names_after)
+            tx.prefetch(query, **values)
+            tx.prefetch("last_finished", **at, limit=n_finished)
+            tx.prefetch("tasks_with_status", **at, statuses=statuses, limit=ALL_ROWS)
             listed = _task_names(tx, objective_id, limit=n_names, after_id=names_after)
             recorded = tx.all("tasks_with_status", **at, statuses=statuses, limit=ALL_ROWS)
             task_ids = to_json([row["id"] for row in recorded[:n_results]])
@@ -1362,7 +1367,7 @@ class SqlTaskStore(
             try:
                 return transitions.read_task(tx, objective_id, task_id)
             except NotFoundError:
-                # if the objective itself is missing, say that instead
+                # if the objective itself is missing, raise that error instead
                 transitions.objective_row(tx, objective_id)
                 raise
 
@@ -1494,10 +1499,10 @@ class SqlTaskStore(
         searched = list({*words, *marks})
 
         def work(tx: Transaction) -> Pending:
-            tx.ask("n_results", objective_id=objective_id)
-            tx.ask("pending_results", objective_id=objective_id, space=space, limit=limit)
+            tx.prefetch("n_results", objective_id=objective_id)
+            tx.prefetch("pending_results", objective_id=objective_id, space=space, limit=limit)
             if searched:
-                tx.ask("word_counts", **_counting(objective_id, searched))
+                tx.prefetch("word_counts", **_counting(objective_id, searched))
             n_results = transitions.n_results(tx, objective_id)
             if not n_results:
                 return Pending(n_results=0, results=(), vectors={})
@@ -1543,9 +1548,10 @@ class SqlTaskStore(
             lifecycle.require_nobody_at_work(
                 objective_id, is_held=tx.has("is_held_by_the_living", objective_id=objective_id)
             )
-            transitions.set_spec(
-                tx, row, lifecycle.in_other_space(spec_from_row(row), model=model, space=space)
-            )
+            spec = spec_from_row(row)
+            models = {**spec.model_by_role, Role.EMBEDDING: model}
+            spec = replace(spec, model_by_role=models, embedding_space=space)
+            transitions.set_spec(tx, row, spec)
             tx.run("owe_index", objective_id=objective_id)
             transitions.append_event(tx, objective_id, events.OBJECTIVE_SPACE_CHANGED, space=space)
             return transitions.read_objective(tx, objective_id)
@@ -1588,7 +1594,7 @@ class SqlTaskStore(
             return {row["task_id"]: row["vector"] for row in rows}
 
         n_rows = ALL_ROWS if task_ids is None else len(task_ids)
-        return await self._look(objective_id, work, n_rows=n_rows)
+        return await self._read_in(objective_id, work, n_rows=n_rows)
 
 
 def _counting(objective_id: int, words: Sequence[str]) -> dict[str, Any]:
@@ -1600,7 +1606,7 @@ def _counting(objective_id: int, words: Sequence[str]) -> dict[str, Any]:
 
 
 def _count_words(tx: Transaction, objective_id: int, words: Sequence[str]) -> dict[str, int]:
-    """Return how many results contain each word. Counting a word stops just above `COMMON_WORD`."""
+    """Return how many results contain each word, counted up to `COMMON_WORD` + 1."""
     rows = tx.all("word_counts", **_counting(objective_id, words)) if words else []
     return {row["word"]: row["n"] for row in rows}
 

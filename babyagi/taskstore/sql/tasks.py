@@ -1,8 +1,8 @@
 """The task list in SQL: recording the outcomes of claimed tasks and duties (work for the whole
 objective, such as planning), releasing claims, and the changes that a person makes.
 
-It also holds the rules for proposals (which are new, which repeat a task, which task waits for
-which), for planning from the outcomes of tasks, and for what a check adds or ends.
+It also contains the rules for adding proposed tasks (which are new, which repeat a task, which wait
+for which), for planning from the outcomes of tasks, and for finishing a check.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ from babyagi.taskstore import lifecycle
 from babyagi.taskstore.port import NOTHING_CHECKED, Checked, Kept, Outcome, Plan, Planned
 from babyagi.taskstore.sql import transitions
 from babyagi.taskstore.sql.database import (
+    Row,
     SqlAccess,
     Transaction,
     checks_to_json,
@@ -51,8 +52,8 @@ from babyagi.text import rearm
 
 
 class Recording(SqlAccess):
-    """Record the outcomes of claimed tasks and duties (work for the whole objective, such as
-    planning), or release the claims without an outcome."""
+    """The part of the store that ends claims on tasks and on duties (work for the whole objective,
+    such as planning): it records the outcome, or releases the claim without one."""
 
     # -- tasks
     # ----------------------------------------------------------------------------------------------
@@ -69,9 +70,9 @@ class Recording(SqlAccess):
     ) -> Result:
         def work(tx: Transaction) -> Result:
             try:
-                record_first(tx, claim.fence, first)  # this may change the task
-                tx.ask("unsettled_steps", objective_id=claim.fence.objective_id)
-                ask_lacking(tx, claim.fence.objective_id)
+                record_first(tx, claim.fence, first)  # before the task is read, which it may change
+                tx.prefetch("unsettled_steps", objective_id=claim.fence.objective_id)
+                prefetch_lacking(tx, claim.fence.objective_id)
                 task = transitions.fenced_task(tx, claim.fence, TaskStatus.RUNNING)
             except LeaseLostError:
                 known = _recorded_before(tx, claim)
@@ -86,14 +87,8 @@ class Recording(SqlAccess):
             if task.lack is not None:
                 task = replace(task, lack=None)
             transitions.free_task(tx, task, to=TaskStatus.RECORDED)
-            transitions.append_event(
-                tx,
-                task.objective_id,
-                events.TASK_RECORDED,
-                task.id,
-                result_chars=len(result.text),
-                lack=result.lack,
-            )
+            data = {"result_chars": len(result.text), "lack": result.lack}
+            transitions.append_task_event(tx, task, events.TASK_RECORDED, **data)
             wake_lacking(tx, lacking, result)
             if plan is not None:
                 apply_plan(tx, task.objective_id, [task], plan)
@@ -128,22 +123,19 @@ class Recording(SqlAccess):
         plan: Planned,
         first: Outcome | Kept | None = None,
     ) -> Plan:
+        objective_id = claim.fence.objective_id
+
         def work(tx: Transaction) -> Plan:
             record_first(tx, claim.fence, first)
-            ask_for_plan(tx, claim.fence, task_ids)
-            duty, objective_id = transitions.fenced_duty(tx, claim.fence), claim.fence.objective_id
+            prefetch_for_plan(tx, claim.fence, task_ids)
+            duty = transitions.fenced_duty(tx, claim.fence)
             tasks = transitions.read_tasks(tx, objective_id, task_ids)
-            made = apply_plan(
-                tx,
-                objective_id,
-                [task for task in tasks if task.status is TaskStatus.RECORDED],
-                plan,
-                ends_planning=True,
-            )
-            transitions.free_duty(tx, objective_id, duty=duty["duty"], owner=duty["owner"])
+            recorded = [task for task in tasks if task.status is TaskStatus.RECORDED]
+            made = apply_plan(tx, objective_id, recorded, plan, ends_planning=True)
+            transitions.free_duty(tx, duty)
             return made
 
-        return await self._write(work, claim.fence.objective_id)
+        return await self._write(work, objective_id)
 
     async def fail_task(
         self, claim: Claim, *, error: str, max_failures: int, delay_s: float = 0.0
@@ -151,18 +143,21 @@ class Recording(SqlAccess):
         def work(tx: Transaction) -> Task:
             task = lifecycle.failed(transitions.fenced_task(tx, claim.fence), error=error)
             transitions.count_no_answer(tx, task.objective_id)
-            _give_up_or_retry(tx, task, max_failures=max_failures, delay_s=delay_s)
+            status = TaskStatus.DEAD if task.failures >= max_failures else TaskStatus.QUEUED
+            status = transitions.free_task(tx, task, to=status, delay_s=delay_s)
+            data = {"error": task.error, "failures": task.failures}
+            transitions.append_task_event(tx, task, events.TASK_FAILED, **data)
+            transitions.note_freed(tx, task, status)
             return transitions.read_task(tx, task.objective_id, task.id)
 
         return await self._write(work, claim.fence.objective_id)
 
     async def release_task(self, claim: Claim, *, delay_s: float = 0.0, reason: str = "") -> None:
-        await self._write(
-            lambda tx: release(
-                tx, transitions.fenced_task(tx, claim.fence), reason=reason, delay_s=delay_s
-            ),
-            claim.fence.objective_id,
-        )
+        def work(tx: Transaction) -> None:
+            task = transitions.fenced_task(tx, claim.fence)
+            release(tx, task, reason=reason, delay_s=delay_s)
+
+        await self._write(work, claim.fence.objective_id)
 
     # -- duties
     # ----------------------------------------------------------------------------------------------
@@ -175,39 +170,23 @@ class Recording(SqlAccess):
         task_ids: Sequence[int],
         first: Outcome | Kept | None = None,
     ) -> None:
+        objective_id = claim.fence.objective_id
+
         def work(tx: Transaction) -> None:
             duty = transitions.fenced_duty(tx, claim.fence)
-            objective_id = claim.fence.objective_id
             if transitions.objective_row(tx, objective_id)["order_revision"] != revision:
                 raise StaleOrderError(
                     f"the list of objective {objective_id} was re-ordered since revision {revision}"
                 )
             record_first(tx, claim.fence, first)
-            rows = tx.all("ranks", objective_id=objective_id, task_ids=to_json(list(task_ids)))
-            rank_by_id = {row["id"]: row["rank"] for row in rows}
-            dealt = lifecycle.deal_ranks(rank_by_id.items(), task_ids)
-            moved = {
-                task_id: rank for task_id, rank in dealt.items() if rank != rank_by_id[task_id]
-            }
-            tx.run_many(
-                "set_rank",
-                [
-                    {"objective_id": objective_id, "task_id": task_id, "rank": rank}
-                    for task_id, rank in moved.items()
-                ],
-            )
+            queued = tx.all("ranks", objective_id=objective_id, task_ids=to_json(list(task_ids)))
+            ordered_ids, n_moved = _deal_ranks(tx, objective_id, queued, task_ids)
             tx.run("set_order", objective_id=objective_id, upto=duty["upto"])
-            transitions.free_duty(tx, objective_id, duty=duty["duty"], owner=duty["owner"])
-            transitions.append_event(
-                tx,
-                objective_id,
-                events.ORDER_APPLIED,
-                revision=revision + 1,
-                task_ids=list(dealt),
-                n_moved=len(moved),
-            )
+            transitions.free_duty(tx, duty)
+            data = {"revision": revision + 1, "task_ids": ordered_ids, "n_moved": n_moved}
+            transitions.append_event(tx, objective_id, events.ORDER_APPLIED, **data)
 
-        await self._write(work, claim.fence.objective_id, is_lasting=isinstance(first, Outcome))
+        await self._write(work, objective_id, is_lasting=isinstance(first, Outcome))
 
     async def finish_check(
         self,
@@ -219,9 +198,10 @@ class Recording(SqlAccess):
         proposals: Sequence[Proposal] = (),
         fallback: Sequence[Proposal] = (),
     ) -> Objective:
+        objective_id = claim.fence.objective_id
+
         def work(tx: Transaction) -> Objective:
-            duty, objective_id = transitions.fenced_duty(tx, claim.fence), claim.fence.objective_id
-            transitions.free_duty(tx, objective_id, duty=duty["duty"], owner=duty["owner"])
+            transitions.free_duty(tx, transitions.fenced_duty(tx, claim.fence))
             finish_check(
                 tx,
                 objective_id,
@@ -232,40 +212,33 @@ class Recording(SqlAccess):
             )
             return transitions.read_objective(tx, objective_id)
 
-        return await self._write(work, claim.fence.objective_id)
+        return await self._write(work, objective_id)
 
     async def record_report(self, claim: DutyClaim, *, markdown: str) -> None:
+        objective_id = claim.fence.objective_id
+
         def work(tx: Transaction) -> None:
-            duty, objective_id = transitions.fenced_duty(tx, claim.fence), claim.fence.objective_id
-            tx.run(
-                "set_report",
-                objective_id=objective_id,
-                **sealed("report", {"id": objective_id, "report": lifecycle.storable(markdown)}),
-            )
-            transitions.free_duty(tx, objective_id, duty=duty["duty"], owner=duty["owner"])
+            duty = transitions.fenced_duty(tx, claim.fence)
+            report = sealed("report", {"id": objective_id, "report": lifecycle.storable(markdown)})
+            tx.run("set_report", objective_id=objective_id, **report)
+            transitions.free_duty(tx, duty)
             transitions.append_event(
                 tx, objective_id, events.REPORT_WRITTEN, report_chars=len(markdown)
             )
 
-        await self._write(work, claim.fence.objective_id)
+        await self._write(work, objective_id)
 
     async def release_duty(self, claim: DutyClaim, *, delay_s: float = 0.0) -> None:
         def work(tx: Transaction) -> None:
             duty = transitions.fenced_duty(tx, claim.fence)
-            transitions.free_duty(
-                tx,
-                claim.fence.objective_id,
-                duty=duty["duty"],
-                owner=duty["owner"],
-                delay_s=delay_s,
-            )
+            transitions.free_duty(tx, duty, delay_s=delay_s)
 
         await self._write(work, claim.fence.objective_id, is_lasting=False)
 
 
 def _recorded_before(tx: Transaction, claim: Claim) -> Result | None:
     """Return the task's result if this same claim has recorded it already, else None. A worker
-    sends a result twice when the first commit seemed to fail."""
+    records a result twice when the first commit only seemed to fail."""
     row = tx.one("task", objective_id=claim.fence.objective_id, task_id=claim.task.id)
     if (
         row is None
@@ -281,49 +254,27 @@ def _recorded_before(tx: Transaction, claim: Claim) -> Result | None:
 
 def release(tx: Transaction, task: Task, *, reason: str, delay_s: float = 0.0) -> None:
     freed = transitions.free_task(tx, task, delay_s=delay_s)
-    transitions.append_event(
-        tx,
-        task.objective_id,
-        events.TASK_RELEASED,
-        task.id,
-        reason=lifecycle.storable(reason),
-        delay_s=delay_s,
-    )
+    data = {"reason": lifecycle.storable(reason), "delay_s": delay_s}
+    transitions.append_task_event(tx, task, events.TASK_RELEASED, **data)
     transitions.note_freed(tx, task, freed)
 
 
 def put_back_lost(tx: Transaction, task: Task) -> None:
-    """Release the task of a lost worker: queue it again, or make it dead after too many losses. The
-    try goes on with its recorded steps, so that no call is paid for twice."""
+    """Release a task that a lost worker had claimed: queue it again, or make it dead after too many
+    losses. The next worker continues the same try, so it reuses the recorded steps and no call is
+    paid for twice."""
     n_lost = task.n_lost + 1 if task.status is TaskStatus.RUNNING else 0
     task = replace(task, n_lost=n_lost)
     if n_lost < lifecycle.MAX_LOST:
         release(tx, task, reason="worker lost", delay_s=lifecycle.pause_after_loss(n_lost))
         return
     error = f"{n_lost} workers in a row were lost while they worked on this task"
-    status = transitions.free_task(tx, replace(task, error=error), to=TaskStatus.DEAD)
-    if status is TaskStatus.DEAD:
-        transitions.append_event(tx, task.objective_id, events.TASK_DEAD, task.id, error=error)
-    transitions.note_freed(tx, task, status)
-
-
-def _give_up_or_retry(
-    tx: Transaction, task: Task, *, max_failures: int, delay_s: float = 0.0
-) -> None:
-    """Release a task after a failure that is counted already: queue it again, or make it dead when
-    it has failed `max_failures` times."""
-    status = lifecycle.status_after_failure(failures=task.failures, max_failures=max_failures)
-    status = transitions.free_task(tx, task, to=status, delay_s=delay_s)
-    transitions.append_event(
-        tx, task.objective_id, events.TASK_FAILED, task.id, error=task.error, failures=task.failures
-    )
-    if status is TaskStatus.DEAD:
-        transitions.append_event(tx, task.objective_id, events.TASK_DEAD, task.id, error=task.error)
-    transitions.note_freed(tx, task, status)
+    task = replace(task, error=error)
+    transitions.note_freed(tx, task, transitions.free_task(tx, task, to=TaskStatus.DEAD))
 
 
 # --------------------------------------------------------------------------------------------------
-# The task store on SQL: what a person may change in a task list while workers work on it.
+# Changes that a person makes to a task list while workers work on it.
 # --------------------------------------------------------------------------------------------------
 
 
@@ -336,17 +287,15 @@ class Steering(SqlAccess):
         objective_id: int,
         proposals: Sequence[Proposal],
         *,
-        allow_duplicates: bool = True,
         to: Place = Place.LAST,
     ) -> Plan:
         def work(tx: Transaction) -> Plan:
-            row = transitions.objective_row(tx, objective_id)
-            reason = StopReason(row["stop_reason"]) if row["stop_reason"] else None
-            lifecycle.require_reopenable(objective_id, reason)
-            plan = enter(tx, objective_id, proposals, allow_duplicates=allow_duplicates).plan
+            stop_reason = transitions.objective_row(tx, objective_id)["stop_reason"]
+            lifecycle.require_reopenable(objective_id, stop_reason)
+            plan = add_proposals(tx, objective_id, proposals, allow_duplicates=True).plan
             if plan.added:
                 tx.run("count_afresh", objective_id=objective_id)
-            if plan.added and reason is not None:
+            if plan.added and stop_reason is not None:
                 transitions.reopen(tx, objective_id)
             if to is not Place.LAST and plan.added:
                 put_in_place(tx, objective_id, [task.id for task in plan.added], to)
@@ -373,7 +322,7 @@ class Steering(SqlAccess):
         def work(tx: Transaction) -> Task:
             old = _changeable(tx, objective_id, task_id)
             proposal = lifecycle.replacement(old, name)
-            new = enter(tx, objective_id, [proposal], allow_duplicates=True).plan.added[0]
+            new = add_proposals(tx, objective_id, [proposal], allow_duplicates=True).plan.added[0]
             for row in tx.all("dependents", objective_id=objective_id, task_id=old.id):
                 after = [new.id if named == old.id else named for named in task_from_row(row).after]
                 set_after(tx, objective_id, row["id"], after)
@@ -397,18 +346,15 @@ class Steering(SqlAccess):
 
     async def retry_task(self, objective_id: int, task_id: int) -> Task:
         def work(tx: Transaction) -> Task:
-            row = transitions.objective_row(tx, objective_id)
+            stop_reason = transitions.objective_row(tx, objective_id)["stop_reason"]
             lifecycle.require_dead(transitions.read_task(tx, objective_id, task_id))
-            reason = StopReason(row["stop_reason"]) if row["stop_reason"] else None
-            lifecycle.require_reopenable(objective_id, reason)
+            lifecycle.require_reopenable(objective_id, stop_reason)
             tx.run("retry_task", objective_id=objective_id, task_id=task_id)
             tx.run("unsettle_task", objective_id=objective_id, task_id=task_id)
             tx.run("count_afresh", objective_id=objective_id)
             task = transitions.read_task(tx, objective_id, task_id)
-            transitions.append_event(
-                tx, objective_id, events.TASK_RETRIED, task_id, try_no=task.try_no
-            )
-            if reason is not None:
+            transitions.append_task_event(tx, task, events.TASK_RETRIED, try_no=task.try_no)
+            if stop_reason is not None:
                 transitions.reopen(tx, objective_id)
             return task
 
@@ -416,6 +362,8 @@ class Steering(SqlAccess):
 
 
 def _changeable(tx: Transaction, objective_id: int, task_id: int) -> Task:
+    """Return the task. Raise `NotFoundError` when there is none, and `SettingsError` when it is
+    neither queued nor waiting."""
     transitions.objective_row(tx, objective_id)
     task = transitions.read_task(tx, objective_id, task_id)
     lifecycle.require_changeable(task)
@@ -423,103 +371,113 @@ def _changeable(tx: Transaction, objective_id: int, task_id: int) -> Task:
 
 
 def put_in_place(tx: Transaction, objective_id: int, moved: Sequence[int], to: Place | int) -> None:
-    """Move the tasks `moved` within the list of open tasks, by exchanging ranks, to one end or
-    before the task `to`."""
+    """Move the tasks `moved` to one end of the list, or before the task `to`, by exchanging the
+    ranks of queued and waiting tasks."""
     listed = tx.all(
         "tasks_with_status",
         objective_id=objective_id,
         statuses=to_json(lifecycle.CANCELLABLE),
         limit=transitions.ALL_ROWS,
     )
-    rank_by_id = {row["id"]: row["rank"] for row in listed}
-    dealt = lifecycle.deal_ranks(rank_by_id.items(), lifecycle.put_at(list(rank_by_id), moved, to))
-    changed = [(task_id, rank) for task_id, rank in dealt.items() if rank != rank_by_id[task_id]]
-    tx.run_many(
-        "set_rank",
-        [
-            {"objective_id": objective_id, "task_id": task_id, "rank": rank}
-            for task_id, rank in changed
-        ],
-    )
+    wanted = lifecycle.put_at([row["id"] for row in listed], moved, to)
+    _deal_ranks(tx, objective_id, listed, wanted)
     tx.run("bump_order", objective_id=objective_id)
     for task_id in moved:
         transitions.append_event(tx, objective_id, events.TASK_MOVED, task_id, to=to)
 
 
+def _deal_ranks(
+    tx: Transaction, objective_id: int, rows: Sequence[Row], wanted: Sequence[int]
+) -> tuple[list[int], int]:
+    """Store new ranks for the tasks of these rows, so that they stand in the order `wanted`
+    (`lifecycle.deal_ranks`). Return the ids of the ordered tasks, and how many of them got another
+    rank."""
+    rank_by_id = {row["id"]: row["rank"] for row in rows}
+    dealt = lifecycle.deal_ranks(rank_by_id.items(), wanted)
+    changed = [
+        {"objective_id": objective_id, "task_id": task_id, "rank": rank}
+        for task_id, rank in dealt.items()
+        if rank != rank_by_id[task_id]
+    ]
+    tx.run_many("set_rank", changed)
+    return list(dealt), len(changed)
+
+
 # --------------------------------------------------------------------------------------------------
-# Adding proposals to the list: which are new, and which repeat a task.
+# Adding proposed tasks to the list: which are new, and which repeat a task.
 # --------------------------------------------------------------------------------------------------
 
-MAX_NEWS = 50  # newest results that are searched for one that bears on a task that was given up
+# the most new results that are searched for one that may help with a task that was given up
+MAX_NEWS = 50
 
 NOTHING: Mapping[int, Collection[int]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entered:
-    """What became of the proposed tasks that `enter` was given.
+class AddedProposals:
+    """What became of the proposed tasks that `add_proposals` was given.
 
     Attributes:
         plan: the tasks that were added, and the names that were dropped.
-        id_by_place: for each proposal, in their order, the id of the task that it became or that it
+        task_ids: for each proposal, in the given order, the id of the task that it became or
             repeats; None for a proposal with a blank name.
     """
 
     plan: Plan
-    id_by_place: tuple[int | None, ...]
+    task_ids: tuple[int | None, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Named:
-    """A proposal whose name is cleaned for the store, with the two keys by which repeated names are
-    found."""
+    """A proposal with a name that every store accepts, and the two keys by which repeated names are
+    found (`names.name_key`, `names.name_sense`)."""
 
     proposal: Proposal
     key: str
     sense: str
 
 
-def enter(
+def add_proposals(
     tx: Transaction,
     objective_id: int,
     proposals: Sequence[Proposal],
     *,
     allow_duplicates: bool = False,
     unhelpful: Mapping[int, Collection[int]] = NOTHING,
-) -> Entered:
-    """Add the proposed tasks at the end of the task list, in their order. One that repeats a task
-    is not added, and an event says so.
+) -> AddedProposals:
+    """Add the proposed tasks at the end of the task list, in their order. A proposal that repeats a
+    task is dropped, and an event says so.
 
     Args:
-        unhelpful: by the id of a task that lacks information, the ids of the tasks whose results
-            were in its prompt. A proposal made for the lacking task may repeat those tasks, but
-            must not wait for the lacking task.
+        allow_duplicates: add all proposals, even those that repeat a task.
+        unhelpful: for each task that lacks information, by its id: the ids of the tasks whose
+            results were in its prompt, and so did not help. A proposal made for the lacking task
+            may repeat these tasks, and does not wait for the lacking task itself.
     """
     last_id = transitions.objective_row(tx, objective_id)["last_task_id"]
     batch = _Batch(
         tx=tx,
         objective_id=objective_id,
         last_id=last_id,
-        named=[_name(one) for one in proposals],
+        named=[_clean(one) for one in proposals],
         unhelpful=unhelpful,
     )
     batch.number(allow_duplicates=allow_duplicates)
     added = batch.insert()
-    return Entered(
-        plan=Plan(added=added, duplicates=batch.note_duplicates()), id_by_place=tuple(batch.ids)
+    return AddedProposals(
+        plan=Plan(added=added, duplicates=batch.note_duplicates()), task_ids=tuple(batch.ids)
     )
 
 
-def enter_first(tx: Transaction, objective_id: int, proposal: Proposal) -> None:
-    """Add the first task of a new objective. The counters in the objective's row include this task
-    already."""
-    named = _name(proposal)
+def add_first_task(tx: Transaction, objective_id: int, proposal: Proposal) -> None:
+    """Add the first task of a new objective, whose row already counts this task."""
+    named = _clean(proposal)
     if named is not None:
         _Batch(tx=tx, objective_id=objective_id, last_id=0, named=[named], new={1: named}).insert()
 
 
 def set_after(tx: Transaction, objective_id: int, task_id: int, after: Sequence[int]) -> Task:
-    """Make the task depend on exactly the tasks `after`, and return it changed."""
+    """Make the task wait for exactly the tasks `after`, and return the changed task."""
     values = {"objective_id": objective_id, "task_id": task_id, "after_ids": to_json(list(after))}
     tx.run("delete_task_after", objective_id=objective_id, task_id=task_id)
     if after:
@@ -531,31 +489,31 @@ def resolve(
     tx: Transaction,
     objective_id: int,
     after: Sequence[int | str],
-    entered: Entered,
+    added: AddedProposals,
     proposals: Sequence[Proposal],
 ) -> list[int]:
-    """Return the ids of the tasks that `after` names, for a task that exists already. Names that
-    match no task are left out.
+    """Return the ids of the tasks that `after` refers to, each once. What refers to no task is left
+    out.
 
     Args:
-        after: task ids, or names of tasks or of proposals.
-        entered: what became of `proposals`, which `after` may name.
+        after: task ids, and names of tasks or of proposals.
+        added: what `add_proposals` returned for `proposals`.
     """
-    last_id = transitions.objective_row(tx, objective_id)["last_task_id"] - len(entered.plan.added)
+    last_id = transitions.objective_row(tx, objective_id)["last_task_id"] - len(added.plan.added)
     batch = _Batch(
         tx=tx,
         objective_id=objective_id,
         last_id=last_id,
-        named=[_name(one) for one in proposals],
-        ids=[*entered.id_by_place],
+        named=[_clean(one) for one in proposals],
+        ids=[*added.task_ids],
     )
-    found = [batch.meant(one) for one in after]
+    found = [batch.find_named(one) for one in after]
     return list(dict.fromkeys(task_id for task_id in found if task_id is not None))
 
 
 def would_close_cycle(tx: Transaction, objective_id: int, *, task_id: int, after_id: int) -> bool:
-    """Return whether task `after_id` waits for task `task_id`, directly or through other open
-    tasks. Then `task_id` must not wait for `after_id`."""
+    """Return whether the task `after_id` waits for the task `task_id`, directly or through other
+    open tasks. If so, `task_id` must not be made to wait for `after_id`."""
     seen: set[int] = set()
     waiting = [after_id]
     while waiting:
@@ -571,25 +529,26 @@ def would_close_cycle(tx: Transaction, objective_id: int, *, task_id: int, after
 
 
 def bears_on(name: str, text: str) -> bool:
-    """Return whether a result's text may help with a task of this name: it contains at least one of
-    the marks (codes, numbers, names, quoted terms) in the name, or the name has no marks."""
+    """Return whether a result with this text may help with a task of this name. It may if it
+    contains at least one of the marks (codes, numbers, names, quoted terms) in the name, or if the
+    name has no marks."""
     marks = find_marks(name)
     return not marks or bool(held_marks(text, marks))
 
 
-def ask_for_plan(tx: Transaction, fence: Fence, task_ids: Sequence[int]) -> None:
-    """Announce the queries that recording a plan will read, so that they are sent together."""
+def prefetch_for_plan(tx: Transaction, fence: Fence, task_ids: Sequence[int]) -> None:
+    """Announce the queries that recording a plan needs, so that they are sent together."""
     objective_id = fence.objective_id
-    tx.ask("objective", objective_id=objective_id)
-    tx.ask("unsettled_steps", objective_id=objective_id)
-    tx.ask("some_tasks", objective_id=objective_id, task_ids=to_json(list(task_ids)))
+    tx.prefetch("objective", objective_id=objective_id)
+    tx.prefetch("unsettled_steps", objective_id=objective_id)
+    tx.prefetch("some_tasks", objective_id=objective_id, task_ids=to_json(list(task_ids)))
 
 
 # -- the proposals of one commit
 # -------------------------------------------------------------------------------------------------
 
 
-def _name(proposal: Proposal) -> _Named | None:
+def _clean(proposal: Proposal) -> _Named | None:
     name = lifecycle.storable_line(
         proposal.name,
         max_chars=None if proposal.origins == ("person",) else lifecycle.MAX_NAME_CHARS,
@@ -606,8 +565,8 @@ def _alike(objective_id: int, one: _Named) -> dict[str, Any]:
 
 
 def _keys_of(name: str) -> tuple[str, str]:
-    """Return the key and the sense of a task name. The name as a prompt shows it has the same
-    ones."""
+    """Return the key and the sense of a task name. They are the same for the name as it is stored
+    and as a prompt shows it."""
     original = rearm(name)
     return names.name_key(original or name), name_sense(original)
 
@@ -617,9 +576,14 @@ class _Batch:
     """Proposed tasks that one transaction adds to the task list.
 
     Attributes:
-        last_id: the id of the last task that existed before this batch.
-        ids: for each proposal, in their order, the id of the task that it becomes or that it
-            repeats; None for a proposal with a blank name.
+        last_id: the highest task id before this batch.
+        named: the proposals; None stands for a proposal with a blank name.
+        unhelpful: as for `add_proposals`.
+        ids: for each proposal, in the given order, the id of the task that it becomes or repeats;
+            None for a proposal with a blank name.
+        new: the proposals that become tasks, by task id.
+        id_by_word: the ids of the new tasks, by key and by sense.
+        after_by_id: the tasks that each new task waits for, by its id.
     """
 
     tx: Transaction
@@ -628,17 +592,16 @@ class _Batch:
     named: Sequence[_Named | None]
     unhelpful: Mapping[int, Collection[int]] = field(default_factory=dict)
     ids: list[int | None] = field(default_factory=list)
-    new: dict[int, _Named] = field(default_factory=dict)  # by the id of the new task
-    # ids of the new tasks, by key and by sense
+    new: dict[int, _Named] = field(default_factory=dict)
     id_by_word: dict[str, int | None] = field(default_factory=dict)
     after_by_id: dict[int, list[int]] = field(default_factory=dict)
 
     def number(self, *, allow_duplicates: bool) -> None:
-        """Determine the task id of every proposal: a new id, or that of the task that the proposal
+        """Fill `ids` and `new`: each proposal gets a new task id, or the id of the task that it
         repeats."""
         for one in self.named:
             if one is not None and not allow_duplicates:
-                self.tx.ask("alike", **_alike(self.objective_id, one))
+                self.tx.prefetch("alike", **_alike(self.objective_id, one))
         for one in self.named:
             known_id = None if one is None or allow_duplicates else self._find_repeated(one)
             if one is not None and known_id is None:
@@ -651,8 +614,8 @@ class _Batch:
             self.tx.run("count_tasks", objective_id=self.objective_id, n=len(self.new))
 
     def insert(self) -> tuple[Task, ...]:
-        """Write all new tasks, and then their dependencies, because a task may depend on another
-        new task."""
+        """Write all new tasks, then their dependencies, because a task may wait for another new
+        task. Return the new tasks."""
         for task_id, one in self.new.items():
             values: dict[str, Any] = {
                 "objective_id": self.objective_id,
@@ -671,11 +634,11 @@ class _Batch:
         added = [self._link(one, task_id) for task_id, one in self.new.items()]
         for task in added:
             data = {"name": task.name, "parent_id": task.parent_id, "after": list(task.after)}
-            transitions.append_event(self.tx, self.objective_id, events.TASK_ADDED, task.id, **data)
+            transitions.append_task_event(self.tx, task, events.TASK_ADDED, **data)
         return tuple(added)
 
     def _link(self, one: _Named, task_id: int) -> Task:
-        """Write the dependencies of a new task, and return the task."""
+        """Write which tasks a new task waits for, and return the new task."""
         after = self._after(one, task_id)
         if after:
             return set_after(self.tx, self.objective_id, task_id, after)
@@ -691,8 +654,8 @@ class _Batch:
         )
 
     def note_duplicates(self) -> tuple[str, ...]:
-        """Return the names of the proposals that were not added because each repeats a task.
-        Append one event for each name and parent."""
+        """Return the names of the proposals that were dropped because they repeat a task. Append
+        one event for each combination of name and parent."""
         dropped = [
             (one, task_id)
             for one, task_id in zip(self.named, self.ids, strict=True)
@@ -708,10 +671,13 @@ class _Batch:
                 transitions.append_event(self.tx, self.objective_id, kind, parent_id, **data)
         return tuple(one.proposal.name for one, _ in dropped)
 
-    def meant(self, named: int | str) -> int | None:
-        """Return the id of the task that a dependency refers to, None when there is none. A
-        dependency is a task id, the label or name of another proposal, or the name of a task in the
-        list."""
+    def find_named(self, named: int | str) -> int | None:
+        """Return the id of the task that `named` refers to; None when there is none.
+
+        Args:
+            named: the id of an earlier task, the label or name of a proposal of this batch, or the
+                name of a task in the list.
+        """
         if isinstance(named, int):
             return named if 0 < named <= self.last_id else None
         name = lifecycle.storable_line(named, max_chars=lifecycle.MAX_NAME_CHARS)
@@ -734,13 +700,13 @@ class _Batch:
         return int(rows[-1]["id"]) if rows else None
 
     def _after(self, one: _Named, task_id: int) -> list[int]:
-        """Return the ids of the tasks that a new task depends on. A dependency on no known task, or
-        one that would close a cycle, is dropped, and an event says so."""
+        """Return the ids of the tasks that a new task waits for. A reference to no known task, or
+        to a task that would close a cycle, is dropped, and an event says so."""
         after = self.after_by_id.setdefault(task_id, [])
         for named in one.proposal.after:
-            meant = self.meant(named)
+            meant = self.find_named(named)
             waits_for_this = meant in self.unhelpful and meant == one.proposal.parent_id
-            if meant is None or waits_for_this or self._leads(meant, task_id):
+            if meant is None or waits_for_this or self._depends_on(meant, task_id):
                 named_text = lifecycle.storable(str(named), max_chars=200)
                 transitions.append_event(
                     self.tx, self.objective_id, events.TASK_AFTER_DROPPED, task_id, named=named_text
@@ -749,9 +715,9 @@ class _Batch:
                 after.append(meant)
         return after
 
-    def _leads(self, start: int, goal: int) -> bool:
-        """Return whether the task `start` depends on the task `goal`, directly or through other new
-        tasks."""
+    def _depends_on(self, start: int, goal: int) -> bool:
+        """Return whether the new task `start` waits for the task `goal`, directly or through other
+        new tasks."""
         seen: set[int] = set()
         waiting = [start]
         while waiting:
@@ -763,12 +729,12 @@ class _Batch:
                 waiting += self.after_by_id.get(current, [])
         return False
 
-    # -- what is there already
+    # -- proposals that repeat a task
     # ----------------------------------------------------------------------------------------------
 
     def _find_repeated(self, one: _Named) -> int | None:
         """Return the id of the task that the proposal repeats: another new task, or a task in the
-        list that must not be repeated now. None when the proposal is new."""
+        list that must not be repeated now. Return None when the proposal may be added."""
         proposed = self.id_by_word.get(one.key) or self.id_by_word.get(one.sense)
         if proposed:
             return proposed
@@ -780,9 +746,10 @@ class _Batch:
         return undone or (None if self._may_come_again(one, alike) else alike[-1].id)
 
     def _may_come_again(self, one: _Named, alike: Sequence[Task]) -> bool:
-        """Return whether a new task may have the same name as the finished tasks `alike`: their
-        answer did not help, the part of the objective that they answer is still missing, or a newer
-        result bears on it."""
+        """Return whether a proposal may repeat the finished tasks `alike`, oldest first. It may if
+        their answer did not help the task that it is made for, if a check found that part of the
+        objective still missing, or if the last of them was given up and a newer result bears on
+        it. The number of repeats is limited."""
         newest, shown = alike[-1], self.unhelpful.get(one.proposal.parent_id or 0, ())
         if newest.status is TaskStatus.CANCELLED or len(alike) > lifecycle.MAX_REPEATS_IN_ALL:
             return False
@@ -792,6 +759,7 @@ class _Batch:
         return (is_wanted and len(alike) <= lifecycle.MAX_REPEATS) or self._has_news(newest)
 
     def _has_news(self, task: Task) -> bool:
+        """Return whether a result that is newer than the task's end bears on the task."""
         after_us = 0 if task.finished_at is None else from_time(task.finished_at)
         rows = self.tx.all(
             "newest_results", objective_id=self.objective_id, after_us=after_us, limit=MAX_NEWS
@@ -803,11 +771,11 @@ class _Batch:
 
 
 # --------------------------------------------------------------------------------------------------
-# Planning from recorded tasks, which become done or are queued again because they are not answered;
-# and finishing checks of the objective.
+# Planning, which makes recorded tasks done, or queues them again if they are not answered; and
+# finishing a check of the objective.
 # --------------------------------------------------------------------------------------------------
 
-MAX_WOKEN = 200  # maximum number of tasks that lack something and are compared with a new result
+MAX_WOKEN = 200  # the most tasks with lacking information that are compared with a new result
 
 
 # -- recorded tasks
@@ -822,13 +790,14 @@ def apply_plan(
     *,
     ends_planning: bool = False,
 ) -> Plan:
-    """Carry out a plan (the outcome of one planning): finish those of the tasks with a recorded
-    outcome that are answered, queue the others again behind the tasks that will provide the
-    information that they lack, and add the proposals to the list.
+    """Carry out the outcome of one planning: add the proposals to the list, make the answered
+    recorded tasks done, and queue the others again, behind the tasks that will provide the
+    information that they lack. Return what became of the proposals.
 
     Args:
-        ends_planning: also finish the claimed planning, so that the next one records its steps
-            under a new owner name.
+        tasks: the recorded tasks that were planned from.
+        ends_planning: whether the plan was made under a claim of the planning duty. If so, the next
+            planning gets a new number, and with it a new owner name for its steps.
     """
     row = transitions.objective_row(tx, objective_id)
     progress = transitions.Progress.of(row)
@@ -837,19 +806,19 @@ def apply_plan(
     lacking = [task for task in tasks if task.lack is not None or task.id in unanswered]
     wanted = plan.proposals if is_open else ()
     unhelpful = {task.id: _shown(task, unanswered) for task in lacking}
-    entered = enter(tx, objective_id, wanted, unhelpful=unhelpful)
-    _tell_of(tx, objective_id, plan, tasks)
+    added = add_proposals(tx, objective_id, wanted, unhelpful=unhelpful)
+    _note_plan(tx, objective_id, plan, tasks)
     for task in tasks:
         own = [
             task_id
-            for proposal, task_id in zip(wanted, entered.id_by_place, strict=True)
+            for proposal, task_id in zip(wanted, added.task_ids, strict=True)
             if proposal.parent_id == task.id and task_id is not None
         ]
-        n_added = sum(added.parent_id == task.id for added in entered.plan.added)
+        n_added = sum(new.parent_id == task.id for new in added.plan.added)
         if task in lacking:
             progress = progress if n_added else progress.after_no_answer()
             named = unanswered.get(task.id)
-            after = [] if named is None else resolve(tx, objective_id, named.after, entered, wanted)
+            after = [] if named is None else resolve(tx, objective_id, named.after, added, wanted)
             _requeue(tx, task, named, after=[*own, *after])
         else:
             is_repeat = task.id in plan.repeats and not _is_awaited(tx, task)
@@ -861,32 +830,26 @@ def apply_plan(
         transitions.put_progress(tx, objective_id, progress)
     if plan.is_met and is_open:
         claim_met(tx, objective_id, task_id=tasks[-1].id if tasks else None)
-    return entered.plan
+    return added.plan
 
 
-def _tell_of(tx: Transaction, objective_id: int, plan: Planned, tasks: Sequence[Task]) -> None:
-    """Append events that name the proposals that the plan left out, or say why nothing was
-    planned."""
+def _note_plan(tx: Transaction, objective_id: int, plan: Planned, tasks: Sequence[Task]) -> None:
+    """Append an event for each proposal that was left out because there were too many, and one if
+    planning failed."""
     for name in plan.dropped:
-        transitions.append_event(
-            tx,
-            objective_id,
-            events.TASK_PROPOSAL_DROPPED,
-            name=lifecycle.storable(name, max_chars=500),
-        )
+        shown = lifecycle.storable(name, max_chars=500)
+        transitions.append_event(tx, objective_id, events.TASK_PROPOSAL_DROPPED, name=shown)
     if plan.failure:
+        reason = lifecycle.storable(plan.failure, max_chars=500)
+        task_ids = [task.id for task in tasks]
         transitions.append_event(
-            tx,
-            objective_id,
-            events.PLAN_FAILED,
-            task_ids=[task.id for task in tasks],
-            reason=lifecycle.storable(plan.failure, max_chars=500),
+            tx, objective_id, events.PLAN_FAILED, task_ids=task_ids, reason=reason
         )
 
 
 def claim_met(tx: Transaction, objective_id: int, *, task_id: int | None) -> None:
-    """Record that an agent says that the objective is met, unless a check has refuted that and no
-    task was answered since."""
+    """Record an agent's claim that the objective is met. Ignore it if no task was answered since
+    the last check, because that check decided otherwise."""
     row = transitions.objective_row(tx, objective_id)
     checks = transitions.read_objective(tx, objective_id).checks
     if row["n_answers"] > checks.n_answers:
@@ -897,33 +860,32 @@ def claim_met(tx: Transaction, objective_id: int, *, task_id: int | None) -> Non
 
 
 def record_lack(tx: Transaction, task: Task) -> TaskStatus:
-    """Record that the latest try of a claimed task lacked information, and return the task's new
-    status: it waits for planning, or is dead if this was its last allowed try."""
-    transitions.append_event(
-        tx, task.objective_id, events.TASK_LACKED, task.id, lack=_what(task), n_lacks=task.n_lacks
-    )
+    """Record that the try of a claimed task lacked information (`task.lack`), and release the task.
+    Return its new status: `RECORDED`, so that it waits for planning, or `DEAD` after its last
+    allowed try."""
+    _note_lacked(tx, task)
     if task.n_lacks >= lifecycle.MAX_LACKS:
         transitions.count_no_answer(tx, task.objective_id)
-        return _give_up(tx, task)
+        return _give_up_lacking(tx, task)
     return transitions.free_task(tx, task, to=TaskStatus.RECORDED)
 
 
-def ask_lacking(tx: Transaction, objective_id: int) -> None:
-    tx.ask("blocked_lacking", objective_id=objective_id, limit=MAX_WOKEN)
+def prefetch_lacking(tx: Transaction, objective_id: int) -> None:
+    tx.prefetch("blocked_lacking", objective_id=objective_id, limit=MAX_WOKEN)
 
 
 def find_lacking(tx: Transaction, objective_id: int) -> list[Task]:
-    """Return the tasks that wait for other tasks because they lacked information."""
+    """Return the queued tasks that lacked information and wait for other tasks to provide it."""
     rows = tx.all("blocked_lacking", objective_id=objective_id, limit=MAX_WOKEN)
     return [task_from_row(row) for row in rows]
 
 
 def wake_lacking(tx: Transaction, lacking: Sequence[Task], result: Result) -> None:
-    """Let tasks that lacked information be claimed again if this result contains it. A task stays
-    waiting if the name of a task that it waits for mentions a part of that information."""
+    """Make the tasks `lacking` claimable whose missing information this result contains. A task
+    goes on waiting if a task that it waits for asks about that information in its name."""
     text = f"{result.task_name}\n{result.text}"
     for task in lacking:
-        wanted = find_marks(_what(task)) - find_marks(task.name)
+        wanted = find_marks(_lacking_of(task)) - find_marks(task.name)
         if not wanted or held_marks(text, wanted) != wanted:
             continue
         blockers = [
@@ -936,9 +898,7 @@ def wake_lacking(tx: Transaction, lacking: Sequence[Task], result: Result) -> No
             task_id for task_id in task.after if task_id not in {blocker.id for blocker in blockers}
         ]
         set_after(tx, task.objective_id, task.id, kept)
-        transitions.append_event(
-            tx, task.objective_id, events.TASK_WOKEN, task.id, by=result.task_id
-        )
+        transitions.append_task_event(tx, task, events.TASK_WOKEN, by=result.task_id)
 
 
 def _is_awaited(tx: Transaction, task: Task) -> bool:
@@ -956,29 +916,28 @@ def _finish(
     transitions.free_task(tx, task, to=TaskStatus.DONE)
     n_barren = after.n_tasks_without_progress
     data = {"n_added": n_added, "n_duplicates": n_duplicates, "n_barren": n_barren}
-    transitions.append_event(tx, task.objective_id, events.TASK_DONE, task.id, **data)
+    transitions.append_task_event(tx, task, events.TASK_DONE, **data)
 
 
 def _requeue(
     tx: Transaction, task: Task, named: Unanswered | None, *, after: Sequence[int]
 ) -> None:
-    """Queue a task with a recorded outcome again as a new try, after the tasks that will provide
-    the information that it lacks. After its last allowed try, make it dead instead.
+    """Queue a recorded task again as a new try, after the tasks that will provide the information
+    that it lacks. After its last allowed try, make it dead instead.
 
     Args:
-        named: the planner's statement that the task's result does not answer it; None when the task
-            itself recorded that it lacked information.
+        named: what planning found missing in the task's result; None if the task's own try
+            recorded what it lacked.
+        after: the ids of the tasks to wait for, besides those that it waited for before.
     """
     objective_id = task.objective_id
     if task.lack is None and named is not None:  # the task has a result that does not answer it
         tx.run("delete_result", objective_id=objective_id, task_id=task.id)
         tx.run("delete_vectors", objective_id=objective_id, task_id=task.id)
         task = lifecycle.lacked(task, lack=Lack(what=named.lack, shown=named.shown))
-        transitions.append_event(
-            tx, objective_id, events.TASK_LACKED, task.id, lack=_what(task), n_lacks=task.n_lacks
-        )
+        _note_lacked(tx, task)
     if task.n_lacks >= lifecycle.MAX_LACKS:
-        _give_up(tx, task)
+        _give_up_lacking(tx, task)
         return
     kept = [task_id for task_id in dict.fromkeys((*task.after, *after)) if task_id != task.id]
     closing = [
@@ -987,9 +946,7 @@ def _requeue(
         if would_close_cycle(tx, objective_id, task_id=task.id, after_id=task_id)
     ]
     for task_id in closing:
-        transitions.append_event(
-            tx, objective_id, events.TASK_AFTER_DROPPED, task.id, named=str(task_id)
-        )
+        transitions.append_task_event(tx, task, events.TASK_AFTER_DROPPED, named=str(task_id))
     set_after(tx, objective_id, task.id, [task_id for task_id in kept if task_id not in closing])
     task = replace(task, try_no=task.try_no + 1)
     status = transitions.free_task(tx, task, to=TaskStatus.QUEUED)
@@ -997,24 +954,24 @@ def _requeue(
         transitions.note_freed(tx, task, status)
         return
     blockers = [row["id"] for row in tx.all("blockers", objective_id=objective_id, task_id=task.id)]
-    transitions.append_event(
-        tx, objective_id, events.TASK_REQUEUED, task.id, try_no=task.try_no, waits_for=blockers
-    )
+    data = {"try_no": task.try_no, "waits_for": blockers}
+    transitions.append_task_event(tx, task, events.TASK_REQUEUED, **data)
 
 
-def _give_up(tx: Transaction, task: Task) -> TaskStatus:
-    error = lifecycle.storable(
-        f"after {task.n_lacks} tries it still lacked: {_what(task)}",
-        max_chars=lifecycle.MAX_DETAIL_CHARS,
-    )
-    status = transitions.free_task(tx, replace(task, error=error), to=TaskStatus.DEAD)
-    if status is TaskStatus.DEAD:
-        transitions.append_event(tx, task.objective_id, events.TASK_DEAD, task.id, error=error)
+def _note_lacked(tx: Transaction, task: Task) -> None:
+    data = {"lack": _lacking_of(task), "n_lacks": task.n_lacks}
+    transitions.append_task_event(tx, task, events.TASK_LACKED, **data)
+
+
+def _give_up_lacking(tx: Transaction, task: Task) -> TaskStatus:
+    error = f"after {task.n_lacks} tries it still lacked: {_lacking_of(task)}"
+    task = replace(task, error=lifecycle.storable(error, max_chars=lifecycle.MAX_DETAIL_CHARS))
+    status = transitions.free_task(tx, task, to=TaskStatus.DEAD)
     transitions.note_freed(tx, task, status)
     return status
 
 
-def _what(task: Task) -> str:
+def _lacking_of(task: Task) -> str:
     return "" if task.lack is None else task.lack.what
 
 
@@ -1035,16 +992,14 @@ def finish_check(
     checked: Checked,
     wanted: Sequence[Sequence[Proposal]],
 ) -> None:
-    """Record a check. If the objective is met, end it; if not, add tasks for what is missing, or
-    end the objective when such tasks have brought nothing too often.
+    """Record the outcome of a check. End the objective if it is met. If not, add tasks for the
+    missing parts, or end the objective when such tasks have brought nothing too often.
 
     Args:
-        wanted: two lists of proposals: those for the missing parts, and the fallback.
+        wanted: two lists of proposals: one for the missing parts, and a fallback.
     """
-    row, objective = (
-        transitions.objective_row(tx, objective_id),
-        transitions.read_objective(tx, objective_id),
-    )
+    row = transitions.objective_row(tx, objective_id)
+    objective = transitions.objective_of(tx, row)
     detail = lifecycle.storable(reason, max_chars=lifecycle.MAX_DETAIL_CHARS)
     is_empty = lifecycle.needs_check(
         replace(transitions.snapshot(tx, objective), is_claimed_met=False)
@@ -1076,7 +1031,8 @@ def finish_check(
     if is_met and row["is_claimed_met"]:
         transitions.end(tx, objective_id, reason=StopReason.OBJECTIVE_MET, detail=detail)
     elif is_met and is_empty:
-        # otherwise a task was added meanwhile; there is a new check when that task is done
+        # if the list is not empty, a task was added meanwhile; another check follows when it is
+        # done
         transitions.end(tx, objective_id, reason=StopReason.FINISHED, detail=detail)
     if is_met:
         return
@@ -1094,10 +1050,11 @@ def _add_for_missing(
     """Add tasks for the parts of the objective that a check found missing, and return them.
 
     Args:
-        wanted: proposals, which may repeat answered tasks, and a second list of proposals. The
-            second list is used if all proposals of the first are dropped as duplicates; none of it
-            may repeat a task.
+        wanted: two lists of proposals. Those of the first may repeat answered tasks. The second is
+            used only if no proposal of the first is added; its proposals must not repeat a task.
     """
     proposed, fallback = wanted
-    added = enter(tx, objective.id, [replace(one, is_missing=True) for one in proposed]).plan.added
-    return added or enter(tx, objective.id, fallback).plan.added
+    added = add_proposals(
+        tx, objective.id, [replace(one, is_missing=True) for one in proposed]
+    ).plan.added
+    return added or add_proposals(tx, objective.id, fallback).plan.added

@@ -1,8 +1,8 @@
-"""How work is claimed and released, how a claim is checked, and other changes of state that several
-methods of the SQL store share. Each function is part of the calling method's transaction.
+"""Claiming and releasing work, checking that a claim is still held, and other changes of state that
+several methods of the SQL store share. Each function runs in the caller's transaction.
 
-The order in every method is: lock (the transaction), fence (check that the worker still holds its
-claim), count (limits and counters).
+Every method proceeds in this order: it locks (begins the transaction), it checks the fence (whether
+the worker still holds its claim), and it counts (limits and counters).
 """
 
 from __future__ import annotations
@@ -51,11 +51,12 @@ from babyagi.taskstore.sql.database import (
 )
 
 ALL_ROWS = 2**53  # SQLite and PostgreSQL share no syntax for "no limit"
-# the year 9999: until then a task is delayed that may ask only after another question is answered
+# A task that may ask a person only after another question is answered is delayed until this
+# instant, in the year 9999.
 UNTIL_ANSWERED_US = 253_370_764_800_000_000
 MAX_COUNTED = 100  # startable tasks are counted up to this; no worker has more free slots
 
-# -- looking
+# -- reading
 # --------------------------------------------------------------------------------------------------
 
 
@@ -76,7 +77,7 @@ def objective_of(tx: Transaction, row: Row) -> Objective:
         tokens=int(row["held_tokens"]),
         cost_usd=int(row["held_cost_microusd"]) / 1e6,
     )
-    return objective_from_row(row, held=held, active_us=counted_us(tx, row))
+    return objective_from_row(row, held=held, active_us=active_us_now(tx, row))
 
 
 def _no_task(objective_id: int, task_id: int) -> NotFoundError:
@@ -119,16 +120,20 @@ COUNTED = {"limit": MAX_COUNTED, "until_answered_us": UNTIL_ANSWERED_US}
 
 
 def tally(tx: Transaction, objective_id: int) -> Row:
-    """Return a row of counts of the objective's tasks. `n_recorded` counts those that wait for
-    planning. `n_unblocked` counts the queued ones that wait neither for another task nor for a
-    person's answer, also those that are delayed. Both count up to `MAX_COUNTED`."""
+    """Return one row about the objective's tasks.
+
+    Its columns are: `n_recorded`, the number of tasks that wait for planning; `n_unblocked`, the
+    number of queued tasks, delayed or not, that wait neither for another task nor for a person's
+    answer; `has_held`, whether a worker holds a task; and `has_unordered`, whether a queued task
+    was added since the last order. Both numbers are counted up to `MAX_COUNTED`.
+    """
     return tx.all("tally", objective_id=objective_id, **COUNTED)[0]
 
 
 def snapshot(tx: Transaction, objective: Objective) -> lifecycle.Snapshot:
     found, row = tally(tx, objective.id), objective_row(tx, objective.id)
     ends = tx.all("ends", objective_id=objective.id)[0]
-    # `n_resumable` matters only at the limit of tasks, so the query is skipped below it
+    # `n_resumable` matters only if the limit of tasks is reached; otherwise the query is skipped
     is_resumable = lifecycle.is_reached(objective.spec.limits.max_tasks, row["n_begun"]) and tx.has(
         "begun_unblocked", objective_id=objective.id, until_answered_us=UNTIL_ANSWERED_US
     )
@@ -153,9 +158,13 @@ def snapshot(tx: Transaction, objective: Objective) -> lifecycle.Snapshot:
 # --------------------------------------------------------------------------------------------------
 
 
-def counted_us(tx: Transaction, row: Row) -> int:
-    """Return the objective's active time up to now, in microseconds. It does not grow while the
-    objective is not active, or no worker is alive."""
+def active_us_now(tx: Transaction, row: Row) -> int:
+    """Return the objective's active time up to now, in microseconds. It grows only while the
+    objective is active and a living worker serves it.
+
+    Args:
+        row: the objective's row.
+    """
     active_us: int = row["active_us"]
     if row["status"] != ObjectiveStatus.ACTIVE:
         return active_us
@@ -165,22 +174,12 @@ def counted_us(tx: Transaction, row: Row) -> int:
 
 
 def store_active_time(tx: Transaction, row: Row) -> None:
-    tx.run("store_active_time", objective_id=row["id"], active_us=counted_us(tx, row))
+    tx.run("store_active_time", objective_id=row["id"], active_us=active_us_now(tx, row))
 
 
 def set_spec(tx: Transaction, row: Row, spec: ObjectiveSpec) -> None:
-    values = {
-        "uid": row["uid"],
-        "identity": row["identity"],
-        "spec": spec_to_json(spec),
-        "created_at_us": row["created_at_us"],
-    }
-    tx.run(
-        "set_spec",
-        objective_id=row["id"],
-        spec=values["spec"],
-        seal=sealed("objective", values)["seal"],
-    )
+    changed = sealed("objective", {**row, "spec": spec_to_json(spec)})
+    tx.run("set_spec", objective_id=row["id"], spec=changed["spec"], seal=changed["seal"])
 
 
 # -- events and costs
@@ -188,7 +187,7 @@ def set_spec(tx: Transaction, row: Row, spec: ObjectiveSpec) -> None:
 
 
 def append_event(
-    tx: Transaction, objective_id: int | None, kind: str, task_id: int | None = None, /, **data: Any
+    tx: Transaction, objective_id: int, kind: str, task_id: int | None = None, /, **data: Any
 ) -> None:
     values = {
         "objective_id": objective_id,
@@ -200,14 +199,23 @@ def append_event(
     tx.run_later("insert_events", sealed("event", values))
 
 
+def append_task_event(tx: Transaction, task: Task, event_kind: str, /, **data: Any) -> None:
+    append_event(tx, task.objective_id, event_kind, task.id, **data)
+
+
+def append_step_event(tx: Transaction, step: Step, event_kind: str, /, **data: Any) -> None:
+    append_event(tx, step.objective_id, event_kind, lifecycle.task_of(step.owner), **data)
+
+
 def charge(
     tx: Transaction, objective_id: int, owner: str, usage: Usage, *, has_progressed: bool = False
 ) -> None:
-    """Add the cost of a call to the totals of the objective and of its task.
+    """Add the cost of a call to the totals of the objective and of the task that `owner` names, if
+    it names one.
 
     Args:
-        has_progressed: whether the call's answer was recorded, which shows that the task does not
-            kill its workers.
+        has_progressed: whether the call's answer was recorded. If so, the task's number of lost
+            workers is set to 0, because the task does not kill its workers.
     """
     values = usage_to_values(usage)
     tx.run("charge_objective", objective_id=objective_id, **values)
@@ -218,10 +226,14 @@ def charge(
 
 
 def note_overspending(tx: Transaction, step: Step, usage: Usage, reserved: Reservation) -> None:
-    """Append an event if an answer cost more than was reserved for its call, or does not state its
-    cost. If the objective has a limit that this breaks, mark the limit as overspent, which forbids
-    every further call. `usage` is as `limits.countable_usage` returns it."""
-    if not reserved.calls:  # how much was reserved is not known any more
+    """Append an event if an answer used more than was reserved for its call, or does not state its
+    cost. If the objective has a limit that can no longer be guaranteed because of that, mark the
+    limit as overspent, which forbids every further call.
+
+    Args:
+        usage: the call's usage, as `limits.countable_usage` returns it.
+    """
+    if not reserved.calls:  # it is no longer known how much was reserved
         return
     if not limits.costs_more(usage, reserved) and usage.tokens <= reserved.tokens:
         return
@@ -242,15 +254,20 @@ def note_overspending(tx: Transaction, step: Step, usage: Usage, reserved: Reser
         "is_said": not usage.unconfirmed_tokens,
         "limit": limit,
     }
-    append_event(
-        tx, step.objective_id, events.STEP_OVERSPENT, lifecycle.task_of(step.owner), **data
-    )
+    append_step_event(tx, step, events.STEP_OVERSPENT, **data)
 
 
 def settle(tx: Transaction, objective_id: int, owner: str) -> bool:
-    """Close the accounts of a claim that has ended, on the task or duty `owner` (such as `task:7`).
-    Calls without an outcome may have been paid for, so their reservations are counted as usage.
-    Return whether a step of the owner waits for a person."""
+    """Settle the calls of a claim that has ended. A call without an outcome may have been paid for,
+    so its reservation is counted as usage. If the call must not be repeated, its step becomes
+    UNKNOWN.
+
+    Args:
+        owner: the task or duty that was claimed, such as `task:7`.
+
+    Returns:
+        Whether a step of the owner waits for a person.
+    """
     is_asking = False
     unsettled = tx.all("unsettled_steps", objective_id=objective_id)
     own = [row for row in unsettled if row["owner"] == owner]
@@ -265,31 +282,22 @@ def settle(tx: Transaction, objective_id: int, owner: str) -> bool:
         step, charged = limits.charge_unconfirmed(step)
         tx.run("put_step", **step_to_values(step, is_held=False))
         charge(tx, objective_id, owner, charged)
-        append_event(
-            tx,
-            objective_id,
-            events.STEP_UNCONFIRMED,
-            lifecycle.task_of(owner),
-            **lifecycle.step_data(step, charged),
-        )
+        append_step_event(tx, step, events.STEP_UNCONFIRMED, **lifecycle.step_data(step, charged))
     return is_asking
 
 
 def leave_unknown(tx: Transaction, step: Step) -> Step:
-    """Set an intended step whose call must not be repeated to UNKNOWN: nothing tells whether the
-    call was made."""
+    """Set a step whose call must not be repeated to UNKNOWN, because it is unknown whether the call
+    was made. Append the event, and return the changed step."""
     unknown = replace(step, state=StepState.UNKNOWN)
     tx.run("put_step", **step_to_values(unknown, is_held=False))
-    data = lifecycle.step_data(unknown, Usage())
-    append_event(
-        tx, step.objective_id, events.STEP_LEFT_UNKNOWN, lifecycle.task_of(step.owner), **data
-    )
+    append_step_event(tx, step, events.STEP_LEFT_UNKNOWN, **lifecycle.step_data(unknown, Usage()))
     return unknown
 
 
 def wake(tx: Transaction, objective_id: int, task_id: int) -> None:
-    """Queue a waiting task again, because its question was answered. An objective that ended
-    because all its tasks waited for a person becomes active again."""
+    """Queue a waiting task again, because its question was answered. An objective that ended as
+    `waiting` becomes active again. Does nothing if the task is not waiting."""
     if not tx.count_changed("wake_task", objective_id=objective_id, task_id=task_id):
         return
     append_event(tx, objective_id, events.TASK_ANSWERED, task_id)
@@ -305,8 +313,8 @@ def count_asked(tx: Transaction, objective_id: int) -> int:
 
 
 def allow_questions(tx: Transaction, objective_id: int) -> None:
-    """Make tasks claimable that could not ask a person because too many questions were open. As
-    many become claimable as there is now room for questions."""
+    """Make tasks claimable that were held back because too many questions to a person were open: as
+    many as there may be further questions now."""
     n_free = lifecycle.MAX_OPEN_QUESTIONS - count_asked(tx, objective_id)
     if n_free > 0:
         tx.run(
@@ -322,8 +330,8 @@ def allow_questions(tx: Transaction, objective_id: int) -> None:
 
 
 def fenced_task(tx: Transaction, fence: Fence, *statuses: TaskStatus) -> Task:
-    """Return the task that was claimed with `fence`. Raise `LeaseLostError` unless the worker still
-    holds that claim, and the task has one of the `statuses`, if any are given."""
+    """Return the task that `fence` identifies a claim of. Raise `LeaseLostError` if the worker no
+    longer holds that claim, or if `statuses` are given and the task has none of them."""
     row = tx.one("task", objective_id=fence.objective_id, task_id=lifecycle.task_of(fence.owner))
     if row is None or (row["worker_id"], row["claim_no"]) != (fence.worker_id, fence.claim_no):
         raise lifecycle.lost(fence)
@@ -333,10 +341,9 @@ def fenced_task(tx: Transaction, fence: Fence, *statuses: TaskStatus) -> Task:
 
 
 def fenced_duty(tx: Transaction, fence: Fence) -> Row:
-    """Return the row of the duty (work for the whole objective, such as planning) that was claimed
-    with `fence`, before the caller releases it. Raise `LeaseLostError` unless the worker still
-    holds that claim."""
-    tx.ask("unsettled_steps", objective_id=fence.objective_id)
+    """Return the row of the duty (work for the whole objective, such as planning) that `fence`
+    identifies a claim of. Raise `LeaseLostError` if the worker no longer holds that claim."""
+    tx.prefetch("unsettled_steps", objective_id=fence.objective_id)
     duty = lifecycle.duty_of(fence.owner)
     row = tx.one("duty", objective_id=fence.objective_id, duty=duty)
     if row is None or (row["owner"], row["worker_id"], row["claim_no"]) != (
@@ -348,33 +355,33 @@ def fenced_duty(tx: Transaction, fence: Fence) -> Row:
     return row
 
 
-# -- what ends a claim, and an objective
-# -------------------------------------------------------------------------------------
+# -- ending a claim, and ending an objective
+# --------------------------------------------------------------------------------------------------
 
 
 def free_task(
     tx: Transaction, task: Task, *, to: TaskStatus | None = None, delay_s: float = 0.0
 ) -> TaskStatus:
-    """Release a claimed task and store its new state. Calls of it that have no outcome are charged
-    as reserved. Return the status that the task got.
+    """Release a claimed task, settle its calls, and store its new state. Return its new status.
 
     Args:
-        to: the status that the task gets, unless the end of the objective or a question to a person
-            decides otherwise; None stands for the status that it has.
+        to: the new status; None keeps the present one. Instead of running, queued or dead, the task
+            becomes cancelled or waiting if its objective was cancelled or it waits for a person
+            (`lifecycle.goes_back`).
+        delay_s: seconds until a queued task can be claimed.
     """
     is_asking = settle(tx, task.objective_id, f"task:{task.id}")
     status = to or task.status
     if lifecycle.goes_back(status, is_asking=is_asking):
-        row = objective_row(tx, task.objective_id)
-        reason = StopReason(row["stop_reason"]) if row["stop_reason"] else None
-        status = lifecycle.status_when_freed(reason, is_asking=is_asking)
+        stop_reason = objective_row(tx, task.objective_id)["stop_reason"]
+        status = lifecycle.status_when_freed(stop_reason, is_asking=is_asking)
     is_delayed = status in (TaskStatus.QUEUED, TaskStatus.RECORDED)
     tx.run(
         "put_task",
         objective_id=task.objective_id,
         task_id=task.id,
         status=status,
-        # the person's answer belongs to this try, so the try number must not rise
+        # a person's answer belongs to the try that asked, so the try number must not rise
         try_no=read_task(tx, task.objective_id, task.id).try_no if is_asking else task.try_no,
         failures=task.failures,
         n_lost=task.n_lost,
@@ -390,8 +397,8 @@ def free_task(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """An objective's counters of progress: how many tasks in a row brought nothing new, how many
-    tries in a row gave no answer, and how many answers there are."""
+    """An objective's counters of progress: the number of tasks in a row that brought nothing new,
+    the number of tries in a row that gave no answer, and the number of all answers."""
 
     n_tasks_without_progress: int
     n_tries_without_answer: int
@@ -407,11 +414,15 @@ class Progress:
         )
 
     def after_answer(self, *, n_added: int, is_repeat: bool) -> Progress:
-        """Return the counters after one more try that gave an answer and led to `n_added` new
-        tasks. `is_repeat` says that the answer only repeats earlier results."""
+        """Return the counters after one more try that gave an answer.
+
+        Args:
+            n_added: the number of new tasks that were planned from the answer.
+            is_repeat: whether the answer only repeats earlier results.
+        """
         return Progress(
-            n_tasks_without_progress=lifecycle.count_tasks_without_progress(
-                self.n_tasks_without_progress, n_added=n_added, is_repeat=is_repeat
+            n_tasks_without_progress=(
+                self.n_tasks_without_progress + 1 if is_repeat and not n_added else 0
             ),
             n_tries_without_answer=0,
             n_answers=self.n_answers + int(not is_repeat),
@@ -433,23 +444,25 @@ def count_no_answer(tx: Transaction, objective_id: int) -> None:
 
 
 def note_freed(tx: Transaction, task: Task, status: TaskStatus) -> None:
-    """Append an event if a task became cancelled or waiting (its new `status`) when its worker
-    released it, although the worker released it for another reason."""
-    if status is TaskStatus.CANCELLED:
-        append_event(tx, task.objective_id, events.TASK_CANCELLED, task.id)
+    """Append an event if the new `status` of a released task is dead, cancelled or waiting. It may
+    be cancelled or waiting although its worker released it for another reason."""
+    if status is TaskStatus.DEAD:
+        append_task_event(tx, task, events.TASK_DEAD, error=task.error)
+    elif status is TaskStatus.CANCELLED:
+        append_task_event(tx, task, events.TASK_CANCELLED)
     elif status is TaskStatus.WAITING:
         rows = tx.all("steps", objective_id=task.objective_id, owner=f"task:{task.id}")
         asked = next(step for step in map(step_from_row, rows) if lifecycle.is_open(step))
-        append_event(
-            tx, task.objective_id, events.TASK_PARKED, task.id, **lifecycle.parked_data(asked)
-        )
+        data = {"key": asked.key, "kind": asked.kind, "state": asked.state}
+        append_task_event(tx, task, events.TASK_PARKED, **data)
 
 
-def free_duty(
-    tx: Transaction, objective_id: int, *, duty: str, owner: str, delay_s: float = 0.0
-) -> None:
-    tx.run("free_duty", objective_id=objective_id, duty=duty, **_delay(tx, delay_s))
-    settle(tx, objective_id, owner)
+def free_duty(tx: Transaction, row: Row, *, delay_s: float = 0.0) -> None:
+    """Release a claimed duty (work for the whole objective, such as planning), given by its row. It
+    can be claimed again after `delay_s` seconds, if it is still due."""
+    at = {"objective_id": row["objective_id"], "duty": row["duty"]}
+    tx.run("free_duty", **at, **_delay(tx, delay_s))
+    settle(tx, row["objective_id"], row["owner"])
 
 
 def _delay(tx: Transaction, delay_s: float) -> dict[str, int | None]:
@@ -465,8 +478,8 @@ def forget_duty(tx: Transaction, objective_id: int, duty: Duty) -> None:
 
 
 def end(tx: Transaction, objective_id: int, *, reason: StopReason, detail: str) -> None:
-    """End an objective that has not ended. If the reason says so (met or cancelled), also cancel
-    its queued and waiting tasks."""
+    """End the objective, unless it has ended already. If it ends because it is met or cancelled,
+    also cancel its queued and waiting tasks."""
     row = objective_row(tx, objective_id)
     if row["status"] == ObjectiveStatus.ENDED:
         return
@@ -485,21 +498,21 @@ def end(tx: Transaction, objective_id: int, *, reason: StopReason, detail: str) 
 
 
 def cancel_task(tx: Transaction, objective_id: int, task_id: int, **data: Any) -> None:
-    """Cancel a queued or waiting task. The event that says so holds `data`."""
+    """Cancel a queued or waiting task, and append an event with `data`."""
     tx.run("cancel_task", objective_id=objective_id, task_id=task_id)
     tx.run("settle_task", objective_id=objective_id, task_id=task_id)
     append_event(tx, objective_id, events.TASK_CANCELLED, task_id, **data)
 
 
 def reopen(tx: Transaction, objective_id: int) -> None:
-    """Make an ended objective active again. A new report becomes due, whose steps are recorded
-    under a new owner name."""
+    """Make an ended objective active again. It needs a new report, whose steps get a new owner
+    name."""
     forget_duty(tx, objective_id, Duty.REPORT)
     tx.run("reopen_objective", objective_id=objective_id)
     append_event(tx, objective_id, events.OBJECTIVE_REOPENED)
 
 
-# -- claiming: what comes first, and the right to work on it
+# -- finding work and claiming it
 # --------------------------------------------------------------------------------------------------
 
 
@@ -512,8 +525,8 @@ class Claims(SqlAccess):
 
     async def claimable(self, objective_id: int) -> Claimable:
         def work(tx: Transaction) -> Claimable:
-            _ask_for_task(tx, objective_id, "")
-            _prefetch(tx, objective_id, worker_id="")
+            _prefetch_best_task(tx, objective_id, "")
+            _prefetch_claim_facts(tx, objective_id, worker_id="")
             return _look_for_work(tx, objective_id, worker_id="")[0]
 
         return await self._read(work)
@@ -533,8 +546,8 @@ class Claims(SqlAccess):
         self, objective_id: int, worker_id: str, first_duty: Callable[[Claimable], Duty | None]
     ) -> tuple[Claimable, Claim | DutyClaim | None]:
         def work(tx: Transaction) -> tuple[Claimable, Claim | DutyClaim | None]:
-            _ask_for_task(tx, objective_id, worker_id)
-            _prefetch(tx, objective_id, worker_id)
+            _prefetch_best_task(tx, objective_id, worker_id)
+            _prefetch_claim_facts(tx, objective_id, worker_id)
             self._require_known_schema(tx, objective_id, worker_id)
             claimable, task = _look_for_work(tx, objective_id, worker_id)
             if not _can_serve(tx, objective_id, worker_id):
@@ -547,8 +560,8 @@ class Claims(SqlAccess):
         return await self._write(work, objective_id, is_lasting=False)
 
     def _require_known_schema(self, tx: Transaction, objective_id: int, worker_id: str) -> None:
-        """Raise `StoreUnusableError` when a newer program has meanwhile upgraded the schema, so
-        that this process claims nothing more."""
+        """Raise `StoreUnusableError` if a newer program has upgraded the schema since this process
+        opened the store, so that this process claims nothing more."""
         database.require_known(
             int(_standing(tx, objective_id, worker_id)["schema_version"]),
             known=self._database.known_version,
@@ -557,7 +570,7 @@ class Claims(SqlAccess):
 
     async def claim_duty(self, objective_id: int, worker_id: str, duty: Duty) -> DutyClaim | None:
         def work(tx: Transaction) -> DutyClaim | None:
-            _prefetch(tx, objective_id, worker_id)
+            _prefetch_claim_facts(tx, objective_id, worker_id)
             objective = read_objective(tx, objective_id)
             if not (
                 _can_serve(tx, objective_id, worker_id)
@@ -575,35 +588,35 @@ def _standing(tx: Transaction, objective_id: int, worker_id: str) -> Row:
 
 def _can_serve(tx: Transaction, objective_id: int, worker_id: str) -> bool:
     """Return whether the worker serves the objective, is not blocked there, and has a living lease.
-    Without a living lease, other workers would take the claim away at once."""
+    Without one, other workers would release its claim at once."""
     return bool(_standing(tx, objective_id, worker_id)["can_serve"])
 
 
-def _prefetch(tx: Transaction, objective_id: int, worker_id: str) -> None:
-    """Cache, with one query, the rows that decide whether something can be claimed."""
+def _prefetch_claim_facts(tx: Transaction, objective_id: int, worker_id: str) -> None:
+    """Read with one query, and cache, the rows that decide whether something can be claimed."""
     at = {"objective_id": objective_id, "worker_id": worker_id}
-    tx.ask("duties", objective_id=objective_id)
+    tx.prefetch("duties", objective_id=objective_id)
     row = tx.one("claim_facts", **at, **COUNTED)
-    tx.know("objective", row, objective_id=objective_id)
+    tx.cache("objective", row, objective_id=objective_id)
     if row is not None:
-        tx.know("tally", row, objective_id=objective_id, **COUNTED)
-        tx.know("standing", row, **at)
+        tx.cache("tally", row, objective_id=objective_id, **COUNTED)
+        tx.cache("standing", row, **at)
 
 
 def _look_for_work(
     tx: Transaction, objective_id: int, worker_id: str
 ) -> tuple[Claimable, Task | None]:
-    """Return what could be claimed in the objective, and the task that this worker would get, None
-    when there is none for it."""
+    """Return what could be claimed in the objective, and the task that this worker would get; None
+    when it would get none."""
     row = objective_row(tx, objective_id)
     objective = objective_of(tx, row)
     found = tally(tx, objective_id)
     task = _find_task(tx, objective, worker_id) if found["n_unblocked"] else None
-    # a task that this worker must not get may be claimable for another worker
+    # even if this worker may get no task, another worker may get one
     has_task = task is not None or bool(
         worker_id and found["n_unblocked"] and _find_task(tx, objective, worker_id="")
     )
-    # without a task there is nothing to order, and a due order must not delay the objective's end
+    # a due order is useless while no task can be claimed, and must not delay the objective's end
     duties = tuple(
         duty
         for duty in lifecycle.DUTIES
@@ -635,7 +648,7 @@ def _claim_task(tx: Transaction, found: Task, worker_id: str) -> Claim:
         claim_no=task.claim_no,
     )
     data = {"worker_id": worker_id, "try_no": task.try_no, "claim_no": task.claim_no}
-    append_event(tx, task.objective_id, events.TASK_CLAIMED, task.id, **data)
+    append_task_event(tx, task, events.TASK_CLAIMED, **data)
     fence = Fence(
         objective_id=task.objective_id,
         owner=f"task:{task.id}",
@@ -646,8 +659,8 @@ def _claim_task(tx: Transaction, found: Task, worker_id: str) -> Claim:
 
 
 def _claim_duty(tx: Transaction, objective_id: int, worker_id: str, duty: Duty) -> DutyClaim:
-    """Claim a duty (work for the whole objective, such as planning) that is known to be
-    claimable."""
+    """Claim a duty (work for the whole objective, such as planning). The caller has checked that it
+    can be claimed."""
     row, known = objective_row(tx, objective_id), _known_duty(tx, objective_id, duty)
     owner = lifecycle.duty_owner(duty, row)
     claim_no = 1 if known is None else known["claim_no"] + 1
@@ -664,14 +677,14 @@ def _claim_duty(tx: Transaction, objective_id: int, worker_id: str, duty: Duty) 
     return DutyClaim(duty=duty, fence=fence, is_new=known is None or known["owner"] != owner)
 
 
-def _ask_for_task(tx: Transaction, objective_id: int, worker_id: str) -> None:
-    """Announce the query that `_find_task` will read if the limit of tasks is not reached."""
-    tx.ask("best_queued", **_wanted(objective_id, worker_id, may_begin=True))
+def _prefetch_best_task(tx: Transaction, objective_id: int, worker_id: str) -> None:
+    """Announce the query that `_find_task` runs if the limit of tasks is not reached."""
+    tx.prefetch("best_queued", **_wanted(objective_id, worker_id, may_begin=True))
 
 
 def _find_task(tx: Transaction, objective: Objective, worker_id: str) -> Task | None:
-    """Return the task that the worker would get, None when there is none. The worker_id "" stands
-    for any worker without claims."""
+    """Return the task that the worker would get; None when it would get none. The worker_id ""
+    stands for a worker that holds nothing."""
     if objective.status is not ObjectiveStatus.ACTIVE or lifecycle.is_reached(
         objective.spec.limits.max_time_s, objective.active_s
     ):
@@ -714,11 +727,11 @@ def _known_duty(tx: Transaction, objective_id: int, duty: Duty) -> Row | None:
 
 
 def _is_owed(tx: Transaction, objective: Objective, duty: Duty, found: Row) -> bool:
-    """Return whether the duty (such as planning) is due. The objective's status is tested first,
-    because it decides most cases without a query.
+    """Return whether the duty (such as planning) is due. Of each condition, the part that needs no
+    query is tested first.
 
     Args:
-        found: the row of `tally`.
+        found: the row that `tally` returns.
     """
     is_active = objective.status is ObjectiveStatus.ACTIVE
     is_over = objective.status is ObjectiveStatus.ENDED

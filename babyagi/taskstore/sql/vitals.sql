@@ -1,18 +1,5 @@
 -- The measurements of the whole store, in a number of queries that does not grow with it.
 
--- active_objectives --
--- Every active objective, with the columns of the query `objective`.
-SELECT o.id, o.uid, o.identity, o.spec, o.status, o.stop_reason, o.stop_detail, o.calls, o.prompt_tokens, o.completion_tokens, o.cost_microusd,
-       o.active_us, o.seen_us, o.order_revision, o.ordered_upto, o.last_task_id, o.is_claimed_met, o.n_barren, o.check_no, o.report_no,
-       o.report IS NOT NULL AS has_report, o.created_at_us, o.ended_at_us, o.n_begun, o.n_fruitless, o.n_answers, o.plan_no, o.checks,
-       o.unconfirmed_tokens, o.unconfirmed_cost_microusd, o.overspent,
-       (SELECT coalesce(sum(h.held_calls), 0) FROM step AS h WHERE h.objective_id = o.id AND h.is_held = 1) AS held_calls,
-       (SELECT coalesce(sum(h.held_tokens), 0) FROM step AS h WHERE h.objective_id = o.id AND h.is_held = 1) AS held_tokens,
-       (SELECT coalesce(sum(h.held_cost_microusd), 0) FROM step AS h WHERE h.objective_id = o.id AND h.is_held = 1) AS held_cost_microusd,
-       (SELECT coalesce(max(w.lease_us), 0) FROM worker_objective AS j JOIN worker AS w ON w.id = j.worker_id
-         WHERE j.objective_id = o.id AND j.hindrance = '' AND w.lease_until_us BETWEEN :now_us AND :now_us + w.lease_us) AS lease_us
-  FROM objective AS o WHERE o.status = 'active' ORDER BY o.id;
-
 -- queues --
 -- The queued tasks of each objective, counted by what they wait for, and since when the oldest of those that wait only for a worker has done so.
 SELECT t.objective_id, o.status,
