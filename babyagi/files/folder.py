@@ -4,16 +4,13 @@ path leads outside the folder."""
 from __future__ import annotations
 
 import codecs
-import ctypes
 import difflib
 import errno
 import hashlib
 import os
-import platform
 import posixpath
 import re
 import stat
-import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -28,21 +25,13 @@ from babyagi.errors import ToolError
 from babyagi.files.private import NO_LINKS
 from babyagi.text import shorten
 
-_SYS_OPENAT2 = 437  # the same number on all architectures since Linux 5.6
-_ARCHITECTURES = ("x86_64", "aarch64", "arm64", "riscv64", "ppc64le", "s390x")
-_RESOLVE = 0x08 | 0x04 | 0x02  # RESOLVE_BENEATH, RESOLVE_NO_SYMLINKS, RESOLVE_NO_MAGICLINKS
-_UNAVAILABLE = (errno.ENOSYS, errno.EPERM, errno.E2BIG, errno.EINVAL)
-
 FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-
-
-class _OpenHow(ctypes.Structure):
-    _fields_ = (("flags", ctypes.c_uint64), ("mode", ctypes.c_uint64), ("resolve", ctypes.c_uint64))
 
 
 def open_beneath(folder_fd: int, parts: Sequence[str], flags: int, mode: int = 0) -> int:
     """Open the file or folder that these path components name below the folder, and return its
-    descriptor.
+    descriptor. Each component is opened in the folder before it, without following a link, so a
+    folder that is replaced by a link meanwhile cannot lead outside.
 
     Args:
         parts: names without `/`, not empty, not `.`, not `..`. No parts: the folder itself.
@@ -54,56 +43,16 @@ def open_beneath(folder_fd: int, parts: Sequence[str], flags: int, mode: int = 0
     """
     if any(part in ("", ".", "..") or "/" in part for part in parts):
         raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
-    path = "/".join(parts) or "."
-    if has_openat2():
-        return _openat2(folder_fd, path, flags | os.O_CLOEXEC, mode)
-    return open_step_by_step(folder_fd, parts, flags, mode)
-
-
-def open_step_by_step(folder_fd: int, parts: Sequence[str], flags: int, mode: int = 0) -> int:
-    """Do the same as `open_beneath` without the system call `openat2`, one folder after the
-    other."""
-    flags |= os.O_NOFOLLOW | os.O_CLOEXEC
-    if not parts:
-        return os.open(".", flags, dir_fd=folder_fd)
+    *folders, name = parts or ["."]
     fd = os.dup(folder_fd)
     try:
-        for part in parts[:-1]:
-            inner = os.open(part, FOLDER_FLAGS, dir_fd=fd)
+        for folder in folders:
+            inner = os.open(folder, FOLDER_FLAGS, dir_fd=fd)
             os.close(fd)
             fd = inner
-        return os.open(parts[-1], flags, mode, dir_fd=fd)
+        return os.open(name, flags | os.O_NOFOLLOW | os.O_CLOEXEC, mode, dir_fd=fd)
     finally:
         os.close(fd)
-
-
-@cache
-def has_openat2() -> bool:
-    """Return whether the kernel has `openat2` and no filter, such as a container's, forbids it."""
-    if not sys.platform.startswith("linux") or platform.machine() not in _ARCHITECTURES:
-        return False
-    root = os.open("/", FOLDER_FLAGS)
-    try:
-        os.close(_openat2(root, ".", FOLDER_FLAGS, 0))
-    except OSError as error:
-        if error.errno in _UNAVAILABLE:
-            return False
-        raise
-    finally:
-        os.close(root)
-    return True
-
-
-def _openat2(folder_fd: int, path: str, flags: int, mode: int) -> int:
-    how = _OpenHow(flags, mode if flags & os.O_CREAT else 0, _RESOLVE)
-    syscall = ctypes.CDLL(None, use_errno=True).syscall
-    number, size = ctypes.c_long(_SYS_OPENAT2), ctypes.c_size_t(ctypes.sizeof(how))
-    name = ctypes.c_char_p(os.fsencode(path))
-    fd = int(syscall(number, ctypes.c_int(folder_fd), name, ctypes.byref(how), size))
-    if fd < 0:
-        code = ctypes.get_errno()
-        raise OSError(code, os.strerror(code))
-    return fd
 
 
 # -- writing a file beneath a folder: all of it or nothing, never through a link
