@@ -19,7 +19,13 @@ from babyagi.llm import streaming
 from babyagi.llm.client import Endpoint, OpenAIModel
 from babyagi.llm.prices import Price
 from babyagi.llm.prompt import Message, Speaker, bound_tokens
-from babyagi.llm.streaming import MAX_CALLS, Aloud, ChatGathering, Hearing, read_events
+from babyagi.llm.streaming import (
+    MAX_CALLS,
+    AnswerListener,
+    ChatReplyBuilder,
+    TextRelay,
+    read_events,
+)
 from babyagi.tasks import Role
 from support.local_server import Answer, applies_to, fault_named
 from support.local_server.wire import read_request
@@ -515,12 +521,12 @@ async def test_a_usage_that_is_nested_too_deeply_is_no_event_and_no_error_of_the
 
 @pytest.mark.thorough
 def test_a_flood_of_calls_and_of_their_pieces_is_read_in_a_time_that_grows_with_it():
-    flood = ChatGathering(Hearing(PROMPT, name="m", on_text=None))
+    flood = ChatReplyBuilder(AnswerListener(PROMPT, name="m", on_text=None))
     for n in range(2000):
         delta = {"tool_calls": [{"index": 100 * n + at} for at in range(100)]}
         flood.take("", {"choices": [{"delta": delta}]})
     roomy = replace(PROMPT, max_output_tokens=10**6)
-    pieces = ChatGathering(Hearing(roomy, name="m", on_text=None))
+    pieces = ChatReplyBuilder(AnswerListener(roomy, name="m", on_text=None))
     for _ in range(100_000):
         call = {"index": 0, "id": "a", "function": {"name": "search", "arguments": "x" * 50}}
         pieces.take("", {"choices": [{"delta": {"tool_calls": [call]}}]})
@@ -582,9 +588,9 @@ async def test_a_long_line_in_small_pieces_is_read_in_a_time_that_grows_with_it(
 )
 def test_thoughts_before_an_answer_are_not_told(text, told, size):
     heard: list[str] = []
-    aloud = Aloud(heard.append)
+    relay = TextRelay(heard.append)
 
     for at in range(0, len(text), size):
-        aloud.tell(text[at : at + size])
+        relay.take(text[at : at + size])
 
-    assert "".join(heard) == told and aloud.has_told is bool(told)
+    assert "".join(heard) == told and relay.has_relayed is bool(told)
