@@ -153,7 +153,7 @@ def test_the_number_of_written_files_and_bytes_is_bounded(root, monkeypatch):
     with pytest.raises(
         ToolError,
         match=(
-            "this file has 50 bytes, and 40 of 100 bytes are left to write for this objective; "
+            "this file has 50 bytes, but only 40 of 100 bytes are left for this objective; "
             "write less"
         ),
     ):
