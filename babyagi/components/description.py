@@ -362,9 +362,7 @@ class _Builder:
     def build_agent(self, entry: AgentEntry) -> _Built:
         if entry.name in self._underway:
             circle = " → ".join([*self._underway[self._underway.index(entry.name) :], entry.name])
-            raise fault(
-                f"the agents are tools of each other: {circle}", "remove one of these tools"
-            )
+            raise fault(f"agents use each other in a cycle: {circle}", "remove one of these tools")
         if entry.name not in self._agents:
             self._underway.append(entry.name)
             node = self._kinds.get(entry.prompt_node)
