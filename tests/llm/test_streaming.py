@@ -16,7 +16,7 @@ from babyagi.errors import (
 )
 from babyagi.llm import client as client_module
 from babyagi.llm import streaming
-from babyagi.llm.client import Endpoint, OpenAIModel
+from babyagi.llm.client import OpenAIModel
 from babyagi.llm.prices import Price
 from babyagi.llm.prompt import Message, Speaker, bound_tokens
 from babyagi.llm.streaming import (
@@ -29,7 +29,7 @@ from babyagi.llm.streaming import (
 from babyagi.tasks import Role
 from support.local_server import Answer, applies_to, fault_named
 from support.local_server.wire import read_request
-from tests.llm.conftest import no_sleep
+from tests.llm.conftest import serving
 from tests.llm.test_client import DIALECTS, EVERYTHING, PATHS, PROMPT, TABLE
 
 ROWS = [row for row in TABLE if row["stream"]]
@@ -317,21 +317,14 @@ async def test_a_call_that_is_given_up_closes_its_connection():
         closed.set()
         writer.close()
 
-    server = await asyncio.start_server(handle, "127.0.0.1", 0)
-    port = server.sockets[0].getsockname()[1]
-    endpoint = Endpoint(
-        base_url=f"http://127.0.0.1:{port}/v1", timeout_s=3600, sleep=no_sleep, random=lambda: 0.5
-    )
-    model = OpenAIModel("m", endpoint)
-    call = asyncio.ensure_future(
-        model.complete(PROMPT, role=Role.EXECUTION, on_text=lambda text: begun.set())
-    )
-    async with asyncio.timeout(120):
+    async with asyncio.timeout(120), serving(handle) as endpoint:
+        model = OpenAIModel("m", endpoint)
+        call = asyncio.ensure_future(
+            model.complete(PROMPT, role=Role.EXECUTION, on_text=lambda text: begun.set())
+        )
         await begun.wait()
         call.cancel()
         await closed.wait()
-    await endpoint.close()
-    server.close()
 
     assert call.cancelled()
 
@@ -343,20 +336,8 @@ async def test_a_stream_that_does_not_say_so_is_read_and_a_character_in_halves_i
         + 'data: {"choices": [{"delta": {}, "finish_reason": "stop"}]}\n\n'
     )
 
-    async def handle(reader, writer):
-        await reader.readuntil(b"\r\n\r\n")
-        writer.write(f"HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\n\r\n{body}".encode())
-        writer.close()
-
-    server = await asyncio.start_server(handle, "127.0.0.1", 0)
-    port = server.sockets[0].getsockname()[1]
-    endpoint = Endpoint(
-        base_url=f"http://127.0.0.1:{port}/v1", timeout_s=3600, sleep=no_sleep, random=lambda: 0.5
-    )
-
-    completion, heard = await stream(endpoint)
-    await endpoint.close()
-    server.close()
+    async with served(body.encode(), head="content-type: text/plain") as endpoint:
+        completion, heard = await stream(endpoint)
 
     assert completion.text == "".join(heard) == "one \N{GRINNING FACE} smile"
 
@@ -377,12 +358,7 @@ def written(*events):
 async def served(body, *, head="content-type: text/event-stream", again=b""):
     """An endpoint that answers with these bytes, and with `again` for ever."""
 
-    answering = []
-
     async def handle(reader, writer):
-        task = asyncio.current_task()
-        assert task is not None
-        answering.append(task)
         await reader.readuntil(b"\r\n\r\n")
         with suppress(OSError):
             writer.write(f"HTTP/1.1 200 OK\r\n{head}\r\n\r\n".encode() + body)
@@ -393,17 +369,8 @@ async def served(body, *, head="content-type: text/event-stream", again=b""):
             writer.close()
             await writer.wait_closed()
 
-    server = await asyncio.start_server(handle, "127.0.0.1", 0)
-    port = server.sockets[0].getsockname()[1]
-    endpoint = Endpoint(
-        base_url=f"http://127.0.0.1:{port}/v1", timeout_s=30, sleep=no_sleep, random=lambda: 0.5
-    )
-    try:
+    async with serving(handle, timeout_s=30) as endpoint:
         yield endpoint
-    finally:
-        await endpoint.close()
-        server.close()
-        await asyncio.gather(*answering)
 
 
 async def test_an_answer_that_has_ended_is_not_lost_to_a_stream_that_goes_on(monkeypatch):
@@ -425,12 +392,7 @@ async def test_answers_that_come_as_streams_share_one_connection(server, endpoin
 
 
 async def test_a_server_that_closes_connections_unannounced_costs_one_call():
-    answering = []
-
     async def handle(reader, writer):
-        task = asyncio.current_task()
-        assert task is not None
-        answering.append(task)
         await read_request(reader)
         body = written(HELLO, END, "[DONE]")
         writer.write(
@@ -442,21 +404,13 @@ async def test_a_server_that_closes_connections_unannounced_costs_one_call():
         with suppress(OSError):
             await writer.wait_closed()
 
-    server = await asyncio.start_server(handle, "127.0.0.1", 0)
-    port = server.sockets[0].getsockname()[1]
-    endpoint = Endpoint(
-        base_url=f"http://127.0.0.1:{port}/v1", timeout_s=3600, sleep=no_sleep, random=lambda: 0.5
-    )
     texts = []
-    async with asyncio.timeout(120):
+    async with asyncio.timeout(120), serving(handle) as endpoint:
         for _ in range(5):
             try:
                 texts.append((await stream(endpoint))[0].text)
             except ModelUnavailableError:
                 texts.append("lost")
-    await endpoint.close()
-    server.close()
-    await asyncio.gather(*answering)
 
     assert texts == ["hello there", "lost", *["hello there"] * 3]
 
