@@ -33,18 +33,18 @@ import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, fields
-from functools import partial
+from functools import cache, partial
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, get_type_hints
 
 from babyagi.errors import SettingsError, ToolError, first_error
 from babyagi.heavy_imports import import_whole
 from babyagi.net.addresses import is_in_clear
 from babyagi.redaction import redact
 from babyagi.sandbox import tree
-from babyagi.shapes import is_deep, read_schema
+from babyagi.shapes import Shape, ShapeError, is_deep, read_schema, shape_of
 from babyagi.tasks import Effect, Passage, ToolGrant
 from babyagi.text import clean, disarm, one_line, shorten
 from babyagi.tools.base import Tool
@@ -151,64 +151,42 @@ def _read_server(name: str, entry: Any) -> McpServer:
     if unknown := sorted(entry.keys() - _KEYS):
         known = ", ".join(sorted(_KEYS))
         raise ValueError(f"{name} has the unknown key {unknown[0][:60]!r}; the keys are: {known}")
+    given = {key: value for key, value in entry.items() if key in _shapes() and value is not None}
     server = McpServer(
-        name=name,
-        command=_text(name, entry, "command"),
-        args=_texts(name, entry, "args") or (),
-        env=_table(name, entry, "env"),
-        cwd=_text(name, entry, "cwd"),
-        url=_text(name, entry, "url"),
-        headers=_table(name, entry, "headers"),
-        allow=_texts(name, entry, "allow"),
-        deny=_texts(name, entry, "deny") or (),
-        effects=_effects(name, entry),
-        timeout_s=_seconds(name, entry),
+        name=name, **{key: _read_value(name, key, value) for key, value in given.items()}
     )
+    _check_server(server)
+    return server
+
+
+def _check_server(server: McpServer) -> None:
+    name = server.name
+    if "\0" in server.command + server.cwd + server.url:
+        raise ValueError(f"{name} contains a character that is not allowed")
+    if not 0 < server.timeout_s <= 3600:
+        raise ValueError(f"{name}: timeout_s must be more than 0 and at most 3600 seconds")
     if bool(server.command) == bool(server.url):
         raise ValueError(f"{name} needs either a command or a url")
     if server.url and not server.url.startswith(("http://", "https://")):
         raise ValueError(f"the url of {name} must begin with http:// or https://")
     if server.headers and is_in_clear(server.url):
         raise ValueError(f"{name} would send its headers unencrypted over http://")
-    return server
 
 
-def _text(name: str, entry: Mapping[str, Any], key: str) -> str:
-    value = entry.get(key, "")
-    if not isinstance(value, str) or "\0" in value:
-        raise ValueError(f"{key} of {name} must be text")
-    return value
+@cache
+def _shapes() -> Mapping[str, Shape]:
+    """Return the shapes of the values that describe a server, by key."""
+    hints = get_type_hints(McpServer)
+    return {key: shape_of(hint) for key, hint in hints.items() if key != "name"}
 
 
-def _texts(name: str, entry: Mapping[str, Any], key: str) -> tuple[str, ...] | None:
-    value = entry.get(key)
-    if value is None:
-        return None
-    if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
-        raise ValueError(f"{key} of {name} must be a list of texts")
-    return tuple(value)
-
-
-def _table(name: str, entry: Mapping[str, Any], key: str) -> dict[str, str]:
-    value = entry.get(key, {})
-    if not isinstance(value, dict) or not all(isinstance(one, str) for one in value.values()):
-        raise ValueError(f"{key} of {name} must be a JSON object with texts as values")
-    return value
-
-
-def _effects(name: str, entry: Mapping[str, Any]) -> dict[str, Effect]:
-    found = _table(name, entry, "effects")
-    if wrong := [one for one in found.values() if one not in set(Effect)]:
-        what = f"{name} has the unknown effect {wrong[0][:40]!r}"
-        raise ValueError(f"{what}; the effects are: {', '.join(Effect)}")
-    return {tool: Effect(effect) for tool, effect in found.items()}
-
-
-def _seconds(name: str, entry: Mapping[str, Any]) -> float:
-    value = entry.get("timeout_s", CALL_TIMEOUT_S)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= 3600:
-        raise ValueError(f"timeout_s of {name} must be a number of seconds up to 3600")
-    return float(value)
+def _read_value(name: str, key: str, value: Any) -> Any:
+    """Return the value with the type of its field in `McpServer`. Raises `ValueError`, without the
+    value, which may be secret, if it has another type."""
+    try:
+        return _shapes()[key].read(value, key, True)
+    except ShapeError as error:
+        raise ValueError(f"{name}: {str(error).partition(', got ')[0]}") from None
 
 
 # -- the connection
