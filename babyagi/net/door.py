@@ -501,8 +501,6 @@ async def _ask(request: Request, timeout_s: float, proxies: Proxies | None) -> b
                 status, body = await _fetch(request, (proxies or Proxies()).find(request.url))
     except TimeoutError:
         raise ToolError(f"{host} gave no answer in {timeout_s:g} s") from None
-    except _FetchError as error:
-        raise ToolError(f"{host} {error}") from None
     if status != 200:
         raise ToolError(f"{host} answered {status}: {_show(_fault_of(body), request.secret)}")
     return body
@@ -521,15 +519,12 @@ def _host(request: Request) -> str:
     return urlsplit(request.url).netloc
 
 
-class _FetchError(Exception):
-    """A request that failed. The text says why; it is shown after the name of the host."""
-
-
 async def _fetch(request: Request, proxy: str | None) -> tuple[int, bytes]:
-    """Return the status and the body. Errors of the HTTP client become `_FetchError`, because their
-    texts may contain the URL with the secret."""
+    """Return the status and the body. Errors of the HTTP client become `ToolError`, without their
+    texts, which may contain the URL with the secret."""
     import httpx2
 
+    host = _host(request)
     method, params = "GET" if request.body is None else "POST", dict(request.params) or None
     headers = {**request.headers, "accept-encoding": "identity", "user-agent": USER_AGENT}
     try:
@@ -541,17 +536,17 @@ async def _fetch(request: Request, proxy: str | None) -> tuple[int, bytes]:
             ) as response,
         ):
             if response.headers.get("content-encoding", "identity") != "identity":
-                raise _FetchError("answered with compression, which was not requested")
+                raise ToolError(f"{host} answered with compression, which was not requested")
             body = bytearray()
             async for chunk in response.aiter_raw():
                 body += chunk
                 if len(body) > MAX_BODY_BYTES:
-                    raise _FetchError(f"answered with more than {MAX_BODY_BYTES // 2**20} MiB")
+                    raise ToolError(f"{host} answered with more than {MAX_BODY_BYTES // 2**20} MiB")
             return response.status_code, bytes(body)
     except httpx2.ConnectError as error:
-        raise _FetchError(_why_closed(error)) from None
+        raise ToolError(f"{host} {_why_closed(error)}") from None
     except (httpx2.HTTPError, httpx2.InvalidURL, UnicodeError, ValueError) as error:
-        raise _FetchError(f"cannot be reached ({type(error).__name__})") from None
+        raise ToolError(f"{host} cannot be reached ({type(error).__name__})") from None
 
 
 def _why_closed(error: Exception) -> str:
