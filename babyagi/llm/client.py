@@ -501,7 +501,7 @@ class Endpoint:
                     proxy=self._proxies.find(self.base_url),
                     limits=httpx2.Limits(keepalive_expiry=KEEP_ALIVE_S),
                 ),
-                event_hooks={"request": [_say_less], "response": [_cap_refusal]},
+                event_hooks={"request": [_drop_machine_headers], "response": [_cap_refusal]},
             )
         except (httpx2.InvalidURL, ValueError) as error:
             raise ModelRejectedError(
@@ -638,7 +638,7 @@ async def _cap_refusal(response: httpx2.Response) -> None:
     response.stream = Capped()
 
 
-async def _say_less(request: httpx2.Request) -> None:
+async def _drop_machine_headers(request: httpx2.Request) -> None:
     """Remove the headers that describe this machine from a request."""
     for name in [name for name in request.headers if name.startswith("x-stainless-")]:
         del request.headers[name]
@@ -741,8 +741,8 @@ class OpenAIModel:
     async def complete(
         self, prompt: Prompt, *, role: Role, on_text: OnText | None = None
     ) -> Completion:
-        """Complete the prompt. The answer is streamed if the server supports it, and either
-        `on_text` is given or the answer may be so long that an invalid one should be stopped
+        """Return the answer to the prompt. It is streamed if the server supports that and either
+        `on_text` is given, or the answer may be so long that an invalid one should be stopped
         early."""
         if self._endpoint.is_openai:
             check_model_name(self.name)
@@ -764,7 +764,7 @@ class OpenAIModel:
         return completion
 
     async def _ask(self, prompt: Prompt, listener: AnswerListener, *, is_heard: bool) -> RawReply:
-        """Post the prompt, without the parameters that the server is known to refuse. After a
+        """Post the prompt, without the parameters that the server has refused so far. After another
         refusal it is posted again with one parameter fewer, so the loop ends."""
         while True:
             form = self._form
@@ -878,8 +878,8 @@ def _render_chat(prompt: Prompt, name: str, form: Form) -> dict[str, Any]:
 
 
 def _list_messages(prompt: Prompt, form: Form) -> Sequence[Message]:
-    """Return the messages. For a server that requires user and model to alternate, consecutive
-    messages of one role are joined, and system messages are sent as the user's."""
+    """Return the messages as the server accepts them. If it requires user and model to alternate,
+    system messages become the user's, and consecutive messages of the user are joined."""
     if form.takes_system:
         return prompt.messages
     listed: list[Message] = []

@@ -61,7 +61,7 @@ class EngineBounds:
     Attributes:
         context_tokens: the longest context; 0 for the one that the model was trained for, but at
             most `MAX_CONTEXT_TOKENS`.
-        n_threads: 0 for one fewer than there are processors.
+        n_threads: 0 for all processors but one.
         idle_s: after this many seconds without a call the model is unloaded.
         timeout_s: seconds for one answer, counted from when the call gets the engine.
     """

@@ -23,7 +23,7 @@ class Completion:
     `unknown`.
 
     `model` is the name that the endpoint reported. If the endpoint reported no usage, `usage` is an
-    estimate that is not too low.
+    upper bound.
     """
 
     text: str
