@@ -70,6 +70,7 @@ from babyagi.llm.streaming import (
     build_reply,
 )
 from babyagi.net.addresses import Proxies
+from babyagi.net.bodies import bound_body
 from babyagi.redaction import redact_url
 from babyagi.tasks import Reservation, Role
 from babyagi.text import clean
@@ -617,25 +618,9 @@ def _require_end(n_bytes: int) -> None:
 async def _cap_refusal(response: httpx2.Response) -> None:
     """Limit the body of an error response to `MAX_BODY_BYTES`, because the client reads it
     whole."""
-    import httpx2
-
-    if response.is_success:
-        return
-    _require_plain(response)
-    given = response.stream
-
-    class Capped(httpx2.AsyncByteStream):
-        async def __aiter__(self) -> AsyncIterator[bytes]:
-            n_bytes = 0
-            async for chunk in given:  # type: ignore[union-attr]  # the client is async, so its streams are
-                n_bytes += len(chunk)
-                _require_end(n_bytes)
-                yield chunk
-
-        async def aclose(self) -> None:
-            await given.aclose()  # type: ignore[union-attr]  # as above
-
-    response.stream = Capped()
+    if not response.is_success:
+        _require_plain(response)
+        bound_body(response, _require_end)
 
 
 async def _drop_machine_headers(request: httpx2.Request) -> None:

@@ -388,17 +388,18 @@ def _find_part(
 ) -> dict[str, str | int] | None:
     """Return a part of the check's reply: the question, a quote that answers it, and the number of
     the task whose result holds the quote. None if no result holds any text."""
-    results = [text.split("\n", 1) for label, text in blocks if label == "result"]
-    best = _plainest(_ranked(blocks, read_question(question)), instructions) or _quotes(blocks)
-    lines = (line for _, *rest in results for line in "".join(rest).splitlines() if line.strip())
-    said = _best_part(best[0].text, read_question(question)) if best else next(lines, "")
-    numbers = (re.findall(r"\d+", head)[0] for head, *rest in results if said in "".join(rest))
-    number = next(numbers, "0")
-    return (
-        {"part": question[:300], "task": int(number), "quote": said[:MAX_CHECKED_CHARS]}
-        if said
-        else None
-    )
+    asked = read_question(question)
+    results = [text.partition("\n")[::2] for label, text in blocks if label == "result"]
+    if best := _plainest(_ranked(blocks, asked), instructions) or _quotes(blocks):
+        said = _best_part(best[0].text, asked)
+    else:
+        lines = (line for _, text in results for line in text.splitlines())
+        said = next(filter(str.strip, lines), "")
+    if not said:
+        return None
+    number = re.search(r"\d+", next((head for head, text in results if said in text), "0"))
+    task = int(number[0]) if number else 0
+    return {"part": question[:300], "task": task, "quote": said[:MAX_CHECKED_CHARS]}
 
 
 def _best_part(text: str, question: Question) -> str:

@@ -12,7 +12,7 @@ import re
 import threading
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, Protocol
@@ -20,7 +20,7 @@ from typing import Any, Protocol
 from babyagi.errors import ToolError
 from babyagi.llm.port import Abilities, Completion
 from babyagi.llm.prompt import Prompt, ToolSpec
-from babyagi.shapes import MAX_DEPTH, is_deep, takes_null
+from babyagi.shapes import MAX_DEPTH, ShapeError, is_deep, shape_of, takes_null
 from babyagi.tasks import Artifact, Effect, Fetched, Passage, Role, Step, write_form
 from babyagi.text import shorten
 
@@ -282,6 +282,7 @@ MAX_ARGUMENT_CHARS = 50_000
 MAX_NAMED_CHOICES = 12
 
 Schema = Mapping[str, Any]
+_PYTHON_TYPES = {"string": str, "boolean": bool, "array": list, "object": dict}
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -445,29 +446,13 @@ def _find_choice(value: str, choices: Sequence[Any]) -> Any:
 def _convert(name: str, value: Any, type_: str) -> Any:
     """Convert the value of the argument `name` to the schema's type. Numbers may be written as
     text, and integers as `12.0`. Raises `ToolError` for a value of another type."""
-    if (
-        type_ in ("integer", "number")
-        and isinstance(value, str | int | float)
-        and not isinstance(value, bool)
-    ):
-        try:
-            number = float(value)
-            if type_ == "integer" and number.is_integer():
-                return (
-                    int(value)
-                    if isinstance(value, int | str) and str(value).strip().lstrip("+-").isdigit()
-                    else int(number)
-                )
-            if type_ == "number" and math.isfinite(number):
-                return number if isinstance(value, str) else value
-        except (ValueError, OverflowError):
-            pass
-    python_type = {"string": str, "boolean": bool, "array": list, "object": dict}.get(type_)
-    if type_ in ("integer", "number") or (
-        python_type is not None and not isinstance(value, python_type)
-    ):
-        raise ToolError(f"{name!r} must be of type {type_}, got {_show(value)}")
-    return value
+    if type_ in ("integer", "number"):
+        with suppress(ShapeError):
+            number = shape_of(int if type_ == "integer" else float).read(value, name, False)
+            return number if type_ == "integer" or isinstance(value, str) else value
+    elif isinstance(value, _PYTHON_TYPES.get(type_, object)):
+        return value
+    raise ToolError(f"{name!r} must be of type {type_}, got {_show(value)}")
 
 
 def _show(value: Any) -> str:

@@ -42,6 +42,7 @@ from typing import IO, TYPE_CHECKING, Any, get_type_hints
 from babyagi.errors import SettingsError, ToolError, first_error
 from babyagi.heavy_imports import import_whole
 from babyagi.net.addresses import is_in_clear
+from babyagi.net.bodies import bound_body
 from babyagi.redaction import redact
 from babyagi.sandbox import tree
 from babyagi.shapes import Shape, ShapeError, is_deep, read_schema, shape_of
@@ -50,6 +51,7 @@ from babyagi.text import clean, disarm, one_line, shorten
 from babyagi.tools.base import Tool
 
 if TYPE_CHECKING:
+    import httpx2
     from mcp.client.client import Client
     from mcp.client.session import MessageHandlerFnT
 
@@ -60,6 +62,7 @@ MAX_SERVERS = 50
 MAX_TOOLS = 200  # tools in the list of one server
 MAX_PAGES = 20  # pages of that list
 MAX_LINE_BYTES = 4 * 2**20
+MAX_ANSWER_BYTES = 16 * MAX_LINE_BYTES  # over HTTP
 MAX_SCHEMA_CHARS = 20_000
 MAX_DESCRIPTION_CHARS = 2000
 MAX_ERROR_CHARS = 500  # of an error that a model reads
@@ -439,44 +442,29 @@ async def open_client(
         yield await stack.enter_async_context(client)
 
 
-@asynccontextmanager
-async def _open_http(server: McpServer) -> AsyncIterator[Any]:
+def _open_http(server: McpServer) -> httpx2.AsyncClient:
     import httpx2
 
-    class Bounded(httpx2.AsyncHTTPTransport):
-        """Refuses an answer that is too long, or compressed, because its true size would be
-        unknown."""
-
-        async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-            response = await super().handle_async_request(request)
-            if response.headers.get("content-encoding", "identity").lower() != "identity":
-                await response.aclose()
-                raise httpx2.ReadError("the answer is compressed")
-            response.stream = _BoundedStream(response.stream)
-            return response
-
-    class _BoundedStream(httpx2.AsyncByteStream):
-        def __init__(self, stream: Any) -> None:
-            self._stream = stream
-
-        async def __aiter__(self) -> AsyncIterator[bytes]:
-            n_bytes = 0
-            async for chunk in self._stream:
-                n_bytes += len(chunk)
-                if n_bytes > 16 * MAX_LINE_BYTES:
-                    raise httpx2.ReadError("the answer is too long")
-                yield chunk
-
-        async def aclose(self) -> None:
-            await self._stream.aclose()
-
-    async with httpx2.AsyncClient(
+    return httpx2.AsyncClient(
         headers={**server.headers, "accept-encoding": "identity"},
         timeout=httpx2.Timeout(server.timeout_s, connect=CONNECT_TIMEOUT_S),
-        transport=Bounded(),
+        transport=httpx2.AsyncHTTPTransport(),
+        event_hooks={"response": [_bound_answer]},
         follow_redirects=False,
-    ) as client:
-        yield client
+    )
+
+
+async def _bound_answer(response: httpx2.Response) -> None:
+    """Refuse an answer that is too long, or compressed, because its true size would be unknown."""
+    import httpx2
+
+    def check(n_bytes: int) -> None:
+        if n_bytes > MAX_ANSWER_BYTES:
+            raise httpx2.ReadError("the answer is too long")
+
+    if response.headers.get("content-encoding", "identity").lower() != "identity":
+        raise httpx2.ReadError("the answer is compressed")
+    bound_body(response, check)
 
 
 def _read_parameters(given: Any) -> dict[str, Any] | None:

@@ -13,6 +13,7 @@ import pytest
 from babyagi.errors import ToolError
 from babyagi.files import folder as room
 from babyagi.files.folder import FOLDER_FLAGS, Folder, open_beneath
+from tests.files.test_home import no_links
 
 HOSTILE = json.loads(
     (Path(__file__).parents[1] / "data" / "hostile_paths.json").read_text(encoding="utf-8")
@@ -123,9 +124,6 @@ def test_files_left_behind_by_a_killed_writer_do_not_hinder(root, monkeypatch):
 
 
 def test_a_file_is_written_where_no_file_can_have_a_second_name(root, monkeypatch):
-    def no_links(*_args, **_options):
-        raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
-
     monkeypatch.setattr(os, "link", no_links)
 
     assert Folder(root).write("docs/a.md", "one") == 3

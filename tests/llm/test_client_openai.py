@@ -240,11 +240,10 @@ async def test_a_key_that_is_renewed_is_asked_for_before_each_call(server):
 
 
 async def test_a_client_whose_event_loop_has_ended_is_refused_with_what_to_do():
-    class OfAnotherLoop(httpx2.AsyncBaseTransport):
-        async def handle_async_request(self, request):
-            raise RuntimeError("Event loop is closed")
+    async def fail(request):
+        raise RuntimeError("Event loop is closed")
 
-    http = httpx2.AsyncClient(transport=OfAnotherLoop())
+    http = httpx2.AsyncClient(transport=httpx2.MockTransport(fail))
     async with openai.AsyncOpenAI(api_key="sk-mine", http_client=http) as client:
         with pytest.raises(ModelRejectedError) as caught:
             await ask(over(client))
