@@ -40,7 +40,7 @@ from babyagi.llm.prompt import (
 from babyagi.tasks import ASKED_FURTHER, Reservation, Role, Usage
 from babyagi.text import sentences_of, shorten
 
-# A list, a comparison of its documents and the next list: as many tasks as one result may add.
+# With a comparison and the next list, these are as many tasks as one result may add.
 DOCUMENTS_PER_LIST = 8
 MAX_DOCUMENTS = 32  # a folder with at most so many is read whole, within a run's limit of tasks
 MAX_CHOSEN = 16  # documents that are read of a larger folder: those that a search finds first

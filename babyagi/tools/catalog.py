@@ -125,8 +125,8 @@ def open_tools(names: Collection[str], context: ToolContext) -> tuple[Tool, ...]
 
 def _open_all(context: ToolContext) -> Iterator[Tool]:
     if context.folder is not None:
-        # parsing PDFs takes long: in a thread of its own it takes none of a pool from other work,
-        # and does not delay the end of a run
+        # Parsing a PDF takes long. In a thread of its own, it neither keeps a pool of threads busy
+        # nor delays the end of a run.
         yield from build_file_tools(context.folder, offload=in_thread)
         yield build_write_file(context.folder, offload=context.offload)
     yield build_calculator()
