@@ -15,7 +15,13 @@ from babyagi.errors import EndlessAnswerError
 from babyagi.llm.port import OnText
 from babyagi.llm.prices import Price
 from babyagi.llm.prompt import Prompt, Speaker
-from babyagi.llm.reading import as_mapping, as_text, count_stopped, larger_usage, least_tokens
+from babyagi.llm.reading import (
+    MAX_WORDS_PER_TOKEN,
+    as_mapping,
+    as_text,
+    count_stopped,
+    larger_usage,
+)
 from babyagi.shapes import is_deep
 from babyagi.text import clean
 
@@ -517,29 +523,18 @@ class StreamWatch:
             self._check_words()
         elif self._n_chars >= self._n_signs_checked + N_SIGN_LOOP_CHARS // 4:
             self._n_signs_checked = self._n_chars
-            self._check_signs()
-
-    def _check_signs(self) -> None:
-        if self._repeats_signs():
-            self.fault = "the answer repeats the same sign endlessly"
+            if self._repeats_signs():
+                self.fault = "the answer repeats the same sign endlessly"
 
     def _check_words(self) -> None:
-        may_be_echo, self._may_be_echo = self._may_be_echo, self._has_few_words
-        if may_be_echo and self._is_echo():
+        is_echo = self._may_be_echo and self._is_echo()
+        self._may_be_echo = self._may_be_echo and len(self._words) < N_FIRST_WORDS + N_ECHO_WORDS
+        if is_echo:
             self.fault = "the answer repeats the prompt"
         elif _is_loop(self._words):
             self.fault = "the answer repeats the same words endlessly"
-        elif self._is_apart:
-            return
-        elif -(-len(self._words) // 4) > self._max_tokens and (
-            least_tokens(self.text) > self._max_tokens
-        ):
+        elif not self._is_apart and len(self._words) > MAX_WORDS_PER_TOKEN * self._max_tokens:
             self.fault = "the answer is longer than allowed"
-
-    @property
-    def _has_few_words(self) -> bool:
-        """Return whether the answer is short enough that its next words may show an echo."""
-        return not self._is_apart and len(self._words) < N_FIRST_WORDS + N_ECHO_WORDS
 
     def _is_echo(self) -> bool:
         head = self.text.lstrip()[: N_FIRST_WORDS * 8]
