@@ -55,24 +55,25 @@ from babyagi.tools.search import build_engine_search
 
 QUERY = "query"
 FOUND = "documents"
-"""The variable that holds the documents that a search found."""
+"""The variable with the documents that a search found."""
 TRANSCRIPT = "transcript"
 MEMORY = "memory"
 _OF_AN_AGENT = (QUERY, "tool_names", "tool_names_with_descriptions", MEMORY, TRANSCRIPT)
-"""The placeholders that the template of an agent may have. The placeholder for the memory is left
-empty, because the memory is inserted before the question."""
+"""The placeholders that the template of an agent may have. The placeholder for the memory is
+replaced by nothing, because the memory is inserted before the question."""
 _EFFECTS = (Effect.READ, Effect.IDEMPOTENT, Effect.ONCE)
 
 logger = logging.getLogger(__name__)
 
 Search = WebSearch | RemotePipeline | IssueSearch
 Work = PromptNode | PythonRuntime | Search
-"""The kinds of component that can run as a node of a pipeline."""
+"""The kinds of component that can be a node of a pipeline."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
-    """A node of a pipeline, with the component that it runs. `takes` names its input nodes."""
+    """A node of a pipeline, with the component that it runs. `takes` are the names of the nodes
+    whose outputs are its inputs."""
 
     name: str
     takes: tuple[str, ...]
@@ -80,7 +81,7 @@ class Stage:
 
     @property
     def gives(self) -> str:
-        """Return the variable in which templates find the node's output."""
+        """Return the name of the variable in which templates find the node's output."""
         match self.work:
             case PromptNode(output_variable=variable):
                 return variable
@@ -92,11 +93,11 @@ class Stage:
 def build_pipeline_tool(
     name: str, description: str, stages: Sequence[Stage], tools: Mapping[str, Tool]
 ) -> Tool:
-    """Return a pipeline as a tool: it takes a text and returns the output of the last node.
+    """Return a pipeline as a tool. It takes one text, and returns the output of the last node.
 
     Args:
-        stages: the nodes in order, checked by `check_flow`; the last one gives the output.
-        tools: the tool of each node that is not a prompt, by the node's name; each takes one text.
+        stages: the nodes in running order, checked by `check_flow`.
+        tools: by the node's name, the tool of each node that is not a prompt; it takes one text.
 
     Raises:
         ValueError: the name is invalid for a tool.
@@ -130,11 +131,11 @@ def check_flow(stages: Sequence[Stage]) -> None:
     """Check that every node gets the inputs that it needs.
 
     Args:
-        stages: in an order in which they can run.
+        stages: the nodes in running order.
 
     Raises:
-        SettingsError: a template needs a variable that no earlier node provides, or a node that
-            takes one text has several inputs.
+        SettingsError: a template is only for agents, or needs a variable that no earlier node
+            provides; or a node without a template has several inputs.
     """
     there = {QUERY}
     for stage in stages:
@@ -182,8 +183,8 @@ async def _call(tool: Tool, path: str, given: Passage, calls: Calls) -> Passage:
 
 
 def _render(node: PromptNode, given: Passage, by_variable: Mapping[str, Passage]) -> Prompt:
-    """Return the prompt of a node. Text of a model is inserted unchanged; the output of a tool is
-    put between lines that mark it as data."""
+    """Return the prompt of a node. The text of a model is inserted as it is; the output of a tool
+    is inserted between lines that mark it as data."""
     if node.template is None:
         text, used = _show("input", given), [given]
     else:
@@ -201,16 +202,14 @@ def _show(label: str, passage: Passage) -> str:
     return f"\n{fence(label, passage)}\n" if is_data else disarm(clean(passage.text))
 
 
-# -- one agent of a file
-# What a file says about one agent: its model, its tools and its bounds, ready to be made an
-# agent.
+# -- what a file says about one agent, with its tools built
 # --------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentDescription:
-    """An agent as a file describes it. If the file leaves the model or the key to the settings,
-    `model` or `api_key` is empty."""
+    """An agent as a file describes it. `model` or `api_key` is empty if the file leaves it to the
+    settings."""
 
     name: str
     tools: tuple[Tool, ...]
@@ -224,14 +223,14 @@ class AgentDescription:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Granted:
-    """What a person grants to a file of agents.
+    """What a person lets a file of agents use.
 
     Attributes:
-        keys: the keys for services, each by the environment variable that holds it
-            (`KEY_VARIABLES`); '' if that is not set.
-        variables: the environment variables; one that is called `<NAME>_PARAMS_<PARAM>` overrides
-            a parameter of the component `<NAME>`.
-        hosts: the hosts that the file may name, besides the providers' own.
+        keys: the keys for services, by the names of their environment variables (`KEY_VARIABLES`);
+            '' for a variable that is not set.
+        variables: the environment variables. A variable `<NAME>_PARAMS_<PARAM>` overrides a
+            parameter of the component `<NAME>`.
+        hosts: the hosts that addresses in the file may name, besides the providers' own.
     """
 
     keys: Mapping[str, str] = field(repr=False)
@@ -242,14 +241,15 @@ class Granted:
 def load_description(
     path: Path, name: str, *, granted: Granted, has_model: bool
 ) -> AgentDescription:
-    """Load the description of the agent with this name; if no name is given, of the only agent.
+    """Return the description of the agent with this name; of the only agent if no name is given.
 
     Args:
-        has_model: whether the model comes from elsewhere; then the models in the file are not
+        has_model: whether the model comes from elsewhere. If so, the models in the file are not
             checked.
 
     Raises:
-        SettingsError: it names the file, the faulty entry, and what to do.
+        SettingsError: the file is invalid. The text names the file, the faulty entry and the
+            remedy.
     """
     with _named(path):
         document = read_document(parse_yaml(read_source(path)))
@@ -272,7 +272,7 @@ def load_description(
 
 
 def build_described_agent_tool(agent: AgentDescription) -> Tool:
-    """Return the agent as a tool of another agent. It uses that other agent's model.
+    """Return the agent as a tool of another agent, whose model it uses.
 
     Raises:
         SettingsError: the agent has a memory, or its name is invalid for a tool.
@@ -295,8 +295,8 @@ def build_described_agent_tool(agent: AgentDescription) -> Tool:
 
 def _has_memory(name: str, where: str = "") -> SettingsError:
     return fault(
-        f"{where}agent {shown(name)} has a memory, but an agent that is a tool must "
-        "answer each question by itself",
+        f"{where}agent {shown(name)} has a memory, but an agent that is a tool must answer each "
+        "question without the earlier ones",
         "remove its memory",
     )
 
@@ -313,7 +313,7 @@ def _named(path: Path) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Built:
-    """An agent of a file, after its tools have been built."""
+    """An agent of a file, with its tools built."""
 
     tools: tuple[Tool, ...]
     protocol: AgentProtocol | str
@@ -322,8 +322,8 @@ class _Built:
 
 
 class _Builder:
-    """Builds the agents of a file and their tools. The tools of an agent are built once, even if
-    several entries name it."""
+    """Builds the agents of a file and their tools. Each agent is built once, even if several
+    entries name it."""
 
     def __init__(self, document: Document, granted: Granted) -> None:
         self._document = document
@@ -434,7 +434,7 @@ class _Builder:
         return self._build_component(entry, where, self._kinds.get(entry.target))
 
     def _build_component(self, entry: ToolEntry, where: str, kind: Kind | None) -> Tool:
-        """Return a tool made from a component that is not part of a pipeline."""
+        """Return the tool of a component that an agent names directly, not in a pipeline."""
         name, description = entry.name, entry.description
         match kind:
             case PromptNode():
@@ -517,13 +517,13 @@ def _read_agent_template(
 ) -> tuple[str, AgentProtocol | str]:
     """Return (instruction, protocol) of an agent whose prompt node has this template.
 
-    A template without a placeholder for the question is an instruction, for any protocol. A
-    template with such a placeholder is the whole prompt of the text protocol, to which each step is
+    A template without a placeholder for the question or the transcript is an instruction, for any
+    protocol. Another template is the whole prompt of the text protocol, to which each step is
     appended.
 
     Raises:
-        SettingsError: the template has placeholders that an agent does not fill, or is a whole
-            prompt although the agent has a protocol other than text.
+        SettingsError: the template has placeholders that an agent does not fill, or it is a whole
+            prompt and the agent has another protocol than text.
     """
     if template is None:
         return fill("agent"), entry.protocol
@@ -552,7 +552,7 @@ def _read_agent_template(
 
 
 def _before_transcript(template: PromptTemplate, where: str) -> PromptTemplate:
-    """Return the template up to its placeholder for the transcript. Raise `SettingsError` if text
+    """Return the template up to its placeholder for the transcript. Raises `SettingsError` if text
     follows the placeholder. `where` names the template in messages."""
     before, *behind = template.split(TRANSCRIPT)
     if not behind:

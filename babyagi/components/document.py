@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 MAX_FILE_BYTES = 256 * 2**10
-MAX_VALUES = 10_000  # an alias counts with all its values, each time that it is used
+MAX_VALUES = 10_000  # the values of an alias count each time that it is used
 MAX_DEPTH = 20
 
 _TAG = "tag:yaml.org,2002:"
@@ -32,13 +32,13 @@ _NUMBERS = tuple(_TAG + kind for kind in ("bool", "float", "int", "null"))
 
 
 def fault(what: str, fix: str = "") -> SettingsError:
-    """Return the error for a fault in a file of agents. Callers must put no value into its text
-    that may be secret."""
+    """Return the error for a fault in a file of agents. The texts must not contain a value from the
+    file that may be secret."""
     return SettingsError(what, fix=fix or "correct the file", guide="tools")
 
 
 def shown(text: object) -> str:
-    """Return a name from the file in the form for messages: quoted, on one line, shortened."""
+    """Return a text from the file as messages show it: quoted, on one line, shortened."""
     return repr(shorten(one_line(clean(str(text))), 60))
 
 
@@ -46,8 +46,7 @@ def read_source(path: Path) -> str:
     """Return the text of the file.
 
     Raises:
-        SettingsError: the file does not exist, is a folder or the like, is too long, or is not
-            UTF-8.
+        SettingsError: the file does not exist, is not a regular file, is too long, or is not UTF-8.
     """
     try:
         if not stat.S_ISREG(path.stat().st_mode):
@@ -72,8 +71,8 @@ def parse_yaml(text: str) -> Any:
     """Parse the YAML text.
 
     Raises:
-        SettingsError: the text is not YAML, has more than one document, is too large once its
-            aliases are expanded, or contains types that a file of agents does not need.
+        SettingsError: the text is not YAML, has several documents, is too large once its aliases
+            are expanded, or contains other than plain values.
     """
     import yaml
 
@@ -150,24 +149,20 @@ def _kind_of_node(node: yaml.Node) -> str:
     return f"a {node.id}" if node.id != "scalar" else shown(node.value)
 
 
-# -- the keys of one mapping: each has a type, and an unknown key is an error
-# Reads the keys of one mapping of the file: each has a type, and an unknown key is an
-# error.
+# -- the values of one mapping, each with its type
 # --------------------------------------------------------------------------------------------------
 
 _NAME = re.compile(r"[\w.-]{1,64}")
 
 
 class Fields:
-    """Reads the values of a mapping in the file, each with its type. Errors never contain a value,
-    because it may be secret.
+    """Reads the values of one mapping in the file, each with its type. A wrong type or an unknown
+    key is a `SettingsError`, which names the key, but not its value, because that may be secret.
 
     Args:
         given: the mapping.
-        where: what to call the mapping in errors.
+        where: how errors name the mapping.
         known: the allowed keys; None allows any.
-
-    Every method raises `SettingsError`, which names the faulty key.
     """
 
     def __init__(self, given: object, where: str, *, known: Sequence[str] | None) -> None:
@@ -197,14 +192,15 @@ class Fields:
         return self._given.get(key)
 
     def mapping(self, key: str) -> dict[str, Any]:
-        """Return the value of the key: a mapping, unparsed; empty if the key is missing."""
+        """Return the mapping that is the value of the key, unparsed; empty if the key is
+        missing."""
         value = self._given.get(key) or {}
         if not isinstance(value, dict):
             raise fault(f"{self.where}: {key} must be a mapping")
         return value
 
     def name(self, key: str) -> str:
-        """Return the value of the key: a name of letters, digits, `_`, `.` and `-`."""
+        """Return the value of the key, which is a name of letters, digits, `_`, `.` and `-`."""
         text = self.text(key)
         if not _NAME.fullmatch(text):
             raise fault(
@@ -223,8 +219,8 @@ class Fields:
         return value
 
     def texts(self, key: str) -> tuple[str, ...]:
-        """Return the value of the key as a list of texts. A single text becomes a list with one
-        item; for a missing key the list is empty."""
+        """Return the value of the key: a list of texts, or a single text; empty if the key is
+        missing."""
         value = self._given.get(key, [])
         texts = [value] if isinstance(value, str) else value
         if not isinstance(texts, list) or not all(isinstance(text, str) and text for text in texts):
@@ -232,8 +228,8 @@ class Fields:
         return tuple(texts)
 
     def number(self, key: str, default: float, *, at_most: float, is_whole: bool = True) -> float:
-        """Return the value of the key: a number from 0 to `at_most`. It may be a text, because
-        overrides from the environment are texts."""
+        """Return the value of the key: a number from 0 to `at_most`. It may be written as text, as
+        overrides from the environment are."""
         value = self._given.get(key, default)
         try:
             found = math.nan if isinstance(value, bool) else float(value)
@@ -247,7 +243,7 @@ class Fields:
         return int(found) if is_whole else found
 
     def entries(self, key: str) -> list[Any]:
-        """Return the value of the key: a list with at least one item, each unparsed."""
+        """Return the value of the key: a list with at least one item. The items are unparsed."""
         value = self._need(key)
         if not isinstance(value, list) or not value:
             raise fault(f"{self.where}: {key} must be a list with at least one entry")
@@ -274,21 +270,17 @@ def _kind_of_value(value: object) -> str:
     return "a mapping"
 
 
-# -- the entries of a file of agents, and the checks within the file: components, pipelines in
-# running order, agents
-# What a file of agents consists of, and the checks that need nothing but the file: components,
-# pipelines in running order, agents.
+# -- the entries of a file: components, pipelines in running order, agents; checked as far as the
+# file alone allows
 # --------------------------------------------------------------------------------------------------
 
 logger = logging.getLogger(__name__)
 
 ROOT = "Query"
-_OTHER_ROOT = "File"  # root of indexing pipelines, which agents cannot use
+_OTHER_ROOT = "File"  # the root of indexing pipelines, which agents cannot use
 MAX_REFLECT = 5
 MAX_BOUND = 1_000_000
-NOT_THERE = {
-    "mcp": "tools of MCP servers are not supported",
-}
+NOT_THERE = {"mcp": "tools of MCP servers are not supported"}
 _WHOLE_BOUNDS = tuple(
     f.name for f in fields(AgentBounds) if f.name.startswith("max_") and f.name != "max_time_s"
 )
@@ -296,7 +288,7 @@ _WHOLE_BOUNDS = tuple(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Component:
-    """A named component of a file. `params` may contain a key, so its repr does not show them."""
+    """A component of a file. `params` may contain a key, so its repr does not show them."""
 
     name: str
     type: str
@@ -313,8 +305,8 @@ class Node:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineEntry:
-    """A pipeline. Its `nodes` are in an order in which they can run. The last node is the only one
-    whose output is not the input of another node."""
+    """A pipeline. Its `nodes` are in running order: each comes after its inputs. Only the last
+    one's output is not the input of another node."""
 
     name: str
     nodes: tuple[Node, ...]
@@ -332,8 +324,8 @@ class ToolEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentEntry:
-    """An agent. `memory` is the name of a component, or the component itself if the agent describes
-    its memory in place."""
+    """An agent. `memory` is the name of a component, or a component that is described within the
+    agent."""
 
     name: str
     prompt_node: str
@@ -345,14 +337,14 @@ class AgentEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
-    """The content of a file. No two components, pipelines or agents have the same name."""
+    """The content of a file, by name. No two entries have the same name, whatever they are."""
 
     components: Mapping[str, Component]
     pipelines: Mapping[str, PipelineEntry]
     agents: Mapping[str, AgentEntry]
 
     def find_agent(self, name: str) -> AgentEntry:
-        """Return the agent with this name; if no name is given, the only agent.
+        """Return the agent with this name; the only agent if no name is given.
 
         Raises:
             SettingsError: there is no agent with this name, or there are several agents and no name
@@ -372,7 +364,7 @@ def read_document(given: object) -> Document:
     """Check the content of a file, and return it.
 
     Raises:
-        SettingsError: it names the faulty entry, and what to do.
+        SettingsError: the content is invalid. The text names the faulty entry and the remedy.
     """
     known = ("version", "components", "pipelines", "agents")
     if not isinstance(given, dict):
@@ -488,7 +480,7 @@ def _order(nodes: Sequence[Node], where: str) -> list[Node]:
         ready = next((node for node in left.values() if not set(node.inputs) & set(left)), None)
         if ready is None:
             circle = " → ".join(_find_circle(left))
-            raise fault(f"{where} goes in a circle: {circle}", "remove one of these inputs")
+            raise fault(f"{where} contains a cycle: {circle}", "remove one of these inputs")
         ordered.append(left.pop(ready.name))
     return ordered
 
@@ -535,8 +527,8 @@ def _read_agent(given: object, n: int) -> AgentEntry:
 
 
 def _read_memory(params: Fields, where: str) -> str | Component | None:
-    """Return the agent's memory: the name of a component, or the component that is described in
-    place. None if the agent has no memory."""
+    """Return the agent's memory: the name of a component, or the component that the agent itself
+    describes. None if the agent has no memory."""
     given = params.raw("memory")
     if not isinstance(given, dict):
         return params.name("memory") if params.has("memory") else None

@@ -1,5 +1,5 @@
-"""The kinds of component, and the parsing of their parameters. If the value of a parameter is the
-name of a component, the parameter refers to that component.
+"""The kinds of component, and how their parameters are parsed. Some parameters name another
+component.
 
 An environment variable `<NAME>_PARAMS_<PARAM>` overrides a parameter in the file.
 """
@@ -58,15 +58,15 @@ _IDENTIFIER = re.compile(r"[A-Za-z_]\w{0,63}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Key:
-    """The key for a service as the file gives it: the key itself, or the variable that holds it.
-    Its repr does not show it."""
+    """The key for a service, or `${VARIABLE}` in its place, as `written` in the file. Its repr does
+    not show it."""
 
     where: str = field(compare=False)
     written: str = field(repr=False)
 
     @property
     def variable(self) -> str:
-        """Return the variable that holds the key; empty if the file contains the key itself."""
+        """Return the name of the variable with the key; "" if the file contains the key itself."""
         found = _VARIABLE.fullmatch(self.written.strip())
         return found[1] if found else ""
 
@@ -74,8 +74,8 @@ class Key:
         """Return the key.
 
         Args:
-            keys: the keys for services, each by the environment variable that holds it; '' if that
-                is not set.
+            keys: the keys for services, by the names of their environment variables; '' for a
+                variable that is not set.
 
         Raises:
             SettingsError: the variable is not set, or its value is not a key. The error does not
@@ -113,15 +113,15 @@ class PromptTemplate:
         return tuple(dict.fromkeys(filter(None, map(_variable, _PLACE.finditer(self.text)))))
 
     def fill(self, values: Mapping[str, str]) -> str:
-        """Return the text with its placeholders replaced by the values. Anything in a value that
-        looks like a placeholder stays unchanged."""
+        """Return the text with its placeholders replaced by the values. Whatever looks like a
+        placeholder within a value stays unchanged."""
         return _PLACE.sub(
             lambda place: values[name] if (name := _variable(place)) else _literal(place), self.text
         )
 
     def split(self, variable: str) -> list[str]:
-        """Return the texts before, between and after the placeholders of this variable. They keep
-        the placeholders of other variables."""
+        """Return the texts before, between and after the placeholders of this variable, with the
+        placeholders of other variables in them."""
         texts, start = [], 0
         for place in _PLACE.finditer(self.text):
             if _variable(place) == variable:
@@ -137,9 +137,9 @@ class PromptTemplate:
 
 
 def find_template(name: str) -> PromptTemplate | None:
-    """Return the built-in template with this name, which may also be given as `deepset/NAME`; None
-    if there is none. The template `zero-shot-react` has no text: it stands for the text protocol
-    (tool calls as labelled lines of text)."""
+    """Return the built-in template with this name, or with the name `deepset/NAME`; None if there
+    is none. The template `zero-shot-react` has no text: it means the text protocol, with tool calls
+    as labelled lines of text."""
     bare = name.removeprefix("deepset/")
     if bare == REACT_TEMPLATE:
         return PromptTemplate(name=bare, text="")
@@ -152,8 +152,8 @@ def find_template(name: str) -> PromptTemplate | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptNode:
-    """A component that asks a model. Without a template, its input is the question; without a
-    model, the settings choose one."""
+    """A component that asks a model. Without a template, the prompt is its input; without a model,
+    the settings choose one."""
 
     name: str
     model: PromptModel | None
@@ -164,7 +164,7 @@ class PromptNode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebSearch:
-    """A web search with one engine. If `domains` are given, it finds only pages of these."""
+    """A web search with one engine, of all pages or only of those of the `domains`."""
 
     name: str
     engine: str
@@ -185,8 +185,8 @@ class PythonRuntime:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemotePipeline:
-    """A pipeline on another machine: one of deepset Cloud (with `workspace`, `pipeline` and key),
-    or the one of a Haystack server."""
+    """A pipeline on another machine: of deepset Cloud, with `workspace`, `pipeline` and key, or of
+    a Haystack server, without them."""
 
     name: str
     base_url: str
@@ -213,8 +213,7 @@ class IssueSearch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IssueLink:
-    """Makes links to a form for a new issue of a repository, filled in and with the given
-    `labels`."""
+    """Makes links to the form for a new issue of a repository, filled in, with these `labels`."""
 
     name: str
     repository: str
@@ -223,8 +222,8 @@ class IssueLink:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryComponent:
-    """The memory of an agent; its `memory` is None if the agent is to have none. `asks` names the
-    PromptNode that updates the memory; if it is empty, the agent's own PromptNode does."""
+    """The memory of an agent; `memory` is None for `NoMemory`. `asks` is the name of the PromptNode
+    that updates the memory; if it is empty, the agent's own PromptNode does."""
 
     name: str
     memory: ConversationMemory | None
@@ -249,7 +248,7 @@ MEMORY_TYPES: Mapping[str, tuple[type[ConversationMemory], str]] = {
     "ConversationSummaryMemory": (ConversationSummaryMemory, "summary_frequency"),
     "EntityMemory": (EntityMemory, "update_every"),
 }
-"""The class of each type of memory, and the parameter that says after how many turns it is
+"""By type of memory, its class, and the name of the parameter that says after how many turns it is
 updated."""
 
 
@@ -262,11 +261,11 @@ def read_kinds(
     """Return every component by its name, even if no agent uses it.
 
     Args:
-        variables: environment variables set by a person: `<NAME>_PARAMS_<PARAM>`.
+        variables: the environment variables, which may override parameters.
         hosts: the hosts that a person allows in the file, besides the providers' own.
 
     Raises:
-        SettingsError: it names the component, the faulty parameter, and what to do.
+        SettingsError: the text names the component, the faulty parameter and the remedy.
     """
     found: dict[str, Kind] = {}
     for is_node in (False, True):  # a prompt node refers to other components
@@ -392,7 +391,7 @@ _READERS: Mapping[str, tuple[Callable[[str, Fields], Kind], Sequence[str]]] = {
     "GitHubIssueSearch": (_read_issue_search, ("repository", "api_key", "base_url", "top_k")),
     "IssueLink": (_read_issue_link, ("repository", "labels")),
 }
-"""By type of component, its parser and the parameters that it may have."""
+"""By type of component, its parser, and the parameters that it may have."""
 
 
 def _read_top_k(params: Fields, default: int) -> int:
@@ -417,9 +416,8 @@ def _read_repository(params: Fields) -> str:
 
 
 def read_memory(component: Component, where: str) -> MemoryComponent:
-    """Return the memory that a component describes, or that an agent describes in place. Only the
-    person can choose the name under which the memory is stored, because the author of the file
-    could otherwise read another memory."""
+    """Return the memory that a component, or an agent itself, describes. The file cannot choose the
+    name under which the memory is stored, so its author cannot read another memory."""
     if component.type == NO_MEMORY:
         Fields(component.params, where, known=())
         return MemoryComponent(name=component.name, memory=None)
@@ -490,8 +488,8 @@ def _need_key(params: Fields, variable: str) -> Key:
 
 
 def _read_key(params: Fields, variable: str) -> Key | None:
-    """Return the key; None if the file has none. The only variable that it may name is that of its
-    type of component, so that a file cannot read others."""
+    """Return the key; None if the file has none. It may only name the `variable` that belongs to
+    its type of component, so that a file cannot read other variables."""
     if not params.has("api_key"):
         return None
     key = Key(where=params.where, written=params.text("api_key"))
@@ -504,8 +502,8 @@ def _read_key(params: Fields, variable: str) -> Key | None:
 
 
 def _require_host(kind: Kind, hosts: Collection[str]) -> None:
-    """Check that an address in the file is the provider's own or one that a person allows. The
-    author of the file could otherwise receive the questions, and the key for the service."""
+    """Check that the address of a service is the provider's own, or one that a person allows, so
+    that the author of the file cannot receive the questions and the key for the service."""
     if not isinstance(kind, WebSearch | RemotePipeline | IssueSearch):
         return
     host, own = host_of(kind.base_url), host_of(kind.own_url)
@@ -525,7 +523,7 @@ def _require_host(kind: Kind, hosts: Collection[str]) -> None:
 
 
 def _find_overrides(component: Component, variables: Mapping[str, str]) -> dict[str, Any]:
-    """Return the values that the environment sets in place of the component's parameters."""
+    """Return the component's parameters that environment variables override, with their values."""
     prefix = re.sub(r"\W", "_", component.name).upper() + "_PARAMS_"
     given: dict[str, Any] = {
         name[len(prefix) :].lower(): value
@@ -538,8 +536,8 @@ def _find_overrides(component: Component, variables: Mapping[str, str]) -> dict[
 
 
 def _variable(place: re.Match[str]) -> str:
-    """Return the name of the variable at a match of `_PLACE`; empty if the match is an escaped `$`
-    or bracket."""
+    """Return the name of the variable at a match of `_PLACE`; "" if the match is an escaped `$` or
+    brace."""
     return place[2] or place[3] or place[4] or place[5] or ""
 
 

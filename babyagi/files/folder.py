@@ -4,16 +4,13 @@ path leads outside the folder."""
 from __future__ import annotations
 
 import codecs
-import ctypes
 import difflib
 import errno
 import hashlib
 import os
-import platform
 import posixpath
 import re
 import stat
-import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -28,21 +25,13 @@ from babyagi.errors import ToolError
 from babyagi.files.private import NO_LINKS
 from babyagi.text import shorten
 
-_SYS_OPENAT2 = 437  # the same number on all architectures since Linux 5.6
-_ARCHITECTURES = ("x86_64", "aarch64", "arm64", "riscv64", "ppc64le", "s390x")
-_RESOLVE = 0x08 | 0x04 | 0x02  # RESOLVE_BENEATH, RESOLVE_NO_SYMLINKS, RESOLVE_NO_MAGICLINKS
-_UNAVAILABLE = (errno.ENOSYS, errno.EPERM, errno.E2BIG, errno.EINVAL)
-
 FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-
-
-class _OpenHow(ctypes.Structure):
-    _fields_ = (("flags", ctypes.c_uint64), ("mode", ctypes.c_uint64), ("resolve", ctypes.c_uint64))
 
 
 def open_beneath(folder_fd: int, parts: Sequence[str], flags: int, mode: int = 0) -> int:
     """Open the file or folder that these path components name below the folder, and return its
-    descriptor.
+    descriptor. Each component is opened in the folder before it, without following a link, so a
+    folder that is replaced by a link meanwhile cannot lead outside.
 
     Args:
         parts: names without `/`, not empty, not `.`, not `..`. No parts: the folder itself.
@@ -54,59 +43,19 @@ def open_beneath(folder_fd: int, parts: Sequence[str], flags: int, mode: int = 0
     """
     if any(part in ("", ".", "..") or "/" in part for part in parts):
         raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
-    path = "/".join(parts) or "."
-    if has_openat2():
-        return _openat2(folder_fd, path, flags | os.O_CLOEXEC, mode)
-    return open_step_by_step(folder_fd, parts, flags, mode)
-
-
-def open_step_by_step(folder_fd: int, parts: Sequence[str], flags: int, mode: int = 0) -> int:
-    """Do the same as `open_beneath` without the system call `openat2`, one folder after the
-    other."""
-    flags |= os.O_NOFOLLOW | os.O_CLOEXEC
-    if not parts:
-        return os.open(".", flags, dir_fd=folder_fd)
+    *folders, name = parts or ["."]
     fd = os.dup(folder_fd)
     try:
-        for part in parts[:-1]:
-            inner = os.open(part, FOLDER_FLAGS, dir_fd=fd)
+        for folder in folders:
+            inner = os.open(folder, FOLDER_FLAGS, dir_fd=fd)
             os.close(fd)
             fd = inner
-        return os.open(parts[-1], flags, mode, dir_fd=fd)
+        return os.open(name, flags | os.O_NOFOLLOW | os.O_CLOEXEC, mode, dir_fd=fd)
     finally:
         os.close(fd)
 
 
-@cache
-def has_openat2() -> bool:
-    """Return whether the kernel has `openat2` and no filter, such as a container's, forbids it."""
-    if not sys.platform.startswith("linux") or platform.machine() not in _ARCHITECTURES:
-        return False
-    root = os.open("/", FOLDER_FLAGS)
-    try:
-        os.close(_openat2(root, ".", FOLDER_FLAGS, 0))
-    except OSError as error:
-        if error.errno in _UNAVAILABLE:
-            return False
-        raise
-    finally:
-        os.close(root)
-    return True
-
-
-def _openat2(folder_fd: int, path: str, flags: int, mode: int) -> int:
-    how = _OpenHow(flags, mode if flags & os.O_CREAT else 0, _RESOLVE)
-    syscall = ctypes.CDLL(None, use_errno=True).syscall
-    number, size = ctypes.c_long(_SYS_OPENAT2), ctypes.c_size_t(ctypes.sizeof(how))
-    name = ctypes.c_char_p(os.fsencode(path))
-    fd = int(syscall(number, ctypes.c_int(folder_fd), name, ctypes.byref(how), size))
-    if fd < 0:
-        code = ctypes.get_errno()
-        raise OSError(code, os.strerror(code))
-    return fd
-
-
-# -- writing a file beneath a folder: all of it or nothing, never through a link
+# -- writing a file beneath a folder: the whole file or nothing, and never through a link
 # --------------------------------------------------------------------------------------------------
 
 _TEMPORARY = re.compile(r"\.[0-9a-f]{24}\.part")
@@ -116,12 +65,12 @@ FOLDER_MODE = 0o755
 
 
 def put_file(root_fd: int, parts: Sequence[str], data: bytes, *, replace: bool) -> None:
-    """Write the file that these path components name below the root: all of it or nothing, through
-    a temporary file beside it.
+    """Write the file that these path components name below the root: the whole file or nothing,
+    through a temporary file beside it. Missing folders are created.
 
     Raises:
         FileExistsError: the file exists and `replace` is False; nothing was written.
-        OSError: the file could not be written; nothing was.
+        OSError: nothing could be written.
     """
     *folders, name = parts
     folder_fd = _make_folders(root_fd, folders)
@@ -143,8 +92,8 @@ def put_file(root_fd: int, parts: Sequence[str], data: bytes, *, replace: bool) 
 
 
 def _name_new(folder_fd: int, temporary: str, name: str) -> None:
-    """Give the temporary file its name. Fails if a file of this name exists, even if another
-    process created it a moment ago."""
+    """Give the temporary file its name. Raises `FileExistsError` if there is a file of this name,
+    even one that another process has just created."""
     try:
         os.link(temporary, name, src_dir_fd=folder_fd, dst_dir_fd=folder_fd, follow_symlinks=False)
     except OSError as error:
@@ -157,8 +106,8 @@ def _name_new(folder_fd: int, temporary: str, name: str) -> None:
 
 
 def is_temporary(name: str) -> bool:
-    """Return whether the name is one that `put_file` gives to temporary files. While `put_file`
-    runs, or after it was killed, a file may have both a temporary name and its own."""
+    """Return whether `put_file` gives names of this form to temporary files. While `put_file` runs,
+    or after it was killed, a file may have a temporary name besides its own."""
     return _TEMPORARY.fullmatch(name) is not None
 
 
@@ -191,7 +140,7 @@ def _write(folder_fd: int, name: str, data: bytes) -> None:
     try:
         fd = open_beneath(folder_fd, [name], _NEW_FILE, FILE_MODE)
     except FileExistsError:
-        # left by a writer that was killed; the name is a hash of the same content
+        # a writer of the same content left it when it was killed: the name is a hash of the content
         os.unlink(name, dir_fd=folder_fd)
         fd = open_beneath(folder_fd, [name], _NEW_FILE, FILE_MODE)
     try:
@@ -206,17 +155,17 @@ def _write(folder_fd: int, name: str, data: bytes) -> None:
 
 
 # --------------------------------------------------------------------------------------------------
-# The only access to the objective's folder: list its files, read its text files, write one.
+# The only access to the objective's folder: it lists the files, reads text files, and writes files.
 #
-# A path is checked and then opened beneath the root without following links, so that no change in
-# between can lead outside. What `list` does not show (hidden files, caches) is neither read nor
-# written. A file with a hard link that may be outside is not read. `..` and absolute paths are
-# accepted where they stay inside.
+# A path is checked, and then opened beneath the root without following links, so no change in
+# between can lead outside. Files that `list` does not show (hidden files, caches) are neither read
+# nor written. A file with another hard link, which may be outside the folder, is not read. `..` and
+# absolute paths are accepted if they stay inside.
 #
-# Text files are read here; the text of a document (a PDF, mail, a Word document or a workbook)
-# comes from the function that the caller gives.
+# Text files are decoded here. The text of a document (a PDF, mail, a Word document or a workbook)
+# comes from a function that the caller passes.
 #
-# Does not cover: other formats; what other workers of the same objective write.
+# Not covered: other formats, and the files that other workers of the same objective write.
 # --------------------------------------------------------------------------------------------------
 
 MAX_LISTED = 500
@@ -225,7 +174,7 @@ MAX_DEPTH = 32
 MAX_FILE_BYTES = 5_000_000
 MAX_DOCUMENT_BYTES = 20_000_000
 MAX_LINE_CHARS = 2000
-MAX_WRITTEN_FILES = 1000  # through one `Folder`; each worker has one per objective
+MAX_WRITTEN_FILES = 1000  # through one `Folder`; each worker has one for each objective
 MAX_WRITTEN_BYTES = 50_000_000
 MAX_UNREADABLE_RATIO = 0.1
 MAX_ACCENTED_RATIO = 0.25  # of a text in a Western language; French has less than a tenth
@@ -241,7 +190,7 @@ OFFICE_BY_SUFFIX = {
     ".ods": "application/vnd.oasis.opendocument.spreadsheet",
 }
 _MEDIA_TYPE_BY_SUFFIX = {**MAIL_BY_SUFFIX, **OFFICE_BY_SUFFIX}
-_KIND_BY_WHOLE = {  # the kind of each media type of which a beginning alone cannot be read
+_KIND_BY_WHOLE = {  # in words, by media type: the documents that cannot be read in part
     PDF: "a PDF",
     **dict.fromkeys(OFFICE_BY_SUFFIX.values(), "a workbook"),
     OFFICE_BY_SUFFIX[".docx"]: "a Word document",
@@ -258,8 +207,8 @@ _FILE_FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY | os.O_C
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedFile:
-    """A file of a listing. `state` is a text that changes with the file; it is empty if a change
-    could go unnoticed."""
+    """A file of a listing. `state` is a text that differs after each change of the file; it is
+    empty if a change may go unnoticed."""
 
     path: str
     size_bytes: int
@@ -272,8 +221,13 @@ ReadDocument = Callable[[ListedFile, str, bytes], str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listing:
-    """Regular files in natural order. `n_files` also counts the files that a limit
-    left out of `files`. `is_cut` says that the folder has more entries than are counted."""
+    """Regular files in natural order (`part2` before `part10`).
+
+    Attributes:
+        n_files: the number of matching files, including those beyond the limit, which `files`
+            lacks.
+        is_cut: whether the folder has more entries than were examined.
+    """
 
     files: tuple[ListedFile, ...]
     n_files: int
@@ -282,10 +236,12 @@ class Listing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileText:
-    """Lines `first_line` to `last_line` (from 1, both included) of a file of `n_lines`.
+    """Lines of a file, from `first_line` to `last_line`. Both are included, and counted from 1.
 
-    `is_cut`: the file is longer than the `MAX_FILE_BYTES` that are read, and `n_lines` counts only
-    the lines in them.
+    Attributes:
+        n_lines: how many lines the file has.
+        is_cut: whether only the first `MAX_FILE_BYTES` of the file were read. `n_lines` counts the
+            lines in these.
     """
 
     path: str
@@ -297,14 +253,14 @@ class FileText:
 
 
 class Folder:
-    """Access to the files below `root`. Calls block. Returned paths are relative, with `/`.
+    """Access to the files below `root`. The methods block, and return relative paths with `/`.
 
-    Every failure is a `ToolError` of one line that names no path outside the folder. At most
+    Every failure is a `ToolError` of one line, which names no path outside the folder. At most
     `MAX_WRITTEN_FILES` files and `MAX_WRITTEN_BYTES` bytes can be written.
 
     Args:
-        without: a folder that counts as hidden if it lies below `root`, such as the home of this
-            program, which holds keys.
+        without: a folder that counts as hidden if it is below `root`, such as the home folder,
+            which contains keys.
     """
 
     def __init__(self, root: Path, *, without: Path | None = None) -> None:
@@ -338,12 +294,11 @@ class Folder:
         max_chars: int = 12_000,
         read_document: ReadDocument | None = None,
     ) -> FileText:
-        """Return lines of a text file, or of the text of a document if `read_document` is given.
-        They are as many lines from `first_line` on as `max_lines` and `max_chars` allow, but
-        the first of them is always returned.
+        """Return lines of a text file, or of the text of a document if `read_document` is given: as
+        many from `first_line` on as `max_lines` and `max_chars` allow, and at least one.
 
-        Line ends become `\\n`. A line over `MAX_LINE_CHARS` is cut and says so. The text is UTF-8,
-        UTF-16 or UTF-32 with its mark, or Windows-1252; bytes that fit none of them become U+FFFD.
+        Line ends become `\\n`. A line over `MAX_LINE_CHARS` is cut, with a note. The text is UTF-8,
+        UTF-16 or UTF-32 with a byte order mark, or Windows-1252; other bytes become U+FFFD.
         """
         parts = self._resolve(path)
         name = "/".join(parts)
@@ -381,8 +336,8 @@ class Folder:
     def read_lines(
         self, files: Iterable[ListedFile], *, read_document: ReadDocument | None = None
     ) -> Iterator[tuple[ListedFile, Sequence[str] | None]]:
-        """Yield each file with all its lines. A text file over `MAX_FILE_BYTES` gives only the
-        lines of its beginning, and a file that is no readable text gives None."""
+        """Yield each file with its lines; None in place of the lines of a file that cannot be read
+        as text. Of a text file over `MAX_FILE_BYTES`, only the beginning is read."""
         count_names = cache(self._count_names)
         for file in files:
             try:
@@ -394,8 +349,8 @@ class Folder:
                 yield file, lines
 
     def write(self, path: str, text: str, *, replace: bool = False) -> int:
-        """Write a text file, all of it or nothing, and create missing folders. Return its size in
-        bytes.
+        """Write a text file, the whole file or nothing, and create missing folders. Return its size
+        in bytes.
 
         A link is never followed or replaced. An existing file is replaced only with `replace`.
         """
@@ -430,15 +385,15 @@ class Folder:
 
     @contextmanager
     def _within_quota(self, n_bytes: int) -> Iterator[None]:
-        """Count a file against the limits on written files during the context, which writes it;
-        undo that if writing fails."""
+        """Count the file that the body of the context writes against the limits on written files.
+        If the body fails, the file is not counted."""
         with self._quota:
             if self._n_written >= MAX_WRITTEN_FILES:
                 what = f"{MAX_WRITTEN_FILES:,} files were written for this objective"
                 raise ToolError(f"{what}, which is the limit; put the rest into your answer")
             if self._written_bytes + n_bytes > MAX_WRITTEN_BYTES:
                 left = f"{MAX_WRITTEN_BYTES - self._written_bytes:,} of {MAX_WRITTEN_BYTES:,} bytes"
-                what = f"this file has {n_bytes:,} bytes, and {left} are left to write"
+                what = f"this file has {n_bytes:,} bytes, but only {left} are left"
                 raise ToolError(f"{what} for this objective; write less")
             self._n_written += 1
             self._written_bytes += n_bytes
@@ -451,8 +406,8 @@ class Folder:
             raise
 
     def _below(self, path: str) -> tuple[str, ...]:
-        """Return the components, relative to the root, of a path that a model wrote. `..` is
-        allowed but never leads above the root."""
+        """Return the components, below the root, of a path that a model wrote. They may contain
+        `..`, but never lead above the root."""
         if not path.strip() or len(path) > MAX_PATH_CHARS or _UNSHOWABLE.search(path):
             raise ToolError(f"{_show(path)} is not a path of a file in this folder")
         parts = PurePosixPath(self._relative(path)).parts
@@ -463,7 +418,7 @@ class Folder:
         return parts
 
     def _relative(self, path: str) -> str:
-        """Return an absolute path below the root as a relative path, and any other path
+        """Return an absolute path below the root as a relative one, and any other path
         unchanged."""
         for root in (os.path.abspath(self._root), os.path.realpath(self._root)):  # noqa: PTH100 - both as they are written
             if path == root or path.startswith(f"{root}/"):
@@ -475,8 +430,8 @@ class Folder:
         return posixpath.normpath(relative) if ".." in relative.split("/") else relative
 
     def _check(self, path: str) -> tuple[str, ...]:
-        """Return the components of a path to be written, with `..` resolved. No component may be
-        hidden, and no `..` may follow a link."""
+        """Return the components of a path to write, with `..` resolved. Raises `ToolError` if one
+        is hidden, or if `..` follows a link."""
         parts: list[str] = []
         for part in self._below(path):
             if part != "..":
@@ -491,7 +446,7 @@ class Folder:
         return tuple(parts)
 
     def _resolve(self, path: str) -> tuple[str, ...]:
-        """Return the components below the root of a path that a model wrote, with links
+        """Return the components, below the root, of a path that a model wrote, with links
         resolved."""
         below = self._below(path)
         root = os.path.realpath(self._root)
@@ -515,9 +470,9 @@ class Folder:
     def _read(
         self, parts: tuple[str, ...], count_names: Callable[[], Mapping[str, int]]
     ) -> tuple[ListedFile, bytes]:
-        """Return a regular file as it was when it was opened, and its first bytes: at most
-        `MAX_FILE_BYTES + 1`, or `MAX_DOCUMENT_BYTES + 1` if it is a document. A file with hard
-        links is read only if `count_names` finds all its names inside the folder."""
+        """Open a regular file, and return it with its first bytes: at most `MAX_FILE_BYTES + 1`, or
+        `MAX_DOCUMENT_BYTES + 1` of a document. A file with several hard links is read only if
+        `count_names` finds all its names inside the folder."""
         name = "/".join(parts)
         if not parts:
             raise ToolError("this is the folder itself; list_files shows its files")
@@ -532,7 +487,7 @@ class Folder:
             status = os.fstat(fd)
             mode = status.st_mode
             if stat.S_ISDIR(mode):
-                how = f"list_files with pattern {_show(name + '/*')} shows what it holds"
+                how = f"list_files with the pattern {_show(name + '/*')} shows its files"
                 raise ToolError(f"{_show(name)} is a folder; {how}")
             if not stat.S_ISREG(mode):
                 raise ToolError(f"{_show(name)} is not a regular file")
@@ -550,8 +505,8 @@ class Folder:
 
     @contextmanager
     def _open_folder(self, parts: tuple[str, ...]) -> Iterator[int]:
-        """Open the folder with these components below the root without following a link; yield its
-        descriptor."""
+        """Open the folder that these components name below the root, without following a link, and
+        yield its descriptor."""
         root_fd = os.open(os.path.realpath(self._root), FOLDER_FLAGS)
         try:
             fd = open_beneath(root_fd, parts, FOLDER_FLAGS)
@@ -563,15 +518,14 @@ class Folder:
             os.close(fd)
 
     def _count_names(self) -> Mapping[str, int]:
-        """Return, for each file with several names (hard links), how many of its names are in the
-        folder."""
+        """Return how many names (hard links) each file with several names has in the folder."""
         return Counter(_identify(status) for _, status in self._walk()[0] if status.st_nlink > 1)
 
     def _walk(
         self, start: tuple[str, ...] = ()
     ) -> tuple[Sequence[tuple[str, os.stat_result]], bool]:
-        """Return every regular file below `start` that may be shown or is temporary, and whether
-        the walk stopped early."""
+        """Return the regular files below `start` that may be shown or are temporary, and whether
+        there were too many entries to examine all."""
         found: list[tuple[str, os.stat_result]] = []
         waiting = [start if self._root.joinpath(*start).is_dir() else ()]
         n_walked = 0
@@ -590,8 +544,8 @@ class Folder:
     def _scan(
         self, parts: tuple[str, ...], max_entries: int
     ) -> Iterator[tuple[str, os.stat_result | None]]:
-        """Yield the name of each entry of a folder, with the entry's status if it is a file or
-        folder that may be shown, else with None."""
+        """Yield the name of each entry of a folder, with its status if it is a file or folder that
+        may be shown, else with None."""
         if self._is_left_out(parts):
             return
         try:
@@ -611,7 +565,8 @@ class Folder:
 
 
 def _parts_below(root: Path, folder: Path) -> tuple[str, ...] | None:
-    """Return the path components of the folder below the root; None if it is not there."""
+    """Return the path components of the folder below the root; None if it is not below the
+    root."""
     whole, place = Path(os.path.realpath(root)), Path(os.path.realpath(folder))
     return place.relative_to(whole).parts if place.is_relative_to(whole) else None
 
@@ -631,16 +586,16 @@ def _look_at(entry: os.DirEntry[str]) -> os.stat_result | None:
 
 
 def _state_of(status: os.stat_result) -> str:
-    """Return a text that changes when the file changes; '' for a file with several hard links. Such
-    a file must be checked each time, because it may only be read if all links are in the folder."""
+    """Return a text that differs after each change of the file; '' for a file with several hard
+    links, which must be checked each time, because all links must be in the folder."""
     if status.st_nlink > 1:
         return ""
     return f"{_identify(status)}:{status.st_size}:{status.st_mtime_ns}:{status.st_ctime_ns}"
 
 
 def _folder_of(pattern: str) -> tuple[str, ...]:
-    """Return the innermost folder that a glob names literally; () for a pattern without
-    wildcards."""
+    """Return the innermost folder that a glob names without wildcards; () for a pattern that is not
+    a glob."""
     folders = pattern.split("/")[:-1] if _is_glob(pattern) else []
     named = tuple(takewhile(lambda name: not _is_glob(name), folders))
     return named if all(map(_is_shown, named)) and "" not in named and ".." not in named else ()
@@ -663,7 +618,7 @@ def _matches(path: str, pattern: str) -> bool:
 
 
 def _natural(path: str) -> list[tuple[list[str | int], str]]:
-    """Return a sort key: folder by folder, and `part2` before `part10`."""
+    """Return a sort key that compares folder by folder, and puts `part2` before `part10`."""
     pieces = ((re.split(r"(\d+)", name.casefold()), name) for name in path.split("/"))
     return [([int(one) if i % 2 else one for i, one in enumerate(p)], name) for p, name in pieces]
 
@@ -676,8 +631,8 @@ def _read_beginning(name: str, fd: int) -> bytes:
 
 
 def _media_type(name: str, data: bytes) -> str:
-    """Return the media type of a PDF, by its content, or of another document, by its name; '' for
-    any other file."""
+    """Return the media type of a document; '' for any other file. A PDF is recognised by its
+    content, other documents by their names."""
     if data.startswith(b"%PDF-"):
         return PDF
     return _MEDIA_TYPE_BY_SUFFIX.get(posixpath.splitext(name)[1].casefold(), "")
@@ -686,11 +641,11 @@ def _media_type(name: str, data: bytes) -> str:
 def _read_lines(
     file: ListedFile, data: bytes, read_document: ReadDocument | None
 ) -> tuple[Sequence[str], bool]:
-    """Return the lines of a file, and whether only its beginning was read."""
+    """Return the lines of a file, and whether they are only those of its beginning."""
     media_type = _media_type(file.path, data)
     is_cut = len(data) > MAX_DOCUMENT_BYTES
     if media_type == PDF and read_document is None:
-        what = "is a PDF, not a text file; pdftotext, for instance, makes a text of it"
+        what = "is a PDF, not a text file; a program such as pdftotext converts it"
         raise ToolError(f"{_show(file.path)} {what}")
     if is_cut and (kind := _KIND_BY_WHOLE.get(media_type)):
         raise ToolError(f"{_show(file.path)} is {kind} over {MAX_DOCUMENT_BYTES:,} bytes")
@@ -713,7 +668,7 @@ def decode_lines(path: str, data: bytes) -> tuple[list[str], bool]:
 
 
 def _decode(name: str, data: bytes) -> str:
-    # the mark of UTF-32 may begin with that of UTF-16
+    # UTF-32 comes first, because its mark can begin with that of UTF-16
     if data.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):
         text = data.decode("utf-32", "replace")
     elif data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
@@ -728,8 +683,8 @@ def _decode(name: str, data: bytes) -> str:
 
 
 def _decode_bytes(data: bytes) -> str:
-    """Return the text of UTF-8, or of Windows-1252 (which holds Latin-1) if more of its bytes
-    beyond ASCII are broken UTF-8 than valid, and all of them can be Windows-1252."""
+    """Return the bytes decoded as UTF-8; as Windows-1252 (a superset of Latin-1) if of the
+    characters beyond ASCII more are broken UTF-8 than valid, and the result looks like a text."""
     text = data.decode("utf-8-sig", "replace")
     n_broken = text.count("\N{REPLACEMENT CHARACTER}")
     n_valid = len(_BEYOND_ASCII.findall(text)) - n_broken
@@ -745,8 +700,8 @@ def _decode_bytes(data: bytes) -> str:
 
 
 def _split_lines(text: str, *, is_cut: bool) -> list[str]:
-    """Return the lines as editors count them, without an incomplete last line where the text was
-    cut."""
+    """Return the lines as editors count them. Where the text was cut, the incomplete last line is
+    left out."""
     lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     if lines[-1] == "" or (is_cut and len(lines) > 1):
         lines.pop()

@@ -1,5 +1,5 @@
-"""The home directory: its id, the names of its workers, and what it stores for each objective and
-model."""
+"""The home folder: its id, the names of its workers, and the files that it has for each objective
+and model."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from babyagi.files import private
 MAX_WORKERS_PER_NAME = 64
 MAX_TOUCHED = 100
 TOUCHED = "touched"
-SCRATCH = "scratch"  # files of the programs of tasks, by objective uid and task
+SCRATCH = "scratch"  # files of the programs that tasks run, by objective uid and task
 HOOKS = "hooks"
 PAGES = "pages"  # fetched web pages, by objective uid
 MEMORIES = "memories"  # memories of agents, by name; see `memory_of`
@@ -46,10 +46,10 @@ def make_home(home: Path) -> None:
 
 @contextmanager
 def _using(home: Path) -> Iterator[None]:
-    """Translate what fails at the files of the home folder.
+    """Turn an error of the body, which uses files of the home folder, into an error for a person.
 
     Raises:
-        StoreUnusableError: a file cannot be read or written, or is not what it should be.
+        StoreUnusableError: a file cannot be read or written, or is not text.
     """
     try:
         yield
@@ -59,25 +59,25 @@ def _using(home: Path) -> Iterator[None]:
         raise StoreUnusableError(
             f"the home folder {home} cannot be used",
             why=f"{name}: {why}" if name and Path(str(name)) != home else why,
-            fix="set BABYAGI_HOME to a folder that you may write to and that has room, or move "
+            fix="set BABYAGI_HOME to a folder that has room and that you may write to, or remove "
             "what is in the way",
             guide="settings",
         ) from error
 
 
 def home_id(home: Path) -> str:
-    """Return the random id of this home folder, created at the first use. It distinguishes the home
-    folders of two machines whose workers have the same name."""
+    """Return the random id of this home folder, which is created at its first use. It tells apart
+    the home folders of two machines whose workers have the same name."""
     with _using(home):
         return private.keep_word(home / "home_id", new_word=lambda: secrets.token_hex(8))
 
 
 @contextmanager
 def take_name(home: Path, wanted: str, *, taken: Collection[str] = ()) -> Iterator[str]:
-    """Yield a worker name that no running worker of this home folder has, and hold its lock until
-    the block ends: the first free one of `wanted`, `wanted-2`, …
+    """Yield a worker name that no running worker of this home folder has: the first free one of
+    `wanted`, `wanted-2`, … The lock of the name is held during the context.
 
-    The holder of the lock knows that the previous worker of this name is dead, and need not wait
+    The holder of the lock knows that the previous worker of this name has ended, and need not wait
     for its lease to end.
 
     Args:
@@ -112,12 +112,11 @@ def take_name(home: Path, wanted: str, *, taken: Collection[str] = ()) -> Iterat
 
 
 def is_bearer_dead(home: Path, name: str) -> bool:
-    """Return True only if the last worker of this name in this home folder certainly no longer
-    runs.
+    """Return whether the last worker of this name in this home folder has certainly ended.
 
-    That is so if it ran on this machine since its last boot and its lock is free, because the
-    kernel releases the lock when the process ends. For a worker on another machine that shares the
-    folder the answer is False, because its lock may be invisible here.
+    It has if it ran on this machine since the last boot, and its lock is free: the kernel releases
+    the lock when the process ends. For a worker on another machine that shares the folder the
+    answer is False, because its lock may be invisible here.
     """
     try:
         with _lock_path(home, name).open(encoding="utf-8") as lock:
@@ -140,14 +139,14 @@ def _boot_id() -> str:
 
 
 def remember_folder(home: Path, uid: str, folder: Path) -> None:
-    """Store the path of an objective's folder in this home folder, so that `babyagi resume` finds
-    it. A path means something on this machine only, so it is not in the task store."""
+    """Store the path of an objective's folder, so that `babyagi resume` finds it. It is stored in
+    this home folder and not in the task store, because it is valid on this machine only."""
     _remember(home, "folders", uid, str(folder.resolve()))
 
 
 def remember_hook(home: Path, uid: str, address: str) -> None:
-    """Store the webhook address that is notified about an objective. Anyone who knows the address
-    can use it, so it is stored in this home folder and not in the task store."""
+    """Store the webhook address that is notified about an objective. It is stored in this home
+    folder and not in the task store, because anyone who knows the address can use it."""
     _remember(home, HOOKS, uid, address)
 
 
@@ -158,8 +157,8 @@ def remembered_hooks(home: Path) -> dict[str, str]:
 
 
 def remember_concurrency(home: Path, uid: str, concurrency: int) -> None:
-    """Store how many tasks of an objective run at once here. Like the objective's folder, this is
-    stored in the home folder and not in the task store."""
+    """Store how many tasks of an objective run at once on this machine. It is stored in this home
+    folder and not in the task store, as the objective's folder is."""
     _remember(home, "concurrency", uid, str(concurrency))
 
 
@@ -170,7 +169,7 @@ def _remember(home: Path, kind: str, uid: str, text: str) -> None:
 
 
 def remembered_concurrency(home: Path, uid: str) -> int | None:
-    """Return what `remember_concurrency` stored for the objective, or None."""
+    """Return the number that `remember_concurrency` stored; None if there is none."""
     text = _recall(home, "concurrency", uid)
     return int(text) if text.isdecimal() else None
 
@@ -182,8 +181,8 @@ def _recall(home: Path, kind: str, uid: str) -> str:
 
 
 def remember_touch(home: Path, uid: str, objective_id: int) -> None:
-    """Store that a person has just used this objective. It becomes the latest objective of this
-    home folder, even if others use a shared task store."""
+    """Store that a person has just used this objective, which makes it the latest one of this home
+    folder, whatever other people use in a shared task store."""
     known, entry = touched(home), (uid, objective_id)
     if known[-1:] != [entry]:
         kept = [*(one for one in known if one != entry), entry][-MAX_TOUCHED:]
@@ -198,7 +197,7 @@ def _write_touched(home: Path, entries: Sequence[tuple[str, int]]) -> None:
 
 
 def touched(home: Path) -> list[tuple[str, int]]:
-    """Return the objectives that a person used with this home folder as (uid, number), the latest
+    """Return the objectives that a person used with this home folder, as (uid, id), the latest
     last."""
     try:
         lines = (home / TOUCHED).read_text(encoding="utf-8").splitlines()
@@ -214,7 +213,7 @@ def memory_of(uid: str) -> str:
 
 
 def is_memory_of_objective(name: str) -> bool:
-    """Return whether the memory with this name belongs to an objective's agent. If not, it is a
+    """Return whether the memory with this name belongs to an objective's agent, and not to a
     person's conversation."""
     return re.fullmatch("objective-[0-9a-f]{16}(-[0-9a-f]+)?", name) is not None
 
@@ -233,15 +232,15 @@ def forget(home: Path, uid: str) -> None:
 
 
 def remember_abilities(home: Path, address: str, text: str) -> None:
-    """Store what small test calls have shown about a model's abilities. `address` names its server
-    and the model."""
+    """Store the abilities of a model, which small test calls have shown. `address` names the model
+    and its server."""
     path = _abilities_path(home, address)
     private.make_folder(path.parent)
     private.write_file(path, text)
 
 
 def remembered_abilities(home: Path, address: str) -> str:
-    """Return what `remember_abilities` stored about the model, or ""."""
+    """Return the abilities that `remember_abilities` stored; "" if there are none."""
     try:
         return _abilities_path(home, address).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
@@ -253,6 +252,6 @@ def _abilities_path(home: Path, address: str) -> Path:
 
 
 def remembered_folder(home: Path, uid: str) -> Path | None:
-    """Return the path that `remember_folder` stored for the objective, or None."""
+    """Return the path that `remember_folder` stored; None if there is none."""
     text = _recall(home, "folders", uid)
     return Path(text) if text else None

@@ -1,7 +1,6 @@
-"""Creates directories and files that only their owner can access, whatever the umask: they have
-modes 0700 and 0600 from the start.
-
-The umask itself is never changed, because it belongs to the whole process.
+"""Creates folders and files that only their owner can access. They have the modes 0700 and 0600
+from the start, whatever the umask is; the umask is not changed, because it belongs to the whole
+process.
 """
 
 from __future__ import annotations
@@ -16,12 +15,13 @@ from pathlib import Path
 FOLDER_MODE = 0o700
 FILE_MODE = 0o600
 OTHERS = stat.S_IRWXG | stat.S_IRWXO
-# what linking answers where there are no hard links, as on Android and in some shared folders
+# the errors of `os.link` on file systems without hard links, as on Android and in some shared
+# folders
 NO_LINKS = frozenset({errno.EPERM, errno.EACCES, errno.ENOTSUP, errno.ENOSYS})
 
 
 def make_folder(path: Path) -> None:
-    """Create the directory and its missing parents. An existing one is left unchanged."""
+    """Create the folder and its missing parents. Existing ones are left unchanged."""
     if path.is_dir():
         return
     make_folder(path.parent)
@@ -35,7 +35,8 @@ def make_folder(path: Path) -> None:
 
 
 def open_file(path: str | Path, flags: int = os.O_RDWR) -> int:
-    """Return a descriptor of the file, created if missing; usable as an `opener` of `open`."""
+    """Open the file, create it if it is missing, and return its descriptor. Usable as the `opener`
+    of `open`."""
     flags |= os.O_CLOEXEC
     with suppress(FileExistsError):
         fd = os.open(path, flags | os.O_CREAT | os.O_EXCL, FILE_MODE)
@@ -63,9 +64,8 @@ def write_bytes(path: Path, data: bytes) -> None:
 
 
 def keep_word(path: Path, *, new_word: Callable[[], str]) -> str:
-    """Return the text (such as a key) that the file contains. A missing file is created with the
-    text of `new_word()`; if several processes create it at once, all return the text of the
-    first."""
+    """Return the text (such as a key) in the file. A missing file is created with the text that
+    `new_word` returns; if several processes create it at once, all return the text of the first."""
     if not path.is_file():
         made = path.with_name(f"{path.name}.{os.getpid()}")
         write_file(made, new_word())
@@ -83,15 +83,15 @@ def keep_word(path: Path, *, new_word: Callable[[], str]) -> str:
 
 
 def tighten(folder: Path) -> None:
-    """Remove other users' access to files that a library created in this directory."""
+    """Remove the access of other users to the files that a library created in this folder."""
     for path in find_wide(folder):
         with suppress(FileNotFoundError):  # removed in the meantime
             path.chmod(stat.S_IMODE(path.lstat().st_mode) & ~OTHERS)
 
 
 def find_wide(folder: Path) -> Iterator[Path]:
-    """Yield the paths that other users can access: the directory itself, and what is in it. Links
-    are not followed."""
+    """Yield the paths that other users can access: of the folder itself, and of everything in it.
+    Links are not followed."""
     if _is_wide(folder):
         yield folder
     for parent, folders, files in os.walk(folder):

@@ -1,5 +1,6 @@
-"""Models on any server that speaks OpenAI's protocol: the endpoint, which sends requests through
-the `openai` package's client, and the two dialects (Chat Completions and Responses)."""
+"""Calls models on any server with an OpenAI-compatible API. An `Endpoint` sends the requests,
+through the `openai` package; a `Dialect` writes the requests of one API (Chat Completions or
+Responses), and reads its replies."""
 
 from __future__ import annotations
 
@@ -61,15 +62,15 @@ from babyagi.llm.reading import (
 from babyagi.llm.retry import MAX_HOLD_S, Breaker, retrying
 from babyagi.llm.streaming import (
     N_LOOP_WORDS,
-    ChatGathering,
-    Gathering,
-    Hearing,
-    Listener,
-    ResponseGathering,
+    AnswerListener,
+    ChatReplyBuilder,
+    ReplyBuilder,
+    ResponsesReplyBuilder,
     StreamError,
-    gather,
+    build_reply,
 )
 from babyagi.net.addresses import Proxies
+from babyagi.net.bodies import bound_body
 from babyagi.redaction import redact_url
 from babyagi.tasks import Reservation, Role
 from babyagi.text import clean
@@ -105,13 +106,13 @@ def missing_key(models: Iterable[str], *, has_key: bool, base_url: str) -> Crede
 OPENAI_URL = "https://api.openai.com/v1"
 MAX_BODY_BYTES = 8 * 2**20
 CONNECT_TIMEOUT_S = 10.0
-IDLE_S = 60.0  # between two pieces of an answer that has begun
-# For the next call. Uvicorn and Node close an idle connection after 5 s; a request that meets this
-# moment gets no answer. How many there are at once is limited by the tasks that run at once.
+IDLE_S = 60.0  # the longest pause between two pieces of an answer
+# How long an idle connection is kept for the next call. Uvicorn and Node close theirs after 5 s,
+# and a request that arrives at that moment gets no answer.
 KEEP_ALIVE_S = 4.0
-DRAIN_S = 0.1  # for the end of a stream's body, once the answer in it is complete
+DRAIN_S = 0.1  # the longest wait for the end of a stream whose answer is complete
 WAIT_LONGER = "raise BABYAGI_MODEL_TIMEOUT_S to wait longer"
-MAX_BROKEN = 2  # broken streams in a row after which whole answers are requested
+MAX_BROKEN = 2  # after so many broken streams in a row, answers are requested whole
 
 T = TypeVar("T")
 
@@ -128,16 +129,21 @@ class Account:
     azure_api_version: str = ""
 
 
-Gather = Callable[[AsyncIterator[bytes]], Awaitable[Mapping[str, Any]]]
-"""Builds the whole reply object from the bytes of a stream."""
+BuildReply = Callable[[AsyncIterator[bytes]], Awaitable[Mapping[str, Any]]]
+"""Returns the complete reply object, built from the bytes of a stream."""
 
 
 @dataclass(slots=True)
 class _InFlight:
-    """A request that was sent and whose answer is not complete."""
+    """A request whose answer is not complete.
+
+    Attributes:
+        sent_s: when it was sent, in seconds of the event loop's clock.
+        has_begun: whether part of its answer has arrived.
+    """
 
     sent_s: float
-    has_begun: bool = False  # part of its answer has arrived
+    has_begun: bool = False
 
 
 def is_client(given: object) -> TypeIs[AsyncOpenAI]:
@@ -196,10 +202,9 @@ class Endpoint:
         self._client: AsyncOpenAI | None = None
         self._is_given = False
         self._breaker = Breaker()
-        # False once a connection broke before its answer began: some servers close a connection
-        # after an answer and do not announce it, so that the next request on it is lost
+        # False once a connection broke before an answer began. Some servers close a connection
+        # after an answer without announcing it, and the next request on that connection is lost.
         self._keeps_connections = True
-        self._in_flight_by_call: dict[object, _InFlight] = {}
 
     @classmethod
     def over(
@@ -210,9 +215,9 @@ class Endpoint:
         sleep: Callable[[float], Awaitable[None]],
         random: Callable[[], float],
     ) -> Self:
-        """Return an endpoint that uses the program's own client, with that client's address, key,
-        headers and HTTP client. The endpoint switches the client's own retries off, and never
-        closes it."""
+        """Return an endpoint that sends its requests through a client that the calling program has
+        opened, with that client's address, key, headers and HTTP client. The client's own retries
+        are switched off, and the endpoint never closes it."""
         key = client.api_key
         endpoint = cls(
             base_url=str(client.base_url),
@@ -236,14 +241,15 @@ class Endpoint:
         *,
         model: str,
         parse: Callable[[Mapping[str, Any]], T],
-        gather: Gather | None = None,
+        build_reply: BuildReply | None = None,
     ) -> T:
-        """Post the request and return what `parse` makes of the JSON object in the answer. Requests
-        are retried as in `retrying`.
+        """Post the request, and return what `parse` returns for the JSON object in the answer. The
+        request is retried as in `retrying`.
 
         Args:
             parse: raises `MalformedReplyError` for an object that is not an answer.
-            gather: builds the answer from a stream; if given, the request asks for a stream.
+            build_reply: builds the answer if it comes as a stream; given if the request asks for
+                one.
 
         Raises:
             RefusedParameterError: the server refused the request, which may work without one of its
@@ -253,17 +259,18 @@ class Endpoint:
             Whatever `ChatModel.complete` raises.
         """
         address, caller = self._address(model), asyncio.current_task()
-        ask = partial(self._post_once, path, request, address, gather)
+        in_flight: _InFlight | None = None
         if self._client is None and not is_openai_imported():  # in a thread, because it takes long
             await asyncio.to_thread(import_openai)
 
         async def send() -> T:
-            self._in_flight_by_call[caller] = _InFlight(sent_s=_now_s())
+            nonlocal in_flight
+            in_flight = _InFlight(sent_s=_now_s())
+            ask = partial(self._post_once, path, request, address, build_reply, in_flight)
             try:
                 return await self._send_guarded(ask, address, parse)
             except Exception:
-                # a finished request does not count as in flight at the deadline
-                del self._in_flight_by_call[caller]
+                in_flight = None  # the request has ended, and the call may wait for the next one
                 raise
 
         try:
@@ -275,13 +282,12 @@ class Endpoint:
                     may_retry=lambda error: self._breaker.may_retry(error, caller=caller),
                 )
         except TimeoutError as error:
-            raise self._overdue(address, self._in_flight_by_call.get(caller)) from error
+            raise self._overdue(address, in_flight) from error
         except ModelUnavailableError as error:
             if error.is_limit and error.retry_after_s:
                 self._breaker.hold(model, until_s=_now_s() + min(error.retry_after_s, MAX_HOLD_S))
             raise
         finally:
-            self._in_flight_by_call.pop(caller, None)
             self._breaker.stop_retrying(caller)
 
     async def _send_guarded(
@@ -326,11 +332,12 @@ class Endpoint:
         Args:
             request: the request in flight; None if the call was waiting to send the next one.
         """
-        what = f"{address.model} at {address.url} gave no answer in {self._timeout_s:g} s"
+        has_begun = request is not None and request.has_begun
+        done = "did not complete its answer" if has_begun else "gave no answer"
+        what = f"{address.model} at {address.url} {done} in {self._timeout_s:g} s"
         if request is None:
             return ModelUnavailableError(what, fix=WAIT_LONGER)
-        begun = ", although part of it had arrived" if request.has_begun else ""
-        overdue = OverdueError(what + begun, fix=WAIT_LONGER, has_begun=request.has_begun)
+        overdue = OverdueError(what, fix=WAIT_LONGER, has_begun=has_begun)
         self._breaker.note_failure(overdue, sent_s=request.sent_s, now_s=_now_s())
         return overdue
 
@@ -348,22 +355,26 @@ class Endpoint:
         path: str,
         request: Mapping[str, Any],
         address: ModelAddress,
-        gather: Gather | None,
+        build_reply: BuildReply | None,
+        in_flight: _InFlight,
     ) -> Mapping[str, Any]:
+        """Send the request once, and return the JSON object in the answer. Set
+        `in_flight.has_begun` once the answer's headers have arrived."""
         try:
             response = await self._send(path, request, address)
             try:
-                self._in_flight_by_call[asyncio.current_task()].has_begun = True
+                in_flight.has_begun = True
                 async with aclosing(_read_chunks(response, address)) as chunks:
                     first = await anext(chunks, b"")
-                    if gather is not None and _is_stream(response, first):
+                    if build_reply is not None and _is_stream(response, first):
                         async with aclosing(_chain(first, chunks)) as whole:
-                            found = await gather(whole)
+                            found = await build_reply(whole)
                         await _drain(chunks)
                         return found
                     body = first + b"".join([chunk async for chunk in chunks])
-                if gather is not None and _EVENT.match(body):  # although it reported something else
-                    return await gather(_one(body))
+                # an event stream whose first chunk had too little of it to tell
+                if build_reply is not None and _EVENT.match(body):
+                    return await build_reply(_chain(body, chunks))
                 return self._read(body, address)
             finally:
                 await response.aclose()
@@ -374,8 +385,8 @@ class Endpoint:
             raise meaning from error
 
     def _meaning(self, error: Exception, address: ModelAddress) -> Exception | None:
-        """Translate an exception of a request, or of reading its answer, into an error of this
-        program. Return None for an exception that did not come from the HTTP client."""
+        """Return the error of this program for an exception that sending a request, or reading its
+        answer, raised; None if the HTTP client did not raise it."""
         import openai
 
         match error:
@@ -405,7 +416,7 @@ class Endpoint:
         """
         import httpx2
 
-        is_stream = True  # so that the body is read here, with its bounds
+        is_stream = True  # the body is not read here but by `_read_chunks`, which bounds it
         connection = "keep-alive" if self._keeps_connections else "close"
         return await self._open(address).post(
             path,
@@ -420,8 +431,8 @@ class Endpoint:
         )
 
     def _judge_stream(self, error: StreamError, address: ModelAddress) -> BabyagiError:
-        """Translate the failure of a stream, or an error that the server sent in it, into an error
-        of this program."""
+        """Return the error of this program for a stream that failed, or in which the server sent an
+        error."""
         if error.said is None:
             unreadable = (
                 _cut(address, error.what) if error.is_cut else _unreadable(address, error.what)
@@ -444,8 +455,8 @@ class Endpoint:
         return found
 
     def _judge_error_body(self, found: Mapping[str, Any], address: ModelAddress) -> BabyagiError:
-        """Translate an error object that came with status 200 in place of an answer into an error
-        of this program."""
+        """Return the error of this program for an error object that came with status 200 in place
+        of an answer."""
         code = found["error"].get("code") if isinstance(found["error"], dict) else None
         status = code if isinstance(code, int) and 400 <= code < 600 else 500
         return judge(build_refusal(status, found), address)
@@ -491,7 +502,7 @@ class Endpoint:
                     proxy=self._proxies.find(self.base_url),
                     limits=httpx2.Limits(keepalive_expiry=KEEP_ALIVE_S),
                 ),
-                event_hooks={"request": [_say_less], "response": [_cap_refusal]},
+                event_hooks={"request": [_drop_machine_headers], "response": [_cap_refusal]},
             )
         except (httpx2.InvalidURL, ValueError) as error:
             raise ModelRejectedError(
@@ -509,9 +520,12 @@ class Endpoint:
             ) from error
 
     async def greet(self, *, timeout_s: float) -> str:
-        """Connect to the server as a call would, and ask for its list of models, but send neither
-        key nor prompt. Return why the answer cannot come from an API for models; "" if it may,
-        or if the server gives no answer.
+        """Request the server's list of models, with neither key nor prompt, to find out whether the
+        server is an API for models.
+
+        Returns:
+            What shows that it is none, such as `a web page (status 200)`; "" if nothing does, or if
+            there is no answer.
 
         Raises:
             ModelRejectedError, ModelUnavailableError: no connection can be made.
@@ -532,8 +546,7 @@ class Endpoint:
 
 
 def _describe_stranger(answer: httpx2.Response) -> str:
-    """Return what shows that the answer to a request for the list of models is not that of an API
-    for models; "" if nothing does."""
+    """Return what in the answer shows that the server is no API for models; "" if nothing does."""
     is_page = "html" in answer.headers.get("content-type", "").lower()
     if is_page and answer.status_code < 500:  # a gateway says so of an API that is down
         return f"a web page (status {answer.status_code})"
@@ -550,7 +563,7 @@ def _unreadable(address: ModelAddress, found: str) -> ModelUnavailableError:
     return ModelUnavailableError(
         f"{address.model} at {address.url} sent an invalid answer",
         why=found,
-        fix="check OPENAI_BASE_URL (it mostly ends in /v1) and BABYAGI_DIALECT",
+        fix="check OPENAI_BASE_URL (it usually ends in /v1) and BABYAGI_DIALECT",
         may_be_billed=True,
     )
 
@@ -580,10 +593,9 @@ async def _read_chunks(
         except StopAsyncIteration:
             return
         except TimeoutError as error:
-            what = f"{address.model} at {address.url} sent nothing for {IDLE_S:g} s"
-            raise OverdueError(
-                f"{what}, although part of the answer had arrived", has_begun=True
-            ) from error
+            sender = f"{address.model} at {address.url}"
+            what = f"{sender} stopped within its answer and sent nothing for {IDLE_S:g} s"
+            raise OverdueError(what, has_begun=True) from error
         n_bytes += len(chunk)
         _require_end(n_bytes)
         yield chunk
@@ -604,29 +616,14 @@ def _require_end(n_bytes: int) -> None:
 
 
 async def _cap_refusal(response: httpx2.Response) -> None:
-    """Bound how many bytes of an error response can be read: the client would read it whole."""
-    import httpx2
-
-    if response.is_success:
-        return
-    _require_plain(response)
-    given = response.stream
-
-    class Capped(httpx2.AsyncByteStream):
-        async def __aiter__(self) -> AsyncIterator[bytes]:
-            n_bytes = 0
-            async for chunk in given:  # type: ignore[union-attr]  # the client is async, so its streams are
-                n_bytes += len(chunk)
-                _require_end(n_bytes)
-                yield chunk
-
-        async def aclose(self) -> None:
-            await given.aclose()  # type: ignore[union-attr]  # as above
-
-    response.stream = Capped()
+    """Limit the body of an error response to `MAX_BODY_BYTES`, because the client reads it
+    whole."""
+    if not response.is_success:
+        _require_plain(response)
+        bound_body(response, _require_end)
 
 
-async def _say_less(request: httpx2.Request) -> None:
+async def _drop_machine_headers(request: httpx2.Request) -> None:
     """Remove the headers that describe this machine from a request."""
     for name in [name for name in request.headers if name.startswith("x-stainless-")]:
         del request.headers[name]
@@ -655,10 +652,6 @@ async def _drain(chunks: AsyncIterator[bytes]) -> None:
         async with asyncio.timeout(DRAIN_S):
             async for _ in chunks:
                 pass
-
-
-async def _one(body: bytes) -> AsyncIterator[bytes]:
-    yield body
 
 
 def _is_of_http(error: Exception) -> bool:
@@ -696,8 +689,8 @@ class OpenAIModel:
             Completions for every other.
         price: None when it is unknown; calls are then counted as free, and a cost limit must be
             off.
-        is_watched: watch long answers, even if no caller reads them piece by piece: they are
-            streamed, and stopped when they are clearly invalid.
+        is_watched: long answers are streamed even if no caller reads the pieces, so that an answer
+            that is clearly invalid is stopped early.
     """
 
     def __init__(
@@ -733,16 +726,16 @@ class OpenAIModel:
     async def complete(
         self, prompt: Prompt, *, role: Role, on_text: OnText | None = None
     ) -> Completion:
-        """Complete the prompt. The answer is streamed if the server supports it, and either
-        `on_text` is given or the answer may be so long that an invalid one should be stopped
+        """Return the answer to the prompt. It is streamed if the server supports that and either
+        `on_text` is given, or the answer may be so long that an invalid one should be stopped
         early."""
         if self._endpoint.is_openai:
             check_model_name(self.name)
         if prompt.tools and self._tools_refused is not None:
             raise copy(self._tools_refused)
-        hearing = Hearing(prompt, name=self.name, on_text=on_text, price=self._price)
+        listener = AnswerListener(prompt, name=self.name, on_text=on_text, price=self._price)
         try:
-            reply = await self._ask(prompt, hearing, is_heard=on_text is not None)
+            reply = await self._ask(prompt, listener, is_heard=on_text is not None)
             completion = build_completion(reply, prompt, name=self.name, price=self._price)
         except ToolsUnsupportedError as error:
             self._tools_refused = error
@@ -751,12 +744,12 @@ class OpenAIModel:
             if error.said_usage is not None:
                 error.billed = count(error.said_usage, prompt, said="", price=self._price)
             raise
-        if on_text is not None and not hearing.has_told and completion.text:
+        if on_text is not None and not listener.has_relayed and completion.text:
             on_text(completion.text)  # the server does not stream
         return completion
 
-    async def _ask(self, prompt: Prompt, hearing: Hearing, *, is_heard: bool) -> RawReply:
-        """Post the prompt, without the parameters that the server is known to refuse. After a
+    async def _ask(self, prompt: Prompt, listener: AnswerListener, *, is_heard: bool) -> RawReply:
+        """Post the prompt, without the parameters that the server has refused so far. After another
         refusal it is posted again with one parameter fewer, so the loop ends."""
         while True:
             form = self._form
@@ -766,7 +759,7 @@ class OpenAIModel:
                 sent |= self._dialect.ask_for_stream(form)
             try:
                 return await (
-                    self._post_for_stream(sent, hearing) if is_stream else self._post(sent)
+                    self._post_for_stream(sent, listener) if is_stream else self._post(sent)
                 )
             except RefusedParameterError as error:
                 smaller = form.without(error.refusal, sent)
@@ -775,21 +768,25 @@ class OpenAIModel:
                 if self._form is form:  # else another call has learned it meanwhile
                     self._form = smaller
 
-    async def _post(self, request: Mapping[str, Any], gather: Gather | None = None) -> RawReply:
+    async def _post(
+        self, request: Mapping[str, Any], build_reply: BuildReply | None = None
+    ) -> RawReply:
         return await self._endpoint.post(
             self._dialect.path,
             request,
             model=self.name,
             parse=self._dialect.parse,
-            gather=gather,
+            build_reply=build_reply,
         )
 
-    async def _post_for_stream(self, request: Mapping[str, Any], hearing: Hearing) -> RawReply:
-        """Post a request for a streamed answer. Count the streams in a row that break off, and note
-        whether a stream reports its usage."""
-        take = partial(gather, into=self._dialect.gathering(hearing))
+    async def _post_for_stream(
+        self, request: Mapping[str, Any], listener: AnswerListener
+    ) -> RawReply:
+        """Post a request for a streamed answer. Count how many streams in a row break off, and note
+        whether this one reports its usage."""
+        build = partial(build_reply, builder=self._dialect.builder(listener))
         try:
-            reply = await self._post(request, take)
+            reply = await self._post(request, build)
         except ModelUnavailableError as error:
             self._n_broken += error.may_be_billed
             raise
@@ -798,10 +795,13 @@ class OpenAIModel:
         return reply
 
     def _may_stream(self, prompt: Prompt, *, is_heard: bool) -> bool:
-        """Return whether to request a stream: if a caller reads the pieces, unless streams of this
-        server broke off too often. If nobody reads them, a stream serves only to stop an invalid
-        answer early; it is then requested neither for short answers nor for prompts with tools,
-        because servers often send the pieces of tool calls wrongly."""
+        """Return whether to request the answer as a stream.
+
+        A caller that reads the pieces gets a stream, unless `MAX_BROKEN` streams in a row broke
+        off. Without such a caller, a stream only serves to stop an invalid answer early. It is then
+        requested for long answers without tools only: servers often send the pieces of tool calls
+        wrongly.
+        """
         if is_heard:
             return self._n_broken < MAX_BROKEN
         is_sound = self._counts_streams and not self._n_broken
@@ -823,8 +823,8 @@ class Dialect:
     path: str
     render: Callable[[Prompt, str, Form], dict[str, Any]]
     parse: Callable[[Mapping[str, Any]], RawReply]
-    ask_for_stream: Callable[[Form], dict[str, Any]]
-    gathering: Callable[[Listener], Gathering]
+    ask_for_stream: Callable[[Form], dict[str, Any]]  # the parameters that request a stream
+    builder: Callable[[AnswerListener], ReplyBuilder]
 
 
 def _render_chat(prompt: Prompt, name: str, form: Form) -> dict[str, Any]:
@@ -863,8 +863,8 @@ def _render_chat(prompt: Prompt, name: str, form: Form) -> dict[str, Any]:
 
 
 def _list_messages(prompt: Prompt, form: Form) -> Sequence[Message]:
-    """Return the messages. For a server that requires user and model to alternate, consecutive
-    messages of one role are joined, and system messages are sent as the user's."""
+    """Return the messages as the server accepts them. If it requires user and model to alternate,
+    system messages become the user's, and consecutive messages of the user are joined."""
     if form.takes_system:
         return prompt.messages
     listed: list[Message] = []
@@ -1036,22 +1036,17 @@ def _ask_for_chunks(form: Form) -> dict[str, Any]:
     return {"stream": True, **usage}
 
 
-def _ask_for_events(form: Form) -> dict[str, Any]:
-    return {"stream": True}
-
-
 CHAT = Dialect(
     path="/chat/completions",
     render=_render_chat,
     parse=_parse_chat,
     ask_for_stream=_ask_for_chunks,
-    gathering=ChatGathering,
+    builder=ChatReplyBuilder,
 )
-# the endpoint stores nothing
 RESPONSES = Dialect(
     path="/responses",
     render=_render_response_request,
     parse=_parse_response,
-    ask_for_stream=_ask_for_events,
-    gathering=ResponseGathering,
+    ask_for_stream=lambda form: {"stream": True},
+    builder=ResponsesReplyBuilder,
 )

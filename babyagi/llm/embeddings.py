@@ -55,7 +55,7 @@ class OpenAIEmbedder:
     Args:
         endpoint: closed together with the embedder; a model may share it.
 
-    For an unknown model `dimension` is 0 until its first answer; `space` never changes.
+    The `dimension` of an unknown model is 0 until its first answer.
     """
 
     is_local = False
@@ -66,7 +66,7 @@ class OpenAIEmbedder:
         host = "openai" if endpoint.is_openai else f"openai:{endpoint.host}"
         self.space = f"{host}:{name}:{self.dimension or 'native'}:v1"
         self._endpoint, self._price = endpoint, price
-        # caused by a setting: every request would get the same answer
+        # the error that a wrong setting caused; every further request would get the same one
         self._refused: BabyagiError | None = None
 
     def reserve(self, texts: Sequence[str]) -> Reservation:
@@ -145,8 +145,8 @@ class OpenAIEmbedder:
 
 
 def _prepare(texts: Sequence[str]) -> list[str]:
-    """Return the texts as they are sent: cleaned and cut. The API refuses empty texts, so `(empty)`
-    takes their place."""
+    """Return the texts as they are sent: cleaned, cut, and `(empty)` in place of an empty text,
+    which the API would refuse."""
     cut = (clean(text).encode()[:MAX_BYTES_PER_TEXT].decode("utf-8", "ignore") for text in texts)
     return [text if text.strip() else "(empty)" for text in cut]
 
@@ -186,26 +186,24 @@ def normalize(vector: Any) -> bytes:
 
 
 # --------------------------------------------------------------------------------------------------
-# Chroma's embedding model, all-MiniLM-L6-v2, run on this machine by ONNX Runtime: it knows meaning
-# and needs no key.
+# Chroma's embedding model, all-MiniLM-L6-v2, run on this machine by ONNX Runtime. It needs no key.
 #
-# Its files are Chroma's: fetched by its code (an archive of 80 MB), checked against their SHA-256,
-# and kept in its folder, so that whoever has used them with Chroma has them already. `fetch_files`
-# alone fetches them, when a person has chosen this model and before a run begins; importing,
-# opening and embedding never do.
+# Chroma's code downloads its files (an archive of 80 MB), checks their SHA-256, and keeps them in
+# Chroma's folder, so a person who has used the model with Chroma has them already. Only
+# `fetch_files` starts the download: before a run, if a person has chosen this model.
 # --------------------------------------------------------------------------------------------------
 
 T = TypeVar("T")
 
 NAME = "chroma-onnx"
-# those that Chroma looks for
+# the files that Chroma looks for
 FILES = tuple(
     "config.json model.onnx special_tokens_map.json tokenizer_config.json tokenizer.json "
     "vocab.txt".split()
 )
-MAX_CHARS = 16_000  # characters of a text that are used; the model takes its first 256 tokens
-# texts between two chances to be cancelled; each may take 0.2 s of processor time, because Chroma
-# fills it up to 256 tokens
+MAX_CHARS = 16_000  # of a text; the model reads its first 256 tokens
+# Texts that are embedded without a chance to cancel. Each may take 0.2 s of processor time, because
+# Chroma pads it to 256 tokens.
 BATCH = 4
 
 
@@ -264,7 +262,7 @@ class OnnxEmbedder:
 
 
 def fetch_files(tell: Callable[[str], None] = lambda _: None) -> None:
-    """Download the model's files unless they exist. It blocks as long as the download takes.
+    """Download the model's files unless they exist. This blocks until the download has ended.
 
     Args:
         tell: receives one line of text before the download begins.
@@ -295,8 +293,8 @@ def fetch_files(tell: Callable[[str], None] = lambda _: None) -> None:
 
 
 def missing_files() -> str:
-    """Return a clause that names the missing files of the model: `model.onnx is not in FOLDER`.
-    Empty if none is missing."""
+    """Return which files of the model are missing, such as `model.onnx is not in FOLDER`; "" if
+    none is."""
     missing = [name for name in FILES if not (files_folder() / name).is_file()]
     verb = "is" if len(missing) == 1 else "are"
     return f"{', '.join(missing)} {verb} not in {files_folder()}" if missing else ""

@@ -1,5 +1,5 @@
-"""Translates an endpoint's refusal or a broken connection into this program's errors, and learns
-which optional parts of a request the endpoint accepts."""
+"""Turns an endpoint's refusal, or a failed connection, into an error of this program, and learns
+from refusals which optional parts of a request the endpoint accepts."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from babyagi.text import clean, one_line, shorten
 MAX_WHY_CHARS = 300
 SUCCESSOR = "gpt-6-luna"
 AFRESH = "; an objective keeps the model that it was started with, so start a new one with --new"
-# What OpenAI had shut down by November 2026; its list of deprecations names the successors.
+# The models that OpenAI had shut down by November 2026, from its list of deprecations.
 SHUT_DOWN_MODELS = frozenset(
     "gpt-3.5-turbo gpt-3.5-turbo-0125 gpt-3.5-turbo-0301 gpt-3.5-turbo-0613 gpt-3.5-turbo-1106 "
     "gpt-3.5-turbo-16k gpt-3.5-turbo-16k-0613 gpt-3.5-turbo-instruct gpt-4 gpt-4-0314 gpt-4-0613 "
@@ -51,15 +51,15 @@ _TOOLS = re.compile(
 )
 # a llama.cpp without its --jinja
 _TOOLS_BY_500 = re.compile(r"unsupported param: tools|tools param requires", re.IGNORECASE)
-# The gateway timed out: the model behind it may have worked, and may be billed.
+# A gateway timed out: the model behind it may have worked, and may be billed.
 _MAYBE_BILLED = frozenset({408, 504, 524})
 _TRANSIENT = frozenset({408, 409, 425, 429})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelAddress:
-    """The called model and its address, for error texts. These texts must not contain `secret`, the
-    key."""
+    """The called model and its address, for the texts of errors. `secret` is the key, which these
+    texts must not contain."""
 
     model: str
     url: str
@@ -68,7 +68,7 @@ class ModelAddress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """What an endpoint reported with an error status, or in an error object that came in place of
+    """An error that an endpoint reported: with an error status, or as an error object in place of
     an answer."""
 
     status: int
@@ -85,15 +85,19 @@ class Refusal:
 
 
 def is_about_form(refusal: Refusal) -> bool:
-    """Return whether the endpoint may have refused only one part of the request, so that the rest
-    may work. Some servers answer with status 500 where the chat template refuses the roles."""
+    """Return whether the request may work without one of its parts: the status is 400 or 422, or it
+    is 500 and the message says that the model's chat template does not accept the roles."""
     is_about_roles = refusal.status == 500 and bool(_SYSTEM.search(refusal.message))
     return refusal.status in (400, 422) or is_about_roles
 
 
 class RefusedParameterError(Exception):
-    """The endpoint may have refused only one part of the request. `refusal` is what it reported;
-    `error` is raised in place of this exception if no part can be left out."""
+    """The endpoint refused a request that may work without one of its parts.
+
+    Attributes:
+        refusal: what the endpoint reported.
+        error: the error to raise if no part can be left out.
+    """
 
     def __init__(self, refusal: Refusal, error: BabyagiError) -> None:
         super().__init__(refusal.message)
@@ -117,8 +121,8 @@ def check_model_name(name: str) -> None:
 
 
 def read_refusal(status: int, headers: Mapping[str, str], body: bytes) -> Refusal:
-    """Return the error that the body reports, in any of the formats that servers use. If the body
-    is not JSON, its whole text is the message."""
+    """Return the error in a response's body, in any format that servers use. If the body is not
+    JSON, its whole text is the message."""
     text = body[:100_000].decode("utf-8", "replace")
     try:
         found = json.loads(text)
@@ -155,14 +159,13 @@ def say_why(text: str, address: ModelAddress) -> str:
 
 
 def judge(refusal: Refusal, address: ModelAddress) -> BabyagiError:
-    """Return the `BabyagiError` that stands for what the endpoint at this address reported."""
+    """Return the error of this program for an error that the endpoint at this address reported."""
     why = say_why(refusal.message, address)
     return _judge_prompt(refusal, address, why) or _judge_status(refusal, address, why)
 
 
 def _judge_prompt(refusal: Refusal, address: ModelAddress, why: str) -> BabyagiError | None:
-    """Return the error for a refusal that is recognised by its text, whatever its status; None if
-    the text is not known."""
+    """Return the error for a refusal that is recognised by its text; None if its status decides."""
     if _QUOTA.search(refusal.words) or refusal.status == 402:
         what = f"the account at {address.url} has no quota left"
         fix = "add credit to that account, then start again"
@@ -215,9 +218,9 @@ def _judge_status(refusal: Refusal, address: ModelAddress, why: str) -> BabyagiE
 
 
 def _judge_not_found(refusal: Refusal, address: ModelAddress) -> tuple[str, str]:
-    """Return what is wrong, and how to mend it."""
+    """Return what is wrong, and the remedy."""
     if "model" not in refusal.words.lower():
-        fix = "check OPENAI_BASE_URL (it mostly ends in /v1) and BABYAGI_DIALECT"
+        fix = "check OPENAI_BASE_URL (it usually ends in /v1) and BABYAGI_DIALECT"
         return f"the server at {address.url} does not have the requested path", fix
     wanted = f"={SUCCESSOR}" if address.model in SHUT_DOWN_MODELS else " to a model that it serves"
     return f"{address.url} has no model {address.model}", f"set LLM_MODEL{wanted}{AFRESH}"
@@ -234,8 +237,9 @@ _NOT_ENCRYPTED = re.compile("WRONG_VERSION_NUMBER|RECORD_LAYER_FAILURE|HTTP_REQU
 
 
 def translate(error: Exception, address: ModelAddress) -> BabyagiError:
-    """Translate an error of the HTTP client: httpx2, or httpx if a program passed its own client
-    in. A request that failed before any byte of it was sent is marked as certainly not billed."""
+    """Return the error of this program for an error of the HTTP client: httpx2, or httpx if the
+    calling program passed its own client in. Its `may_be_billed` is False if no byte of the request
+    was sent."""
     kinds = {kind.__name__ for kind in type(error).__mro__}
     why = say_why(f"{type(error).__name__}: {error}", address)
     if isinstance(error, UnicodeError):
@@ -275,7 +279,7 @@ _SYSTEM = re.compile(
     r"only user(,| and) assistant|must (start|begin) with (a )?user"
 )
 _OUTPUT_LIMIT = re.compile(r"max_(completion_)?tokens")
-# a parameter, the field of `Form` that allows it, and how a refusal names it
+# of each parameter: its name, the field of `Form` that allows it, and how a refusal names it
 _LEFT_OUT = (
     ("stop", "stops", r"\bstop\b"),
     ("stream_options", "says_usage", r"stream_options|include_usage"),
@@ -286,11 +290,11 @@ _LEFT_OUT = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Form:
-    """Which parts of a request to leave out, or to name differently, for an endpoint that refuses
-    them. `schema_kind` is `json_schema`, `json_object` or empty.
+    """The form in which an endpoint accepts requests: which parts are left out, and how they are
+    named. `schema_kind` is `json_schema`, `json_object`, or empty if neither is accepted.
 
-    A request always has an output limit, which has two names; `has_swapped` is set once the other
-    name has been tried.
+    A request always has an output limit, whose parameter has two names. `output_limit` is the one
+    in use; `has_swapped` is set once it is the second one.
     """
 
     temperature: float | None = None
@@ -299,14 +303,18 @@ class Form:
     has_swapped: bool = False
     stores: bool = True  # whether `store: false` is accepted
     streams: bool = True
-    says_usage: bool = True  # whether a stream may be asked for its usage
+    says_usage: bool = True  # whether `stream_options` is accepted, which requests the usage
     stops: bool = True  # whether `stop` is accepted: words before which the reply ends
-    takes_system: bool = True  # whether roles other than user and model, in turn, are accepted
+    takes_system: bool = True  # False if only user and assistant messages, in turn, are accepted
 
     def without(self, refusal: Refusal, sent: Mapping[str, Any]) -> Form | None:
-        """Return the form of the next request, which also leaves out or renames the part that the
-        refusal names. None if the refusal names no part, or one that was not sent or that cannot be
-        left out."""
+        """Return the form of the next request, without the part that the refusal names, or with
+        another name for it. None if the refusal names no part, or one that was not sent or is
+        required.
+
+        Args:
+            sent: the request that was refused.
+        """
         words = f"{refusal.param} {refusal.message}"
         if _SYSTEM.search(words) and self.takes_system:
             return replace(self, takes_system=False)

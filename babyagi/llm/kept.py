@@ -1,9 +1,8 @@
-"""How the journal stores a prompt: as JSON text. Messages that an earlier prompt of the same owner
-has as well are referenced, not repeated.
+"""The text that the journal stores for a prompt: JSON, compressed if it is long. The messages at
+its beginning that an earlier prompt of the same owner also has are not stored again.
 
-The fences (lines around texts) are stored without the secret mark that `prompt.seal` puts into
-them, and of each tool only the name is stored. A long prompt is compressed, which halves the size
-of a run's prompts.
+Fences (the lines around texts) are stored without the secret mark that `prompt.seal` inserts. Of
+each tool only the name is stored. Compression halves the size of a run's prompts.
 """
 
 from __future__ import annotations
@@ -27,10 +26,9 @@ class KeptPrompt:
     """A stored prompt.
 
     Attributes:
-        messages: those that are still stored.
+        messages: all messages of the prompt, except those that are no longer stored.
         tools: the names of the tools that could be called.
-        n_same: how many messages at the beginning are the same as in the earlier prompt that it
-            refers to.
+        n_same: how many of these messages, from the first on, are stored with an earlier prompt.
         n_missing: how many messages at the beginning are no longer stored.
     """
 
@@ -45,8 +43,8 @@ def write_prompt(prompt: Prompt, *, before: Sequence[Message] = (), before_key: 
     """Return the prompt as a text that `read_prompt` reads.
 
     Args:
-        before: the messages of an earlier stored prompt; those at the beginning that both prompts
-            have are not stored again.
+        before: the messages of an earlier stored prompt. The messages at the beginning that both
+            prompts share are not stored again.
         before_key: the key of the step that stores the earlier prompt.
     """
     n_same = 0
@@ -111,8 +109,8 @@ def read_prompt(request: str, find: Callable[[str], str | None]) -> KeptPrompt |
 def _all_messages(
     fields: dict[str, Any], find: Callable[[str], str | None]
 ) -> tuple[list[Message], int]:
-    """Return the messages of a stored prompt that are still stored, and the number of those that
-    are not."""
+    """Return the messages of a prompt, except those that are no longer stored, and how many those
+    are."""
     chain, seen, n_lost = [fields], set[str](), 0
     while same := chain[-1].get("same"):
         earlier = _load(find(str(same["as"]))) if same["as"] not in seen else None

@@ -1,8 +1,8 @@
-"""A model on a server that belongs to no known provider: what it can do is learned from its
-replies, and remembered by address and model.
+"""Learns from the replies of an unknown server what its model can do, and remembers it by address
+and model.
 
-The token counts that the server reports reveal most. If it drops the tools, their tokens are
-missing from the count; if it cuts a prompt, only the rest is counted.
+Most is learned from the token counts that the server reports. If the server drops the tools of a
+prompt, the count lacks their tokens; if it cuts a prompt, it counts only the rest.
 """
 
 from __future__ import annotations
@@ -24,11 +24,13 @@ KNOWN_PROVIDERS = tuple(
     "together.ai openrouter.ai deepseek.com x.ai fireworks.ai perplexity.ai cerebras.ai cohere.com "
     "nvidia.com".split()
 )
-MIN_MEASURED_BYTES = 500  # a shorter prompt does not tell how many tokens its bytes make
-MAX_BYTES_PER_TOKEN = 8  # in a text of many words, tokens are shorter than this
-SURELY_LESS = 0.7  # with a smaller share of the expected tokens, part was not read
-MIN_TOOL_SHARE = 0.4  # tools with a smaller share of the prompt cannot be seen to be missing
-MIN_HIDDEN_TOKENS = 32
+MIN_MEASURED_BYTES = 500  # a shorter prompt does not show how many tokens a byte makes
+MAX_BYTES_PER_TOKEN = 8  # in a text of many words, the mean token is shorter than this
+SURELY_LESS = 0.7  # a count below this share of the expected tokens lacks part of the prompt
+MIN_TOOL_SHARE = (
+    0.4  # whether the count lacks the tools shows only if they are so much of the prompt
+)
+MIN_HIDDEN_TOKENS = 32  # so many more tokens than bytes of visible text are hidden reasoning
 MIN_CONTEXT_TOKENS = 1000
 CONTEXT_STEP = 256  # the length of every context is a multiple of this
 CONTEXT_SLACK = 8
@@ -55,7 +57,8 @@ def read_abilities(text: str) -> Abilities:
 
 
 def describe(found: Abilities) -> str:
-    """Return in words what is known about a model and its server; empty if nothing is known."""
+    """Return the abilities of a model and its server in words, for a person; "" if they are
+    unknown."""
     if found.takes_tools is None:
         return ""
     said = ["it takes tools" if found.takes_tools else "it does not support tools"]
@@ -115,7 +118,7 @@ class LearningModel:
     # ----------------------------------------------------------------------------------------------
 
     def _check_context(self, prompt: Prompt) -> None:
-        """Raises `ContextTooLongError` for a prompt that the server would cut."""
+        """Raise `ContextTooLongError` for a prompt that the server would cut."""
         density = self._density or 1 / MAX_BYTES_PER_TOKEN
         n_tokens = int(prompt_text_bytes(prompt) * density)
         if 0 < self._known.context_tokens < n_tokens:
@@ -173,16 +176,16 @@ class LearningModel:
 
 
 def _is_context(n_tokens: int) -> bool:
-    """Return whether the number of tokens that the server counted may be the length of its context,
-    so that it cut the prompt. A server that counts only uncached tokens also reports too few, but
-    cuts nothing."""
+    """Return whether a count of prompt tokens that is too low may be the length of the server's
+    context, which means that the server cut the prompt. Otherwise it may be a server that counts
+    only uncached tokens."""
     past = n_tokens % CONTEXT_STEP
     return n_tokens >= MIN_CONTEXT_TOKENS and min(past, CONTEXT_STEP - past) <= CONTEXT_SLACK
 
 
 def _has_hidden(completion: Completion) -> bool | None:
-    """Return whether the model wrote clearly more tokens than its visible text has, such as hidden
-    reasoning; None if that is not clear."""
+    """Return True if the reported output has clearly more tokens than the visible text, which means
+    hidden reasoning; None if that is not clear."""
     seen = len(completion.text.encode())
     seen += sum(len(call.name + call.arguments) for call in completion.tool_calls)
     is_more = completion.usage.completion_tokens > seen + MIN_HIDDEN_TOKENS

@@ -1,8 +1,8 @@
 """A model in this process: one llama.cpp engine on a GGUF file, shared by all callers.
 
-The engine loads the file with the first call and unloads it after an idle time. Tokens are counted
-with the model's own tokenizer before the prompt is processed. A cancelled call stops at the next
-token, or, within its prompt, after the next `BATCH_TOKENS`.
+The first call loads the file; after an idle time it is unloaded. Tokens are counted with the
+model's own tokenizer before the prompt is processed. A cancelled call stops at the next token;
+while the prompt is processed, it stops after the next `BATCH_TOKENS`.
 """
 
 from __future__ import annotations
@@ -37,19 +37,19 @@ from babyagi.llm.errors import Form, ModelAddress, build_refusal, judge
 from babyagi.llm.port import Abilities, Completion, OnText
 from babyagi.llm.prompt import Prompt, bound_tokens
 from babyagi.llm.reading import as_mapping, build_completion
-from babyagi.llm.streaming import ChatGathering, Hearing, StreamError
+from babyagi.llm.streaming import AnswerListener, ChatReplyBuilder, StreamError
 from babyagi.offload import ThreadOffload
 from babyagi.tasks import Reservation, Role, Usage
 from babyagi.text import clean
 
 NAME = "llama"
 MAX_CONTEXT_TOKENS = 8192  # unless one is set; a longer context takes memory from the start
-BATCH_TOKENS = 256  # tokens of a prompt that are processed at once
-MAX_EMBEDDED_CHARS = 2000  # characters of a text that are embedded, up to `BATCH_TOKENS` tokens
-MIN_ROOM_TOKENS = 64  # with less room for an answer, a prompt is too long
+BATCH_TOKENS = 256  # of a prompt, processed at once
+MAX_EMBEDDED_CHARS = 2000  # of a text; of these, at most `BATCH_TOKENS` tokens are embedded
+MIN_ROOM_TOKENS = 64  # a prompt that leaves less room for the answer is too long
 MEMINFO = Path("/proc/meminfo")
 CGROUP = Path("/sys/fs/cgroup")
-CALL_TIMEOUT_S = 60.0  # to wait for the tokenizer's answer
+CALL_TIMEOUT_S = 60.0  # the longest wait for the tokenizer
 
 T = TypeVar("T")
 
@@ -61,7 +61,7 @@ class EngineBounds:
     Attributes:
         context_tokens: the longest context; 0 for the one that the model was trained for, but at
             most `MAX_CONTEXT_TOKENS`.
-        n_threads: 0 for one fewer than there are processors.
+        n_threads: 0 for all processors but one.
         idle_s: after this many seconds without a call the model is unloaded.
         timeout_s: seconds for one answer, counted from when the call gets the engine.
     """
@@ -112,10 +112,10 @@ def free_memory_bytes() -> int | None:
 
 
 class Engine:
-    """llama.cpp on one file; one caller uses it at a time, the others wait.
+    """llama.cpp with one model file. One caller at a time uses it; the others wait.
 
     Args:
-        say: receives one line of text about memory before the model is loaded.
+        say: receives a line about the needed and the free memory before the model is loaded.
 
     Raises:
         SettingsError: as in `require_model_file`.
@@ -196,22 +196,22 @@ def _say_bytes(n_bytes: int) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """The use of the engine that runs the model, by one caller at a time; the others wait."""
+    """The loaded engine, in the hands of one caller."""
 
     server: _Server
     offload: ThreadOffload
 
     async def measure(self, messages: Sequence[Any], tools: Sequence[Any]) -> tuple[int, bool]:
-        """Return how many tokens the request has, and whether the chat template shows the tools to
-        the model."""
+        """Return how many tokens the request has, and whether the model's chat template shows the
+        tools to the model."""
         return await _finish(self.offload(partial(self.server.measure, messages, tools)))
 
     async def chat(
         self, request: Mapping[str, Any], on_chunk: Callable[[Mapping[str, Any]], None]
     ) -> None:
-        """Pass each chunk of the answer to `on_chunk`, in the caller's event loop. The engine stops
-        when `on_chunk` raises, and its exception is raised here. If the call is cancelled, it still
-        waits until the engine has stopped."""
+        """Pass each chunk of the answer to `on_chunk`, in the caller's event loop. An exception of
+        `on_chunk` stops the engine and is raised here. A cancelled call waits until the engine has
+        stopped."""
         loop, stopped = asyncio.get_running_loop(), threading.Event()
         faults: list[Exception] = []
 
@@ -237,8 +237,8 @@ class Turn:
 
 
 async def _finish(work: Coroutine[Any, Any, T], stop: Callable[[], None] = lambda: None) -> T:
-    """Return the result of the work. If cancelled, call `stop` and wait until the work has ended:
-    its thread still uses the engine."""
+    """Return the result of the work. If cancelled, call `stop`, and wait until the work has ended,
+    because its thread uses the engine until then."""
     running = asyncio.create_task(work)
     try:
         return await asyncio.shield(running)
@@ -253,10 +253,10 @@ async def _finish(work: Coroutine[Any, Any, T], stop: Callable[[], None] = lambd
 
 
 class _Server:
-    """The loaded engine; only one thread uses it.
+    """The engine, used by one thread only.
 
-    It listens on a port of this machine that requires a key known only to this process; the
-    tokenizer is reached through that port.
+    It listens on a port of this machine, through which its tokenizer is called. The port requires a
+    key that only this process knows.
     """
 
     def __init__(self, path: Path, *, context_tokens: int, n_threads: int) -> None:
@@ -292,7 +292,7 @@ class _Server:
         self._address = urlsplit(self._engine.listening_address).netloc
 
     def _wait_until_it_runs(self) -> None:
-        """Wait until the engine's thread answers. Deleting the engine before its thread works would
+        """Wait until the engine's thread answers, because deleting the engine before that would
         hang."""
         self._engine.handle_metrics()
 
@@ -341,7 +341,7 @@ class _Server:
 
 
 def _hold(request: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the request with a grammar in place of its JSON schema. The grammar also forbids
+    """Return the request with a grammar in place of its JSON Schema. The grammar also forbids
     blanks between the parts of a value, because a small model may write blanks endlessly."""
     import xllamacpp
 
@@ -361,7 +361,7 @@ _ADDRESS = ModelAddress(model=NAME, url="this process", secret="")
 
 
 class LlamaModel:
-    """A `ChatModel` on an engine. It costs nothing, and answers one call at a time; the others
+    """A `ChatModel` that runs on an engine, free of cost. It answers one call at a time; the others
     wait.
 
     Args:
@@ -402,10 +402,10 @@ class LlamaModel:
                 fix = "set BABYAGI_PROTOCOL to auto, json or text, or choose another model"
                 raise ToolsUnsupportedError(what, why=why, fix=fix, guide="models")
             room = self._find_room(prompt, n_tokens)
-            hearing = Hearing(prompt, name=self._engine.file.name, on_text=on_text)
+            listener = AnswerListener(prompt, name=self._engine.file.name, on_text=on_text)
             try:
                 asked = {**request, **_STREAMED, self._form.output_limit: room}
-                reply = await self._ask(turn, asked, hearing)
+                reply = await self._ask(turn, asked, listener)
             except EndlessAnswerError as error:
                 error.billed = Usage(calls=1, prompt_tokens=n_tokens, completion_tokens=room)
                 raise
@@ -417,20 +417,20 @@ class LlamaModel:
         return replace(completion, usage=usage)
 
     async def _ask(
-        self, turn: Turn, request: Mapping[str, Any], hearing: Hearing
+        self, turn: Turn, request: Mapping[str, Any], listener: AnswerListener
     ) -> Mapping[str, Any]:
-        gathering = ChatGathering(hearing)
+        builder = ChatReplyBuilder(listener)
         try:
             async with asyncio.timeout(self._engine.timeout_s):
-                await turn.chat(request, partial(gathering.take, ""))
-            gathering.take_end()
-            return gathering.reply()
+                await turn.chat(request, partial(builder.take, ""))
+            builder.take_end()
+            return builder.reply()
         except TimeoutError as error:
             raise OverdueError(
                 f"{self._engine.file.name} gave no complete answer in {self._engine.timeout_s:g} s",
                 fix="raise BABYAGI_MODEL_TIMEOUT_S, or lower BABYAGI_MAX_OUTPUT_TOKENS for "
                 "shorter answers",
-                has_begun=gathering.has_begun,
+                has_begun=builder.has_begun,
             ) from error
         except StreamError as error:
             said = error.said or {"error": error.what}
@@ -471,8 +471,8 @@ _STREAMED = {
 
 
 class LlamaEmbedder:
-    """An `Embedder` on an engine. The vector of a text is the mean of the model's vectors for its
-    first tokens.
+    """An `Embedder` that runs on an engine. The vector of a text is the mean of the model's vectors
+    for its first tokens.
 
     Args:
         engine: may be shared; the code that opened it must close it.
@@ -503,8 +503,8 @@ class LlamaEmbedder:
         return None
 
 
-# -- the metadata of a model, read from the header of its GGUF file. The model is not loaded, and no
-# size that the file states is trusted.
+# -- the metadata of a model, read from the header of its GGUF file, without loading the model. The
+# sizes in the file are not trusted.
 # --------------------------------------------------------------------------------------------------
 
 
@@ -598,7 +598,8 @@ def _read_head(file: BinaryIO) -> dict[str, Any]:
 
 
 def _read_value(file: BinaryIO, kind: int) -> Any:
-    """Read the value of this GGUF type. Of a list, the items are skipped and None is returned."""
+    """Read a value of this GGUF type, and return it. The items of a list are skipped; None is
+    returned for it."""
     if kind == _TEXT:
         return _read_text(file)
     if kind != _LIST:

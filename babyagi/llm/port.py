@@ -23,7 +23,7 @@ class Completion:
     `unknown`.
 
     `model` is the name that the endpoint reported. If the endpoint reported no usage, `usage` is an
-    estimate that is not too low.
+    upper bound.
     """
 
     text: str
@@ -72,7 +72,8 @@ class Adaptive(Protocol):
     """A model whose abilities are found out by small test calls (probes).
 
     Attributes:
-        probing: the lock that a probe holds, so that tasks that start together make only one probe.
+        probing: the lock to hold during a probe. Tasks that start at the same time wait for it, and
+            find the result of the first one's probe.
     """
 
     probing: asyncio.Lock
@@ -81,7 +82,7 @@ class Adaptive(Protocol):
     def abilities(self) -> Abilities: ...
 
     def learn(self, found: Abilities) -> None:
-        """Remember these abilities, which test calls have shown."""
+        """Replace the known abilities by these."""
         ...
 
 
@@ -94,18 +95,18 @@ class ChatModel(Protocol):
 
     def reserve(self, prompt: Prompt) -> Reservation:
         """Return the maximum cost of one call with this prompt: an upper bound of the prompt's
-        tokens plus the largest output, with its price if that is known."""
+        tokens plus the largest output, and what they cost if the price is known."""
         ...
 
     async def complete(
         self, prompt: Prompt, *, role: Role, on_text: OnText | None = None
     ) -> Completion:
-        """Send the prompt and return the answer. A request is repeated only if it was certainly not
-        billed, and only within seconds.
+        """Send the prompt and return the answer. A failed request is repeated only if it was
+        certainly not billed, and only for a few seconds.
 
         Args:
-            on_text: receives each piece of the answer's text as it arrives; a model that cannot
-                stream calls it never or once.
+            on_text: receives each piece of the answer's text as it arrives. If the model cannot
+                stream, it is called once or never.
 
         Raises:
             ModelUnavailableError: an outage or a rate limit; waiting helps.
@@ -129,13 +130,16 @@ class Embedder(Protocol):
     """Converts texts to vectors; may be called concurrently (`tests/llm/embedder_contract.py`
     checks every implementation).
 
-    `space` names provider, model, dimension and version, and never changes; vectors of two spaces
-    are never compared. `dimension` is right once a first vector was computed.
+    Attributes:
+        space: names provider, model, dimension and version, and never changes. Vectors of two
+            spaces are never compared.
+        dimension: of each vector; may be 0 until the first one is computed.
+        is_local: it uses no network, costs nothing, and returns the same bytes in every process, so
+            that its calls need no journal.
     """
 
     space: str
     dimension: int
-    # True: no network, no cost, the same bytes in every process, so no journal is needed
     is_local: bool
 
     def reserve(self, texts: Sequence[str]) -> Reservation:

@@ -1,5 +1,5 @@
-"""Prices of tokens, by model and endpoint, from a table that ships with a package. Nothing is
-fetched.
+"""The prices of tokens, by model and endpoint, from the table in the package `genai-prices`.
+Nothing is downloaded.
 
 Not covered: discounts for cached prompts or batches (they are counted at full price), and other
 prices for very long prompts.
@@ -41,11 +41,11 @@ class Price:
 def find_price(
     name: str, *, base_url: str = "", price_in: float | None = None, price_out: float | None = None
 ) -> Price | None:
-    """Return the price of a model at an endpoint; None when it is unknown. Nothing is fetched.
+    """Return the price of a model at an endpoint; None if it is unknown.
 
     Args:
-        base_url: empty for OpenAI's own endpoint. At an endpoint that is not in the table, even a
-            known model has no price.
+        base_url: empty for OpenAI's own endpoint. At an endpoint that the table does not have, no
+            model has a price.
         price_in, price_out: prices that the person set, in US dollars for a million tokens; used
             only if both are set.
     """
@@ -71,8 +71,8 @@ def find_price(
 def hold_money_limit(
     limits: Limits, *, unpriced: Sequence[str], is_explicit: bool
 ) -> tuple[Limits, str]:
-    """Return the limits that can be guaranteed, and a notice (empty if nothing changed). If a model
-    has no price, the default cost limit is switched off, and the notice says so.
+    """Return the limits, and a notice for the person, which may be empty. If a model has no price,
+    the default cost limit cannot be guaranteed: it is switched off, and the notice says so.
 
     Args:
         unpriced: the models without a price.
@@ -98,8 +98,8 @@ def hold_money_limit(
 
 
 def _has_domain(base_url: str) -> bool:
-    """Return whether the address is a host name on the Internet. The price table has only such
-    names, and loading the table takes 0.2 s."""
+    """Return whether the address has a host name with a domain. Other addresses are not in the
+    price table, which takes 0.2 s to load."""
     host = hostname_of(base_url)
     last = host.rpartition(".")[2]
     return last != host and not last.isdigit()

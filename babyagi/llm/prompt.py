@@ -1,9 +1,9 @@
 """Prompts: messages made of passages, and the fence that keeps data from being read as
 instructions.
 
-A fence is a pair of lines around a text. The opening line says what the text is and where it came
-from; both lines contain a mark that no author of a text can know. Until `seal` inserts the mark,
-`UNMARKED` stands for it, which no passage can contain.
+A fence is a pair of lines around a text. The first line says what the text is and where it came
+from; both lines contain a mark that no author of a text can know. `seal` inserts the mark; before,
+`UNMARKED` stands in its place, a character that no passage can contain.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from babyagi.text import clean, disarm
 UNMARKED = "\x02"
 MARK_CHARS = 8  # more if the prompt happens to contain the mark
 MAX_SOURCES_SAID = 3
-# How many passages and replies are cached as they are sent, for all tasks that run: each request of
-# an agent contains those of the request before.
+# How many fenced passages and disarmed replies are cached for all running tasks together. Each
+# request of an agent contains those of the request before it.
 N_SHOWN = 2048
 _FENCED = re.compile(
     rf"(?s)<<(?P<label>[\w ]+) {UNMARKED} from (?P<origin>[^\n]*)\n(?P<text>.*?)\n{UNMARKED}>>"
@@ -33,9 +33,8 @@ _FENCED = re.compile(
 _CUTTABLE = ("result:", "tool:", "file:")
 MIN_CUTTABLE_CHARS = 200
 
-# what a server's chat template may add: the date, a system message
-TEMPLATE_TOKENS = 48
-TOOLS_TEMPLATE_TOKENS = 200  # and how tools are called
+TEMPLATE_TOKENS = 48  # what a server's chat template may add, such as the date
+TOOLS_TEMPLATE_TOKENS = 200  # what it may add to explain how tools are called
 
 _LETTERS_AND_BLANKS = bytes(n for n in range(128) if chr(n).isalpha() or chr(n).isspace())
 
@@ -66,7 +65,8 @@ class Message:
     tool_calls: tuple[ToolCall, ...] = ()
     tool_call_id: str = ""
 
-    # as it would be made, in a fifth of the time: the digest of a request reads all of its messages
+    # The same text as the generated method returns, in a fifth of the time: the digest of a request
+    # is computed from the `repr` of all its messages.
     def __repr__(self) -> str:
         speaker = self.speaker
         return (
@@ -75,7 +75,7 @@ class Message:
             f"tool_call_id={self.tool_call_id!r})"
         )
 
-    # each request looks its messages up in a cache, and these fields tell them apart
+    # Each request looks all its messages up in a cache; these fields are enough to tell them apart.
     def __hash__(self) -> int:
         return hash((self.text, self.tool_calls))
 
@@ -119,8 +119,8 @@ class Prompt:
 
 @lru_cache(maxsize=N_SHOWN)
 def fence(label: str, passage: Passage) -> str:
-    """Return the passage between two lines that no text can forge, `<<label MARK from ORIGIN` and
-    `MARK>>`. Whatever in the passage looks like such a line is made harmless."""
+    """Return the passage between the lines `<<label MARK from ORIGIN` and `MARK>>`, which no text
+    can forge. Anything in the passage that looks like such a line is made harmless."""
     return _fence(label, _say_origin(passage), disarm(clean(passage.text)))
 
 
@@ -129,8 +129,8 @@ def _fence(label: str, origin: str, text: str) -> str:
 
 
 def _say_origin(passage: Passage) -> str:
-    """Return the source of a text in words, such as `model, after file:a.md and 2 more`. Blanks and
-    signs in a file name become `_`, so that it cannot add words to the line."""
+    """Return where a text came from, such as `model, after file:a.md and 2 more`. Blanks and signs
+    in a file name become `_`, so that the name cannot add words to the line."""
     names = (disarm(name) for name in (passage.origin, *passage.sources))
     origin, *sources = [re.sub(r"[^\w./:@+~=-]+", "_", name) for name in names]
     if not sources:
@@ -143,12 +143,12 @@ def _say_origin(passage: Passage) -> str:
 
 
 def seal(prompt: Prompt, secret: str, step: str) -> Prompt:
-    """Return the prompt as it is sent: with a secret mark in its fences (the lines around texts),
-    and with text that looks like a fence made harmless in earlier replies of the model.
+    """Return the prompt as it is sent: its fences (the lines around texts) have a secret mark, and
+    anything that looks like a fence in earlier replies of the model is made harmless.
 
     Args:
         secret: a text that no author of a passage can know; the mark is made from it.
-        step: the name of the call; the same step has the same mark.
+        step: the name of the call; a repeated call gets the same mark.
     """
     digest = hmac.digest(secret.encode(), step.encode(), "sha256").hex()
     text = "\n".join(message.text for message in prompt.messages)
@@ -202,9 +202,9 @@ def _disarm_value(value: Any) -> Any:
 
 
 def shrink(prompt: Prompt) -> Prompt | None:
-    """Return the prompt with half of its data cut: results, tool outputs and files, but never
-    instructions. None when there is too little to cut. The oldest tool outputs are cut first, then
-    the later results."""
+    """Return the prompt with half of its data removed: of results, tool outputs and files, never of
+    instructions. Tool outputs are cut first, the oldest before the others; then results and files,
+    the last ones first. None if there is too little to cut."""
     found = [
         (place, match)
         for place, message in enumerate(prompt.messages)
@@ -246,7 +246,7 @@ def estimate_tokens(text: str) -> int:
 
 
 def prompt_text_bytes(prompt: Prompt) -> int:
-    """Return how many UTF-8 bytes there are in everything in the prompt that the model reads."""
+    """Return the size, in UTF-8 bytes, of all texts in the prompt that the model reads."""
     return sum(len(part.encode("utf-8", "replace")) for part in _read_parts(prompt))
 
 
@@ -275,7 +275,7 @@ def bound_text_tokens(text: str) -> int:
 
 def bound_tokens(prompt: Prompt) -> int:
     """Return an upper bound of the prompt's tokens that holds in practice. If an endpoint counts
-    more, that is noticed when the usage is recorded."""
+    more tokens, the recorded usage shows it."""
     n_parts = len(prompt.messages) + len(prompt.tools)
     template = TEMPLATE_TOKENS + (TOOLS_TEMPLATE_TOKENS if prompt.tools else 0)
     return sum(map(bound_text_tokens, _read_parts(prompt))) + 8 * n_parts + template

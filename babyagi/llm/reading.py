@@ -1,4 +1,5 @@
-"""What all dialects do with a reply: clean its text, repair its tool calls, and count its cost."""
+"""Turns a reply of either dialect into a `Completion`: cleans its text, repairs its tool calls, and
+computes its usage."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ from babyagi.tasks import Usage
 from babyagi.text import clean
 
 MAX_COUNT = 10**12  # a larger number is a fault of the endpoint, and must not overflow a sum
-# Measured tokenizers make at least one token of a word; some newer ones make one of two words.
+# Most measured tokenizers use at least one token for a word; some newer ones use one for two words.
 MAX_WORDS_PER_TOKEN = 4
 
 _WORD = re.compile(r"\w+")
@@ -35,8 +36,8 @@ _OUTPUT = ("completion_tokens", "output_tokens")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """What is known about a call without asking its endpoint: the lowest token counts that its
-    prompt and its output can have, and the reserved ones."""
+    """The token counts of a call that are known without its endpoint: the lowest possible and the
+    reserved ones, of its prompt and its output."""
 
     least_prompt: int
     least_output: int
@@ -52,19 +53,18 @@ def least_tokens(text: str) -> int:
 def _count_words(text: str) -> int:
     if not text.isascii():
         return len(_WORD.findall(text))
-    # where a word begins; fifteen times as fast as the pattern
+    # counts the beginnings of words, fifteen times as fast as the pattern
     return (b" " + text.encode().translate(_IS_WORD)).count(b" w")
 
 
 def read_usage(said: Any, call: Call, price: Price | None) -> Usage:
-    """Return the usage to charge, as the endpoint reported it. If the report is incomplete, or
-    lower than is possible, each number is at least the reserved one, and the whole usage is
-    `unconfirmed`.
+    """Return the usage to charge, as the endpoint reported it. If the report is incomplete or
+    impossibly low, each count is at least the reserved one, and the whole usage is `unconfirmed`.
+
+    Reasoning tokens are added to the output, unless the output clearly includes them.
 
     Args:
-        said: the `usage` of the reply, of either dialect. Reasoning tokens count once if they are
-            included in the output, and in addition if they are reported beside it or if that is
-            unclear.
+        said: the `usage` of the reply, of either dialect.
     """
     fields = said if isinstance(said, dict) else {}
     prompt, output = _count_prompt(fields), _count_output(fields, call)
@@ -90,7 +90,7 @@ def read_usage(said: Any, call: Call, price: Price | None) -> Usage:
 
 
 def larger_usage(one: Any, other: Any) -> Any:
-    """Merge two reports of one call's usage: of each field, the larger number."""
+    """Return two reports of one call's usage as one, with the larger number of each field."""
     if isinstance(one, dict) and isinstance(other, dict):
         return {name: larger_usage(one.get(name), other.get(name)) for name in {**one, **other}}
     if isinstance(one, dict) or isinstance(other, dict):
@@ -99,8 +99,8 @@ def larger_usage(one: Any, other: Any) -> Any:
 
 
 def _count_prompt(fields: Mapping[str, Any]) -> int | None:
-    """Return the tokens of the prompt, with the cached ones, which some endpoints report
-    separately."""
+    """Return the tokens of the prompt, including cached tokens that some endpoints report
+    separately. None if there is no count."""
     cached = _detail(fields, _PROMPT, "cached_tokens")
     return _with_details(_largest(fields, _PROMPT), fields, _PROMPT, least=cached)
 
@@ -121,12 +121,12 @@ def _count_output(fields: Mapping[str, Any], call: Call) -> int | None:
 def _with_details(
     count: int | None, fields: Mapping[str, Any], names: tuple[str, ...], *, least: int = 0
 ) -> int | None:
-    """Return the count, corrected by its details, such as reasoning tokens. A detail larger than
-    the count cannot be included in it, so it is added.
+    """Return the count, plus its largest detail (such as the reasoning tokens) if that is larger
+    than the count, and so cannot be included in it.
 
     Args:
         names: the fields of the count, in either dialect.
-        least: a further number to treat like a detail.
+        least: a further number that is treated like a detail.
     """
     details = (as_mapping(fields.get(f"{name}_details")) for name in names)
     largest = max([least, *(_read(value) or 0 for one in details for value in one.values())])
@@ -139,8 +139,8 @@ def _largest(fields: Mapping[str, Any], names: tuple[str, ...]) -> int | None:
 
 
 def _detail(fields: Mapping[str, Any], names: tuple[str, ...], detail: str) -> int:
-    """Return one detail of a usage, such as the cached tokens. Some endpoints report it among the
-    details of a count, some beside the count."""
+    """Return one detail of a usage, such as the cached tokens, which some endpoints report among
+    the details of a count and some beside the count. 0 if there is none."""
     places = [fields, *(fields.get(f"{name}_details") for name in names)]
     return max(_read(place.get(detail)) or 0 for place in places if isinstance(place, dict))
 
@@ -154,15 +154,17 @@ def _read(value: Any) -> int | None:
     return min(math.ceil(value), MAX_COUNT)
 
 
-# -- replies: clean the text, repair tool calls, count the cost
+# -- from a reply to a completion
 # --------------------------------------------------------------------------------------------------
 
 MAX_TOOL_CALLS = 8
 MAX_ID_CHARS = 64
-UNNAMED = "call"  # the id of a call that came without one begins so
-# a parameter that no tool has, so that the model is told what the tool takes instead of free text
+UNNAMED = "call"  # the ids of calls that came without one begin with it
+# The name under which the free text of a `custom` call is passed on. No tool has such a parameter,
+# so the model is told which parameters the tool has.
 CUSTOM_INPUT = "custom input"
-# in place of arguments that cannot be written; it is no JSON, so that the model is told so
+# Takes the place of arguments that are nested too deeply. It is not JSON, so the model is told that
+# its arguments are not.
 TOO_DEEP = "{nested too deeply"
 
 _THOUGHTS = re.compile(r"\A\s*<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)\s*", re.DOTALL)
@@ -171,8 +173,8 @@ _KNOWN_REASONS = ("stop", "length", "tool_calls", "content_filter")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RawReply:
-    """A reply as the dialect found it, with nothing validated: ids of calls may be missing or
-    duplicated."""
+    """A reply as its dialect read it. Nothing is validated: ids of calls may be missing or occur
+    twice."""
 
     text: str
     calls: Sequence[ToolCall]
@@ -196,8 +198,8 @@ def as_text(value: Any) -> str:
 
 
 def arguments_to_send(arguments: str) -> str:
-    """Return a call's arguments in a form that a server accepts when the call is sent back: an
-    empty object in place of anything that is not a JSON object, or is nested too deeply."""
+    """Return the arguments of an earlier call as a server accepts them in a later request:
+    unchanged if they are a JSON object that is not nested too deeply, else an empty object."""
     try:
         value = json.loads(arguments)
     except (ValueError, RecursionError):
@@ -238,8 +240,8 @@ def count(said_usage: Any, prompt: Prompt, *, said: str, price: Price | None) ->
 
 
 def count_stopped(prompt: Prompt, came: str, *, price: Price | None) -> Usage:
-    """Return the usage to charge for an answer that was stopped: the whole reservation. The tokens
-    of the prompt and of the received text count as spent, the rest as unconfirmed.
+    """Return the usage to charge for an answer that was stopped: the whole reservation. What
+    exceeds the tokens of the prompt and of the received text is unconfirmed.
 
     Args:
         came: the received text.
@@ -290,7 +292,7 @@ def read_call(*, id_: Any, name: Any, arguments: Any) -> ToolCall:
     """Return a tool call as read from a reply; its id is empty if the reply gave none.
 
     Args:
-        arguments: empty if the reply gave none, and `{CUSTOM_INPUT: text}` for a custom tool.
+        arguments: "" if the reply gave none; `{CUSTOM_INPUT: text}` for a `custom` call.
     """
     said = clean(id_)[:MAX_ID_CHARS] if isinstance(id_, str) else UNNAMED if id_ else ""
     return ToolCall(id=said, name=clean(str(name or "")), arguments=_read_arguments(arguments))

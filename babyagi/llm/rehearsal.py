@@ -1,17 +1,17 @@
-"""A stand-in for a language model: deterministic, offline, and plain about being one.
+"""A stand-in for a language model: deterministic, offline, and open about being one.
 
-It reads the same fenced blocks of its prompt as any model. Asked to execute, it calls the offered
+It reads the fenced blocks of its prompt, as any model does. Asked to execute, it calls the offered
 tools, chooses the passages that share most words with the objective, and quotes them with
 `file:line`. Asked to create tasks, it proposes one task per document, and tasks that compare
 documents. Asked to prioritise, it puts listing before reading and reading before comparing;
 documents that the objective names, and short ones, come first.
 
 Words alone decide which passages bear on a question. A document is split into passages: paragraphs,
-items of lists, rows of tables. Each passage keeps what it stands under: its headings, the item or
-line above it, the head of its table. A word of the question weighs more if it is rare among the
-passages, and if it is long (short words are common in every language). Other forms of the word
-match as well: those with the same beginning, and those that contain it. No list of words of any
-language is used.
+items of lists, rows of tables. Each passage keeps the texts above it: its headings, the item or
+line that introduces it, the head of its table. A word of the question weighs more if it is rare
+among the passages, and if it is long (short words are common in every language). Other forms of a
+word match as well: words with the same beginning, and words that contain it. There is no list of
+words of any language.
 
 Not covered: understanding, synonyms, irregular forms. It quotes; it never rephrases.
 """
@@ -40,20 +40,21 @@ from babyagi.llm.prompt import (
 from babyagi.tasks import ASKED_FURTHER, Reservation, Role, Usage
 from babyagi.text import sentences_of, shorten
 
-DOCUMENTS_PER_LIST = 8  # with a comparison and the next list: as many tasks as one result may add
-MAX_DOCUMENTS = 32  # a folder with at most this many is read whole, within a run's limit of tasks
-MAX_CHOSEN = 16  # that are read in a larger folder, those that a search finds first
+# With a comparison and the next list, these are as many tasks as one result may add.
+DOCUMENTS_PER_LIST = 8
+MAX_DOCUMENTS = 32  # a folder with at most so many is read whole, within a run's limit of tasks
+MAX_CHOSEN = 16  # documents that are read of a larger folder: those that a search finds first
 QUOTES_PER_DOCUMENT = 4
 QUOTES_IN_COMPARISON = 5
 QUOTES_IN_REPORT = 10
-SURE_IN_REPORT = 5  # are shown whatever their score
-LEAST_SHARE = 0.4  # of the best score, which any further quote must have
-LEAST_WEIGHT = 0.5  # of a word that is named if no document contains it
-MAX_READS = 5
-LARGE_BYTES = 60_000  # a larger document is searched first, and read near the places found
-WINDOW_LINES = 60
+SURE_IN_REPORT = 5  # a report shows so many quotes whatever their scores
+LEAST_SHARE = 0.4  # further quotes need at least this share of the best score
+LEAST_WEIGHT = 0.5  # a report names the words above this weight that no document contains
+MAX_READS = 5  # calls to read one document
+LARGE_BYTES = 60_000  # a larger document is searched first, and read only near the places found
+WINDOW_LINES = 60  # of a large document, for each place
 MAX_RESULT_CHARS = 300
-MAX_CHECKED_CHARS = 300  # of a quote that a check gives
+MAX_CHECKED_CHARS = 300  # of a quote in the reply of a check
 MAX_NOTED_CHARS = 1000
 
 _BLOCK = re.compile(
@@ -78,8 +79,9 @@ _COUNTED = re.compile(
     r"(?:words of the question: (.+)\. Best first:|no word of the question)",
     re.MULTILINE,
 )
+_LISTED_FILE = re.compile(r"^(\S.*?) +\(([\d.]+ (?:B|kB|MB))\)$", re.MULTILINE)  # by `list_files`
 _FOUND = re.compile(r"(?:\A|\n\n)(\S.*?), lines (\d+)-\d+")  # the head of a passage
-# without what `read_file` says of a line that it cut
+# a line of `read_file`, without the note at the end of a line that was cut
 _NUMBERED_LINE = re.compile(r"^ *(\d+): (.*?)(?: … \(\d+ more characters in this line\))?$")
 
 
@@ -110,8 +112,8 @@ class RehearsalModel:
 
 
 def _note(blocks: Sequence[tuple[str, str]], *, wants_json: bool) -> str:
-    """Return the update of an agent's memory. As text it is the first line of each block; as JSON
-    it has no facts, because finding them needs a model."""
+    """Return the update of an agent's memory: as a summary, the first line of each block; as JSON,
+    an empty list of facts, because finding facts needs a model."""
     first = [text.partition("\n")[0] for _, text in blocks if text]
     return '{"facts": []}' if wants_json else "\n".join(first)[:MAX_NOTED_CHARS]
 
@@ -169,8 +171,8 @@ def _execute(
 
 
 def _tool_names(prompt: Prompt) -> set[str]:
-    """Return the names of the offered tools, from the request's own field or from the text of the
-    prompt."""
+    """Return the names of the offered tools: from the text of the prompt if it lists them, else
+    from the prompt's field `tools`."""
     named = _TEXT_FORM.search(_system(prompt)) or _JSON_FORM.search(_system(prompt))
     return set(named["tools"].split(", ")) if named else {tool.name for tool in prompt.tools}
 
@@ -178,20 +180,17 @@ def _tool_names(prompt: Prompt) -> set[str]:
 def _speak(
     prompt: Prompt, text: str, calls: tuple[ToolCall, ...]
 ) -> tuple[str, tuple[ToolCall, ...]]:
-    """Return a reply in the form that the prompt asks for: the tool calls if there are any, else
-    the text as the answer."""
+    """Return the tool call, or the text as the answer if there is no call, in the form that the
+    prompt asks for."""
     system = _system(prompt)
     if form := _TEXT_FORM.search(system):
         if not calls:
             return f"{form['answer']}: {text}", ()
         return f"{form['action']}: {calls[0].name}\n{form['input']}: {calls[0].arguments}", ()
     if _JSON_FORM.search(system):
-        tool, given = (
-            calls[0].name if calls else "final_answer",
-            calls[0].arguments if calls else "",
-        )
-        said = {"thought": "", "tool": tool, "tool_input": json.loads(given) if calls else text}
-        return _dump(said), ()
+        call = calls[0] if calls else None
+        tool, given = (call.name, json.loads(call.arguments)) if call else ("final_answer", text)
+        return _dump({"thought": "", "tool": tool, "tool_input": given}), ()
     return text, calls
 
 
@@ -212,8 +211,8 @@ def _call(n_before: int, name: str, arguments: dict[str, object]) -> ToolCall:
 def _next_read(
     read: re.Match[str], observations: Sequence[str], question: Question, *, can_search: bool
 ) -> dict[str, object]:
-    """Return the arguments of the next tool call for this document; empty when enough of it has
-    been read. A large document is searched first; then its beginning and the places that the search
+    """Return the arguments of the next tool call that reads this document; empty once enough of it
+    has been read. A large document is searched first; then its beginning and the places that were
     found are read."""
     path, n_calls = read.group(1), len(observations)
     size = _n_bytes(read, LARGE_BYTES + 1)
@@ -229,20 +228,15 @@ def _next_read(
 
 
 def _places(path: str, found: str, *, n: int) -> list[int]:
-    """Return the line numbers from which to read a large document: for each of the best search
-    results, the number of a line a little before it.
-
-    Args:
-        found: the output of the search.
-        n: at most so many line numbers.
-    """
+    """Return the lines at which to begin reading a large document: for each of the first `n` places
+    in `found`, the output of the search, the number of a line a little before it."""
     half = WINDOW_LINES // 2
     windows = [int(line) // half for name, line in _FOUND.findall(found) if name == path]
     return [max(1, one * half + 1 - half // 2) for one in [*dict.fromkeys(windows)][:n]]
 
 
 def _next_line(observations: Sequence[str], n_calls: int) -> int:
-    """Return the number of the line to read from next; 0 when the document, or enough of it, has
+    """Return the number of the line at which to read on; 0 once the document, or enough of it, has
     been read."""
     if n_calls >= MAX_READS:
         return 0
@@ -253,9 +247,9 @@ def _next_line(observations: Sequence[str], n_calls: int) -> int:
 
 
 def _quote_document(path: str, observations: Sequence[str], question: Question) -> str:
-    """Return the passages of the document that bear on the question, and how often each word of the
-    question occurs in the document. A comparison uses these counts to tell which words are rare in
-    the folder."""
+    """Return the best passages of the document as quotes, after a line that counts in how many of
+    its passages each word of the question occurs. From these counts a comparison computes which
+    words are rare in the whole folder."""
     line_by_number = {
         int(found.group(1)): found.group(2)
         for text in observations
@@ -266,14 +260,15 @@ def _quote_document(path: str, observations: Sequence[str], question: Question) 
     sections = split_document(path, sorted(line_by_number.items()))
     if not sections:
         return f"{path}: {UNREAD} " + " ".join(observations)[:200]
-    statistics = count_sections(question, sections)
-    quotes = find_quotes(question, statistics, path, sections, n=QUOTES_PER_DOCUMENT)
+    counts = question.counts(sections)
+    weights = question.weigh(counts, len(sections))
+    quotes = find_quotes(question, weights, path, sections, n=QUOTES_PER_DOCUMENT)
     head = f"{path}: {len(line_by_number)} lines read, {len(sections)} passages; "
     if not quotes:
         first = next((one for one in sections if not one.is_heading), sections[0]).units[0]
         begins = Quote(text=first.text, path=path, line=first.line)
         return f"{head}no word of the question. It begins:\n{begins.render()}"
-    counted = ", ".join(f"{word} {n}" for word, n in statistics.counts.items())
+    counted = ", ".join(f"{word} {n}" for word, n in counts.items())
     said = f"words of the question: {counted}. Best first" if counted else "no word of the question"
     return "\n".join([f"{head}{said}:", *(quote.render() for quote in quotes)])
 
@@ -290,18 +285,18 @@ def _compare(blocks: Sequence[tuple[str, str]], question: Question) -> str:
 def _list(
     task: str, observations: Sequence[str], question: Question, *, can_search: bool
 ) -> tuple[str, tuple[ToolCall, ...]]:
-    """Return the next part of the list of documents, or the call that it needs first. If there are
-    many documents, a search chooses which of them are listed."""
-    files = _parse_listing(observations[0])
-    is_large = can_search and len(files) > DOCUMENTS_PER_LIST
+    """Return the part of the list of documents that the task asks for, or the tool call that must
+    be made first. If there are many documents, a search decides which of them come first."""
+    size_by_path: dict[str, str] = dict(_LISTED_FILE.findall(observations[0]))
+    n_files = len(size_by_path)
+    is_large = can_search and n_files > DOCUMENTS_PER_LIST
     if is_large and len(observations) == 1:
         return "", (_call(1, "search_files", {"words": question.text}),)
     found = [path for path, _ in _FOUND.findall(observations[1])] if is_large else []
-    size_by_path = dict.fromkeys(found, "") | dict(files)
-    order = [*found, *sorted(dict(files), key=lambda path: -len(question.match(path)))]
-    ordered = [(path, size_by_path[path]) for path in dict.fromkeys(order)]
+    order = [*found, *sorted(size_by_path, key=lambda path: -len(question.match(path)))]
+    ordered = [(path, size_by_path.get(path, "")) for path in dict.fromkeys(order)]
     n_read = MAX_DOCUMENTS if len(ordered) <= MAX_DOCUMENTS else MAX_CHOSEN
-    return _list_documents(task, ordered[:n_read], n_files=len(files)), ()
+    return _list_documents(task, ordered[:n_read], n_files=n_files), ()
 
 
 def _list_documents(task: str, files: Sequence[tuple[str, str]], *, n_files: int) -> str:
@@ -324,8 +319,8 @@ def _list_documents(task: str, files: Sequence[tuple[str, str]], *, n_files: int
 
 
 def _create(blocks: Sequence[tuple[str, str]]) -> str:
-    """Return the tasks that follow from each finished task. For parts of the objective that a check
-    found missing, no task is proposed."""
+    """Return a reply with the tasks that follow from each result. For parts of the objective that a
+    check found missing, no task is proposed."""
     tasks: list[dict[str, object]] = []
     for label, text in blocks:
         head, _, result = text.partition("\n")
@@ -335,8 +330,8 @@ def _create(blocks: Sequence[tuple[str, str]]) -> str:
 
 
 def _follow(result: str) -> list[dict[str, object]]:
-    """Return the tasks that follow from a list of documents: read each one, compare them, and list
-    the others if the list is incomplete."""
+    """Return the tasks that follow from a result, if it is a list of documents: read each one,
+    compare them, and list the next ones if there are more."""
     listed = _LISTED.findall(result) if "The folder holds" in result else []
     if not listed:
         return []
@@ -379,8 +374,8 @@ def _prioritize(blocks: Sequence[tuple[str, str]]) -> str:
 
 
 def _check(blocks: Sequence[tuple[str, str]], *, instructions: str) -> str:
-    """Return the reply of a check: the objective and each further question as parts. The passage
-    that comes closest to a part is given as its answer."""
+    """Return the reply of a check. The objective and each further question are the parts; each part
+    is answered by the passage that fits it best, or reported as missing."""
     asked = _questions(blocks)
     found = [_find_part(question, blocks, instructions) for question in asked]
     parts = [part for part in found if part is not None]
@@ -391,21 +386,25 @@ def _check(blocks: Sequence[tuple[str, str]], *, instructions: str) -> str:
 def _find_part(
     question: str, blocks: Sequence[tuple[str, str]], instructions: str
 ) -> dict[str, str | int] | None:
-    results = [text.split("\n", 1) for label, text in blocks if label == "result"]
-    best = _plainest(_ranked(blocks, read_question(question)), instructions) or _quotes(blocks)
-    lines = (line for _, *rest in results for line in "".join(rest).splitlines() if line.strip())
-    said = _best_part(best[0].text, read_question(question)) if best else next(lines, "")
-    numbers = (re.findall(r"\d+", head)[0] for head, *rest in results if said in "".join(rest))
-    number = next(numbers, "0")
-    return (
-        {"part": question[:300], "task": int(number), "quote": said[:MAX_CHECKED_CHARS]}
-        if said
-        else None
-    )
+    """Return a part of the check's reply: the question, a quote that answers it, and the number of
+    the task whose result holds the quote. None if no result holds any text."""
+    asked = read_question(question)
+    results = [text.partition("\n")[::2] for label, text in blocks if label == "result"]
+    if best := _plainest(_ranked(blocks, asked), instructions) or _quotes(blocks):
+        said = _best_part(best[0].text, asked)
+    else:
+        lines = (line for _, text in results for line in text.splitlines())
+        said = next(filter(str.strip, lines), "")
+    if not said:
+        return None
+    number = re.search(r"\d+", next((head for head, text in results if said in text), "0"))
+    task = int(number[0]) if number else 0
+    return {"part": question[:300], "task": task, "quote": said[:MAX_CHECKED_CHARS]}
 
 
 def _best_part(text: str, question: Question) -> str:
-    """Return the text, or as much of it as a check may quote, from its best sentence on."""
+    """Return the text if a check may quote all of it, else its best sentence with what follows, cut
+    to that length."""
     if len(text) <= MAX_CHECKED_CHARS:
         return text
     sentences = list(sentences_of(text))
@@ -424,9 +423,9 @@ def _asked(blocks: Sequence[tuple[str, str]]) -> Question:
 
 
 def _plainest(ranked: Sequence[tuple[float, Quote]], instructions: str) -> list[Quote]:
-    """Return the best passages, without those that share more words with the prompt's instructions
-    than others do: a text that speaks of objectives and of meeting them is no evidence. The second
-    check of a part leaves out the first passage, and the third check the first two."""
+    """Return the best passages, except those that share more words with the prompt's instructions
+    than others do: a text about objectives and how they are met is no evidence. A second check of
+    the same part leaves out the first passage, and a third check the first two."""
     told = {word for word in words_of(instructions) if len(word) > 3}
     n_shared = {
         quote: len(told & set(words_of(quote.text))) for _, quote in ranked[:QUOTES_IN_REPORT]
@@ -447,8 +446,7 @@ def _report(blocks: Sequence[tuple[str, str]]) -> str:
 
 
 def _say_unread(blocks: Sequence[tuple[str, str]]) -> list[str]:
-    """Return lines that name the documents of which nothing could be quoted, each with the
-    reason."""
+    """Return lines that name each document of which nothing could be quoted, with the reason."""
     texts = [text for label, text in blocks if label == "result"]
     found = sorted({one for text in texts for one in _UNREAD.findall(text)})
     if not found:
@@ -479,8 +477,8 @@ def _answer(blocks: Sequence[tuple[str, str]]) -> str:
 
 
 def _say_unfound(blocks: Sequence[tuple[str, str]], question: str) -> str:
-    """Return a sentence with the long words of the question that stand in no document in any form;
-    "" if there are none, or if some document was not counted."""
+    """Return a sentence that names the long words of the question that no document contains in any
+    form; "" if there are none, or if the words of some quoted document were not counted."""
     counts, asked = _counts_by_path(blocks), read_question(question)
     if any(quote.path not in counts for quote in _quotes(blocks)):
         return ""
@@ -498,8 +496,8 @@ def _say_unfound(blocks: Sequence[tuple[str, str]], question: str) -> str:
 
 
 def _best(blocks: Sequence[tuple[str, str]], question: str) -> list[str]:
-    """Return the quotes that a report gives for a question: the best few, and more if their scores
-    are near the best score."""
+    """Return the quotes that a report shows for a question: the best `SURE_IN_REPORT`, and further
+    ones whose scores are near the best score."""
     ranked = _ranked(blocks, read_question(question))
     return [
         quote.render()
@@ -517,7 +515,7 @@ def _block(blocks: Sequence[tuple[str, str]], label: str) -> str:
 
 
 def _quotes(blocks: Sequence[tuple[str, str]]) -> list[Quote]:
-    """Return every quote in the prompt's blocks with results, each once."""
+    """Return the quotes in all results of the prompt, each once."""
     found = [quote for label, text in blocks if label == "result" for quote in _QUOTE.findall(text)]
     return [
         Quote(text=text, path=path, line=int(line), above=above)
@@ -526,15 +524,15 @@ def _quotes(blocks: Sequence[tuple[str, str]]) -> list[Quote]:
 
 
 def _ranked(blocks: Sequence[tuple[str, str]], question: Question) -> list[tuple[float, Quote]]:
-    """Return the quotes in the results with their scores, best first, each text once; a word counts
-    more if it is rare in all documents that were read."""
+    """Return the quotes in the results with their scores, best first, each text once. A word counts
+    more if it is rare in the documents that were read."""
     counts = _counts_by_path(blocks)
     words_by_path = {path: words for path, (_, words) in counts.items()}
     total: Counter[str] = Counter()
     for words in words_by_path.values():
         total.update(words)
-    statistics = Statistics(n_sections=sum(n for n, _ in counts.values()), counts=total)
-    ranked = rank_quotes(question, statistics, _quotes(blocks), counts_by_path=words_by_path)
+    weights = question.weigh(total, sum(n for n, _ in counts.values()))
+    ranked = rank_quotes(question, weights, _quotes(blocks), counts_by_path=words_by_path)
     first_by_text = {quote.text: (value, quote) for value, quote in reversed(ranked)}
     return [pair for pair in ranked if first_by_text[pair[1].text] == pair]
 
@@ -553,15 +551,10 @@ def _counts_by_path(
 
 
 def _n_bytes(read: re.Match[str], otherwise: float) -> float:
-    """Return the size of the document in the name of a task that reads it."""
+    """Return the size of the document, in bytes, from the name of the task that reads it;
+    `otherwise` if the name has no size."""
     _, _, _, number, unit = read.groups()
     return float(number) * {"B": 1, "kB": 1e3, "MB": 1e6}[unit] if number else otherwise
-
-
-def _parse_listing(listing: str) -> list[tuple[str, str]]:
-    """Return (path, size) for each line `path (size)` in the output of `list_files`."""
-    found = re.findall(r"^(\S.*?) +\(([\d.]+ (?:B|kB|MB))\)$", listing, re.MULTILINE)
-    return [(path, size) for path, size in found]
 
 
 # -- which passages it quotes
@@ -596,7 +589,7 @@ _PROSE = frozenset("md markdown mdx txt text rst org log eml mbox docx xlsx xls 
 _DELIMITER = re.compile(r"(-{4,}|\.{4,})$")  # around code in AsciiDoc
 _MARKUP_LINE = re.compile(r"\[.*\]$|\(\(\(.*\)\)\)$|={4,}$|\*{4,}$|_{4,}$")  # markup without text
 
-# how much a word counts if it is not in the sentence, but in its paragraph, its context or the path
+# how much a word counts if the sentence lacks it, but its paragraph, its context or the path has it
 PARAGRAPH, CONTEXT, PATH = 0.6, 0.8, 0.35
 SHORT_STEM = 0.4  # the likeness of a word of four letters and a longer word that begins with it
 RARITY = 1.5  # the exponent of a word's rarity
@@ -604,19 +597,19 @@ SAID_AGAIN = 0.2  # how much a further occurrence of a word counts
 LENGTH_SHARE, USUAL_WORDS = 0.25, 22
 HEADING, CODE_AMONG_PROSE = 0.5, 0.7  # factors for passages that seldom answer a question
 MAX_CODE_CHARS = 160
-N_TITLE_WORDS = 5  # a heading with at most this many words is never quoted
-N_INSTRUCTION_WORDS = 4  # at least so many words before a colon are an instruction
-N_LOG_LINES = 4  # from so many lines on, if each is a sentence, a block is a log
-EARLY = 0.5  # added weight of a passage at the beginning of a document
-MAX_SYMBOLS = 12  # with more than one symbol in so many characters, a text is taken for code
-N_BEST, N_RELATED = 5, 12  # how many best quotes lend their words, and how many words they lend
-RELATED = 0.3  # share of the best score that the quote with most related words gets
-N_NEW_WORDS = 3  # a sentence with fewer words that the question lacks scores less
+N_TITLE_WORDS = 5  # a heading of at most so many words is never quoted
+N_INSTRUCTION_WORDS = 4  # so many words before a colon, or more, are an instruction
+N_LOG_LINES = 4  # a block of so many lines, or more, is a log if each line is a sentence
+EARLY = 0.5  # by this share a passage at the very beginning of a document scores more
+MAX_SYMBOLS = 12  # a text with more than one symbol in so many characters is taken for code
+N_BEST, N_RELATED = 5, 12  # how many of the best quotes give related words, and how many words
+RELATED = 0.3  # the share of the best score that is added for the most related words
+N_NEW_WORDS = 3  # a sentence that adds fewer words to those of the question scores less
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unit:
-    """A sentence, or a line that is not part of one, with the number of its first line."""
+    """A sentence, or a line that is not part of a sentence, with the number of its first line."""
 
     text: str
     line: int
@@ -624,8 +617,8 @@ class Unit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """A paragraph, item or row, with the headings or lines that it stands under, outermost first. A
-    record (a row of a table, or a line of a log) is always quoted alone."""
+    """A passage: a paragraph, item or row. `above` holds the headings or lines over it, outermost
+    first. A record (a row of a table, or a line of a log) is always quoted alone."""
 
     units: tuple[Unit, ...]
     above: tuple[str, ...] = ()
@@ -640,8 +633,8 @@ class Section:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quote:
-    """Whole sentences of a document, with the number of their first line and the heading or line
-    that they stand under."""
+    """Whole sentences of a document, with the number of the first line, and the headings or lines
+    `above` them."""
 
     text: str
     path: str
@@ -659,8 +652,8 @@ class Quote:
 
 @lru_cache(maxsize=4096)
 def words_of(text: str) -> tuple[str, ...]:
-    """Return the words of the text, in lower case and without accents. Scripts without blanks are
-    split into pairs of characters."""
+    """Return the words of the text, in lower case and without accents. Text in a script without
+    blanks is split into pairs of characters."""
     return tuple(_split(text))
 
 
@@ -704,18 +697,33 @@ def likeness(asked: str, found: str) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """A question and its words. The weight of each word depends on the word alone, not on the
-    documents."""
+    """A question, and the weight of each of its words, which does not depend on the documents."""
 
     text: str
     weight_by_word: Mapping[str, float]
 
     def counts(self, sections: Iterable[Section]) -> dict[str, int]:
-        """Return, for each word of the question, in how many passages it occurs."""
+        """Return for each word of the question in how many of the passages it occurs, without words
+        that occur in none."""
         counted: Counter[str] = Counter()
         for section in sections:
             counted.update(list(self.match(section.text, least=0.5)))
         return {word: counted[word] for word in self.weight_by_word if counted[word]}
+
+    def weigh(self, counts: Mapping[str, int], n_sections: int) -> dict[str, float]:
+        """Return the weights of the question's words among `n_sections` passages: the rarer a word,
+        the higher.
+
+        Args:
+            counts: in how many passages each word occurs; other words have no weight.
+        """
+        n = max(n_sections, 1)
+        return {
+            word: self.weight_by_word[word]
+            * math.log(1 + (max(n - count, 0) + 0.5) / (count + 0.5)) ** RARITY
+            for word, count in counts.items()
+            if word in self.weight_by_word
+        }
 
     def match(self, text: str, *, least: float = 0.0) -> dict[str, float]:
         """Return the words of the question that the text contains in some form, each with its
@@ -733,8 +741,8 @@ class Question:
 
 
 def read_question(text: str) -> Question:
-    """Return the question in the text. If the text is an instruction, a colon and a question, only
-    what follows the colon is the question."""
+    """Return the question in the text. In a text such as `Answer from the folder: Who pays?`, only
+    the part after the colon is the question."""
     head, _, rest = text.strip().partition(": ")
     is_told = len(head.split()) >= N_INSTRUCTION_WORDS and "?" not in head
     asked = rest if rest.strip() and is_told else text
@@ -779,8 +787,8 @@ def split_document(path: str, lines: Sequence[tuple[int, str]]) -> list[Section]
 
 
 def _read_front(lines: Sequence[tuple[int, str]]) -> list[tuple[int, str]]:
-    """Return the lines without the YAML at the beginning of the document. The title in the YAML, if
-    there is one, becomes a heading."""
+    """Return the lines without the YAML front matter at the beginning. A title in it becomes a
+    heading."""
     is_front = bool(lines) and lines[0][0] == 1 and lines[0][1].rstrip() == "---"
     rules = (at for at, (_, line) in enumerate(lines) if at and line.rstrip() == "---")
     end = next(rules, 0) if is_front else 0
@@ -825,8 +833,13 @@ def _blocks(lines: Sequence[tuple[int, str]], above: tuple[str, ...] = ()) -> li
 
 
 class _Prose:
-    """Splits a document in prose into passages: headings of several kinds, paragraphs, lists,
-    tables."""
+    """Splits a document in prose into passages: headings, paragraphs, items of lists, rows of
+    tables, blocks of code.
+
+    Args:
+        fence: matches a line before and after code.
+        has_logs: whether lines that are each a sentence may be a log.
+    """
 
     def __init__(self, *, fence: re.Pattern[str] = _FENCE, has_logs: bool = True) -> None:
         self.fence = fence
@@ -849,8 +862,8 @@ class _Prose:
         return self.lines[at][1] if 0 <= at < len(self.lines) else ""
 
     def _step(self, at: int) -> int:
-        """Read the heading, table, item or paragraph that begins at this place in `lines`; return
-        the place after it."""
+        """Read the passage or heading that begins at index `at` of `lines`; return the index after
+        it."""
         line = self._text(at)
         if self.fence.match(line):
             return self._take_code(at)
@@ -867,9 +880,9 @@ class _Prose:
         return self._take_paragraph(at)
 
     def _find_heading(self, at: int) -> tuple[int, str, int] | None:
-        """Return (level, text, place after it) if a heading begins at this place, else None.
-        Headings with signs such as `#` have lower levels than lines that only look like a
-        heading."""
+        """Return (level, text, index after it) if a heading begins at index `at`, else None.
+        Level 1 is the outermost. Headings with marks such as `#` are further out than lines that
+        only look like a heading."""
         line, after = self._text(at), self._text(at + 1)
         if found := _HEADING.match(line):
             marks, title = (group for group in found.groups() if group)
@@ -887,7 +900,7 @@ class _Prose:
         return self._find_plain_heading(at)
 
     def _find_plain_heading(self, at: int) -> tuple[int, str, int] | None:
-        """Return (level, text, place after it) if the line has no sign such as `#` but looks like a
+        """Return (level, text, index after it) if the line has no mark such as `#` but looks like a
         heading: short, without a full stop, and alone or in capitals. Else None."""
         text, after = self._text(at).strip(), self._text(at + 1).strip()
         begins = not self._text(at - 1).strip() or _UNDERLINE.fullmatch(self._text(at - 1).strip())
@@ -943,8 +956,7 @@ class _Prose:
         return end
 
     def _goes_on(self, at: int, indent: int) -> bool:
-        """Return whether the line at this place continues the list item, whose indentation is
-        given."""
+        """Return whether the line at index `at` continues a list item with this indentation."""
         line = self._text(at)
         is_deeper = len(line) - len(line.lstrip()) > indent
         return not self._begins(line) and (is_deeper or bool(self._text(at - 1).strip()))
@@ -979,8 +991,8 @@ class _Prose:
         return end
 
     def _open_head(self, block: Sequence[tuple[int, str]]) -> None:
-        """Read the lines at the top of a letter, such as `Subject: …` and `Date: …`. Each can be
-        quoted, and all that follows stands under them."""
+        """Read the fields at the top of a letter, such as `Subject: …` and `Date: …`. They can be
+        quoted, and are `above` everything that follows."""
         self._open(6, "; ".join(line.strip() for _, line in block), block[0][0])
         units = tuple(Unit(text=line.strip(), line=n) for n, line in block)
         self.found[-1] = replace(self.found[-1], units=units, is_heading=False)
@@ -1030,37 +1042,16 @@ def _sentences(run: Sequence[tuple[int, str]]) -> list[Unit]:
 # --------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Statistics:
-    """How many passages there are, and in how many of them each word of the question occurs."""
-
-    n_sections: int
-    counts: Mapping[str, int]
-
-    def weigh(self, question: Question) -> dict[str, float]:
-        """Return the weight of each word of the question that occurs in any passage; rare words
-        weigh more."""
-        n = max(self.n_sections, 1)
-        return {
-            word: question.weight_by_word[word]
-            * math.log(1 + (max(n - count, 0) + 0.5) / (count + 0.5)) ** RARITY
-            for word, count in self.counts.items()
-            if word in question.weight_by_word
-        }
-
-
-def count_sections(question: Question, sections: Sequence[Section]) -> Statistics:
-    return Statistics(n_sections=len(sections), counts=question.counts(sections))
-
-
 def score(
     question: Question, weights: Mapping[str, float], texts: Sequence[tuple[str, float]]
 ) -> float:
-    """Return a score that says how well a sentence, with the texts around it, fits the question.
-    The words of the question that they contain count by their `weights`.
+    """Return how well a sentence fits the question, together with the texts around it: 0 if they
+    contain no word of the question, else more for each word that they contain.
 
     Args:
-        texts: the sentence and the texts around it, each with the factor by which its words count.
+        weights: how much each word of the question counts.
+        texts: the sentence, then the texts around it, each with the factor by which its words
+            count.
     """
     matches = [(question.match(text), share) for text, share in texts]
     total = held = 0.0
@@ -1078,11 +1069,15 @@ def score(
 
 
 def find_quotes(
-    question: Question, statistics: Statistics, path: str, sections: Sequence[Section], *, n: int
+    question: Question,
+    weights: Mapping[str, float],
+    path: str,
+    sections: Sequence[Section],
+    *,
+    n: int,
 ) -> list[Quote]:
-    """Return the best passages of a document, best first. A quote may continue into the sections
-    that follow it; no quote begins inside another one."""
-    weights = statistics.weigh(question)
+    """Return the `n` best quotes of a document, best first. A quote may go on into the next
+    sections; none begins inside another one."""
     scored: list[tuple[float, int, int]] = []
     is_prose = not all(section.is_code for section in sections)
     for at, section in enumerate(sections):
@@ -1126,10 +1121,10 @@ def _find_best(
 def _run_on(
     sections: Sequence[Section], at: int, place: int, quoted: Collection[int]
 ) -> tuple[list[Unit], int]:
-    """Return the sentences of a quote, and the index of the last section that they come from. The
-    quote begins at sentence `place` of section `at`, or at the start of that section if a quote may
-    be as long as the section. It goes on to the longest that a quote may be, the next heading, or a
-    section that is quoted already."""
+    """Return the sentences of a quote, and the index of the last section in it. The quote begins at
+    sentence `place` of section `at`, or with the first sentence if all of the section fits into a
+    quote. It goes on until it is full, or until a heading, a record, or a section that is quoted
+    already."""
     section, last = sections[at], at
     most = MAX_CODE_CHARS if section.is_code else MAX_QUOTE_CHARS
     own = section.units if len(section.text) <= most else section.units[place:]
@@ -1160,14 +1155,13 @@ def _n_chars(units: Sequence[Unit]) -> int:
 
 def rank_quotes(
     question: Question,
-    statistics: Statistics,
+    weights: Mapping[str, float],
     quotes: Sequence[Quote],
     *,
     counts_by_path: Mapping[str, Mapping[str, int]],
 ) -> list[tuple[float, Quote]]:
-    """Return the quotes of several documents with their scores, best first. A quote scores a little
-    more if its document has more of the question's words, and if it stands near the beginning."""
-    weights = statistics.weigh(question)
+    """Return the quotes of several documents with their scores, best first. A quote scores more if
+    its document has more of the question's words, and if it is near the document's beginning."""
     ranked = []
     for at, quote in enumerate(quotes):
         around = [(quote.text, PARAGRAPH), (quote.above, CONTEXT), (quote.path, PATH)]
@@ -1189,8 +1183,8 @@ def _looks_like_code(text: str) -> bool:
 def _lift_related(
     question: Question, ranked: Sequence[tuple[float, Quote]]
 ) -> list[tuple[float, Quote]]:
-    """Raise the scores of quotes that share words with the best quotes. A document may use other
-    words than the question: a question about `certificates` then finds a passage about `SSL`."""
+    """Raise the scores of quotes that share words with the best quotes, and return them again best
+    first. So a question about `certificates` also finds a passage that only speaks of `SSL`."""
     if not ranked:
         return []
     texts = (words_of(f"{quote.text} {quote.above}") for _, quote in ranked)

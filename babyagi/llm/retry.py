@@ -28,8 +28,8 @@ async def retrying(
     random: Callable[[], float],
     may_retry: Callable[[ModelUnavailableError], bool] = lambda error: True,
 ) -> T:
-    """Call `send` until it succeeds, and return its result. `send` is called at most `MAX_REQUESTS`
-    times, with at most `MAX_WAIT_S` seconds of waiting in all.
+    """Call `send` until it succeeds, and return its result. It is called at most `MAX_REQUESTS`
+    times, and the waits between the calls take at most `MAX_WAIT_S` seconds together.
 
     The wait before request n + 1 is random between 0 and 0.5·2ⁿ s, and never shorter than the
     endpoint asked for.
@@ -53,8 +53,8 @@ async def retrying(
 
 
 def parse_retry_after(headers: Mapping[str, str], *, now: datetime) -> float | None:
-    """Return the seconds to wait that the headers ask for, 0 if they name a time in the past; None
-    when they have no readable value."""
+    """Return how many seconds the response's headers ask the client to wait: 0 if they name a time
+    in the past, None if they name none that can be read."""
     for name, seconds_per_unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
         with suppress(ValueError):
             asked_s = float(headers.get(name, "")) * seconds_per_unit
@@ -69,27 +69,27 @@ def _bound(seconds: float) -> float:
     return min(max(0.0, seconds), MAX_RETRY_AFTER_S)
 
 
-# -- the circuit breaker: while an endpoint is down, it gets only an occasional request, the probe
+# -- the circuit breaker: an endpoint that is down gets only one request now and then, the probe
 # --------------------------------------------------------------------------------------------------
 
-N_FAILURES = 5
-N_MENDING = 2
-WINDOW_S = 60.0  # so that calls that fail after 10 s each, one at a time, open it too
-# An outage of 5 minutes then costs at most 5 + 16 requests, and work goes on within 20 s of its
-# end.
+N_FAILURES = 5  # failures within `WINDOW_S` that open the breaker
+N_MENDING = 2  # answers in a row, after an outage, before calls may retry again
+WINDOW_S = 60.0  # long enough for calls, one at a time, that fail after 10 s each
+# With this interval an outage of 5 minutes costs at most 5 + 16 requests, and work goes on within
+# 20 s of its end.
 PROBE_EVERY_S = 19.0
 
 
 class Breaker:
-    """The circuit breaker of one endpoint, shared by all calls of a process; times are in seconds
-    of the event loop.
+    """The circuit breaker of one endpoint, shared by all calls of a process. All times are in
+    seconds of the event loop's clock.
 
-    It opens after `N_FAILURES` failures of requests that were sent within `WINDOW_S`. While it is
-    open, it refuses all requests except one every `PROBE_EVERY_S`, the probe.
+    The breaker opens after `N_FAILURES` failures of requests that were sent within `WINDOW_S`.
+    While it is open, it refuses all requests except one every `PROBE_EVERY_S`, the probe.
 
-    An answer cancels the failures of requests that were sent before the answered one. If no failure
-    is left, the breaker closes. So a late answer to a request from before an outage does not close
-    it.
+    An answer deletes the failures of all requests that were sent before the answered one. If no
+    failure is left, the breaker closes. So a late answer to a request that was sent before an
+    outage does not close it.
     """
 
     def __init__(self) -> None:
@@ -102,11 +102,11 @@ class Breaker:
         self._n_to_mend = 0
 
     def check(self, model: str, *, now_s: float) -> None:
-        """Raise if no request may be sent now: the breaker is open, or the endpoint's rate limit
-        for this model holds.
+        """Check that a request for the model may be sent now.
 
         Raises:
-            ModelUnavailableError: its `retry_after_s` says when the next request may be sent.
+            ModelUnavailableError: it may not: the breaker is open, or the endpoint reported a rate
+                limit. `retry_after_s` says when the next request may be sent.
         """
         free_at = self._free_at_by_model.get(model, now_s)
         if free_at > now_s:
@@ -125,9 +125,8 @@ class Breaker:
         self._probe_at = now_s + PROBE_EVERY_S
 
     def note_failure(self, error: ModelUnavailableError, *, sent_s: float, now_s: float) -> float:
-        """Count a failed request, and return the seconds until the next request is let through (the
-        probe); 0 if the breaker is closed. A rate limit is not counted, because it does not mean
-        that the endpoint is down."""
+        """Count a failed request, and return the seconds until the next probe; 0 if the breaker is
+        closed. A rate limit is not counted, because it does not mean that the endpoint is down."""
         if error.is_limit:
             return 0.0
         sent = self._failures_sent_at
@@ -148,9 +147,9 @@ class Breaker:
             self._probe_at = self._retrier = None
 
     def may_retry(self, error: ModelUnavailableError, *, caller: object) -> bool:
-        """Return whether this call may retry. After a rate limit every call may. After any other
-        failure only one call at a time may, so that not every call spends its time on retries. Once
-        the breaker has been open, no call may until `N_MENDING` requests in a row were answered."""
+        """Return whether this call may retry. After a rate limit, every call may. After any other
+        failure, only one call at a time may, so that not all calls spend their time on retries; and
+        after an outage, no call may until `N_MENDING` requests in a row were answered."""
         if self._n_to_mend and not error.is_limit:
             return False
         if not error.is_limit and self._retrier is None:

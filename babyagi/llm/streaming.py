@@ -1,5 +1,5 @@
-"""Reads an answer that comes as a stream: splits it into events, builds the reply from them, and
-detects when the answer is clearly invalid."""
+"""Reads a streamed answer: splits the stream into events, builds the reply from them, and detects
+early that an answer is invalid."""
 
 from __future__ import annotations
 
@@ -15,11 +15,17 @@ from babyagi.errors import EndlessAnswerError
 from babyagi.llm.port import OnText
 from babyagi.llm.prices import Price
 from babyagi.llm.prompt import Prompt, Speaker
-from babyagi.llm.reading import as_mapping, as_text, count_stopped, larger_usage, least_tokens
+from babyagi.llm.reading import (
+    MAX_WORDS_PER_TOKEN,
+    as_mapping,
+    as_text,
+    count_stopped,
+    larger_usage,
+)
 from babyagi.shapes import is_deep
 from babyagi.text import clean
 
-AFTER_END_S = 5.0  # to wait for the stream's usage, once the answer has ended
+AFTER_END_S = 5.0  # the longest wait for the usage, which follows the answer
 MAX_CALLS = 64  # tool calls in one answer; any further ones are left out
 
 
@@ -27,9 +33,9 @@ class StreamError(Exception):
     """A stream that ended without a complete reply.
 
     Args:
-        what: what is wrong with it.
-        said: an object with the server's error as `error`; None if the server sent none.
-        is_cut: whether the stream ended before the answer did.
+        what: the fault.
+        said: the server's JSON object with its `error`; None if the server reported no error.
+        is_cut: whether the stream ended before the answer was complete.
         has_begun: whether part of the answer had arrived.
         usage: the usage that the stream reported.
     """
@@ -100,23 +106,12 @@ async def _read_lines(chunks: AsyncIterator[bytes]) -> AsyncGenerator[str, None]
 # --------------------------------------------------------------------------------------------------
 
 
-class Listener(Protocol):
-    """Receives the pieces of a streamed answer; it may raise, which ends the stream."""
+class ReplyBuilder(Protocol):
+    """Builds a reply event by event.
 
-    def hear(self, piece: str) -> None:
-        """Receive a piece of the answer's text."""
-        ...
-
-    def hear_apart(self, piece: str) -> None:
-        """Receive a piece that is not the answer's text: of a reasoning field, a refusal, or a
-        call's arguments."""
-        ...
-
-
-class Gathering(Protocol):
-    """A reply that is built event by event.
-
-    `has_ended`: the answer is complete, and only its usage may follow. `is_over`: no event follows.
+    Attributes:
+        has_ended: the answer is complete; only its usage may follow.
+        is_over: no event follows.
     """
 
     has_ended: bool
@@ -131,7 +126,7 @@ class Gathering(Protocol):
         ...
 
     def take_end(self) -> None:
-        """Note that the server marked the stream as complete."""
+        """Take note of the server's mark `[DONE]`, which ends a stream."""
         ...
 
     def reply(self) -> Mapping[str, Any]:
@@ -143,29 +138,29 @@ class Gathering(Protocol):
         ...
 
 
-async def gather(chunks: AsyncIterator[bytes], into: Gathering) -> Mapping[str, Any]:
-    """Build the reply from the events of a stream, and return it.
+async def build_reply(chunks: AsyncIterator[bytes], builder: ReplyBuilder) -> Mapping[str, Any]:
+    """Return the reply that the builder makes from the events of a stream.
 
     Raises:
         StreamError: the events do not form a complete reply.
-        Whatever reading the stream raises before the answer's end.
+        Exception: any error of reading the stream before the answer was complete.
     """
     async with aclosing(read_events(chunks)) as events:
         try:
             async with asyncio.timeout(None) as deadline:
                 async for name, data in events:
                     if data.strip() == "[DONE]":
-                        into.take_end()
+                        builder.take_end()
                         break
-                    into.take(name, _parse(name, data))
-                    if into.is_over:
+                    builder.take(name, _parse(name, data))
+                    if builder.is_over:
                         break
-                    if into.has_ended and deadline.when() is None:
+                    if builder.has_ended and deadline.when() is None:
                         deadline.reschedule(asyncio.get_running_loop().time() + AFTER_END_S)
         except Exception:
-            if not into.has_ended:
+            if not builder.has_ended:
                 raise
-    return into.reply()
+    return builder.reply()
 
 
 def _parse(name: str, data: str) -> Mapping[str, Any]:
@@ -185,13 +180,13 @@ _THOUGHT_FIELDS = ("reasoning_content", "reasoning", "thinking")
 
 
 class _Pieces(list[str]):
-    """The pieces of a call's arguments; they are joined when the reply is complete."""
+    """The pieces of a call's arguments, which are joined once the reply is complete."""
 
 
-class ChatGathering:
+class ChatReplyBuilder:
     """Builds a reply from the chunks of Chat Completions."""
 
-    def __init__(self, listener: Listener) -> None:
+    def __init__(self, listener: AnswerListener) -> None:
         self.has_ended = self.is_over = False
         self._listener = listener
         self._n_events = 0
@@ -241,8 +236,8 @@ class ChatGathering:
             self._add_said(self._legacy, legacy)
 
     def _take_call(self, given: Mapping[str, Any]) -> None:
-        """Add a piece of a tool call to the call with its index. Some servers send the same index
-        for every call, or none; there, a piece with a new id begins a new call."""
+        """Add a piece of a tool call to the call with the same index. Some servers send no index,
+        or the same one for every call; with them, a new id begins a new call."""
         index, id_ = given.get("index"), given.get("id")
         mine = [call for call in self._calls if call["index"] == index or index is None]
         call = mine[-1] if mine else None
@@ -256,8 +251,8 @@ class ChatGathering:
                 self._add_said(call.setdefault(kind, {}), said)
 
     def _add_said(self, call: dict[str, Any], said: Mapping[str, Any]) -> None:
-        """Add a piece to a call. The name comes whole; the arguments come in pieces, or whole as an
-        object."""
+        """Add a piece to a call. The name always comes whole; the arguments come as pieces of text,
+        or as a whole object."""
         call["name"] = call.get("name") or said.get("name")
         for key in ("arguments", "input"):
             piece = said.get(key)
@@ -296,16 +291,17 @@ _HALVES = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 
 
 def _join(pieces: Sequence[str]) -> str:
-    """Return the pieces joined, with characters restored whose two surrogate halves came in
-    separate pieces."""
+    """Return the pieces as one text. If the two surrogates of a character came in separate pieces,
+    they become that character again."""
     text = "".join(pieces)
     return _HALVES.sub(lambda two: two[0].encode("utf-16", "surrogatepass").decode("utf-16"), text)
 
 
-class ResponseGathering:
-    """Builds a reply from the events of Responses. The last event contains the whole reply."""
+class ResponsesReplyBuilder:
+    """Builds a reply from the events of the Responses API, of which the last one contains the whole
+    reply."""
 
-    def __init__(self, listener: Listener) -> None:
+    def __init__(self, listener: AnswerListener) -> None:
         self.has_ended = self.is_over = False
         self._listener = listener
         self._n_events = 0
@@ -331,7 +327,7 @@ class ResponseGathering:
             self._end(as_mapping(event.get("response")))
 
     def take_end(self) -> None:
-        """Do nothing: in Responses the last event completes the reply."""
+        """Do nothing: the Responses API sends no such mark."""
 
     def _end(self, reply: Mapping[str, Any]) -> None:
         if reply.get("error"):
@@ -350,7 +346,7 @@ class ResponseGathering:
         return self._reply
 
 
-# -- passing the text on to the caller
+# -- who listens to a stream
 # --------------------------------------------------------------------------------------------------
 
 _THOUGHT = ("<think>", "<thinking>")
@@ -358,20 +354,21 @@ _THOUGHT_END = re.compile(r"</think(?:ing)?>\s*")
 _LONGEST_END = len("</thinking>")
 
 
-class Aloud:
-    """Passes the pieces of an answer to `on_text`, without the reasoning that some models write
-    before the answer.
+class TextRelay:
+    """Passes the pieces of an answer's text to `on_text`, but not the reasoning between `<think>`
+    tags with which some models begin.
 
-    `has_told`: whether any text was passed on.
+    Attributes:
+        has_relayed: whether any text was passed on.
     """
 
     def __init__(self, on_text: OnText) -> None:
-        self.has_told = False
+        self.has_relayed = False
         self._on_text = on_text
         self._held = ""
         self._thinks = self._speaks = False
 
-    def tell(self, piece: str) -> None:
+    def take(self, piece: str) -> None:
         self._held += piece
         if not self._thinks and not self._speaks:
             head = self._held.lstrip()
@@ -381,21 +378,21 @@ class Aloud:
             found = _THOUGHT_END.search(self._held)
             self._speaks = found is not None
             self._held = self._held[found.end() if found else -_LONGEST_END :]
-        if self._thinks and not self.has_told:
+        if self._thinks and not self.has_relayed:
             self._held = self._held.lstrip() if self._speaks else self._held
         if self._speaks and self._held:
-            at = (
-                -1 if "\ud800" <= self._held[-1] <= "\udbff" else None
-            )  # the first half of a surrogate pair
-            told, self._held = self._held[:at], self._held[at:] if at else ""
-            if told:
-                self.has_told = True
-                self._on_text(clean(_join([told])))
+            # the first surrogate of a character waits for the second one
+            n_held = 1 if "\ud800" <= self._held[-1] <= "\udbff" else 0
+            end = len(self._held) - n_held
+            ready, self._held = self._held[:end], self._held[end:]
+            if ready:
+                self.has_relayed = True
+                self._on_text(clean(_join([ready])))
 
 
-class Hearing:
-    """The listener of one streamed answer: it passes the text to `on_text`, and ends the stream
-    when the answer is clearly invalid.
+class AnswerListener:
+    """Receives the pieces of one streamed answer. It passes the text on to `on_text`, and raises an
+    error, which ends the stream, once the answer is clearly invalid.
 
     Args:
         name: the name of the model.
@@ -409,28 +406,30 @@ class Hearing:
         self._prompt = prompt
         self._name = name
         self._price = price
-        self._aloud = None if on_text is None else Aloud(on_text)
+        self._relay = None if on_text is None else TextRelay(on_text)
         self._answer = StreamWatch(prompt)
         self._apart = StreamWatch(prompt, is_apart=True)
 
     @property
-    def has_told(self) -> bool:
-        """Return whether any of the text was passed to `on_text`."""
-        return self._aloud is not None and self._aloud.has_told
+    def has_relayed(self) -> bool:
+        """Return whether any text was passed on to `on_text`."""
+        return self._relay is not None and self._relay.has_relayed
 
     def hear(self, piece: str) -> None:
-        """Check a piece of the answer's text and pass it on.
+        """Receive a piece of the answer's text.
 
         Raises:
-            EndlessAnswerError: the answer is invalid. The received part counts as spent, the rest
-                of the reservation as unconfirmed.
+            EndlessAnswerError: the answer is invalid. Its `billed` usage is the whole reservation:
+                the tokens of the prompt and of the received text are spent, the rest is
+                unconfirmed.
         """
         self._look(self._answer, piece)
-        if self._aloud is not None:
-            self._aloud.tell(piece)
+        if self._relay is not None:
+            self._relay.take(piece)
 
     def hear_apart(self, piece: str) -> None:
-        """Check a piece that is not the answer's text; it is not passed on.
+        """Receive a piece of something else: of the reasoning, a refusal, or a call's arguments. It
+        is checked, but not passed on.
 
         Raises:
             EndlessAnswerError: as in `hear`.
@@ -448,14 +447,14 @@ class Hearing:
             raise error
 
 
-# -- when a stream is clearly invalid
+# -- what makes an answer invalid
 # --------------------------------------------------------------------------------------------------
 
 N_REPEATS = 3
-N_LOOP_WORDS = 120  # a phrase of 40 words or more is a loop if its repeats have this many
+N_LOOP_WORDS = 120  # a phrase of 40 words or more is a loop once its repeats have so many words
 N_SHORT_LOOP_WORDS = 600  # the same for a shorter phrase, such as a refrain or a table row
-MAX_WORD_CHARS = 100  # an unfinished word is judged from this length on
-N_SIGN_LOOP_CHARS = 4000  # with no letter or digit, and at most two different signs
+MAX_WORD_CHARS = 100  # of a word that is not complete, only so many characters are kept
+N_SIGN_LOOP_CHARS = 4000  # so many characters of at most two different signs are a loop
 MAX_PERIOD_WORDS = 400
 N_ECHO_WORDS = 30
 N_FIRST_WORDS = 40  # an echo begins within these words of the answer
@@ -471,7 +470,7 @@ _FENCED = re.compile(
 
 
 class StreamWatch:
-    """Watches an answer as it grows, and detects when it is clearly invalid: endless, a loop, or an
+    """Watches an answer while it arrives, and detects that it is invalid: too long, a loop, or an
     echo of the prompt.
 
     An echo begins with thirty words of the program's own instructions, or with a line that begins a
@@ -480,11 +479,11 @@ class StreamWatch:
     repeated.
 
     Args:
-        is_apart: whether the text is reasoning or the arguments of calls, and not the answer. Such
+        is_apart: whether the text is not the answer but reasoning, or the arguments of calls. Such
             a text may quote the instructions, and some servers do not count it as output.
 
     Attributes:
-        fault: what is wrong, for a person; empty while the answer may still be valid.
+        fault: what is wrong with the answer, in words for a person; empty if nothing is.
     """
 
     def __init__(self, prompt: Prompt, *, is_apart: bool = False) -> None:
@@ -510,7 +509,7 @@ class StreamWatch:
         return "".join(self._pieces)
 
     def take(self, piece: str) -> None:
-        """Check one more piece."""
+        """Add a piece, and set `fault` if the answer is now invalid."""
         self._pieces.append(piece)
         self._n_chars += len(piece)
         text = self._rest + piece
@@ -524,29 +523,18 @@ class StreamWatch:
             self._check_words()
         elif self._n_chars >= self._n_signs_checked + N_SIGN_LOOP_CHARS // 4:
             self._n_signs_checked = self._n_chars
-            self._check_signs()
-
-    def _check_signs(self) -> None:
-        if self._repeats_signs():
-            self.fault = "the answer repeats the same sign endlessly"
+            if self._repeats_signs():
+                self.fault = "the answer repeats the same sign endlessly"
 
     def _check_words(self) -> None:
-        may_be_echo, self._may_be_echo = self._may_be_echo, self._has_few_words
-        if may_be_echo and self._is_echo():
+        is_echo = self._may_be_echo and self._is_echo()
+        self._may_be_echo = self._may_be_echo and len(self._words) < N_FIRST_WORDS + N_ECHO_WORDS
+        if is_echo:
             self.fault = "the answer repeats the prompt"
         elif _is_loop(self._words):
             self.fault = "the answer repeats the same words endlessly"
-        elif self._is_apart:
-            return
-        elif -(-len(self._words) // 4) > self._max_tokens and (
-            least_tokens(self.text) > self._max_tokens
-        ):
+        elif not self._is_apart and len(self._words) > MAX_WORDS_PER_TOKEN * self._max_tokens:
             self.fault = "the answer is longer than allowed"
-
-    @property
-    def _has_few_words(self) -> bool:
-        """Return whether the answer is still short enough to turn out to be an echo."""
-        return not self._is_apart and len(self._words) < N_FIRST_WORDS + N_ECHO_WORDS
 
     def _is_echo(self) -> bool:
         head = self.text.lstrip()[: N_FIRST_WORDS * 8]
@@ -590,8 +578,8 @@ def _is_loop(words: Sequence[str]) -> bool:
 
 
 def _periods(tail: Sequence[str]) -> list[int]:
-    """Return the periods at which the end of the text may repeat: the distances, in words, to the
-    latest earlier occurrences of its last four words. The shortest comes first."""
+    """Return the periods with which the end of the text may repeat, the shortest first. A period is
+    the distance, in words, from the last four words to an earlier occurrence of them."""
     last, end = list(tail[-4:]), len(tail)
     found: list[int] = []
     for period in range(1, min(MAX_PERIOD_WORDS, end - 4) + 1):
@@ -606,7 +594,7 @@ def _periods(tail: Sequence[str]) -> list[int]:
 
 
 def _count_same(tail: Sequence[str], period: int) -> int:
-    """Return how many words at the end repeat with this period, including its first occurrence."""
+    """Return how many words at the end repeat with this period, the first occurrence included."""
     n_same = period
     for at in range(len(tail) - 1 - period, -1, -1):
         if tail[at] != tail[at + period]:

@@ -1,5 +1,5 @@
-"""The kinds of an agent's memory, and the choice of what is shown with a question: fenced passages
-within a bound of tokens, each with its origins."""
+"""The kinds of an agent's memory, and what is shown of a memory with a question: fenced passages
+with their origins, within a limit of tokens."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from babyagi.react.protocols.base import fill, instruct
 from babyagi.tasks import Passage, find_sources
 from babyagi.text import clean, disarm
 
-MIN_CUT_CHARS = 40  # less of a text says nothing
-N_NEAR = 1  # turns whose names count as if the question named them
+MIN_CUT_CHARS = 40  # a text that would be cut to less is left out
+N_NEAR = 1  # the last turns whose names count as if the question had them
 
 Labelled = tuple[str, Passage]
 
@@ -24,10 +24,10 @@ class ConversationMemory:
     """The last questions and answers, verbatim.
 
     Attributes:
-        name: the name under which the memory is stored in babyagi's home folder; an unnamed memory
-            lives as long as its agent.
+        name: the name under which the memory is stored in babyagi's home folder. A memory without a
+            name exists as long as its agent.
         window_size: how many of the newest turns are shown.
-        max_tokens: the most tokens that everything shown may take.
+        max_tokens: how many tokens everything that is shown may have.
     """
 
     name: str = ""
@@ -40,13 +40,13 @@ class ConversationMemory:
 
     @property
     def every(self) -> int:
-        """Return after how many turns a model updates the memory; 0 means never."""
+        """Return the number of turns between two updates by a model; 0 means no updates."""
         return 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConversationSummaryMemory(ConversationMemory):
-    """The last turns, and a summary of all earlier ones, which the model rewrites after every
+    """The last turns, and a summary of all earlier ones, which a model rewrites after every
     `summary_frequency` turns."""
 
     window_size: int = 3
@@ -63,7 +63,7 @@ class ConversationSummaryMemory(ConversationMemory):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntityMemory(ConversationMemory):
-    """The last turns, and facts about the names in a question, which the model extracts from the
+    """The last turns, and the facts about the names in a question. A model extracts facts from the
     conversation after every `update_every` turns."""
 
     window_size: int = 3
@@ -84,7 +84,8 @@ def _require_from(value: int, name: str, least: int) -> None:
 
 
 def find_pending(kind: ConversationMemory, known: Known) -> tuple[Turn, ...]:
-    """Return the turns that are not yet summarized or searched for facts."""
+    """Return the turns that the summary or the facts do not cover yet; none for a memory without
+    these."""
     match kind:
         case ConversationSummaryMemory():
             upto = known.summary.upto
@@ -96,7 +97,7 @@ def find_pending(kind: ConversationMemory, known: Known) -> tuple[Turn, ...]:
 
 
 def is_due(kind: ConversationMemory, known: Known) -> bool:
-    """Return whether the memory must be updated by the model now."""
+    """Return whether enough turns are pending for an update of the memory."""
     return 0 < kind.every <= len(find_pending(kind, known))
 
 
@@ -105,8 +106,8 @@ def is_due(kind: ConversationMemory, known: Known) -> bool:
 
 
 def recollect(kind: ConversationMemory, known: Known, question: str) -> list[Labelled]:
-    """Return the passages that are shown with the question: the summary or facts of old turns, then
-    the last turns, oldest first. Together they have at most `max_tokens`."""
+    """Return the passages to show with the question, of at most `max_tokens` together: the summary
+    or the facts, then the last turns, oldest first."""
     made = _fit(_recollect_made(kind, known, question), kind.max_tokens // 2)
     left = kind.max_tokens - _cost(made)
     n_shown = max(kind.window_size, len(find_pending(kind, known)))
@@ -114,7 +115,7 @@ def recollect(kind: ConversationMemory, known: Known, question: str) -> list[Lab
     for turn in reversed(known.turns[-n_shown:] if n_shown else ()):
         shown = _show_turn(turn)
         if _cost(shown) > left:
-            # the newest turn is cut, and not left out
+            # the newest turn is cut, earlier ones are left out
             shown = [] if turns else _fit(shown, left, share=2)
             return [*made, *shown, *turns]
         left -= _cost(shown)
@@ -140,7 +141,8 @@ def _recollect_made(kind: ConversationMemory, known: Known, question: str) -> li
 
 
 def find_named(known: Known, question: str) -> list[Fact]:
-    """Return the facts about each name in the question, then about each name in the last turns."""
+    """Return the facts about the names in the question, then about other names in the last
+    turns."""
     near = " ".join(f"{turn.question} {turn.answer}" for turn in known.turns[-N_NEAR:])
     names = list(dict.fromkeys(fold_name(fact.entity) for fact in known.facts))
     first = [name for name in names if _names(question, name)]
@@ -151,8 +153,8 @@ def find_named(known: Known, question: str) -> list[Fact]:
 
 
 def show_facts(facts: Sequence[Fact]) -> list[Labelled]:
-    """Return the facts as passages: for each name those stated by a person, and those stated by a
-    model."""
+    """Return the facts as passages: for each name one with the facts that a person stated, and one
+    with the others."""
     groups: dict[tuple[str, bool], list[Fact]] = {}
     for fact in facts:
         is_from_person = set(fact.origins) == {"person"}
@@ -166,7 +168,8 @@ def _show_group(facts: Sequence[Fact]) -> Passage:
 
 
 def _names(text: str, name: str) -> bool:
-    """Return whether the text contains the name as a word; in a script without blanks, anywhere."""
+    """Return whether the text contains the name: as a whole word if the name is ASCII, else
+    anywhere, because some scripts have no blanks."""
     folded = " ".join(text.casefold().split())
     if name.isascii():
         return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", folded) is not None
@@ -174,7 +177,7 @@ def _names(text: str, name: str) -> bool:
 
 
 def _passage(text: str, origins: Sequence[str]) -> Passage:
-    """Return a text as a passage with its origins. Only text whose sole origin is a person counts
+    """Return a text as a passage with its origins. Only a text whose sole origin is a person counts
     as a person's."""
     own = [one for one in origins if one.startswith("model")]
     is_said = set(origins) == {"person"}
@@ -188,10 +191,10 @@ def _cost(shown: Sequence[Labelled]) -> int:
 
 
 def _fit(shown: Sequence[Labelled], max_tokens: int, *, share: int = 1) -> list[Labelled]:
-    """Return as many of the passages as fit; the first that does not fit is cut.
+    """Return as many of the passages as fit, the last one cut if necessary.
 
     Args:
-        share: a passage that others follow may take at most 1/`share` of the remaining tokens.
+        share: each passage except the last may take at most 1/`share` of the remaining tokens.
     """
     fitting: list[Labelled] = []
     for n, (label, passage) in enumerate(shown, start=1):
@@ -205,7 +208,7 @@ def _fit(shown: Sequence[Labelled], max_tokens: int, *, share: int = 1) -> list[
 
 
 def _cut(label: str, passage: Passage, max_tokens: int) -> Passage | None:
-    """Return the passage cut to that many tokens; None if too little of it would be left."""
+    """Return the passage, cut to at most `max_tokens`; None if too little of it would be left."""
     text, n_kept = disarm(clean(passage.text)), len(passage.text)
     while _cost([(label, passage)]) > max_tokens:
         n_kept = 4 * n_kept // 5
@@ -216,7 +219,8 @@ def _cut(label: str, passage: Passage, max_tokens: int) -> Passage | None:
 
 
 def place(messages: Sequence[Message], shown: Sequence[Labelled]) -> tuple[Message, ...]:
-    """Return the messages with the memory inserted before the question, which is the last one."""
+    """Return the messages with the passages of the memory at the beginning of the last message,
+    which is the question."""
     if not shown:
         return tuple(messages)
     *before, asked = instruct(messages, fill("memory"))

@@ -1,10 +1,9 @@
-"""The content of a memory: the turns of a conversation and what was derived from them, as an
-append-only list of lines.
+"""The content of a memory, as lines that are only appended: the turns of a conversation, and what
+was derived from them.
 
-A named memory is a file in babyagi's home folder that only the file's owner may read; one without a
-name lives as long as its `MemoryLog`. All state is rebuilt from the lines, so a kill at any instant
-loses at most the line being written. Several processes may append at once: each line is written
-whole under a lock.
+A named memory is a file in babyagi's home folder that only its owner can read; one without a name
+exists as long as its `MemoryLog`. All state is computed from the lines, so a kill loses at most the
+line that is being written. Several processes may append: each writes whole lines under a lock.
 """
 
 from __future__ import annotations
@@ -32,10 +31,10 @@ from babyagi.text import clean
 SUFFIX = ".jsonl"
 MAX_SAID_CHARS = 8000  # of a question or an answer
 MAX_FAULT_CHARS = 300
-MAX_BYTES = 2**20  # a longer file is rewritten without its oldest turns
-N_KEPT_TURNS = 100  # turns that stay then, even if they are summarized or searched already
-N_MOST_TURNS = 500  # turns that stay at most, even if they are not processed yet
-N_KEPT_FACTS = 1000  # the newest
+MAX_BYTES = 2**20  # a longer file is rewritten, with its newest turns and facts only
+N_KEPT_TURNS = 100  # the newest turns, which stay even if the summary or the facts cover them
+N_MOST_TURNS = 500  # older turns go even if the summary or the facts do not cover them
+N_KEPT_FACTS = 1000
 VERSION = 1
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -49,7 +48,7 @@ class Turn:
 
     Attributes:
         n: its number in the memory, from 1.
-        key: identifies the turn, so that it is added only once.
+        key: identifies the turn, so that it is stored only once.
         asked_from: the origins of the question; `person` if a person asked it.
         made_from: the origins of the answer: the model, and the sources that it used.
     """
@@ -74,7 +73,8 @@ class Summary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fact:
-    """A fact about a name, from turn `turn`. `origins` says who stated it."""
+    """A fact about a name (`entity`), from the turn with the number `turn`. `origins` says who
+    stated it."""
 
     entity: str
     text: str
@@ -87,13 +87,14 @@ class Known:
     """The content of a memory now.
 
     Attributes:
-        id: the memory's id, a new one after the memory was forgotten; empty if nothing was stored.
-        facts: in the order in which they were found, from turns up to `facts_upto`.
-        completions: a model's replies for an update that is not finished, by the path (key) of each
+        id: the memory's id; a memory that was deleted and begun again has a new one. Empty if
+            nothing is stored.
+        facts: in the order in which they were found, from the turns up to number `facts_upto`.
+        completions: the model's replies for an update that is not finished, by the path of each
             call.
         used: the usage of all calls for updates of the memory.
-        fault: why the last update failed.
-        n_damaged: lines that cannot be read.
+        fault: why the last update failed; empty if it did not.
+        n_damaged: how many lines cannot be read.
     """
 
     id: str = ""
@@ -108,17 +109,17 @@ class Known:
 
     @property
     def last(self) -> int:
-        """Return the number of the last turn; 0 when there is none."""
+        """Return the number of the last turn; 0 if there was none."""
         return self.turns[-1].n if self.turns else max(self.summary.upto, self.facts_upto)
 
 
 class MemoryLog:
-    """Reads and writes the lines in which one memory is stored.
+    """Reads and writes the lines of one memory.
 
     Args:
-        path: the memory's file; None to hold the lines in this object only.
+        path: the memory's file; None to keep the lines in this object only.
         clock: returns the time.
-        new_id: returns an id that tells this memory from an earlier one with the same name.
+        new_id: returns a new id for the memory.
     """
 
     def __init__(
@@ -132,7 +133,7 @@ class MemoryLog:
         self._updating = threading.Lock()
 
     async def read(self) -> Known:
-        """Return the content of the memory. Raises `StoreUnusableError` when its file cannot be
+        """Return the content of the memory. Raises `StoreUnusableError` if its file cannot be
         read."""
         return await asyncio.to_thread(self._read)
 
@@ -145,7 +146,7 @@ class MemoryLog:
         asked_from: Sequence[str] = ("person",),
         made_from: Sequence[str] = (),
     ) -> None:
-        """Store a turn, once for each key; it is on the disk when this returns."""
+        """Store a turn on the disk, unless one with the same key is stored."""
 
         def build(known: Known) -> list[Record]:
             if any(turn.key == key for turn in known.turns):
@@ -158,8 +159,8 @@ class MemoryLog:
         await asyncio.to_thread(self._add, build)
 
     async def add(self, record: Record, *, to: str) -> None:
-        """Store a record that was derived from the memory with the id `to`; do nothing if that
-        memory has been forgotten since."""
+        """Store a record that was derived from the memory with the id `to`, unless that memory has
+        been deleted since."""
         await asyncio.to_thread(self._add, lambda known: [record] if known.id == to else [])
 
     async def forget(self) -> bool:
@@ -168,8 +169,8 @@ class MemoryLog:
 
     @contextmanager
     def updating(self) -> Iterator[bool]:
-        """Hold the right to update the memory during the context and yield True; yield False if
-        another update holds it, in this process or another."""
+        """Hold the lock for updates of the memory during the context, and yield True; yield False
+        if an update in this process or another holds it."""
         if self._path is None:
             is_mine = self._updating.acquire(blocking=False)
             try:
@@ -212,7 +213,7 @@ class MemoryLog:
             if not known.id:
                 head = {"kind": "memory", "v": VERSION, "id": self._new_id()}
                 records = [head, *records]
-            # a line cut off by a kill stays a line of its own
+            # a line that a kill cut off stays a line of its own
             torn = b"\n" if body and not body.endswith(b"\n") else b""
             self._append(torn + b"".join(map(_write, records)))
             if len(body) > MAX_BYTES:
@@ -290,11 +291,7 @@ def _bound(text: str) -> str:
 
 
 def require_name(name: str) -> str:
-    """Return the name of a memory unchanged, if it is valid.
-
-    Raises:
-        SettingsError: the name is invalid.
-    """
+    """Return the name of a memory unchanged. Raises `SettingsError` if it is invalid."""
     if not _NAME.fullmatch(name):
         raise SettingsError(
             f"the name of a memory has 1 to 64 letters, digits, . _ or -, got {name[:80]!r}",
@@ -310,7 +307,7 @@ def path_of(home: Path, name: str) -> Path:
 
 
 def names_in(home: Path) -> list[str]:
-    """Return the names of all memories that a home folder contains."""
+    """Return the names of all memories in a home folder."""
     return sorted(path.name.removesuffix(SUFFIX) for path in (home / MEMORIES).glob(f"*{SUFFIX}"))
 
 
@@ -319,7 +316,7 @@ def names_in(home: Path) -> list[str]:
 
 
 def parse_lines(body: bytes) -> Known:
-    """Return the content of a memory from the lines of its file. A line that cannot be read is
+    """Return the content of a memory, computed from its lines. A line that cannot be read is
     counted and ignored."""
     known = Known()
     for line in body.split(b"\n"):
@@ -333,7 +330,7 @@ def parse_lines(body: bytes) -> Known:
 
 
 def _take(known: Known, record: Record) -> Known:
-    """Return the content of the memory after one more line of its file was read."""
+    """Return the content of the memory after one more line."""
     match record["kind"]:
         case "memory":
             return replace(known, id=str(record["id"]))
@@ -351,8 +348,8 @@ def _take(known: Known, record: Record) -> Known:
 
 
 def _take_made(known: Known, record: Record) -> Known:
-    """Return the content of the memory after adding a record, such as a summary, that was derived
-    from its turns."""
+    """Return the content of the memory after a record that was derived from its turns, such as a
+    summary."""
     match record["kind"]:
         case "summary":
             text, upto = str(record["text"]), int(record["upto"])
@@ -403,8 +400,8 @@ def write_fact(fact: Fact) -> dict[str, Any]:
 
 
 def _shorten(known: Known) -> Iterator[Record]:
-    """Yield the records of a shorter file: the newest turns, the turns not yet processed as far as
-    `N_MOST_TURNS` allows, the summary, and the newest facts."""
+    """Yield the records of a shorter file: the newest turns and, as far as `N_MOST_TURNS` allows,
+    those that the summary or the facts do not cover; the summary; the newest facts."""
     yield {"kind": "memory", "v": VERSION, "id": known.id}
     made = [upto for upto in (known.summary.upto, known.facts_upto) if upto]
     first = max(min([known.last - N_KEPT_TURNS, *made]), known.last - N_MOST_TURNS)
@@ -427,7 +424,7 @@ def _write(record: Record) -> bytes:
 
 
 def fold_name(name: str) -> str:
-    """Return a name for comparison: without case, blanks and a leading article."""
+    """Return a name for comparison: without case, extra blanks and a leading article."""
     folded = " ".join(name.casefold().split())
     with suppress(ValueError):
         first, rest = folded.split(" ", 1)
@@ -436,8 +433,8 @@ def fold_name(name: str) -> str:
 
 
 def join_origins(*groups: Sequence[str]) -> tuple[str, ...]:
-    """Return the origins of a text derived from texts with these origins: its author, then the
-    sources from outside."""
+    """Return the origins of a text that was derived from texts with these origins: persons and
+    models, then the sources from outside."""
     found = list(dict.fromkeys(origin for group in groups for origin in group))
     outside = find_sources(found)
     own = [one for one in found if one == "person" or one.startswith("model")]

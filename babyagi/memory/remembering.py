@@ -1,5 +1,5 @@
-"""Uses a memory for an agent: shows it with each question, stores each turn, and updates it from
-the turns; the last turns are processed when the work ends."""
+"""Uses a memory for an agent: shows it with each question, stores each turn, and lets the model
+update it. When the work ends, the last turns are added to the summary or the facts."""
 
 from __future__ import annotations
 
@@ -54,21 +54,21 @@ from babyagi.tools.base import Calls, PassedOn, takes
 
 logger = logging.getLogger(__name__)
 
-FLUSH_S = 60.0  # for the update after the work has ended
+FLUSH_S = 60.0  # the longest wait for an update at the end of the work
 CUT_S = 5.0  # the same after an error or a cancellation
 
 OpenCalls = Callable[[Usage], AbstractAsyncContextManager[Calls | None]]
-"""Takes what a run has used of its limits, and opens the calls for an update of the memory; the
-context is None if a limit is used up."""
+"""Takes the usage of a run, and returns the context of the calls for an update of the memory. The
+context yields None if a limit of the run is reached."""
 
 
 class Remembering:
     """The memory of an `Agent` during a run or a conversation, as an async context. On exit it
-    waits, within a time bound, for an update that is running. An update that is cut off continues
-    next time; replies that were paid for are kept.
+    waits for a running update, at most `flush_s`, or `cut_s` after an error. An update that is cut
+    off continues next time; replies that were paid for are kept.
 
     Args:
-        is_conversation: on exit the last turns are processed as well, however few they are.
+        is_conversation: whether an update on exit covers the last turns, however few they are.
     """
 
     def __init__(
@@ -89,8 +89,8 @@ class Remembering:
         self._cut_s = cut_s
         self._updating: asyncio.Task[None] | None = None
         self._fault: BabyagiError | None = None
-        self._used: Usage | None = None  # the usage of the run whose turn was kept last
-        self._has_failed = False  # an update failed, so none is begun for the last turns on exit
+        self._used: Usage | None = None  # of the run whose turn was stored last
+        self._has_failed = False  # an update failed, so none is begun on exit
 
     async def __aenter__(self) -> Self:
         return self
@@ -106,21 +106,20 @@ class Remembering:
             raise self._fault
 
     async def place(self, messages: Sequence[Message], question: str) -> tuple[Message, ...]:
-        """Return the messages with what the memory shows inserted before the question."""
+        """Return the messages with passages of the memory inserted before the question."""
         known = await self._log.read()
         return place(messages, recollect(self._kind, known, question))
 
     async def keep(
         self, question: str, answer: str, *, key: str, made_from: Sequence[str], used: Usage
     ) -> None:
-        """Store a turn; it is on the disk when this returns. If an update is due, it is started,
-        unless one is running.
+        """Store a turn on the disk. If an update is due and none is running, start one.
 
-        If a turn cannot be stored, the error is raised on exit of the context, because an answer
-        that is paid for must be returned first.
+        If the turn cannot be stored, the error is raised on exit of the context: the answer, which
+        is paid for, must be returned first.
 
         Args:
-            used: what the run has used of its limits.
+            used: the usage of the run.
         """
         try:
             await self._log.add_turn(question, answer, key=key, made_from=made_from)
@@ -135,7 +134,7 @@ class Remembering:
             self._updating = asyncio.create_task(self._update(used))
 
     async def flush(self, within_s: float) -> None:
-        """Wait at most `within_s` seconds for the running update; then cancel it."""
+        """Wait for the running update, and cancel it after `within_s` seconds."""
         updating, self._updating = self._updating, None
         if updating is None:
             return
@@ -171,7 +170,7 @@ async def _note_cut(log: MemoryLog, after_s: float) -> None:
 
 
 async def _note(log: MemoryLog, why: str) -> None:
-    """Log and record why an update failed, for a person who looks at the memory. The next update
+    """Log why an update failed, and store it in the memory for a person to see. The next update
     tries again."""
     why = shorten(one_line(why), MAX_FAULT_CHARS)
     logger.warning("an agent's memory was not updated: %s", why)
@@ -180,12 +179,12 @@ async def _note(log: MemoryLog, why: str) -> None:
 
 
 # --------------------------------------------------------------------------------------------------
-# The memory of the agent that carries out the tasks of an objective. Each task with its answer is a
-# turn; updating the memory is part of the task, in its journal. The remaining turns are processed
-# after the report.
+# The memory of the agent that carries out the tasks of an objective. A task and its answer are a
+# turn. An update of the memory is part of the task, with its calls in the task's journal; a last
+# update follows the report.
 # --------------------------------------------------------------------------------------------------
 
-# errors that must not cost the task its finished answer
+# errors of an update, in spite of which the task keeps its answer
 FAULTS_OF_AN_UPDATE = (
     MalformedReplyError,
     ContextTooLongError,
@@ -198,7 +197,7 @@ FAULTS_OF_AN_UPDATE = (
 
 
 class TaskMemory:
-    """The memory of the agent that carries out an objective's tasks; a turn is a task and its
+    """The memory of the agent that carries out an objective's tasks. A turn is a task and its
     answer."""
 
     def __init__(self, kind: ConversationMemory, log: MemoryLog) -> None:
@@ -206,7 +205,7 @@ class TaskMemory:
         self._log = log
 
     async def recollect(self, task_name: str) -> list[Labelled]:
-        """Return the part of the memory that a task is shown."""
+        """Return the passages of the memory to show with a task."""
         return recollect(self._kind, await self._log.read(), task_name)
 
     async def keep(
@@ -219,19 +218,20 @@ class TaskMemory:
         made_from: Sequence[str],
         calls: Calls,
     ) -> None:
-        """Store a task with its answer, once for each key, and run the update if it is due."""
+        """Store a task with its answer, unless the key is stored, and run an update if one is
+        due."""
         await self._log.add_turn(
             task_name, answer, key=key, asked_from=asked_from, made_from=made_from
         )
         await self._update(calls)
 
     async def has_pending(self) -> bool:
-        """Return whether some turns are not yet summarized or searched for facts."""
+        """Return whether the summary or the facts do not cover all turns yet."""
         return bool(find_pending(self._kind, await self._log.read()))
 
     async def flush(self, calls: Calls, *, within_s: float) -> None:
-        """Let the model summarize the turns that are not in the memory's summary or facts yet,
-        however few, or search them for facts, for at most `within_s` seconds."""
+        """Run an update for the turns that the summary or the facts do not cover yet, however few,
+        for at most `within_s` seconds."""
         try:
             async with asyncio.timeout(within_s):
                 await self._update(calls, is_flush=True)
@@ -245,24 +245,24 @@ class TaskMemory:
             await _note(self._log, error.what)
 
 
-# -- updates: a summary, or facts about names. One update at a time, across processes. Each reply of
-# the model is stored before it is used, so none is paid for twice: an interrupted update continues
-# from the stored replies.
+# -- updates: a summary, or facts about names. One update runs at a time, across processes. Each
+# reply of the model is stored before it is used, so an interrupted update continues from the stored
+# replies, and none is paid for twice.
 # --------------------------------------------------------------------------------------------------
 
 
-MAX_TURNS_AT_ONCE = 6  # of which at most MAX_SHOWN_CHARS of each question and answer are shown
-MAX_SHOWN_CHARS = 3000
-MAX_ROUNDS = 20  # of one update
+MAX_TURNS_AT_ONCE = 6  # shown in one call
+MAX_SHOWN_CHARS = 3000  # of each question and each answer
+MAX_ROUNDS = 20  # calls of one update
 MAX_SUMMARY_WORDS = 250
 MAX_SUMMARY_CHARS = 4000
 MAX_FACTS = 20  # of one reply
 MAX_FACT_CHARS = 300
 MAX_ENTITY_CHARS = 60
-MAX_FACTS_OF_ONE = 12  # more facts about one name are condensed into one
+MAX_FACTS_OF_ONE = 12  # if there are more facts about one name, they are condensed into one
 MAX_CONDENSED_WORDS = 120
 MAX_CONDENSED_CHARS = 1200
-MAX_KNOWN_SHOWN = 60  # the newest known facts that are shown with the turns to search
+MAX_KNOWN_SHOWN = 60  # known facts, the newest, that are shown with the turns to search
 MAX_OUTPUT_TOKENS = 1200
 ASKING = ("?", "？", "؟", ";")  # the last as Greek writes it
 
@@ -272,8 +272,8 @@ FACTS_SCHEMA: Mapping[str, Any] = takes("facts", facts={"type": "array", "items"
 
 
 class KeptCalls(PassedOn):
-    """Calls of a model that store each reply in the memory, and read a reply stored there instead
-    of calling the model again."""
+    """Model calls that store each reply in the memory. A reply that is stored there is returned,
+    and the model is not called again."""
 
     def __init__(self, calls: Calls, log: MemoryLog, memory_id: str) -> None:
         super().__init__(calls)
@@ -294,14 +294,11 @@ class KeptCalls(PassedOn):
 async def update(
     kind: ConversationMemory, log: MemoryLog, calls: Calls, *, is_flush: bool = False
 ) -> bool:
-    """Update the memory with the model if enough turns came since the last update; with `is_flush`,
-    if any came.
-
-    Returns:
-        Whether anything was updated; False also if another update is running.
+    """Let the model update the memory if enough turns came since the last update; with `is_flush`,
+    if any came. Return whether anything changed; False also if another update is running.
 
     Raises:
-        What `ask` raises; the parts of the update that were finished are kept.
+        Whatever `ask` raises; the finished parts of the update are kept.
     """
     is_changed = False
     with log.updating() as is_mine:
@@ -368,8 +365,8 @@ async def _extract(turns: Sequence[Turn], known: Known, log: MemoryLog, calls: C
 
 
 def _read_facts(completion: Completion, turns: Sequence[Turn], known: Known) -> list[Fact]:
-    """Return the new facts of a reply: without facts from turns that were not shown, and without
-    facts that are known already."""
+    """Return the new facts in a reply, without known facts and without facts from turns that were
+    not shown. Raises `MalformedReplyError` if the reply has no list of facts."""
     given = read_object(completion.text.strip())[0].get("facts")
     if not isinstance(given, list):
         raise MalformedReplyError('Reply {"facts": [...]}, with each fact as an object.')
@@ -388,7 +385,7 @@ def _read_facts(completion: Completion, turns: Sequence[Turn], known: Known) -> 
 
 
 def _read_fact(given: object, turn_by_n: Mapping[int, Turn], model: str) -> Fact | None:
-    """Return the fact; None if it is not a fact about a name from one of these turns."""
+    """Return a fact of the reply; None if it is not a fact about a name from one of these turns."""
     if not isinstance(given, dict):
         return None
     name, text, n = given.get("entity"), given.get("fact"), given.get("turn")
@@ -407,8 +404,8 @@ def _read_fact(given: object, turn_by_n: Mapping[int, Turn], model: str) -> Fact
 
 
 def find_fact_origins(text: str, turn: Turn, model: str) -> tuple[str, ...]:
-    """Return the origins of a fact: the person, if its text is a whole sentence that the person
-    wrote and not a question; otherwise the model, with all sources of the turn."""
+    """Return the origins of a fact: the person, if the text is a sentence that the person wrote,
+    and no question; otherwise the model, and all sources of the turn."""
     stated = {
         _fold_sentence(sentence)
         for sentence in split_sentences(turn.question)

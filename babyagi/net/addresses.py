@@ -1,5 +1,6 @@
-"""What can be said about an address without a request: whether it is on this machine, whether a key
-would be sent unencrypted, which proxy it uses, whether it is on the public internet."""
+"""Answers questions about an address without a request to it: whether it is on this machine,
+whether a key would be sent unencrypted, which proxy it uses, and whether it is on the public
+internet."""
 
 from __future__ import annotations
 
@@ -39,8 +40,8 @@ def hostname_of(url: str) -> str:
 
 
 def is_web_address(url: str) -> bool:
-    """Return whether the URL is an http or https address with a host, and with a port that can be
-    used if it names one."""
+    """Return whether the URL is an http or https address with a host, and without an invalid
+    port."""
     try:
         parts = urlsplit(url)
         return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
@@ -71,11 +72,11 @@ def _usual_port(scheme: str) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proxies:
-    """Which proxy a request uses: `http` or `https`, by the scheme of its URL; '' means no proxy.
+    """The proxies of requests, by the scheme of the request's URL; '' means no proxy.
 
-    Requests to this machine never use a proxy, nor do requests to the `exceptions`. An exception is
-    a host with its subdomains, an IP address, a network (`10.0.0.0/8`), or `*` for everything; the
-    first two can be followed by `:PORT`.
+    Requests to this machine never use a proxy, and neither do requests to the `exceptions`: a host
+    with its subdomains or an IP address, each with an optional `:PORT`, a network (`10.0.0.0/8`),
+    or `*` for everything.
     """
 
     http: str = ""
@@ -136,8 +137,9 @@ def covers(exception: str, host: str, port: int) -> bool:
 # -- addresses that a model or a page may name: only the public internet
 # --------------------------------------------------------------------------------------------------
 
-# The address blocks with a special purpose that are not part of the public internet.
-# Source: https://www.iana.org/assignments/iana-ipv4-special-registry and
+# The address blocks with a special purpose that are not part of the public internet. They are
+# listed here because `is_global` of `ipaddress` differs between versions of Python. Source:
+# https://www.iana.org/assignments/iana-ipv4-special-registry and
 # https://www.iana.org/assignments/iana-ipv6-special-registry; read in November 2026.
 _BLOCKS_V4 = (
     "0.0.0.0/8 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 169.254.0.0/16 172.16.0.0/12 192.0.0.0/24 "
@@ -147,15 +149,15 @@ _BLOCKS_V4 = (
 _BLOCKS_V6 = "2001::/23 2001:db8::/32 2002::/16 2620:4f:8000::/48 3fff::/20"
 _NOT_PUBLIC_V4 = tuple(map(ipaddress.IPv4Network, _BLOCKS_V4.split()))
 _NOT_PUBLIC_V6 = tuple(map(ipaddress.IPv6Network, _BLOCKS_V6.split()))
-_PUBLIC_V6 = ipaddress.IPv6Network("2000::/3")  # all others are local, or contain an IPv4 address
+_PUBLIC_V6 = ipaddress.IPv6Network("2000::/3")  # other addresses are local, or contain an IPv4 one
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
 def is_public(address: Address) -> bool:
-    """Return whether the address is on the public internet. Addresses of this machine, of private,
-    link-local, carrier-internal, multicast and documentation blocks are not, nor are IPv6 forms of
-    IPv4 addresses."""
+    """Return whether the address is on the public internet. Not public are the addresses of this
+    machine, private, link-local, carrier-internal, multicast and documentation blocks, and IPv6
+    forms of IPv4 addresses."""
     if isinstance(address, ipaddress.IPv4Address):
         return not any(address in network for network in _NOT_PUBLIC_V4)
     is_special = any(address in network for network in _NOT_PUBLIC_V6)
@@ -186,7 +188,7 @@ class Target:
 
 
 class AddressError(ValueError):
-    """A URL that cannot or must not be fetched. Its text says why, worded to follow the URL and a
+    """A URL that cannot or must not be fetched. The text says why; it is shown after the URL and a
     colon."""
 
 
@@ -253,8 +255,8 @@ def _read_host(host: str, *, is_bracketed: bool) -> str:
 
 
 def _read_ipv4(name: str) -> str:
-    """Return the IP address. Only four decimal numbers are accepted; forms that only some programs
-    read as an address, such as `0x7f.1`, raise `AddressError`."""
+    """Return the IP address if it is written as four decimal numbers. Raises `AddressError` for
+    forms that only some programs read as an address, such as `0x7f.1`."""
     try:
         return str(ipaddress.IPv4Address(name))
     except ValueError:

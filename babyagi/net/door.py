@@ -1,17 +1,16 @@
 """Network access of the tools.
 
-`Door.fetch` fetches URLs that a model or a page chose. It returns a bounded page, or raises an
-error of one line. Only public addresses are reached, and only by http and https, however a URL is
-spelled, resolved or redirected. A name is resolved once per request, all its addresses must be
-public, and the connection goes to one of them. No credentials and no cookies are sent, and no proxy
-is used except the configured one. A fetch takes at most `timeout_s`, and a page has at most
-`max_bytes`, both compressed and decompressed. robots.txt is obeyed, and requests to a host are at
-least `pause_s` apart. Not checked: the addresses to which a configured proxy resolves a name, and
-the content of a page.
+`Door.fetch` fetches a URL that a model or a page chose. Only public addresses are reached, by http
+or https, however the URL is written, resolved or redirected. A name is resolved once in a request;
+all its addresses must be public, and the connection goes to one of them. No credentials or cookies
+are sent, and no proxy is used except a configured one. A fetch takes at most `timeout_s`, and a
+page has at most `max_bytes`, both compressed and decompressed. robots.txt is obeyed, and requests
+to a host are at least `pause_s` apart. Not checked: the addresses to which a configured proxy
+resolves a name, and the content of a page.
 
-`ask_json` and `ask_page` send one request to a service that the program or the person named. The
-request has a deadline, the body is bounded, and redirects and compression are refused. A secret
-among the parameters or headers appears in no error and no log.
+`ask_json` and `ask_page` send one request to a service that the program or a person named. The
+request has a deadline, the size of the answer is limited, and redirects and compression are
+refused. A secret in the parameters or headers appears in no error and no log.
 """
 
 from __future__ import annotations
@@ -63,7 +62,7 @@ MAX_ADDRESSES = 4  # of one name, tried one after the other
 MAX_ROBOTS_BYTES = 512_000  # a reader must take at least 500 KiB (RFC 9309)
 MAX_NUMBER_CHARS = 40  # of the pause that a robots.txt asks for
 MAX_HOSTS = 256  # hosts whose rules and last visit are remembered
-MAX_ACCEPTED_PAUSE_S = 10.0  # if a robots.txt asks for a longer pause, this one is kept
+MAX_ACCEPTED_PAUSE_S = 10.0  # used if a robots.txt asks for a longer pause
 _REDIRECTS = (301, 302, 303, 307, 308)
 _OURS = (b"User-Agent", USER_AGENT.encode())
 _HEADERS = (
@@ -78,9 +77,14 @@ Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """A fetched page. `url` is its address after redirects, and `content_type` is the server's
-    header, possibly empty. `body` holds at most the first `max_bytes` bytes, a limit of the
-    `Door`; `is_cut` says that the page was longer."""
+    """A fetched page.
+
+    Attributes:
+        url: its address after redirects.
+        content_type: the server's header, possibly empty.
+        body: at most the first `max_bytes` bytes, a limit of the `Door`.
+        is_cut: whether the page was longer.
+    """
 
     url: str
     content_type: str
@@ -96,8 +100,8 @@ async def look_up(host: str, port: int) -> Sequence[str]:
 
 @dataclass(slots=True)
 class _Host:
-    """What a `Door` remembers about a host: its robots.txt rules, and when the next request may be
-    sent to it."""
+    """What a `Door` knows about a host: the rules of its robots.txt, and when the next request may
+    be sent to it."""
 
     pause_s: float
     rules: RobotFileParser | None = None
@@ -109,10 +113,12 @@ class Door:
     """Fetches pages from the public internet.
 
     Args:
-        allow: hosts, IP addresses and networks that may be reached although they are not public;
-            each host and address with an optional `:PORT`.
-        timeout_s: for a whole fetch, in seconds.
+        allow: hosts and IP addresses, each with an optional `:PORT`, and networks that may be
+            reached although they are not public.
+        timeout_s: the time limit of a whole fetch, in seconds.
+        max_bytes: the maximum size of a page's body; a longer one is cut.
         pause_s: the shortest time between two requests to a host, in seconds.
+        resolve: returns the IP addresses of a host name.
     """
 
     def __init__(
@@ -153,8 +159,8 @@ class Door:
         raise ToolError(f"{_shown(first_url)} redirects more than {MAX_REDIRECTS} times")
 
     async def _fetch_one(self, url: str, *, led_from: str) -> Page | str:
-        """Return the page, or the URL to which the server redirects. `led_from` is the URL of the
-        first request, for errors."""
+        """Return the page, or the URL to which the server redirects. `led_from` is the URL that was
+        fetched first, for errors."""
         try:
             target = read_target(url)
             await self._require_allowed_by_robots(target)
@@ -172,7 +178,7 @@ class Door:
         return Page(url=target.url, content_type=content_type, body=body, is_cut=is_cut)
 
     async def post(self, url: str, *, body: bytes, headers: Mapping[str, str]) -> int:
-        """Send the body to the URL in a POST request, and return the status of the answer.
+        """Send the body in a POST request to the URL, and return the status of the answer.
         Redirects are not followed. Raises `ToolError` as `fetch` does."""
         said = [(name.encode(), one.encode()) for name, one in headers.items()]
         try:
@@ -197,9 +203,9 @@ class Door:
             raise AddressError("the robots.txt of its site forbids programs to fetch the page")
 
     async def _read_rules(self, target: Target) -> RobotFileParser:
-        """Fetch and parse the host's robots.txt; without one, return rules that allow everything.
-        Raises `ToolError` if the server answers with a status from 500 on, because then no page may
-        be fetched (RFC 9309, 2.3.1.4)."""
+        """Return the rules of the host's robots.txt; rules that allow everything if it has none.
+        Raises `ToolError` if the server answers with a status of 500 or more, because then no page
+        may be fetched (RFC 9309, 2.3.1.4)."""
         url = f"{target.origin}/robots.txt"
         for _ in range(MAX_REDIRECTS + 1):
             async with self._ask(read_target(url)) as response:
@@ -223,7 +229,7 @@ class Door:
 
     @asynccontextmanager
     async def _turn(self, target: Target) -> AsyncIterator[None]:
-        """Wait until the next request may be sent to the host. Several callers wait in a queue."""
+        """Wait until the next request may be sent to the host, in the order of the callers."""
         host, loop = self._remembered(target), asyncio.get_running_loop()
         async with host.turn:
             await asyncio.sleep(max(0.0, host.free_at - loop.time()))
@@ -268,8 +274,8 @@ class Door:
         return httpcore2.AsyncHTTPProxy(proxy, ssl_context=context)
 
     def _require_public_literal(self, target: Target) -> None:
-        """Raise `AddressError` if the target is a literal IP address that is not public. A name is
-        not checked, because the proxy resolves it."""
+        """Raise `AddressError` if the target's host is an IP address that is not public. A name
+        cannot be checked, because the proxy resolves it."""
         try:
             address = ipaddress.ip_address(target.host)
         except ValueError:
@@ -289,9 +295,12 @@ class Door:
 def guard(
     require: Callable[[str, int, Iterable[Address]], None], resolve: Resolve
 ) -> AsyncNetworkBackend:
-    """Return a network backend for an HTTP client. It resolves each name once, calls `require`,
-    which raises an error for addresses that must not be reached, and connects to one of the
-    addresses that were checked."""
+    """Return a network backend for an HTTP client. It resolves a name once, checks the addresses,
+    and connects to one of them.
+
+    Args:
+        require: raises an error if one of the addresses must not be reached.
+    """
     from httpcore2 import AnyIOBackend, AsyncNetworkBackend, ConnectError
 
     class Guarded(AsyncNetworkBackend):
@@ -363,8 +372,8 @@ def _unpacker(encoding: str) -> Callable[[bytes, int], bytes]:
 
 
 class _Deflated:
-    """Decompresses `deflate`, which is the zlib format in the standard, but raw deflate from some
-    servers. The first byte tells the two apart."""
+    """Decompresses `deflate`: in the standard it is the zlib format, but some servers send raw
+    deflate. The first byte shows which of the two it is."""
 
     def __init__(self) -> None:
         self._stream: Any = None
@@ -380,14 +389,14 @@ class _Deflated:
 
 
 def _parse_rules(text: str) -> RobotFileParser:
-    """Parse a robots.txt. Lines on which the parser would raise an error are ignored."""
+    """Parse a robots.txt, without the lines on which the parser would raise an error."""
     rules = RobotFileParser()
     rules.parse([line for line in text.splitlines() if _is_readable(line)])
     return rules
 
 
 def _is_readable(line: str) -> bool:
-    """Return whether the parser reads the line of a robots.txt without raising an error."""
+    """Return whether the parser can read the line of a robots.txt without an error."""
     name, _, value = line.partition("#")[0].partition(":")
     if name.strip().casefold() in ("crawl-delay", "request-rate"):
         return value.isascii() and len(value) <= MAX_NUMBER_CHARS
@@ -443,8 +452,9 @@ def require_https(url: str) -> str:
 class Request:
     """A request to a service: a POST that sends `body` as JSON, or a GET if `body` is None.
 
-    `url` is an address from `require_https` with a path added. `secret` is the value of a parameter
-    or header that must not be shown.
+    Attributes:
+        url: an address that `require_https` returned, with a path added.
+        secret: the value of a parameter or header that must not be shown.
     """
 
     url: str
@@ -460,7 +470,7 @@ async def ask_json(
     """Send the request, and return the JSON object in the answer.
 
     Args:
-        timeout_s: for the whole request, in seconds.
+        timeout_s: the time limit of the whole request, in seconds.
         proxies: the proxies to use; those of the environment are ignored.
 
     Raises:
@@ -491,16 +501,14 @@ async def _ask(request: Request, timeout_s: float, proxies: Proxies | None) -> b
                 status, body = await _fetch(request, (proxies or Proxies()).find(request.url))
     except TimeoutError:
         raise ToolError(f"{host} gave no answer in {timeout_s:g} s") from None
-    except _FetchError as error:
-        raise ToolError(f"{host} {error}") from None
     if status != 200:
         raise ToolError(f"{host} answered {status}: {_show(_fault_of(body), request.secret)}")
     return body
 
 
 def _fault_of(body: bytes) -> object:
-    """Return the service's words about an error: the value of the first usual field in its JSON
-    object (such as `error` or `message`), or its text if it is not a JSON object."""
+    """Return what the service says about an error: the value of a field such as `error` or
+    `message` in its JSON object, or the whole text if it is not a JSON object."""
     found = _parse(body)
     if not isinstance(found, dict):
         return body.decode("utf-8", "replace")
@@ -511,15 +519,12 @@ def _host(request: Request) -> str:
     return urlsplit(request.url).netloc
 
 
-class _FetchError(Exception):
-    """A request that failed. Its text is worded to follow the name of the host."""
-
-
 async def _fetch(request: Request, proxy: str | None) -> tuple[int, bytes]:
-    """Return the status and the body. Errors of the HTTP client become `_FetchError`, because their
-    texts may contain the URL with the secret."""
+    """Return the status and the body. Errors of the HTTP client become `ToolError`, without their
+    texts, which may contain the URL with the secret."""
     import httpx2
 
+    host = _host(request)
     method, params = "GET" if request.body is None else "POST", dict(request.params) or None
     headers = {**request.headers, "accept-encoding": "identity", "user-agent": USER_AGENT}
     try:
@@ -531,17 +536,17 @@ async def _fetch(request: Request, proxy: str | None) -> tuple[int, bytes]:
             ) as response,
         ):
             if response.headers.get("content-encoding", "identity") != "identity":
-                raise _FetchError("answered with compression, which was not requested")
+                raise ToolError(f"{host} answered with compression, which was not requested")
             body = bytearray()
             async for chunk in response.aiter_raw():
                 body += chunk
                 if len(body) > MAX_BODY_BYTES:
-                    raise _FetchError(f"answered with more than {MAX_BODY_BYTES // 2**20} MiB")
+                    raise ToolError(f"{host} answered with more than {MAX_BODY_BYTES // 2**20} MiB")
             return response.status_code, bytes(body)
     except httpx2.ConnectError as error:
-        raise _FetchError(_why_closed(error)) from None
+        raise ToolError(f"{host} {_why_closed(error)}") from None
     except (httpx2.HTTPError, httpx2.InvalidURL, UnicodeError, ValueError) as error:
-        raise _FetchError(f"cannot be reached ({type(error).__name__})") from None
+        raise ToolError(f"{host} cannot be reached ({type(error).__name__})") from None
 
 
 def _why_closed(error: Exception) -> str:
@@ -551,7 +556,7 @@ def _why_closed(error: Exception) -> str:
 
 @contextmanager
 def _unlogged() -> Iterator[None]:
-    """Drop the log records of the HTTP client while the body runs, because they show whole URLs."""
+    """Drop the log records of the HTTP client during the context, because they show whole URLs."""
 
     def drop(record: logging.LogRecord) -> bool:
         return False
@@ -572,6 +577,6 @@ def _parse(body: bytes) -> Any:
 
 
 def _show(said: object, secret: str) -> str:
-    """Return the service's text as one short line, in which no spelling of the secret is left."""
+    """Return the service's text as one short line without the secret, however it is written."""
     text = redact(said if isinstance(said, str) else json.dumps(said), secrets=[secret])
     return _UNSHOWABLE.sub(" ", text).strip()[:MAX_SHOWN_CHARS] or "nothing more"

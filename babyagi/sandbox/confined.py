@@ -1,16 +1,15 @@
-"""The process that runs code that a model wrote. It first makes itself unable to do anything but
-compute, checks that, and only then runs the code.
+"""The process that runs a model's code. It first makes itself unable to do anything but compute,
+tests that, and only then runs the code.
 
 Python runs isolated here: only the modules beside this file and the standard library can be
-imported. Standard input carries the code as UTF-8, and after it the files that the code may read,
-in the format of `program.py`. Standard output carries `CONFIRMED`, or `REFUSED` and the reason;
-then the outcome, `ANSWER` or `FAULT` and a text; and the files that the code left. After the filter
-is installed, nothing in this process can be trusted, not even the functions of this file. But
-whatever the code changes here affects only the output, which the code controls anyway.
+imported. Standard input has the code as UTF-8, then the files for the code, in the format of
+`program.py`. Standard output has `CONFIRMED`, or `REFUSED` and the reason; then the outcome,
+`ANSWER` or `FAULT` and a text; then the files that the code left. Once the code runs, nothing in
+this process can be trusted, not even the functions of this file. But the code can only change the
+output, which it controls anyway.
 
-The protection is the kernel's filter of system calls (seccomp). What `program.py` removes or
-replaces protects nothing: it only lets ordinary code run, and keeps the messages to the model
-plain.
+The protection is the kernel's filter of system calls (seccomp). The functions that `program.py`
+replaces protect nothing: they let ordinary code run, and give the model plain messages.
 
 Sources: seccomp(2), prctl(2), the kernel's `linux/seccomp.h`, `linux/audit.h`, `asm/unistd_64.h`
 (x86_64) and `asm-generic/unistd.h` (aarch64).
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
 
 CONFIRMED, REFUSED = "C", "R"
 
-ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}  # as struct seccomp_data names them
+ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}  # by name: AUDIT_ARCH_*
 # The system calls that an interpreter with one thread needs to compute: output and exit, memory,
 # the clock (a system call on some machines), randomness.
 SYSCALLS = {  # by name: its number on each architecture, in the order of `ARCHITECTURES`
@@ -63,7 +62,7 @@ Instruction = tuple[int, int, int, int]
 
 
 class CannotConfineError(Exception):
-    """On this machine the code cannot be kept from doing more than compute. The text says why."""
+    """This machine cannot confine the code to computing. The text says why."""
 
 
 def main(
@@ -78,13 +77,13 @@ def main(
     process.
 
     Args:
-        parent_pid: the process that must be alive; when it ends, this one is killed.
+        parent_pid: the process that started this one. When it ends, this one is killed.
         result: the variable whose value is the answer, if the code assigns it.
-        max_chars: maximum length of the answer.
-        cpu_s: limit of processor time in seconds.
-        memory_bytes: limit of address space.
-        code_bytes: how many bytes of the input are the code; the rest are files. -1: all of the
-            input is code, and there are no files.
+        max_chars: the maximum length of the answer.
+        cpu_s: the limit of processor time, in seconds.
+        memory_bytes: the limit of address space.
+        code_bytes: how many bytes of the input are the code; the rest are files. -1 if all of the
+            input is code, and the code has no files.
     """
     try:
         import program  # type: ignore[import-not-found]  # it stands beside this file, and nothing else is on the path
@@ -92,8 +91,8 @@ def main(
         prctl = find_prctl()
         die_with_parent(prctl, parent_pid)
         given = read_all(0)
-        desk = None if code_bytes < 0 else program.unpack_files(given[code_bytes:])
-        code = (given if desk is None else given[:code_bytes]).decode("utf-8", "surrogatepass")
+        files = None if code_bytes < 0 else program.unpack_files(given[code_bytes:])
+        code = (given if files is None else given[:code_bytes]).decode("utf-8", "surrogatepass")
         del given
         program.prepare(code)
         allowed_bytes = limit_resources(cpu_s, memory_bytes)
@@ -104,8 +103,8 @@ def main(
         os._exit(1)
     try:
         write_all(CONFIRMED)
-        outcome = program.run(code, result, max_chars, allowed_bytes, desk)
-        write_bytes(outcome.encode("utf-8", "replace") if desk is None else desk.pack(outcome))
+        outcome = program.run(code, result, max_chars, allowed_bytes, files)
+        write_bytes(outcome.encode("utf-8", "replace") if files is None else files.pack(outcome))
         os._exit(0)
     finally:  # the interpreter's normal exit needs system calls that are now forbidden
         os._exit(1)
@@ -129,8 +128,8 @@ def find_prctl() -> Any:
 
 
 def die_with_parent(prctl: Any, parent_pid: int) -> None:
-    """Make the kernel kill this process when the thread that started it ends. Exit if the parent
-    has already ended."""
+    """Make the kernel kill this process when the thread that started it ends. Exit if it has ended
+    already."""
     if prctl(_PR_SET_PDEATHSIG, _SIGKILL, 0, 0, 0):
         raise CannotConfineError("the kernel cannot end a process together with its parent")
     if os.getppid() != parent_pid:
@@ -138,15 +137,14 @@ def die_with_parent(prctl: Any, parent_pid: int) -> None:
 
 
 def limit_resources(cpu_s: int, memory_bytes: int) -> int:
-    """Limit memory and processor time, and close all descriptors except the output. Also write no
-    core dump, and be the first process that the kernel kills when memory runs out.
+    """Limit memory and processor time, and close all descriptors except the output. Also forbid
+    core dumps, and ask the kernel to kill this process first when memory runs out.
 
-    The filter already forbids opening files, descriptors and processes; the limits on them here are
-    a second barrier.
+    The filter forbids new files, descriptors and processes; the limits of them set here are a
+    second barrier.
 
     Returns:
-        The memory limit in bytes, lower than `memory_bytes` if this process already had a lower
-        one.
+        The memory limit in bytes: `memory_bytes`, or less if this process had a lower limit.
     """
     import resource
 
@@ -166,8 +164,8 @@ def limit_resources(cpu_s: int, memory_bytes: int) -> int:
 
 
 def install_filter(prctl: Any) -> None:
-    """Forbid every system call that computing does not need. This cannot be undone: a filter cannot
-    be removed, and no later call adds rights."""
+    """Forbid all system calls that computing does not need. This cannot be undone: a filter cannot
+    be removed, and no later call can add rights."""
     import ctypes
 
     class Program(ctypes.Structure):
@@ -189,11 +187,10 @@ def install_filter(prctl: Any) -> None:
 
 
 def build_filter(machine: str) -> Sequence[Instruction]:
-    """Return the BPF program that the kernel runs at each system call. It allows the calls of
+    """Return the BPF program that the kernel runs at each system call. It allows the calls in
     `SYSCALLS`, and makes all others fail with EPERM.
 
-    A call with the numbering of another architecture kills the process, because the same numbers
-    mean other calls there.
+    A call by the numbers of another architecture, where they mean other calls, kills the process.
     """
     program: list[Instruction] = [
         (_LOAD, 0, 0, _AT_ARCHITECTURE),
@@ -215,8 +212,7 @@ def build_filter(machine: str) -> Sequence[Instruction]:
 
 
 def require_filter() -> None:
-    """Test that the filter is in force: make three calls that only the filter would refuse with
-    EPERM."""
+    """Test that the filter is in force, by three calls that only the filter refuses with EPERM."""
     for call in (lambda: os.open("/", os.O_RDONLY), lambda: os.getpgid(0), os.sched_yield):
         try:
             call()

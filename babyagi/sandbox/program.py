@@ -1,14 +1,16 @@
-"""Makes an ordinary Python program run in a process that can only compute: provides its modules,
-files in memory, captured output and value, and a clock that moves without waiting.
+"""Runs an ordinary Python program in a process that can only compute. It provides the program's
+modules, files in memory and clocks that move without waiting, and captures its output and its
+value.
 
-`confined.py` imports this module by its bare name in the same process: `prepare` runs before the
-filter of system calls is installed, `run` after it. This module protects nothing. It lets a program
-that only computes run unchanged, and gives any other program an error line that says what to do.
+`confined.py` imports this module by its bare name in the same process. It calls `prepare` before it
+installs the filter of system calls, and `run` after that. This module protects nothing. With it, a
+program that only computes runs unchanged, and any other program gets an error that says what to do.
 
-The program never really waits: a sleep, or an event loop in which every task waits, moves the
-clocks of the module `time` forward instead. Threads and executors run their work at once, one after
-the other. Not covered: the clock of `datetime`, which no sleep moves, and threads that wait for
-each other.
+The program never really waits: a sleep, or an event loop whose tasks all wait, moves the clocks of
+the module `time` forward instead. Threads and executors run their work at once, one after the
+other.
+
+Not covered: the clock of `datetime`, which no sleep moves, and threads that wait for each other.
 """
 
 from __future__ import annotations
@@ -32,16 +34,16 @@ ANSWER, FAULT = "A", "F"
 
 CODE_NAME = "<code>"
 MAX_FAULT_CHARS = 300
-# the last line of a longer program is not evaluated for its value, because the syntax tree of a
-# megabyte takes 400 MB
+# Of a longer program the value of the last line is not computed, because the syntax tree of a
+# megabyte takes 400 MB.
 MAX_SPLIT_CHARS = 100_000
 MAX_ZONES = 200
 _BYTES_PER_CHAR = 4
 # PyCF_ONLY_AST, PyCF_ALLOW_TOP_LEVEL_AWAIT, CO_COROUTINE
 _ONLY_A_TREE, _TOP_LEVEL_AWAIT, _IS_COROUTINE = 0x400, 0x2000, 0x80
 
-# Modules that a program may not import: they need networks, other programs, machine code or a
-# screen, or act when imported.
+# Modules that a program may not import: they need a network, other programs, machine code or a
+# screen, or they do something when they are imported.
 NOT_HERE = frozenset(
     "antigravity asynchat asyncore cgi cgitb crypt ctypes curses ensurepip ftplib http.client "
     "http.server idlelib imaplib lib2to3 multiprocessing nis nntplib ossaudiodev poplib pty pydoc "
@@ -49,8 +51,8 @@ NOT_HERE = frozenset(
     "ssl subprocess telnetlib test this tkinter turtle turtledemo "
     "urllib.request venv webbrowser wsgiref xmlrpc".split()
 )
-# What a module needs besides itself: its submodules, and what it imports lazily, in Python 3.11 to
-# 3.13.
+# The modules that each module needs in Python 3.11 to 3.13: its submodules, and those that it
+# imports only when they are used.
 NEEDED_BY = {
     "argparse": "copy gettext locale shutil textwrap",
     "asyncio": "concurrent.futures.thread",
@@ -106,32 +108,32 @@ NEEDED_FOR = {
 
 
 class NotHereError(ImportError):
-    """The code used something that does not exist in this process. The text says what to do
+    """The program used something that this process does not have. The text says what to do
     instead."""
 
 
 class Clock:
-    """Replaces waiting: a sleep only adds to `moved_s`, the seconds by which the clocks of `time`
-    run ahead."""
+    """Takes the place of waiting: a sleep adds to `moved_s`, the seconds by which the clocks of
+    `time` are moved forward."""
 
     def __init__(self) -> None:
         self.moved_s = 0.0
 
     def sleep(self, seconds: Any, /) -> None:
-        """Do the same as `time.sleep`, but move the clocks forward instead of waiting."""
+        """Take the place of `time.sleep`: move the clocks forward instead of waiting."""
         if seconds < 0:
             raise ValueError("sleep length must be non-negative")
         self.moved_s += seconds
 
     def shift(self, read: Callable[[], Any], per_s: float) -> Callable[[], Any]:
-        """Return a function that reads a clock, as `read` does, and adds the time slept. `per_s` is
-        how many units the clock counts per second, in the number type of its readings."""
+        """Return a function that reads the clock `read` and adds `moved_s`. `per_s` is the number
+        of the clock's units in a second, with the type of its readings (int or float)."""
         return lambda: read() + type(per_s)(self.moved_s * per_s)
 
 
 class Output(io.RawIOBase):
-    """Captures what a program writes: the beginning and the end, and how many bytes between them
-    were dropped."""
+    """Captures the beginning and the end of what a program writes, and counts the bytes between
+    them, which are dropped."""
 
     name = "<output>"
 
@@ -165,16 +167,16 @@ class Output(io.RawIOBase):
 # --------------------------------------------------------------------------------------------------
 
 
-def unpack_files(packed: bytes) -> Desk:
-    """Return the files that this process was given, as a `Desk`."""
+def unpack_files(packed: bytes) -> MemoryFiles:
+    """Return the files that this process was given, as a `MemoryFiles`."""
     import marshal
 
-    return Desk(*marshal.loads(packed))
+    return MemoryFiles(*marshal.loads(packed))
 
 
 def prepare(code: str) -> None:
-    """Before the filter is installed: import the allowed modules that the code names, because no
-    file can be opened later, and replace the functions that wait."""
+    """Import the allowed modules that the code names, and replace the functions that wait. This
+    runs before the filter is installed, because no file can be opened after that."""
     clock = Clock()
     for name in ("time", "monotonic", "perf_counter"):
         for clock_name, per_s in ((name, 1.0), (f"{name}_ns", 10**9)):
@@ -218,8 +220,8 @@ def load(lists: list[str]) -> None:
 
 
 def load_zones(code: str) -> None:
-    """Load the time zones that the code names, by city or as `Europe/Berlin`, and keep references
-    to them, because the library drops unreferenced zones from its cache."""
+    """Load the time zones that the code names, such as `Berlin` or `Europe/Berlin`. References to
+    them are kept, because the library's cache drops zones without any."""
     import zoneinfo
 
     names: set[str] = set()
@@ -233,7 +235,7 @@ def load_zones(code: str) -> None:
 
 
 def run_threads_at_once(clock: Clock) -> None:
-    """Make each thread run to its end when it is started, and the work of each executor when it is
+    """Make each thread run to its end when it is started, and each call of an executor when it is
     submitted."""
     import threading
 
@@ -257,7 +259,7 @@ def run_threads_at_once(clock: Clock) -> None:
 
 
 def start_at_once(thread: Any) -> None:
-    """Replace `Thread.start`: run the thread to its end before returning."""
+    """Take the place of `Thread.start`: return once the thread has run to its end."""
     import threading
 
     if thread._started.is_set():
@@ -297,8 +299,8 @@ def run_executors_at_once() -> None:
 
 
 def move_on_instead_of_waiting(clock: Clock) -> None:
-    """Give asyncio an event loop that uses no descriptors. Where a loop would wait for its next
-    timer, this one moves the clock forward to it."""
+    """Give asyncio an event loop that uses no descriptors. Instead of waiting for its next timer,
+    it moves the clock forward."""
     import asyncio
     import signal
 
@@ -354,11 +356,13 @@ def replace(owner: Any, **new: Any) -> None:
 # --------------------------------------------------------------------------------------------------
 
 
-def run(code: str, result: str, max_chars: int, memory_bytes: int, desk: Desk | None = None) -> str:
+def run(
+    code: str, result: str, max_chars: int, memory_bytes: int, files: MemoryFiles | None = None
+) -> str:
     """Run the code, and return its outcome: `ANSWER` and a text of at most `max_chars`, or `FAULT`
     and one line.
 
-    The answer is the variable named by `result` if the code assigned it, else what was printed,
+    The answer is the value of the variable `result` if the code assigned it, else the printed text,
     else the value of the last line.
     """
     output, errors = Output(_BYTES_PER_CHAR * max_chars), Output(_BYTES_PER_CHAR * max_chars)
@@ -366,21 +370,25 @@ def run(code: str, result: str, max_chars: int, memory_bytes: int, desk: Desk | 
     for name, stream in streams.items():
         replace(sys, **{name: stream, f"__{name}__": stream})
     try:
-        if desk is not None:
-            desk.install()
-        said = compute(code, result, max_chars, (output, errors), desk)
+        if files is not None:
+            files.install()
+        said = compute(code, result, max_chars, (output, errors), files)
         return ANSWER + said
     except BaseException as error:
         try:
             before = output.read_text(MAX_FAULT_CHARS)
-            said = describe(error, memory_bytes, has_files=desk is not None)
+            said = describe(error, memory_bytes, has_files=files is not None)
             return FAULT + said + (f"; it had printed: {before}" if before.strip() else "")
         except BaseException:
             return f"{FAULT}the code raised an error that cannot be shown"
 
 
 def compute(
-    code: str, result: str, max_chars: int, outputs: tuple[Output, Output], desk: Desk | None
+    code: str,
+    result: str,
+    max_chars: int,
+    outputs: tuple[Output, Output],
+    files: MemoryFiles | None,
 ) -> str:
     main = type(sys)("__main__")
     scope = vars(main)
@@ -402,15 +410,15 @@ def compute(
         return cut(str(value), max_chars)
     if reported.strip():
         return reported
-    if desk is not None and desk.has_changed:
+    if files is not None and files.has_changed:
         return ""
     fix = f"print the answer, end with an expression, or assign it to {result}"
     raise NotHereError(f"the code gave no output: {fix}")
 
 
 def execute(code: str, scope: dict[str, Any]) -> Any:
-    """Run the code, in which `await` is allowed at top level. Return the value of its last line,
-    None when that is not an expression."""
+    """Run the code, which may use `await` at top level, and return the value of its last line; None
+    if that is not an expression."""
     parts: list[CodeType] = []
     tree: Any = code
     if len(code) <= MAX_SPLIT_CHARS:
@@ -436,8 +444,8 @@ def execute(code: str, scope: dict[str, Any]) -> Any:
 
 
 def import_module(name: str, *given: Any) -> ModuleType:
-    """Replace `__import__`: refuse modules that are not available in this process. Also called by C
-    code, for inner modules."""
+    """Take the place of `__import__`: refuse modules that this process does not have. C code calls
+    it as well, for inner modules."""
     first = name.partition(".")[0]
     if first in NOT_HERE or name in NOT_HERE:
         why = "it can only compute, without network, other programs or a screen"
@@ -453,16 +461,14 @@ def refuse_input(*_args: Any) -> Any:
 
 
 class NoInput:
-    """The program's standard input. Every use of it raises an error that says where to put the
-    input."""
+    """The program's standard input. Any use of it raises an error that says what to do instead."""
 
     __iter__ = __next__ = __getattr__ = refuse_input
 
 
 def cut(text: str, max_chars: int, n_lost: int = 0) -> str:
-    """Return the text. If it has more than `max_chars`, return its beginning and its end, with a
-    note between them that counts the missing characters. The count includes `n_lost` characters
-    that were dropped before."""
+    """Return the text, or its beginning and its end if it is longer than `max_chars`. A note
+    between them counts the missing characters, among them `n_lost` that were dropped before."""
     if len(text) <= max_chars and not n_lost:
         return text
     kept = max(0, max_chars - 60) // 2
@@ -471,7 +477,7 @@ def cut(text: str, max_chars: int, n_lost: int = 0) -> str:
 
 
 def describe(error: BaseException, memory_bytes: int, *, has_files: bool = False) -> str:
-    """Return the error as one line for the model, with the number of the line of code that raised
+    """Return the error as one line for the model, with the number of the code's line that raised
     it."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
@@ -508,17 +514,17 @@ def explain(error: BaseException, memory_bytes: int, *, has_files: bool) -> str:
 
 
 def wants_outside(error: BaseException, text: str) -> bool:
-    """Return whether the code tried something that the filter of system calls refuses. This is
-    judged by the error that a module raised because of it."""
+    """Return whether the error shows that the code tried something that the filter of system calls
+    refuses."""
     if isinstance(error, OSError):
         return error.errno in (errno.EPERM, errno.ENOENT) or type(error).__name__ == "gaierror"
     return "unable to open database" in text or "can't start new thread" in text
 
 
 # -- the files of a program, in memory: files that it may only read, and files of its own.
-# `Desk.install` replaces `open`, `os.stat` and similar functions by ones that work on these files.
-# Changed files are returned as bytes; the receiver checks each name and size. Not covered: links,
-# permissions, times, folders that are empty at the end.
+# `MemoryFiles.install` replaces `open`, `os.stat` and similar functions by methods that use these
+# files. The bytes of changed files are returned; the receiver checks each name and size. Not
+# covered: links, permissions, times, and folders that are empty at the end.
 # --------------------------------------------------------------------------------------------------
 
 
@@ -527,13 +533,13 @@ MAX_BYTES = 8 * 2**20  # of all these files together
 MAX_NAMED = 12  # files that an error message names
 
 
-class Desk:
+class MemoryFiles:
     """The files of a program, in memory. Paths are relative to a single folder.
 
     Args:
         given: files that the program may only read.
         kept: the program's own files, which it may change. New files are added here.
-        listed: sizes of files that the program may know of, but whose content was not passed in.
+        listed: the sizes of files whose names the program sees, but whose content it does not have.
     """
 
     def __init__(
@@ -576,9 +582,9 @@ class Desk:
         return (path for path in self._before if path not in self.kept)
 
     def pack(self, outcome: str) -> bytes:
-        """Return everything that goes back to the parent process: the outcome, the number of
-        removed files, their names, then the name and content of each changed file. Each part is
-        written as `LENGTH:BYTES`."""
+        """Return the bytes for the parent process: the outcome, the number of removed files, their
+        names, then the name and the content of each changed file. Each part has the form
+        `LENGTH:BYTES`."""
         removed = [path.encode("utf-8", "replace") for path in self.removed()]
         parts = [outcome.encode("utf-8", "replace"), str(len(removed)).encode(), *removed]
         for path, data in self.changed():
@@ -604,7 +610,7 @@ class Desk:
         *_more: Any,
         **_named: Any,
     ) -> Any:
-        """Do the same as the built-in `open`, but for files in memory. Buffering and opener are
+        """Take the place of the built-in `open`, for files in memory. Buffering and opener are
         ignored."""
         self._flush()
         letters = set(mode)
@@ -713,8 +719,8 @@ class Desk:
         return MissingFileError(errno.ENOENT, what, name)
 
     def _take(self, name: str, letters: set[str]) -> bytearray:
-        """Return the bytes of a file that is opened for writing, so that the program can change
-        them. Create the file or empty it as the mode's `letters` demand."""
+        """Return the bytes of a file that is opened for writing, for the program to change. Create
+        or empty the file, as the `letters` of the mode demand."""
         if name in self.given or name in self.listed:
             what = "the file belongs to the objective and is read-only; choose another name"
             raise PermissionError(errno.EACCES, what, name)
@@ -762,9 +768,11 @@ class MissingFileError(FileNotFoundError):
 class _Raw(io.RawIOBase):
     """An open file in memory, without a buffer."""
 
-    def __init__(self, desk: Desk, name: str, data: bytes | bytearray, letters: set[str]) -> None:
+    def __init__(
+        self, files: MemoryFiles, name: str, data: bytes | bytearray, letters: set[str]
+    ) -> None:
         self.name = name
-        self._desk, self._data, self._at = desk, data, 0
+        self._files, self._data, self._at = files, data, 0
         self._is_readable = bool(letters & set("r+"))
         self._is_writable = bool(letters & set("wax+"))
 
@@ -788,7 +796,7 @@ class _Raw(io.RawIOBase):
             raise io.UnsupportedOperation("not writable")
         view = bytes(data)
         end = self._at + len(view)
-        self._desk.require_room(self.name, end - len(self._data))
+        self._files.require_room(self.name, end - len(self._data))
         if self._at > len(self._data):
             self._data.extend(bytes(self._at - len(self._data)))
         self._data[self._at : end] = view
@@ -806,22 +814,22 @@ class _Raw(io.RawIOBase):
         wanted = self._at if size is None else size
         if not isinstance(self._data, bytearray):
             raise io.UnsupportedOperation("not writable")
-        self._desk.require_room(self.name, wanted - len(self._data))
+        self._files.require_room(self.name, wanted - len(self._data))
         self._data[wanted:] = bytes(max(0, wanted - len(self._data)))
         return wanted
 
 
 class _Entry:
-    """Replaces `os.DirEntry`, for the files in memory."""
+    """Takes the place of `os.DirEntry`, for files in memory."""
 
-    def __init__(self, desk: Desk, name: str, path: str) -> None:
-        self.name, self.path, self._desk = name, path, desk
+    def __init__(self, files: MemoryFiles, name: str, path: str) -> None:
+        self.name, self.path, self._files = name, path, files
 
     def __fspath__(self) -> str:
         return self.path
 
     def stat(self, **_kwargs: Any) -> os.stat_result:
-        return self._desk.stat(self.path)
+        return self._files.stat(self.path)
 
     def is_dir(self, **_kwargs: Any) -> bool:
         return stat.S_ISDIR(self.stat().st_mode)
@@ -834,7 +842,7 @@ class _Entry:
 
 
 class _Scan:
-    """Replaces the iterator of `os.scandir`, for the files in memory."""
+    """Takes the place of the iterator of `os.scandir`, for files in memory."""
 
     def __init__(self, entries: list[_Entry]) -> None:
         self._entries = iter(entries)

@@ -1,14 +1,13 @@
-"""Runs untrusted Python code in a separate process that can only compute, with its time and output
-bounded from outside.
+"""Runs untrusted Python code in a separate process that can only compute.
 
-What the code cannot do or exceed: files, network, other processes, signals, devices, and everything
-else that needs a system call except memory, the clock, randomness and the one pipe for the outcome;
-limits of memory, processor time, wall time, size of the answer, and number of programs at once.
-When the parent dies, the process dies too. Files are passed in and out as bytes.
+The code cannot use files, the network, other processes, signals or devices. The only system calls
+left to it are for memory, the clock, randomness, and the pipe for its outcome. Its memory, its
+processor time, its wall time, the size of its answer and the number of programs at once are
+limited. When the parent process dies, it dies too. Files are passed in and out as bytes.
 
-Not covered: bugs of the kernel or the processor in the allowed calls, and the cost of computing
-itself. `MAX_AT_ONCE` programs of one user can each use one core until their time is up, and hold
-`MEMORY_BYTES` meanwhile. The answer is untrusted text: it may say anything.
+Not covered: bugs of the kernel or the processor in the allowed calls, and the cost of computing.
+`MAX_AT_ONCE` programs of one user can each use one core and `MEMORY_BYTES` until their time is up.
+The answer is untrusted text: it may say anything.
 """
 
 from __future__ import annotations
@@ -32,13 +31,12 @@ from babyagi.text import clean
 
 MAX_CODE_CHARS = 1_000_000
 MEMORY_BYTES = 512 * 2**20  # of address space, the interpreter's own 30 MiB included
-# programs of one user that run at once on this machine, so that together they hold 1 GiB at most;
-# an ordinary program takes 0.1 s
+# The programs of one user that run at once on this machine: together they use at most 1 GiB. An
+# ordinary program takes 0.1 s.
 MAX_AT_ONCE = 2
 PLACE = "babyagi-python"  # the beginning of the names of the slots
-TURN_TIMEOUT_S = 60.0  # maximum wait for a free slot
-# maximum time until the code begins, long enough for a busy machine; it does not count for the code
-START_TIMEOUT_S = 60.0
+TURN_TIMEOUT_S = 60.0  # the longest wait for a free slot
+START_TIMEOUT_S = 60.0  # the longest wait for the code to begin; long, for a busy machine
 TIMEOUT_S = 10.0
 MAX_LINE_CHARS = 1000
 MAX_OUTPUT_CHARS = 16_000
@@ -50,9 +48,10 @@ _CHILD = (
     "import sys; sys.path.insert(0, sys.argv[1]); import confined; "
     "confined.main(int(sys.argv[2]), sys.argv[3], *map(int, sys.argv[4:]))"
 )
-# isolated from the environment; no limit on digits of integers, which time and output bound anyway
+# Python is isolated from the environment. The digits of integers are not limited, because the
+# limits of time and output are enough.
 _PYTHON_FLAGS = "-I -S -B -W ignore -X utf8 -X int_max_str_digits=0".split()
-_LOOK_S = 0.01  # pause between two looks for a free slot
+_LOOK_S = 0.01  # between two looks for a free slot
 _MAX_BYTES_PER_CHAR = 4
 
 
@@ -61,9 +60,9 @@ class Files:
     """The files of a program, by relative paths with `/`.
 
     Attributes:
-        given: content of files that the program may only read.
-        kept: content of the program's own files, which it may change.
-        listed: sizes of files that the program may know of, but whose content is not passed in.
+        given: the content of files that the program may only read.
+        kept: the content of the program's own files, which it may change.
+        listed: the sizes of files whose names the program sees, but whose content it does not get.
     """
 
     given: Mapping[str, bytes] = field(default_factory=dict)
@@ -77,9 +76,9 @@ class Ran:
 
     Attributes:
         text: its answer, possibly empty.
-        written: content of its own files that it changed or created. Each path is relative and
-            plain, and stays inside the folder.
-        removed: paths of its own files that it removed.
+        written: the content of its own files that it changed or created. Each path is relative, and
+            stays inside the folder.
+        removed: the paths of its own files that it removed.
     """
 
     text: str
@@ -96,15 +95,14 @@ async def run_python(
 ) -> str:
     """Run Python code in a process that can only compute, and return its answer as text.
 
-    The answer is the variable named by `result` if the code assigned it, else what was printed,
-    else the value of the last line. It is cleaned of control characters, and has at most
-    `max_output_chars`. Each run is a fresh process, which has always ended when the call returns.
-    `MAX_AT_ONCE` programs run at once, further calls wait; `timeout_s` counts from when the code
-    begins.
+    The answer is the value of the variable `result` if the code assigned it, else the printed text,
+    else the value of the last line. It has no control characters, and at most `max_output_chars`.
+    Each run is a new process, which has ended when the call returns. `MAX_AT_ONCE` programs run at
+    once, and further calls wait; `timeout_s` counts from the start of the code.
 
     Raises:
-        ToolError: one line for the model: the code raised, gave no output, took too long, or tried
-            something forbidden.
+        ToolError: the code raised an error, gave no output, took too long, or tried something
+            forbidden. The text is one line for the model.
         SettingsError: this machine cannot confine code; nothing was run.
     """
     job = _Job(code=code, result=result, timeout_s=timeout_s, max_output_chars=max_output_chars)
@@ -112,12 +110,12 @@ async def run_python(
 
 
 async def run_with_files(code: str, files: Files, *, result: str = "final_result") -> Ran:
-    """Do the same as `run_python` for a program with files. Its output may consist of files only.
-    When the program fails, none of its changes to files are kept.
+    """Run a program with files, as `run_python` does. Its answer may be empty if it changed files.
+    If it fails, its changes to files are lost.
 
     Raises:
-        ToolError: as `run_python`, and when a file that the program wrote has an invalid name or is
-            too large.
+        ToolError: as `run_python`; also if a file that the program wrote has an invalid name, or
+            its files are too many or too large.
         SettingsError: as `run_python`.
     """
     job = _Job(code=code, result=result, files=files)
@@ -153,13 +151,13 @@ async def _run_in_turn(job: _Job) -> tuple[bytes, int]:
         return await _run(job)
 
 
-# -- reading what a program left: untrusted bytes, which may have any form
+# -- reading the output of a program: untrusted bytes, which may have any form
 # --------------------------------------------------------------------------------------------------
 
 
 def _unpack(said: bytes) -> Iterator[bytes]:
-    """Yield the parts of the output, each written as `LENGTH:BYTES`, up to the first part that does
-    not have this form."""
+    """Yield the parts of the output, up to the first one that does not have the form
+    `LENGTH:BYTES`."""
     at = 0
     while at < len(said):
         head, colon, _ = said[at : at + 12].partition(b":")
@@ -189,8 +187,7 @@ def _read_files(text: str, parts: list[bytes], files: Files) -> Ran:
 
 
 def is_plain_path(path: str) -> bool:
-    """Return whether the path is relative, short and printable, and has no hidden or empty
-    parts."""
+    """Return whether the path is relative, short and printable, without hidden or empty parts."""
     parts = path.split("/")
     return (
         len(path) <= MAX_PATH_CHARS
@@ -204,22 +201,21 @@ def is_plain_path(path: str) -> bool:
 
 @asynccontextmanager
 async def _turn() -> AsyncIterator[None]:
-    """Hold one of the `MAX_AT_ONCE` slots for programs during the context; wait until one is
-    free."""
+    """Wait for one of the `MAX_AT_ONCE` slots for programs, and hold it during the context."""
     try:
         async with asyncio.timeout(TURN_TIMEOUT_S):
             while (place := _take_place()) is None:  # noqa: ASYNC110 - another process may hold it, and sets no event of ours
                 await asyncio.sleep(_LOOK_S)
     except TimeoutError:
         why = f"{MAX_AT_ONCE} other programs were running for {TURN_TIMEOUT_S:g} s"
-        raise ToolError(f"{why}; this one was not started, try again") from None
+        raise ToolError(f"{why}, so this one was not started; try again later") from None
     with place:
         yield
 
 
 def _take_place() -> socket.socket | None:
-    """Take a free slot and return it; None if all are taken. A slot is a socket name in the kernel
-    that only one process can hold, and that the kernel frees when this process ends."""
+    """Take a free slot and return it; None if all are taken. A slot is the name of a socket, which
+    only one process can have, and which the kernel frees when that process ends."""
     for n in range(MAX_AT_ONCE):
         with ExitStack() as unless_taken:
             try:
@@ -255,8 +251,8 @@ async def _run(job: _Job) -> tuple[bytes, int]:
 
 
 def _start(job: _Job) -> subprocess.Popen[bytes]:
-    """Start the process. It receives nothing from this process but the code and its files, on
-    standard input."""
+    """Start the process. All that it gets from this process are the code and its files, on standard
+    input."""
     given, files = job.code.encode("utf-8", "surrogatepass"), job.files
     bounds = [job.max_output_chars, int(job.timeout_s) + 5, MEMORY_BYTES]
     asked = [str(os.getpid()), job.result, *map(str, bounds)]
@@ -289,7 +285,7 @@ async def _require_confined(process: subprocess.Popen[bytes], output_fd: int) ->
         raise ToolError("the machine is too busy to run code now; try again later") from None
     exit_code = process.wait()
     if exit_code == -signal.SIGKILL:
-        raise ToolError("the system stopped the process before the code began; try again later")
+        raise ToolError("the system killed the process before the code began; try again later")
     raise _unconfinable(why or f"the process ended with code {exit_code} before it was confined")
 
 
@@ -303,8 +299,8 @@ def _unconfinable(why: str) -> SettingsError:
 
 
 async def _read_outcome(output_fd: int, timeout_s: float, most: int) -> bytes:
-    """Return everything that the process writes until it ends. Raise `ToolError` if it writes more
-    than `most` bytes or takes longer than `timeout_s` seconds."""
+    """Return all that the process writes until it ends. Raises `ToolError` if that is more than
+    `most` bytes, or takes longer than `timeout_s` seconds."""
     said = bytearray()
     try:
         async with asyncio.timeout(timeout_s):
@@ -332,7 +328,7 @@ async def _receive(fd: int, max_bytes: int = 2**16) -> bytes:
 def _read_answer(outcome: bytes, exit_code: int, max_output_chars: int) -> str:
     if exit_code == -signal.SIGKILL:
         why = f"it used more memory than {MEMORY_BYTES >> 20} MiB, or too much processor time"
-        raise ToolError(f"the code was stopped by the system: {why}")
+        raise ToolError(f"the system killed the code: {why}")
     if exit_code:
         raise ToolError("the code crashed the interpreter")
     text = clean(outcome.decode("utf-8", "replace"))

@@ -1,16 +1,16 @@
-"""Runs a command, and at its end kills all processes that the command has started. It is a separate
-program between babyagi and an untrusted server:
+"""Runs a command, and at its end kills all processes that the command has started. It is a program
+of its own, between babyagi and an untrusted server:
 
     python tree.py MAX_LINE_BYTES COMMAND [ARGUMENT]...
 
-Lines are passed on in both directions. A line from the command that is not a JSON object, or is
-longer than `MAX_LINE_BYTES`, is dropped, so that babyagi never buffers or parses it. Of the
-command's error output only the end is kept. It is written to this program's error output at the
-end, for a person, after the exit code of a command that ended by itself.
+Lines are passed on in both directions. A line of the command that is not a JSON object, or is
+longer than `MAX_LINE_BYTES`, is dropped, so that babyagi never buffers or parses it. At the end,
+this program writes two things to its own error output, for a person: the exit code of the command,
+if the command ended by itself, and the end of the command's error output.
 
-This program's standard input ends when the process that started it ends, for whatever reason. Then
-the command and all its descendants are killed, including those that left its process group: on
-Linux they become children of this program, which finds them.
+When the process that started this program ends, for whatever reason, this program's standard input
+ends. Then the command and all its descendants are killed, including those that left its process
+group: on Linux they become children of this program.
 
 Not covered: when this program itself is killed by SIGKILL, the command is killed, but its
 descendants are not.
@@ -30,7 +30,7 @@ import time
 from pathlib import Path
 from typing import IO
 
-GRACE_S = 2.0  # seconds for the command to end by itself after its input has ended
+GRACE_S = 2.0  # for the command to end by itself, once its input has ended
 CHUNK_BYTES = 2**16
 MAX_ERROR_BYTES = 2000  # of the command's error output
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36  # linux/prctl.h
@@ -83,9 +83,9 @@ class _LastWords:
             self._end = (self._end + chunk)[-MAX_ERROR_BYTES:]
 
     def write(self, exit_code: int | None) -> None:
-        """Write the last words at the beginning of the file that is standard error. Several
-        threads may end the command; each writes the same text to the same place. If standard
-        error is no file, nothing is written."""
+        """Write the last words to the beginning of the file that is standard error. If several
+        threads end the command, each writes the same text to the same place. Nothing is written if
+        standard error is not a file."""
         if self._reading.is_alive():
             self._reading.join(GRACE_S)
         said = []
@@ -99,8 +99,7 @@ class _LastWords:
 
 
 def _pass_input(process: subprocess.Popen[bytes], last_words: _LastWords) -> None:
-    """Copy standard input to the command. At the end of the input, end the command and this
-    program."""
+    """Copy standard input to the command. At its end, end the command and this program."""
     assert process.stdin is not None
     while chunk := os.read(0, CHUNK_BYTES):
         try:
@@ -117,7 +116,8 @@ def _pass_input(process: subprocess.Popen[bytes], last_words: _LastWords) -> Non
 
 
 def _pass_lines(output: IO[bytes], max_line_bytes: int) -> None:
-    """Copy whole lines of the command's output to standard output. Drop lines that are too long."""
+    """Copy the command's output to standard output, line by line, without lines that are too
+    long."""
     line, is_too_long = bytearray(), False
     while chunk := output.read(CHUNK_BYTES):
         *whole, rest = chunk.split(b"\n")
@@ -144,8 +144,8 @@ def _write_message(line: bytes) -> None:
 
 
 def _end(process: subprocess.Popen[bytes], last_words: _LastWords) -> int:
-    """Kill all remaining processes of the command, write its last words, and return the command's
-    exit code (1 if a signal ended it)."""
+    """Kill all remaining processes of the command, write its last words, and return its exit code;
+    1 if a signal ended it."""
     exit_code = process.poll()
     with contextlib.suppress(OSError):
         os.killpg(process.pid, signal.SIGKILL)
@@ -163,7 +163,7 @@ def _end(process: subprocess.Popen[bytes], last_words: _LastWords) -> int:
 
 
 def _descendants(pid: int) -> list[int]:
-    """Return the ids of all processes below this one; none on a system without /proc."""
+    """Return the ids of all descendants of the process; none on a system without /proc."""
     found: list[int] = []
     for task in Path(f"/proc/{pid}/task").glob("*"):
         with contextlib.suppress(OSError, ValueError):

@@ -1,5 +1,5 @@
-"""The tools of agents: what a tool consists of, how the arguments that a model wrote are checked,
-and how a call is run within its time."""
+"""The tools of agents: the parts of a tool, the check of the arguments that a model wrote, and the
+call of a tool within its time limit."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import re
 import threading
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, Protocol
@@ -20,7 +20,7 @@ from typing import Any, Protocol
 from babyagi.errors import ToolError
 from babyagi.llm.port import Abilities, Completion
 from babyagi.llm.prompt import Prompt, ToolSpec
-from babyagi.shapes import MAX_DEPTH, is_deep, takes_null
+from babyagi.shapes import MAX_DEPTH, ShapeError, is_deep, shape_of, takes_null
 from babyagi.tasks import Artifact, Effect, Fetched, Passage, Role, Step, write_form
 from babyagi.text import shorten
 
@@ -56,8 +56,8 @@ class Observation:
 
 
 def read_observations(steps: Iterable[Step]) -> Iterator[Observation]:
-    """Yield the outcomes of those steps that are tool calls. An outcome that cannot be read,
-    because another version of this program stored it, is left out."""
+    """Yield the outcomes of the steps that are tool calls, except those in a format of another
+    version of this program."""
     for step in steps:
         if step.kind in ("tool", "once") and step.output is not None:
             try:
@@ -67,9 +67,9 @@ def read_observations(steps: Iterable[Step]) -> Iterator[Observation]:
 
 
 class Calls(Protocol):
-    """How agents and tools call models and tools: through the journal. Each call has a path, which
-    identifies it in the journal. A call that is repeated at the same path is not made again; its
-    outcome is read from the journal."""
+    """The calls of models and tools that an agent or a tool makes through the journal. Each call
+    has a path, which identifies it in the journal: a second call with the same path is not made,
+    and gives the outcome that the journal has of the first one."""
 
     async def complete(self, path: str, prompt: Prompt, *, role: Role) -> Completion: ...
 
@@ -78,28 +78,27 @@ class Calls(Protocol):
     ) -> Observation: ...
 
     async def recall(self, path: str) -> str | None:
-        """Return the text that `keep` stored in the journal at this path (a key); None if there is
-        none."""
+        """Return the text that `keep` stored in the journal at this path; None if there is none."""
         ...
 
     async def keep(self, path: str, word: str) -> str:
-        """Store a text in the journal at this path (a key), unless one is stored there already.
-        Return the text that is stored there now."""
+        """Store a text in the journal at this path, unless one is stored there already. Return the
+        text that is stored there now."""
         ...
 
     async def bound_output(self, path: str, wanted: int) -> int:
-        """Return how many output tokens the model call at the path may have: at most `wanted`, and
-        fewer if the settings require it or the same call was too slow before."""
+        """Return how many output tokens the model call with this path may have: at most `wanted`,
+        and fewer if the settings say so, or if an earlier attempt at this call was too slow."""
         ...
 
     def abilities(self, role: Role) -> Abilities | None:
-        """Return what is known about the abilities of the role's model; None if they need not be
-        found out by test calls."""
+        """Return the known abilities of the role's model; None if no test calls are needed to find
+        them out."""
         ...
 
     def probing(self, role: Role) -> AbstractAsyncContextManager[object]:
-        """Return a context manager to hold while test calls find out the abilities of the role's
-        model, so that only one caller makes them."""
+        """Return the context in which test calls find out the abilities of the role's model. Only
+        one caller at a time is in it."""
         ...
 
     def learn(self, role: Role, found: Abilities) -> None:
@@ -108,7 +107,7 @@ class Calls(Protocol):
 
 
 class PassedOn:
-    """Passes every call on to another `Calls`. A base class for classes that change some calls."""
+    """Passes every call on to another `Calls`: a base class for classes that change some calls."""
 
     def __init__(self, calls: Calls) -> None:
         self._calls = calls
@@ -143,16 +142,16 @@ Compose = Callable[[Mapping[str, Any], Calls], Awaitable[Passage]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preview:
-    """What a tool call would change, shown to the person who decides about it.
+    """What a tool call would change, for the person who decides about the call.
 
     Attributes:
-        state: a digest of what the call would change, as it is now. If it is another one later, the
-            approved call is not made.
+        state: a digest of what the call would change, in its present state. If the digest differs
+            when the approved call is due, the call is not made.
         note: one sentence about the change, written by this program.
         parameter: the name of the argument that is shown as a difference in place of its value; ''
             if there is nothing to compare it with.
-        lines: the difference: each line with its sign, `+`, `-` or a blank, or `@` with the number
-            of unchanged lines that are left out.
+        lines: the difference, as (sign, line): `+` for an added, `-` for a removed, a blank for a
+            kept line; `@` with the number of kept lines that are left out.
     """
 
     state: str
@@ -167,29 +166,26 @@ class Tool:
 
     Attributes:
         parameters: a JSON Schema of type object.
-        effect: whether a call can be repeated. It is set by the program or a person, never by a
-            server.
+        effect: what repeating a call would do. The program or a person sets it, never a server.
         run: makes the call. It takes the arguments, already checked against `parameters`, and
             returns a passage, or raises `ToolError` with one line for the model.
         timeout_s: the longest time that `run` may take.
         asks_person: whether a call is a question to a person. Then `run` is never called, and the
             task waits for the answer.
-        compose: for a tool that consists of other calls, each of them a step of its own below the
-            path of the tool's call: makes the call, in place of `run`. `timeout_s` then bounds each
-            of the other calls.
-        check: checks arguments further than `parameters` can, and raises `ToolError`.
+        compose: takes the place of `run` in a tool that consists of other calls. Each of these is a
+            step of its own, below the path of the tool's call; `timeout_s` bounds each of them.
+        check: checks what `parameters` cannot express, and raises `ToolError`.
         asks_approval: whether a call with the effect `once` waits until a person allows it, if the
             objective requires approvals.
-        return_direct: whether the output of the tool is the answer of the agent's run, which ends
-            with it.
-        reflect: how often a call may be repeated with other arguments, if the model judges that its
-            output does not fit the arguments.
+        return_direct: whether the tool's output ends the agent's run, as its answer.
+        reflect: how often a call may be repeated with other arguments, if the model judges that the
+            output does not fit them.
         preview: returns what a call with these arguments would change, without changing anything.
-        for_call: for a tool that keeps files for each task: takes the owner of a call (`task:3`)
-            and its key, and returns the tool for this call. A call that is repeated after a crash
-            has the same key.
-        offered: returns the tool as its server describes it now. If its `form` has changed, the
-            tool is not called before a person allows it.
+        for_call: returns the tool for one call, by the call's owner (such as `task:3`) and key. For
+            tools that keep files for each task. A call that is repeated after a crash has the same
+            key.
+        offered: returns the tool as its server describes it now. If its `form` has changed, a
+            person must allow the tool before it is called again.
     """
 
     name: str
@@ -230,14 +226,14 @@ class Tool:
 
     @property
     def may_wait(self) -> bool:
-        """Return whether a call of the tool can make its task wait for a person. Such a call is not
-        made side by side with others."""
+        """Return whether a call of the tool may make its task wait for a person. Such a call never
+        runs at the same time as other calls of the task."""
         return self.asks_person or self.effect is Effect.ONCE
 
 
 def takes(*required: str, **properties: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the `parameters` of a tool: the JSON Schema of an object with these properties, of
-    which the `required` ones cannot be left out."""
+    """Return the `parameters` of a tool: the JSON Schema of an object with these properties, and no
+    others. The `required` ones must be given."""
     needed = {"required": list(required)} if required else {}
     return {"type": "object", "properties": properties, **needed, "additionalProperties": False}
 
@@ -248,13 +244,13 @@ def text_schema(description: str) -> Mapping[str, Any]:
 
 
 def number_schema(description: str, *, least: int, most: int | None = None) -> Mapping[str, Any]:
-    """Return the JSON Schema of a parameter that takes a whole number within bounds."""
+    """Return the JSON Schema of a parameter that takes a whole number from `least` to `most`."""
     bounds = {"minimum": least, **({} if most is None else {"maximum": most})}
     return {"type": "integer", **bounds, "description": description}
 
 
 def texts_schema(description: str, *, most: int) -> Mapping[str, Any]:
-    """Return the JSON Schema of a parameter that takes a list of texts."""
+    """Return the JSON Schema of a parameter that takes a list of at most `most` texts."""
     items = {"items": {"type": "string"}, "maxItems": most}
     return {"type": "array", **items, "description": description}
 
@@ -270,16 +266,14 @@ def entries(found: object) -> Iterator[Mapping[str, Any]]:
 
 
 async def run_composed(arguments: Mapping[str, Any]) -> Passage:
-    """Serve as `run` of a tool that has `compose`, where `run` is never called. Raises
-    `NotImplementedError`."""
+    """Raise `NotImplementedError`: the `run` of a tool that has `compose`, where it is never
+    called."""
     raise NotImplementedError("a composed tool is run through its `compose`")
 
 
 # --------------------------------------------------------------------------------------------------
-# Parsing the arguments that a model wrote as text, and checking them against the small subset of
-# JSON Schema that tools use.
-#
-# Checked are type, properties, required, enum, minimum, maximum, items and maxItems; additional
+# Parses the arguments that a model wrote, and checks them against the subset of JSON Schema that
+# tools use: type, properties, required, enum, minimum, maximum, items and maxItems. Additional
 # properties are always refused. All other keywords, such as references, combinations and patterns,
 # are ignored.
 # --------------------------------------------------------------------------------------------------
@@ -288,6 +282,7 @@ MAX_ARGUMENT_CHARS = 50_000
 MAX_NAMED_CHOICES = 12
 
 Schema = Mapping[str, Any]
+_PYTHON_TYPES = {"string": str, "boolean": bool, "array": list, "object": dict}
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -323,12 +318,12 @@ def parse_arguments(tool: Tool, arguments: str) -> dict[str, Any]:
     """Parse and check the arguments that a model wrote for the tool, and convert each to the type
     that the schema names.
 
-    Empty text means no arguments, and so does null for a tool without parameters. A value that is
-    not an object stands for the only parameter (or the only required one); otherwise a list stands
-    for all parameters in their order. `"12"` and `12.0` are accepted as integers.
+    Empty text means no arguments; so does null, for a tool without parameters. A value that is not
+    an object is the argument of the only parameter, or of the only required one; for other tools a
+    list contains the arguments of all parameters in order. `"12"` and `12.0` count as integers.
 
     Raises:
-        ToolError: the arguments are invalid; its one line says what to write instead.
+        ToolError: the arguments are invalid. The text is one line that says what to write instead.
     """
     value = _load(tool, arguments)
     properties: Mapping[str, Schema] = tool.parameters.get("properties", {})
@@ -354,14 +349,11 @@ def parse_arguments(tool: Tool, arguments: str) -> dict[str, Any]:
 
 
 def _name_bare(tool: Tool, value: Any, written: str) -> dict[str, Any]:
-    """Return the arguments for a `value` that is not a JSON object.
-
-    If the tool has only one parameter, or only one is required, the value is its argument. A number
-    for a parameter that takes text stays as it was `written`, such as `007`. If there are more, a
-    list has the arguments of the parameters in their order.
+    """Return the arguments for a `value` that is not a JSON object, as `parse_arguments` describes.
+    A number for a parameter that takes text keeps its spelling, such as `007`.
 
     Raises:
-        ToolError: the value can be read in neither of these ways.
+        ToolError: the value can be neither a single argument nor a list of arguments.
     """
     properties: Mapping[str, Schema] = tool.parameters.get("properties", {})
     required = tool.parameters.get("required", ())
@@ -403,7 +395,7 @@ def _describe_properties(schema: Schema) -> str:
 
 
 def describe_type(schema: Schema) -> str:
-    """Return the type that a JSON Schema describes in words, such as `string`, `integer or null`,
+    """Return in words which type a JSON Schema describes, such as `string`, `integer or null`,
     `array of string`, `"a" or "b"` or `object {"x": number}`."""
     kind = schema.get("type", "any")
     if "enum" in schema and len(schema["enum"]) <= MAX_NAMED_CHOICES:
@@ -444,8 +436,8 @@ def _check(name: str, value: Any, schema: Schema) -> Any:
 
 
 def _find_choice(value: str, choices: Sequence[Any]) -> Any:
-    """Return the choice that equals the value except for case and surrounding blanks; the value
-    itself if there is no such choice or more than one."""
+    """Return the only choice that equals the value except for case and surrounding blanks; the
+    value itself if there is not exactly one."""
     written = value.strip().casefold()
     same = [one for one in choices if isinstance(one, str) and one.casefold() == written]
     return same[0] if len(same) == 1 else value
@@ -454,36 +446,20 @@ def _find_choice(value: str, choices: Sequence[Any]) -> Any:
 def _convert(name: str, value: Any, type_: str) -> Any:
     """Convert the value of the argument `name` to the schema's type. Numbers may be written as
     text, and integers as `12.0`. Raises `ToolError` for a value of another type."""
-    if (
-        type_ in ("integer", "number")
-        and isinstance(value, str | int | float)
-        and not isinstance(value, bool)
-    ):
-        try:
-            number = float(value)
-            if type_ == "integer" and number.is_integer():
-                return (
-                    int(value)
-                    if isinstance(value, int | str) and str(value).strip().lstrip("+-").isdigit()
-                    else int(number)
-                )
-            if type_ == "number" and math.isfinite(number):
-                return number if isinstance(value, str) else value
-        except (ValueError, OverflowError):
-            pass
-    python_type = {"string": str, "boolean": bool, "array": list, "object": dict}.get(type_)
-    if type_ in ("integer", "number") or (
-        python_type is not None and not isinstance(value, python_type)
-    ):
-        raise ToolError(f"{name!r} must be of type {type_}, got {_show(value)}")
-    return value
+    if type_ in ("integer", "number"):
+        with suppress(ShapeError):
+            number = shape_of(int if type_ == "integer" else float).read(value, name, False)
+            return number if type_ == "integer" or isinstance(value, str) else value
+    elif isinstance(value, _PYTHON_TYPES.get(type_, object)):
+        return value
+    raise ToolError(f"{name!r} must be of type {type_}, got {_show(value)}")
 
 
 def _show(value: Any) -> str:
     return shorten(json.dumps(value, ensure_ascii=False, default=str), 100)
 
 
-# -- one call of a tool within its time, whose caller continues even if the tool hangs
+# -- one call of a tool: its caller continues when the time is over, even if the tool hangs
 # --------------------------------------------------------------------------------------------------
 
 logger = logging.getLogger(__name__)
@@ -508,10 +484,10 @@ async def run_in_time(tool: Tool, arguments: Mapping[str, Any]) -> Passage:
     Raises:
         OutOfTimeError: the call took longer than `tool.timeout_s`.
         ToolExitError: the tool tried to end the process or its asyncio task.
-        Exception: any error that the tool raises.
+        Exception: whatever the tool raises.
     """
     call = asyncio.get_running_loop().create_task(_run(tool, arguments))
-    # marks the exception as retrieved, even if this coroutine is cancelled at the same time
+    # reads the exception even if this coroutine is cancelled; asyncio warns about unread ones
     call.add_done_callback(lambda call: call.cancelled() or call.exception())
     try:
         await asyncio.wait([call], timeout=tool.timeout_s)

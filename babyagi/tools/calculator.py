@@ -1,6 +1,6 @@
-"""The calculator tool: computes arithmetic as people write it. The size of a value is checked
-before it is computed. An expression has numbers, signs, brackets, functions and constants; Python's
-texts and attributes do not exist in it.
+"""The calculator tool: computes arithmetic as people write it. An expression has only numbers,
+signs, brackets, functions and constants, so it cannot run code. The size of each value is bounded
+before the value is computed.
 
 It understands expressions such as `2(3+4)`, `50% of 80`, `3!`, `√9`, `10²`, `$1,234.50`, `3 × 4`,
 `5 mod 3` and `what is 2+2?`; `^` is power. An ambiguous expression is refused with a hint on what
@@ -53,7 +53,7 @@ _CURRENCIES = {
 _CURRENCIES |= {code: code for code in "USD EUR GBP JPY INR CHF CAD AUD CNY".split()}
 _CLOSING = {"(": ")", "[": "]", "{": "}", "|": "|"}
 
-_PHRASES = {  # words, as a pattern, and the signs that they stand for
+_PHRASES = {  # the signs in place of words, by the pattern of the words
     r"^\s*(?:(?:please\s+)?(?:what\s+is|what['’]s|whats|calculate|compute|evaluate"
     r"|how\s+much\s+(?:is|are)|solve)\b\s*:?|=)": " ",
     r"(?:=\s*\??|\bequals?\s*\??|\?|(?<=\S)\.(?=\s*$))\s*$": " ",
@@ -145,8 +145,8 @@ def calculate(expression: str) -> str:
 
 
 class _Token(NamedTuple):
-    """A word or sign of the expression. `is_apart_before` and `is_apart_after` say whether a space,
-    or the beginning or end of the text, is on that side of it."""
+    """A word or sign of the expression. `is_apart_before` and `is_apart_after` say whether a space
+    separates it from its neighbour on that side, or it has none."""
 
     kind: str
     text: str
@@ -208,7 +208,7 @@ _HINTS = {
     "=": "leave out = and what follows it",
     ":": "write / for a division",
     "°": "write sin(radians(30)) for an angle in degrees",
-    ",": "a comma parts thousands, or the values of a function",
+    ",": "a comma separates thousands, or the values of a function",
 }
 _END = _Token("end", "", True, True)
 _PRODUCT_SIGNS = ("*", "/", "//", "%", "mod", "of", "off", "choose")
@@ -282,8 +282,8 @@ class _Reader:
         return self._take(*_PRODUCT_SIGNS)
 
     def _begins_operand(self) -> bool:
-        """Return whether the next token begins a factor without a sign before it, as in `2(3)`.
-        Raises `ToolError` for two numbers side by side."""
+        """Return whether the next token begins a factor that has no sign before it, as in `2(3)`.
+        Raises `ToolError` if two numbers are side by side."""
         token, before = self._next, self._tokens[self._at - 1].text
         if token.kind in _NUMBERS and before not in (")", "]", "}", "!"):
             both = f"{before} {token.text}"
@@ -337,8 +337,8 @@ class _Reader:
                 return _Term(value, is_percent)
 
     def _is_modulo(self) -> bool:
-        """Return whether the next token, a `%`, means modulo and not percent. Raises `ToolError` if
-        it can mean both."""
+        """Return whether the next token, a `%`, means modulo rather than percent. Raises
+        `ToolError` if it can mean either."""
         token, after = self._next, self._after
         is_attached = not token.is_apart_before
         if token.text == "٪":
@@ -394,7 +394,7 @@ class _Reader:
             decimals = self._after.text
             raise ToolError(
                 f"{_show(f'{text},{decimals}')}: write decimals with a point, "
-                f"{text.replace('.', '')}.{decimals}; a comma parts thousands"
+                f"{text.replace('.', '')}.{decimals}; a comma separates thousands"
             )
         return value + _vulgar(self._take(self._next.text)) if self._next.kind == "part" else value
 
@@ -432,8 +432,8 @@ class _Reader:
 
     @contextmanager
     def _inside(self, function: str) -> Iterator[None]:
-        """Hold this context while the content of brackets is parsed: the arguments of `function`,
-        or an expression if it is ''."""
+        """Return the context for parsing what is in brackets: the arguments of `function`, or a
+        single expression if it is ''."""
         if self._depth == MAX_DEPTH:
             raise ToolError(f"the brackets are more than {MAX_DEPTH} deep; compute it in parts")
         outer, self._function, self._depth = self._function, function, self._depth + 1
@@ -452,7 +452,7 @@ class _Reader:
             )
         expected = f"{missing} is missing" if missing else "a number or a bracket is expected there"
         hint = _HINTS.get(text, expected)
-        raise ToolError(f"{_show(text)} does not fit where it stands; {hint}")
+        raise ToolError(f"{_show(text)} is not allowed there; {hint}")
 
 
 # -- computing
@@ -524,8 +524,8 @@ def _factorial(value: Number) -> Number:
 
 
 def _count(how: Callable[[int, int], int]) -> Callable[[Number, Number], int]:
-    """Return a version of `how` (`math.comb` or `math.perm`) that raises `OverflowError` before it
-    computes a value that is too large."""
+    """Return a version of `how` (`math.comb` or `math.perm`) that raises `OverflowError` instead of
+    computing a value that is too large."""
 
     def count(n: Number, k: Number) -> int:
         of, taken = _whole(n), _whole(k)
@@ -557,7 +557,7 @@ def _of_whole(function: Callable[..., int]) -> Callable[..., int]:
 
 
 class _Function(NamedTuple):
-    """A function of the calculator, and how many values it takes: from `least` to `most`."""
+    """A function of the calculator, which takes from `least` to `most` values."""
 
     compute: Callable[..., Any]
     least: int = 1

@@ -74,8 +74,8 @@ TOOL_NAMES = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolContext:
-    """What the built-in tools need from this process. A tool is not opened if what it needs is
-    None. If `scratch` is None, the programs of `run_python` keep no files."""
+    """What the built-in tools need from this process. A tool whose need is None here is not opened.
+    Without `scratch`, the programs of `run_python` keep no files."""
 
     offload: Offload
     folder: Folder | None = None
@@ -92,8 +92,10 @@ def grant_tools(*, has_folder: bool, more: Sequence[str], may_ask: bool) -> tupl
     """Return which built-in tools a new objective may use.
 
     Args:
-        has_folder: whether the objective has a folder of files, and so the tools that read it.
-        more: names of tools, or of sets of tools (`web`), that a person has granted as well.
+        has_folder: whether the objective has a folder of files; if so, it gets the tools to read
+            it.
+        more: further tools that a person has granted, by their names or by those of sets, such as
+            `web`.
         may_ask: whether tasks may ask the person, with `ask_user`.
 
     Raises:
@@ -123,7 +125,8 @@ def open_tools(names: Collection[str], context: ToolContext) -> tuple[Tool, ...]
 
 def _open_all(context: ToolContext) -> Iterator[Tool]:
     if context.folder is not None:
-        # parsing PDFs takes long, so it neither fills a pool of threads nor delays the end of a run
+        # Parsing a PDF takes long. In a thread of its own, it neither keeps a pool of threads busy
+        # nor delays the end of a run.
         yield from build_file_tools(context.folder, offload=in_thread)
         yield build_write_file(context.folder, offload=context.offload)
     yield build_calculator()

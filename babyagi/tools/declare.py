@@ -1,10 +1,9 @@
-"""`@tool`, which makes a tool from a typed function or method, and the loading of a person's own
-tools.
+"""Makes tools from typed functions and methods with `@tool`, and loads a person's own tools.
 
 The first lines of the docstring tell the model what the tool does. A parameter can be described in
-the `Args:` section, in Google style, or as `Annotated[str, "what it is"]`. A parameter's type is
-one of those in `babyagi/shapes.py`: the model's arguments are converted to these types before the
-function is called, and the model is told which argument cannot be converted.
+the `Args:` section, in Google style, or as `Annotated[str, "what it is"]`. Its type must be one of
+those in `babyagi/shapes.py`. Before the function is called, the model's arguments are converted to
+these types; if that fails, the model is told which argument is wrong.
 
 A person's own functions are loaded from a module, a file or a folder, and run in this process.
 """
@@ -42,8 +41,8 @@ Function = Callable[..., Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FunctionTool(Tool):
-    """A tool made from a function; calling it calls the function. If it was made from a method,
-    each instance of the class has the tool."""
+    """A tool made from a function. Calling it calls the function. If it was made from a method,
+    each instance of the class has a tool of its own."""
 
     function: Function
     shapes: Mapping[str, Shape]
@@ -83,11 +82,11 @@ def tool(
     """Make a tool from a function or a method. A function that is not async runs in a thread.
 
     Args:
-        function: the function to call. If it returns a text or a `Passage`, the model gets that
-            unchanged; any other value is given to the model as JSON.
-        options: attributes of `Tool`. `effect` is `once` by default; for a function that only
-            reads, it should be `read`. With `asks_approval`, a call with the effect `once` waits
-            until a person allows it.
+        function: the function to call. The model gets a text or a `Passage` that it returns
+            unchanged, and any other value as JSON.
+        options: attributes of `Tool`. `effect` is `once` by default; pass `read` for a function
+            that only reads. With `asks_approval`, a call with the effect `once` waits until a
+            person allows it.
 
     Raises:
         ValueError: there is no docstring, the docstring describes a parameter that does not exist,
@@ -99,8 +98,8 @@ def tool(
 
 
 def tools_of(instance: object) -> tuple[FunctionTool, ...]:
-    """Return the tools made from an object's `@tool` methods, in the order of their definition.
-    They are bound to the object, so they share its state."""
+    """Return the tools of an object's `@tool` methods, in the order of their definition. They are
+    bound to the object, so they share its state."""
     names = dict.fromkeys(name for kind in reversed(type(instance).__mro__) for name in vars(kind))
     return tuple(
         found for name in names if isinstance(found := getattr(instance, name, None), FunctionTool)
@@ -171,7 +170,7 @@ def _declare(
 
 
 def _convert(shapes: Mapping[str, Shape], arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the model's arguments converted to the types of the function's parameters. Raises
+    """Return the model's arguments, converted to the types of the function's parameters. Raises
     `ToolError`, which says what was expected, if one cannot be converted."""
     given = arguments.items()
     try:
@@ -198,8 +197,8 @@ def _make_run(
 
 
 def to_text(value: Any) -> str:
-    """Return a tool's value as text for a model: a text unchanged, any other value as JSON, or as
-    `str` writes it if JSON cannot."""
+    """Return a tool's value as text for a model: a text unchanged, any other value as JSON, or by
+    `str` if it cannot be written as JSON."""
     if isinstance(value, str):
         return value
     try:
@@ -209,8 +208,8 @@ def to_text(value: Any) -> str:
 
 
 def _read_docstring(name: str, text: str) -> tuple[str, dict[str, str]]:
-    """Return the description of the tool in the docstring, and those of its parameters by name.
-    Raises `ValueError` if the docstring is empty."""
+    """Return the tool's description in the docstring, and the descriptions of its parameters by
+    name. Raises `ValueError` if the docstring is empty."""
     lines = text.strip().split("\n")
     starts = [at for at, line in enumerate(lines) if _SECTION.fullmatch(line)]
     description = " ".join(" ".join(lines[: starts[0] if starts else None]).split())
@@ -272,7 +271,7 @@ def _find_shape(name: str, parameter: inspect.Parameter, hints: Mapping[str, Any
 
 def _property(parameter: inspect.Parameter, shape: Shape, said: str) -> dict[str, Any]:
     """Return the JSON Schema of a parameter, with its default and its description (`said`). If the
-    default is None, the schema does not offer null: the model leaves the parameter out instead."""
+    default is None, the schema does not allow null, so the model leaves the parameter out."""
     schema = dict(shape.schema)
     rest = [one for one in schema.get("anyOf", ()) if one != {"type": "null"}]
     if parameter.default is None and len(rest) == 1:

@@ -33,8 +33,8 @@ from babyagi.tasks import Effect, Passage
 from babyagi.text import shorten
 from babyagi.tools.base import Preview, Tool, number_schema, takes, text_schema
 
-# of each text, between the first and the last change; in the worst case, the time to compare grows
-# with the product of both numbers
+# Of each text, from the first change to the last. In the worst case, the time to compare grows with
+# the product of the two numbers of lines.
 MAX_COMPARED_LINES = 4000
 N_AROUND = 3  # lines shown on each side of a change
 
@@ -42,9 +42,9 @@ SignedLine = tuple[str, str]
 
 
 def compare(before: str, after: str) -> tuple[SignedLine, ...] | None:
-    r"""Return the difference of two texts: each line with its sign, `-` (removed), `+` (added) or a
-    blank (kept). `@` stands with the number of kept lines that are left out. Return None if too
-    many lines differ.
+    r"""Return the difference of two texts as (sign, line): `-` for a removed, `+` for an added, a
+    blank for a kept line; `@` with the number of kept lines that are left out. None if too many
+    lines differ.
 
     Lines end only with `\n`; any other line end is part of a line.
     """
@@ -80,9 +80,8 @@ def _compare_middle(old: Sequence[str], new: Sequence[str]) -> Iterator[SignedLi
 
 
 def _leave_out(lines: Sequence[SignedLine]) -> Iterator[SignedLine]:
-    """Yield the lines of a difference, without lines that are further than `N_AROUND` lines from
-    any change. Each run of lines that are left out is replaced by one line: the sign `@`, and how
-    many lines were left out."""
+    """Yield the lines of a difference, without those that are more than `N_AROUND` lines away from
+    any change. In place of the lines left out comes the sign `@` with their number."""
     changed = [at for at, (sign, _) in enumerate(lines) if sign != " "]
     shown = {near for at in changed for near in range(at - N_AROUND, at + N_AROUND + 1)}
     n_left_out = 0
@@ -224,10 +223,10 @@ def build_write_file(folder: Folder, *, offload: Offload) -> Tool:
             "path",
             "text",
             path=text_schema("The file's path, relative to the folder."),
-            text=text_schema("All that the file shall hold."),
+            text=text_schema("The whole content of the file."),
             replace={
                 "type": "boolean",
-                "description": "Whether a file that is there is replaced; false if left out.",
+                "description": "Whether an existing file is replaced; false if left out.",
             },
         ),
         effect=Effect.ONCE,
@@ -266,8 +265,8 @@ def _read_text(data: bytes) -> str | None:
 
 
 def render_found(found: Found, *, words: str) -> str:
-    """Return the passages as text for a model: each has numbered lines under a line such as `PATH,
-    lines 12-18, under HEADING`. At the end follows what was not searched or is not shown."""
+    """Return the passages as text for a model: numbered lines under a line such as `PATH, lines
+    12-18, under HEADING`. The end says what was not searched, and what is not shown."""
     notes = []
     if found.n_files + len(found.late) < found.n_listed:
         notes.append(
@@ -276,8 +275,8 @@ def render_found(found: Found, *, words: str) -> str:
         )
     if found.textless:
         notes.append(
-            f"[not searched, because it is no readable text: {_name(found.textless)}; read_file "
-            "says why]"
+            f"[not searched, because they are not readable as text: {_name(found.textless)}; "
+            "read_file says why]"
         )
     if found.late:
         notes.append(
@@ -317,8 +316,8 @@ def _render_extract(extract: Extract) -> str:
 
 
 def render_listing(listing: Listing, *, pattern: str) -> str:
-    """Return the list of files as text for a model: a line `path (size)` for each file, as many as
-    fit. At the end follows how many are not shown, and how to see them."""
+    """Return the list of files as text for a model: a line `path (size)` for each file. If not all
+    of them fit, the end says how many are missing, and how to list them."""
     if not listing.files:
         return f"No file matches {pattern!r}." if pattern else "The folder has no files."
     lines: list[str] = []
@@ -345,8 +344,8 @@ def render_listing(listing: Listing, *, pattern: str) -> str:
 
 
 def render_text(text: FileText) -> str:
-    """Return the read lines of a file as text for a model: numbered, under a line such as `PATH,
-    lines 1-80 of 210`. If the file has more lines, the end says how to read on."""
+    """Return lines of a file as text for a model: numbered, under a line such as `PATH, lines 1-80
+    of 210`. If the file has more lines, the end says how to read on."""
     if not text.n_lines:
         return f"{text.path} is empty"
     head = f"{text.path}, lines {text.first_line}-{text.last_line} of {text.n_lines}"
@@ -374,17 +373,18 @@ def _render_size(size_bytes: int) -> str:
 MAX_SEARCHED_FILES = 5000
 MAX_SEARCHED_BYTES = 20_000_000  # of the files that one search reads, the smallest first
 MAX_READING_S = 15.0  # after so many seconds, a search reads no further file
-MAX_KEPT_CHARS = 8_000_000  # of passages that are cached for the next search
+MAX_KEPT_CHARS = 8_000_000  # of all passages that are cached for the next search
 MAX_EXTRACTS = 10
 MAX_EXTRACTS_OF_FILE = 3  # further passages of a file come after those of other files
 EXTRACT_CHARS = 400  # after so many characters, the next blank line ends a passage
 MAX_EXTRACT_CHARS = 900
 MAX_EXTRACT_LINES = 40
 MAX_QUESTION_CHARS = 1000
-# a long line is cut into such pieces first, so that the time grows only linearly with its length
+# A long line is divided into such pieces before it is cut into passages, so that the time grows
+# only linearly with its length.
 LINE_PIECE_CHARS = 50_000
 MAX_HEADING_CHARS = 80
-MAX_NAMED = 5  # of the files that a search cannot read
+MAX_NAMED = 5  # files that a note names
 
 _MAX_CHARS_BY_SUFFIX = {
     ".pdf": MAX_CHARS,
@@ -399,8 +399,9 @@ _FENCE = re.compile(r"\s*(```|~~~)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extract:
-    """A passage of a file: consecutive lines, the number of the first of them (counted from 1), and
-    the headings above them. A line that is too long is divided into several passages."""
+    """A passage of a file: consecutive lines, of which `first_line` is the number of the first one,
+    counted from 1, and the headings above them. A very long line is divided into several
+    passages."""
 
     path: str
     first_line: int
@@ -418,8 +419,8 @@ class Found:
         n_extracts: how many passages contain at least one of the words.
         n_files: how many files were opened.
         n_listed: how many files match the pattern.
-        textless: the opened files that cannot be read as text, so nothing was searched in them.
-        late: the files that were not opened, because the time for reading was over.
+        textless: the opened files that cannot be read as text, and so were not searched.
+        late: the files that were not opened, because the time was over.
     """
 
     extracts: tuple[Extract, ...]
@@ -434,7 +435,7 @@ class Found:
 class _Kept:
     """What is cached of a file: its passages, or None if it cannot be read as text.
 
-    A document, such as a PDF, also has its lines here, because it is slow to read; if it cannot be
+    A document, such as a PDF, is slow to read, so its lines are cached as well; if it cannot be
     read, `fault` says why.
     """
 
@@ -444,9 +445,9 @@ class _Kept:
 
 
 class FileSearch:
-    """Reads the text files and documents of a folder, and finds passages in them. Its methods
-    block; only one search runs at a time, and only one document is parsed. The passages of a file
-    and the text of a document are cached until the file changes."""
+    """Reads the text files and documents of a folder, and finds passages in them. The passages of a
+    file and the text of a document are cached until the file changes. The methods block; one search
+    at a time reads files, and one document at a time is parsed."""
 
     def __init__(self, folder: Folder, *, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._folder = folder
@@ -455,7 +456,7 @@ class FileSearch:
         self._turn = RLock()
 
     def read(self, path: str, *, first_line: int, max_lines: int, max_chars: int) -> FileText:
-        """Return lines of a text file or of a document, as `Folder.read` does."""
+        """Return lines of a text file or a document, as `Folder.read` does."""
         return self._folder.read(
             path,
             first_line=first_line,
@@ -465,7 +466,7 @@ class FileSearch:
         )
 
     def find(self, words: str, *, pattern: str = "") -> Found:
-        """Return the passages that fit the words best. Passages that contain all of them in a row
+        """Return the passages that fit the words best. Passages that contain the words as a phrase
         come first.
 
         Args:
@@ -501,9 +502,9 @@ class FileSearch:
         )
 
     def _split(self, files: Sequence[ListedFile]) -> dict[tuple[str, str], _Kept]:
-        """Read those of the files that are not cached, until the time is over, and return the
-        passages of all files that are cached or were read. Text files are read before documents;
-        among each, files that cannot be cached come last, and smaller files first."""
+        """Return the passages of the files that are cached or could be read before the time was
+        over. Text files are read before documents; of each kind, files that can be cached before
+        others, and then small files before large ones."""
         split = {key: self._kept[key] for key in map(_key, files) if key in self._kept}
         new = [file for file in files if _key(file) not in split]
         new.sort(key=lambda file: (_is_document(file), not file.state, file.size_bytes))
@@ -531,8 +532,8 @@ class FileSearch:
         return "\n".join(kept.lines)
 
     def _keep(self, split: Mapping[tuple[str, str], _Kept]) -> None:
-        """Cache the passages of these files, and those cached before, as many as fit. Of each file
-        only the passages of its latest state are cached."""
+        """Cache the passages of these files, and as many of those cached before as fit. Of each
+        file only the latest state stays."""
         paths = {path for path, _ in split}
         before = {key: kept for key, kept in self._kept.items() if key[0] not in paths}
         n_chars, self._kept = 0, {}
@@ -574,14 +575,14 @@ def _is_document(file: ListedFile) -> bool:
 
 
 def _text_bytes(file: ListedFile) -> int:
-    """Return how many bytes the file adds to those that a search reads: its size, but no more
-    than is read of a text file, or than the text of a document (known by its name) can have."""
+    """Return how many bytes of text a search reads of the file, at most: its size, or the limit for
+    a text file or for the text of a document, which is recognised by its name."""
     return min(file.size_bytes, _MAX_CHARS_BY_SUFFIX.get(_suffix(file), MAX_FILE_BYTES))
 
 
 def _within_bytes(files: Sequence[ListedFile]) -> list[ListedFile]:
-    """Return the files that one search reads: the smallest ones that have `MAX_SEARCHED_BYTES` of
-    text together, in the given order."""
+    """Return the files that one search reads, in the given order: the smallest ones, as many as
+    have at most `MAX_SEARCHED_BYTES` of text together."""
     by_size = sorted(files, key=_text_bytes)
     sizes = accumulate(map(_text_bytes, by_size))
     chosen = {file.path for file, n in zip(by_size, sizes, strict=True) if n <= MAX_SEARCHED_BYTES}
@@ -601,8 +602,8 @@ def _choose(ranked: Sequence[Extract]) -> list[Extract]:
 
 
 def split_extracts(path: str, lines: Sequence[str]) -> Iterator[Extract]:
-    """Split a file into passages at its headings, and at blank lines once a passage is long
-    enough."""
+    """Yield the passages of a file. A passage ends before a heading, at a blank line once it has
+    `EXTRACT_CHARS`, and before a line with which it would be too long."""
     headings: dict[int, str] = {}
     held: list[str] = []
     is_code = False
@@ -639,8 +640,8 @@ def split_extracts(path: str, lines: Sequence[str]) -> Iterator[Extract]:
 
 
 def _read_heading(line: str, following: str) -> tuple[int, str] | None:
-    """Return the level and the text if the line is a heading of Markdown, AsciiDoc or MediaWiki, or
-    is underlined by the line after it (`following`); else None."""
+    """Return the level and the text of a heading of Markdown, AsciiDoc or MediaWiki, or one that
+    the `following` line underlines; None if the line is no heading."""
     if found := _HEADING.fullmatch(line):
         return len(found[1] or found[3]), (found[2] or found[4]).strip(" #=")
     is_underlined = line[:1].isalnum() and _UNDERLINE.fullmatch(following)

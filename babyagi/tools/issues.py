@@ -1,10 +1,10 @@
-"""The tools for the issues of a repository on GitHub: one searches them, the other makes a link to
-a new issue that is already filled in.
+"""The tools for the issues of a repository on GitHub: one searches them, the other makes a link
+that opens the form for a new issue, already filled in.
 
-GitHub's API is described at https://docs.github.com/en/rest/search/search, and the links under
-"about automation for issues and pull requests with query parameters" in GitHub's manual (read in
-November 2026). GitHub answers a link that is too long with 414. Some tokens may search only for
-issues or only for pull requests.
+Sources (read in November 2026): https://docs.github.com/en/rest/search/search for the API; for the
+links, "about automation for issues and pull requests with query parameters" in GitHub's manual.
+GitHub answers a link that is too long with 414. Some tokens can search only issues, or only pull
+requests.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ MAX_LINK_CHARS = 8000  # a longer address is refused by GitHub
 CUT = "\n\n[cut here: the rest does not fit into an address]"
 
 _REPOSITORY = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,38}/[A-Za-z0-9._-]{1,100}")
-# Qualifiers that say where to search. They are removed: a model must not choose other places.
+# Qualifiers that say where to search. They are removed, because a model must not search elsewhere.
 _PLACES = re.compile(
     r"\b(?:(?:repo|org|user|owner|visibility|enterprise)\s*:\s*(?:\"[^\"]*\"|\S*)"
     r"|is\s*:\s*(?:public|private|internal)\b)",
@@ -135,12 +135,12 @@ def build_search_issues(
 
 
 def scope_query(query: str, repository: str, *, is_given: bool) -> str:
-    """Return a query of GitHub's search: the words of the model's query, limited to the repository.
+    """Return a query for GitHub's search: the words of the model's query, limited to the
+    repository.
 
     Args:
-        is_given: whether a person has set the repository. If the model has chosen it, the search is
-            limited to public repositories, so that the model cannot read private ones with the
-            person's token.
+        is_given: whether a person has set the repository. If the model has chosen it, it must be
+            public, so that the model cannot read private ones with the person's token.
 
     Raises:
         ToolError: no word is left of the query.
@@ -160,11 +160,11 @@ def build_issue_link(
     description: str = "",
     labels: Sequence[str] = (),
 ) -> Tool:
-    """Return a tool that makes a link to a new issue that is already filled in. Nothing is sent: a
-    person opens the link, reads the issue, and decides whether to submit it.
+    """Return a tool that makes a link to the form for a new issue, already filled in. Nothing is
+    sent: a person opens the link, reads the issue, and decides whether to submit it.
 
     Args:
-        labels: labels that each issue gets in addition to those that the model chooses.
+        labels: the labels of each issue, besides those that the model chooses.
 
     Raises:
         ValueError: `name` is not a valid name for a tool.
@@ -189,7 +189,7 @@ def build_issue_link(
             "title",
             "body",
             title=text_schema("One line that says what is wrong or wanted."),
-            body=text_schema("What was asked, and where was looked."),
+            body=text_schema("What was asked, and where the answer was looked for."),
             labels=texts_schema("Labels of the repository, such as question.", most=MAX_LABELS),
         ),
         effect=Effect.READ,
@@ -199,8 +199,8 @@ def build_issue_link(
 
 
 def make_issue_link(page: str, *, title: str, body: str, labels: Sequence[str] = ()) -> str:
-    """Return a link to a new issue that is filled in with these fields. A body that does not fit
-    into the link is cut.
+    """Return a link to the form for a new issue, filled in with these fields. A body that does not
+    fit into the link is cut.
 
     Args:
         page: the address of the repository's page, such as `https://github.com/owner/name`.
@@ -228,8 +228,8 @@ def _encode(text: str) -> str:
 
 
 def _encode_within(text: str, max_chars: int, *, cut: str = CUT) -> str:
-    """Return the text, encoded for a URL. If that has more than `max_chars` characters, return as
-    much of the beginning as fits, followed by the encoded `cut`."""
+    """Return the text, encoded for a URL. If it is longer than `max_chars`, return as much of its
+    beginning as fits, followed by `cut`, both encoded."""
     if len(text) <= max_chars and len(whole := _encode(text)) <= max_chars:
         return whole
     sizes = accumulate(len(_encode(one)) for one in text[:max_chars])

@@ -1,23 +1,25 @@
 """The tools of MCP servers. A file that a person has written names the servers, each a program on
 this machine or an address.
 
-The file has the form that other programs use, too:
+The file has the same form as for other programs:
 
     {"mcpServers": {"notes": {"command": "notes-server", "args": ["--all"], "env": {"TOKEN": "…"},
                               "allow": ["search"], "effects": {"search": "read"}},
                     "wiki": {"url": "https://wiki.example/mcp", "headers": {"Authorization": "…"}}}}
 
-The name of a tool is SERVER__TOOL, so that it is unique. The file sets the tool's effect; the
-server cannot. `read` and `idempotent` calls may be repeated after a crash; a `once` call, the
-default, never is: if its outcome is unknown, a person decides. A tool's parameters and description
-are stored with the objective; if the server changes them later, a person is asked before the next
-call. A server gets only the few environment variables that programs need and those that the file
-names. Its lines, answers and time are bounded, and its processes end with it, even if this process
-is killed. If a server fails, that call fails, and the server is not used for `REST_S`. How a server
-on this machine ended, and the end of its error output, is said to a person and not to a model.
+Tools are named SERVER__TOOL, so that names are unique. The file sets a tool's effect; the server
+cannot. `read` and `idempotent` calls may be repeated after a crash. A `once` call, the default, is
+never repeated: if its outcome is unknown, a person decides. A tool's parameters and description are
+stored with the objective; if the server changes them later, a person is asked before the next call.
 
-What a server on this machine does is not restricted: it runs as a program of its own, with the
-rights of the person.
+A server on this machine gets only the few environment variables that every program needs, and those
+in the file. The length of its lines and answers and the time of its calls are limited. All
+processes that it started end with it, even if this process is killed. If a server fails, the call
+fails, and the server is not used for `REST_S`. Its exit code and the end of its error output are
+shown to a person, not to a model.
+
+What a server on this machine does is not restricted: it is a program of its own, with the rights of
+the person.
 """
 
 from __future__ import annotations
@@ -31,23 +33,25 @@ import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, fields
-from functools import partial
+from functools import cache, partial
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, get_type_hints
 
 from babyagi.errors import SettingsError, ToolError, first_error
 from babyagi.heavy_imports import import_whole
 from babyagi.net.addresses import is_in_clear
+from babyagi.net.bodies import bound_body
 from babyagi.redaction import redact
 from babyagi.sandbox import tree
-from babyagi.shapes import is_deep, read_schema
+from babyagi.shapes import Shape, ShapeError, is_deep, read_schema, shape_of
 from babyagi.tasks import Effect, Passage, ToolGrant
 from babyagi.text import clean, disarm, one_line, shorten
 from babyagi.tools.base import Tool
 
 if TYPE_CHECKING:
+    import httpx2
     from mcp.client.client import Client
     from mcp.client.session import MessageHandlerFnT
 
@@ -58,13 +62,14 @@ MAX_SERVERS = 50
 MAX_TOOLS = 200  # tools in the list of one server
 MAX_PAGES = 20  # pages of that list
 MAX_LINE_BYTES = 4 * 2**20
+MAX_ANSWER_BYTES = 16 * MAX_LINE_BYTES  # over HTTP
 MAX_SCHEMA_CHARS = 20_000
 MAX_DESCRIPTION_CHARS = 2000
 MAX_ERROR_CHARS = 500  # of an error that a model reads
-MAX_LAST_WORDS_CHARS = 2100  # `tree.MAX_ERROR_BYTES`, and the words around them
+MAX_LAST_WORDS_CHARS = 2100  # `tree.MAX_ERROR_BYTES`, and the words before them
 CONNECT_TIMEOUT_S = 30.0
 CALL_TIMEOUT_S = 60.0
-REST_S = 60.0  # how long a server that failed is not used
+REST_S = 60.0  # for so long, a server that failed is not used
 _NAME = re.compile(r"[A-Za-z0-9-]{1,24}")
 
 
@@ -73,10 +78,10 @@ class McpServer:
     """A server as the file describes it: a program (`command`) or an address (`url`).
 
     Attributes:
-        allow: the tools that can be used; None means all of them.
-        deny: tools that cannot be used.
+        allow: the names of the tools that can be used; None means all of them.
+        deny: the names of tools that cannot be used.
         effects: the effects of tools, by name; `once` for all others.
-        timeout_s: for each call, in seconds.
+        timeout_s: the time limit of each call, in seconds.
     """
 
     name: str
@@ -149,64 +154,42 @@ def _read_server(name: str, entry: Any) -> McpServer:
     if unknown := sorted(entry.keys() - _KEYS):
         known = ", ".join(sorted(_KEYS))
         raise ValueError(f"{name} has the unknown key {unknown[0][:60]!r}; the keys are: {known}")
+    given = {key: value for key, value in entry.items() if key in _shapes() and value is not None}
     server = McpServer(
-        name=name,
-        command=_text(name, entry, "command"),
-        args=_texts(name, entry, "args") or (),
-        env=_table(name, entry, "env"),
-        cwd=_text(name, entry, "cwd"),
-        url=_text(name, entry, "url"),
-        headers=_table(name, entry, "headers"),
-        allow=_texts(name, entry, "allow"),
-        deny=_texts(name, entry, "deny") or (),
-        effects=_effects(name, entry),
-        timeout_s=_seconds(name, entry),
+        name=name, **{key: _read_value(name, key, value) for key, value in given.items()}
     )
+    _check_server(server)
+    return server
+
+
+def _check_server(server: McpServer) -> None:
+    name = server.name
+    if "\0" in server.command + server.cwd + server.url:
+        raise ValueError(f"{name} contains a character that is not allowed")
+    if not 0 < server.timeout_s <= 3600:
+        raise ValueError(f"{name}: timeout_s must be more than 0 and at most 3600 seconds")
     if bool(server.command) == bool(server.url):
         raise ValueError(f"{name} needs either a command or a url")
     if server.url and not server.url.startswith(("http://", "https://")):
         raise ValueError(f"the url of {name} must begin with http:// or https://")
     if server.headers and is_in_clear(server.url):
         raise ValueError(f"{name} would send its headers unencrypted over http://")
-    return server
 
 
-def _text(name: str, entry: Mapping[str, Any], key: str) -> str:
-    value = entry.get(key, "")
-    if not isinstance(value, str) or "\0" in value:
-        raise ValueError(f"{key} of {name} must be text")
-    return value
+@cache
+def _shapes() -> Mapping[str, Shape]:
+    """Return the shapes of the values that describe a server, by key."""
+    hints = get_type_hints(McpServer)
+    return {key: shape_of(hint) for key, hint in hints.items() if key != "name"}
 
 
-def _texts(name: str, entry: Mapping[str, Any], key: str) -> tuple[str, ...] | None:
-    value = entry.get(key)
-    if value is None:
-        return None
-    if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
-        raise ValueError(f"{key} of {name} must be a list of texts")
-    return tuple(value)
-
-
-def _table(name: str, entry: Mapping[str, Any], key: str) -> dict[str, str]:
-    value = entry.get(key, {})
-    if not isinstance(value, dict) or not all(isinstance(one, str) for one in value.values()):
-        raise ValueError(f"{key} of {name} must be a JSON object with texts as values")
-    return value
-
-
-def _effects(name: str, entry: Mapping[str, Any]) -> dict[str, Effect]:
-    found = _table(name, entry, "effects")
-    if wrong := [one for one in found.values() if one not in set(Effect)]:
-        what = f"{name} has the unknown effect {wrong[0][:40]!r}"
-        raise ValueError(f"{what}; the effects are: {', '.join(Effect)}")
-    return {tool: Effect(effect) for tool, effect in found.items()}
-
-
-def _seconds(name: str, entry: Mapping[str, Any]) -> float:
-    value = entry.get("timeout_s", CALL_TIMEOUT_S)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= 3600:
-        raise ValueError(f"timeout_s of {name} must be a number of seconds up to 3600")
-    return float(value)
+def _read_value(name: str, key: str, value: Any) -> Any:
+    """Return the value with the type of its field in `McpServer`. Raises `ValueError`, without the
+    value, which may be secret, if it has another type."""
+    try:
+        return _shapes()[key].read(value, key, True)
+    except ShapeError as error:
+        raise ValueError(f"{name}: {str(error).partition(', got ')[0]}") from None
 
 
 # -- the connection
@@ -214,15 +197,13 @@ def _seconds(name: str, entry: Mapping[str, Any]) -> float:
 
 
 class Connection:
-    """The connection to one server. It is opened at its first use, and opened again if it has
-    broken.
+    """The connection to one server. It is opened at its first use, and again if it has broken.
 
-    One asyncio task opens, holds and closes the client, as the library requires; any task may make
-    calls.
+    The library requires that one asyncio task opens and closes the client; any task may make calls.
 
     Attributes:
-        last_words: how the server's program ended, and the end of its error output, as one line;
-            empty while it runs.
+        last_words: the exit code of the server's program and the end of its error output, as one
+            line; empty while it runs.
     """
 
     def __init__(self, server: McpServer) -> None:
@@ -236,20 +217,20 @@ class Connection:
         self._offered: dict[str, Tool] | None = None
 
     def open_granted(self, grant: ToolGrant) -> Tool | None:
-        """Return the tool as it was when the objective was granted it, without asking the server.
-        Return None for a tool that the file does not allow (any more)."""
+        """Return the tool as it was when it was granted to the objective, without asking the
+        server; None if the file does not allow the tool now."""
         tool = grant.name.removeprefix(f"{self.server.name}__")
         if not self.server.offers(tool):
             return None
         return self._make(tool, grant.description, grant.parameters or {})
 
     async def find(self, tool: str) -> Tool:
-        """Return the tool as the server describes it now. The server is asked once for each
+        """Return the tool as the server describes it now. The server is asked once in each
         connection, and again after it has reported that its tools have changed.
 
         Raises:
-            ToolError: the server cannot list its tools, or does not offer this one any more. The
-                text is one line.
+            ToolError: the server cannot list its tools, or no longer offers this one. The text is
+                one line.
         """
         await self._open()
         if self._offered is None:
@@ -260,7 +241,7 @@ class Connection:
         return found
 
     async def list_tools(self) -> list[Tool]:
-        """Ask the server for its tools, and return those that its `allow` list names.
+        """Ask the server for its tools, and return those that the file allows.
 
         Raises:
             ToolError: the server does not start, does not answer, or its answer is invalid. The
@@ -317,9 +298,9 @@ class Connection:
 
     @asynccontextmanager
     async def _using(self, timeout_s: float) -> AsyncIterator[Client]:
-        """Yield the open client, and turn errors of the body into `ToolError`. After a timeout or a
-        lost connection, the connection is closed and the server is not used for `REST_S`; after an
-        error that the server reports, it stays open."""
+        """Yield the open client, and turn each error of the body into a `ToolError`. After a
+        timeout or a lost connection, the connection is closed, and the server is not used for
+        `REST_S`. After an error that the server reported, the connection stays open."""
         client = await self._open()
         from mcp.shared.exceptions import MCPError
         from mcp_types import CONNECTION_CLOSED
@@ -344,8 +325,8 @@ class Connection:
             self._n_calls -= 1
 
     async def _give_up(self, *, is_used: bool) -> None:
-        """Do not use the server for `REST_S`. Close the connection, unless it `is_used`: other
-        calls still wait for their answers."""
+        """Stop using the server for `REST_S`, and close the connection, unless it `is_used` by
+        other calls that still wait for answers."""
         self._rests_until = asyncio.get_running_loop().time() + REST_S
         if not is_used:
             await self.close()
@@ -429,8 +410,13 @@ class Connection:
 async def open_client(
     server: McpServer, *, errors: IO[bytes], hear: MessageHandlerFnT
 ) -> AsyncIterator[Client]:
-    """Open a client of the MCP library for the server. `hear` is called with the server's
-    notifications; a server on this machine leaves its last words in `errors`."""
+    """Yield an open client of the MCP library for the server.
+
+    Args:
+        errors: a file into which the end of the error output of a server on this machine is
+            written.
+        hear: is called with each notification of the server.
+    """
     await asyncio.to_thread(import_whole, "mcp")
     from mcp.client.client import Client
     from mcp.client.stdio import StdioServerParameters, stdio_client
@@ -456,44 +442,29 @@ async def open_client(
         yield await stack.enter_async_context(client)
 
 
-@asynccontextmanager
-async def _open_http(server: McpServer) -> AsyncIterator[Any]:
+def _open_http(server: McpServer) -> httpx2.AsyncClient:
     import httpx2
 
-    class Bounded(httpx2.AsyncHTTPTransport):
-        """A transport that breaks off an answer that is too long, and refuses a compressed one,
-        because its unpacked size is unknown and compression was not requested."""
-
-        async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-            response = await super().handle_async_request(request)
-            if response.headers.get("content-encoding", "identity").lower() != "identity":
-                await response.aclose()
-                raise httpx2.ReadError("the answer is compressed")
-            response.stream = _BoundedStream(response.stream)
-            return response
-
-    class _BoundedStream(httpx2.AsyncByteStream):
-        def __init__(self, stream: Any) -> None:
-            self._stream = stream
-
-        async def __aiter__(self) -> AsyncIterator[bytes]:
-            n_bytes = 0
-            async for chunk in self._stream:
-                n_bytes += len(chunk)
-                if n_bytes > 16 * MAX_LINE_BYTES:
-                    raise httpx2.ReadError("the answer is too long")
-                yield chunk
-
-        async def aclose(self) -> None:
-            await self._stream.aclose()
-
-    async with httpx2.AsyncClient(
+    return httpx2.AsyncClient(
         headers={**server.headers, "accept-encoding": "identity"},
         timeout=httpx2.Timeout(server.timeout_s, connect=CONNECT_TIMEOUT_S),
-        transport=Bounded(),
+        transport=httpx2.AsyncHTTPTransport(),
+        event_hooks={"response": [_bound_answer]},
         follow_redirects=False,
-    ) as client:
-        yield client
+    )
+
+
+async def _bound_answer(response: httpx2.Response) -> None:
+    """Refuse an answer that is too long, or compressed, because its true size would be unknown."""
+    import httpx2
+
+    def check(n_bytes: int) -> None:
+        if n_bytes > MAX_ANSWER_BYTES:
+            raise httpx2.ReadError("the answer is too long")
+
+    if response.headers.get("content-encoding", "identity").lower() != "identity":
+        raise httpx2.ReadError("the answer is compressed")
+    bound_body(response, check)
 
 
 def _read_parameters(given: Any) -> dict[str, Any] | None:
@@ -509,8 +480,8 @@ def _read_parameters(given: Any) -> dict[str, Any] | None:
 
 
 def _render(content: Sequence[Any], structured: Any) -> str:
-    """Return the output of a tool as text. Content that is not text, such as a picture, is only
-    named."""
+    """Return the output of a tool as text. In place of content that is not text, such as a picture,
+    only its kind is named."""
     parts = [_render_block(block) for block in content]
     if structured is not None and not any(parts):
         parts = [json.dumps(structured, ensure_ascii=False)]
@@ -532,8 +503,8 @@ def _render_block(block: Any) -> str:
 
 @asynccontextmanager
 async def open_servers(servers: Sequence[McpServer]) -> AsyncIterator[list[Connection]]:
-    """Yield a connection for each server, which is opened at its first use. At the end, close the
-    connections and end the processes that they started."""
+    """Yield a connection for each server; it is opened at its first use. At the end, close the
+    connections, and end the processes that they started."""
     connections = [Connection(server) for server in servers]
     try:
         yield connections

@@ -1,10 +1,10 @@
-"""Tools that use pipelines on other machines: a question is sent to a service, which returns
-answers and documents.
+"""Tools that send a question to a pipeline on another machine, and return its answers and
+documents.
 
-Two formats of requests are known: that of deepset Cloud, and that of Haystack's REST server. They
-are described at https://github.com/api-evangelist/haystack-ai
-(openapi/haystack-ai-search-api-openapi.yml) and in https://github.com/deepset-ai/haystack
-(rest_api/schema.py of 1.x), read in November 2026.
+Two services are supported: deepset Cloud, and Haystack's REST server. Sources of their formats,
+read in November 2026: https://github.com/api-evangelist/haystack-ai
+(openapi/haystack-ai-search-api-openapi.yml), and https://github.com/deepset-ai/haystack
+(rest_api/schema.py of 1.x).
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ class RemotePipeline:
     Attributes:
         name: its name, for people.
         url: the full address to which questions are sent.
-        wrap: makes the body of a request from a question and `params`.
-        unwrap: returns the part of the service's answer that belongs to the question.
+        wrap: returns the body of a request, given a question and `params`.
+        unwrap: returns the result for the question in the service's answer.
         key: the key for the service; '' if it needs none.
         params: parameters of the pipeline's nodes, in the service's format.
     """
@@ -63,7 +63,7 @@ def deepset_pipeline(
     base_url: str = DEEPSET_URL,
     params: Mapping[str, Any] | None = None,
 ) -> RemotePipeline:
-    """Describe a pipeline that is deployed on deepset Cloud.
+    """Return a pipeline on deepset Cloud.
 
     Raises:
         SettingsError: `base_url` is neither https nor on this machine.
@@ -85,7 +85,7 @@ def deepset_pipeline(
 
 
 def haystack_pipeline(base_url: str, *, params: Mapping[str, Any] | None = None) -> RemotePipeline:
-    """Describe the pipeline of a Haystack REST server, which needs no key.
+    """Return the pipeline of a Haystack REST server, which needs no key.
 
     Raises:
         SettingsError: `base_url` is neither https nor on this machine.
@@ -101,8 +101,7 @@ def haystack_pipeline(base_url: str, *, params: Mapping[str, Any] | None = None)
 
 
 def _first_result(found: Mapping[str, Any]) -> object:
-    """Return the first result in an answer of deepset Cloud, which can answer several questions at
-    once; only one is sent."""
+    """Return the only result in an answer of deepset Cloud, which has a list of them."""
     results = found.get("results")
     return results[0] if isinstance(results, list) and results else {}
 

@@ -1,5 +1,5 @@
-"""The tools that run Python which a model wrote, in a process that can only compute. One of them
-also gives the process files, and keeps the files that it writes."""
+"""The tools that run a model's Python code in a process that can only compute. One of them also
+gives the process files, and keeps the files that the code writes."""
 
 from __future__ import annotations
 
@@ -80,8 +80,7 @@ def _code_of(arguments: Mapping[str, Any]) -> str:
 
 
 def strip_fence(text: str) -> str:
-    """Return the code in the first code fence of the text; the whole text if it has no fence that
-    is closed."""
+    """Return the code in the first code fence of the text; the whole text if no fence is closed."""
     lines = text.split("\n")
     marks = [at for at, line in enumerate(lines) if line.lstrip().startswith("```")]
     last = next((at for at in marks[1:] if lines[at].strip() == "```"), None)
@@ -92,12 +91,12 @@ def strip_fence(text: str) -> str:
 # --------------------------------------------------------------------------------------------------
 
 MAX_GIVEN_BYTES = 16 * 2**20  # of the objective's files that one call gets
-MAX_SHOWN_CHARS = 300_000  # of a file that is shown with a result
-MAX_ALL_SHOWN_CHARS = 1_000_000  # of all files of one call that are shown with a result
+MAX_SHOWN_CHARS = 300_000  # of one file that is shown with a result
+MAX_ALL_SHOWN_CHARS = 1_000_000  # of all files of one call that are shown
 MAX_PIXELS = 16_000_000
 _PNG_CHUNKS = frozenset((b"IHDR", b"PLTE", b"tRNS", b"IDAT", b"IEND"))
 MAX_NAMED = 20
-UNDO = ".undo"  # programs cannot use a name that begins with a full stop
+UNDO = ".undo"  # a folder; programs cannot use names that begin with a full stop
 _MEDIA_TYPES = {
     ".csv": "text/csv",
     ".tsv": "text/tab-separated-values",
@@ -113,10 +112,10 @@ _OPENS = re.compile(r"\b(?:open|read_text|read_bytes)\b")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workspace:
-    """Where the programs of a model find and leave files.
+    """The folders in which the programs of a model find and leave files.
 
     Attributes:
-        offload: runs work with the disk outside the event loop.
+        offload: runs a function that uses the disk outside the event loop.
         folder: the objective's folder, which is only read; None if it has none.
         scratch: the folder that has one folder for each task, for the files that its programs
             write; None if no files are kept after a call.
@@ -132,8 +131,8 @@ def build_python_with_files(bench: Workspace, *, name: str, description: str) ->
     the same task. Tables, plots and texts among them also belong to the tool's output, as
     artifacts.
 
-    If a call is repeated, because a crash lost its outcome, it finds the files as they were before
-    the first attempt.
+    A call that is repeated, because a crash lost its outcome, finds the files as they were before
+    its first attempt.
 
     Raises:
         ValueError: `name` is not a valid name for a tool.
@@ -165,9 +164,9 @@ def build_python_with_files(bench: Workspace, *, name: str, description: str) ->
 
 
 def _hand_in(code: str, folder: Folder | None, scratch: Scratch | None) -> Files:
-    """Return the files for the process: the task's own, and those of the objective's folder that
-    the code names. If the code lists folders, or opens files and names none, all files of the
-    folder that fit are given."""
+    """Return the files for the process: the task's own, and the files of the objective's folder
+    that the code names. If the code lists folders, or opens files without naming one, it gets as
+    many files of the folder as fit."""
     kept = scratch.read() if scratch is not None else {}
     sizes = {}
     if folder is not None:
@@ -193,11 +192,10 @@ def _is_named(path: str, code: str) -> bool:
 
 
 class Scratch:
-    """The folder with the files of a task, as the tool call with this key sees it. Its methods
-    block.
+    """The folder with the files of a task, for the tool call with this key. Its methods block.
 
-    Before the call changes files, their old contents are stored in a hidden file of the folder, so
-    that the same call can be repeated after a crash.
+    Before the call changes files, their old contents are stored in a hidden file of the folder. So
+    the call can be undone and repeated after a crash.
     """
 
     def __init__(self, folder: Path, *, key: str) -> None:
@@ -222,7 +220,7 @@ class Scratch:
         fails."""
         make_folder(self._undo.parent)
         for path in self._undo.parent.iterdir():
-            # of an earlier turn: the outcome of its calls is recorded
+            # an earlier turn's calls are recorded, so they are not repeated
             if not path.name.startswith(self._others):
                 path.unlink(missing_ok=True)
         before = {name: self._look(name) for name in (*ran.removed, *ran.written)}
@@ -274,8 +272,8 @@ def _hand_out(ran: Ran, files: Files, scratch: Scratch | None, origin: str) -> P
 
 
 def _find_artifacts(written: Mapping[str, bytes]) -> tuple[list[Artifact], list[str]]:
-    """Return the written files that are shown with a result, and a line for each file that should
-    be but cannot."""
+    """Return the written files to show with a result, and a line for each file of a type to show
+    that cannot be shown."""
     artifacts: list[Artifact] = []
     faults: list[str] = []
     left_chars = MAX_ALL_SHOWN_CHARS
@@ -317,7 +315,7 @@ def _read_text(data: bytes) -> str:
 
 
 def _read_png(data: bytes) -> bytes:
-    """Return a PNG picture without everything except its size, colours and pixels.
+    """Return a PNG picture with nothing but its size, colours and pixels.
 
     Raises:
         ValueError: it is not a PNG, is damaged, or has more than `MAX_PIXELS` pixels.

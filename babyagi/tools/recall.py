@@ -22,10 +22,10 @@ MAX_NAME_CHARS = 200
 
 
 def build_recall(search: ResultSearch, *, embed: Embed) -> Tool:
-    """Return the tool `recall` for the results that `search` finds.
+    """Return the tool `recall`, which searches with `search`.
 
     Args:
-        embed: makes the vector of the text in each search, as in `ResultSearch.relevant`.
+        embed: computes the vector of each query, as for `ResultSearch.relevant`.
     """
 
     async def recall(arguments: Mapping[str, Any]) -> Passage:

@@ -24,29 +24,32 @@ _QUERY = text_schema("What to search for.")
 _DOMAINS = texts_schema("Only pages of these domains, such as docs.python.org.", most=MAX_DOMAINS)
 
 
-def build_search(
-    searcher: Searcher,
+def build_engine_search(
+    engine: Answering,
     *,
     name: str,
     description: str,
     top_k: int = TOP_K,
     domains: Sequence[str] = (),
+    proxies: Proxies | None = None,
 ) -> Tool:
-    """Return a tool that searches and gives the first `top_k` results: the engine's short answer,
-    pages with snippets, and related questions. It opens no page.
+    """Return a tool that searches with one engine, and gives the first `top_k` results: the
+    engine's short answer, pages with snippets, and related questions. It opens no page.
 
     Args:
         domains: the only domains to search; if there are none, a call may name some.
 
     Raises:
+        SettingsError: the engine's address is neither https nor on this machine.
         ValueError: `name` is not a valid name for a tool.
     """
+    searcher = Searcher([engine], monotonic=time.monotonic, proxies=proxies)
 
     async def run(arguments: Mapping[str, Any]) -> Passage:
-        engine, hits = await searcher.search(
+        found_by, hits = await searcher.search(
             arguments["query"], domains=domains or arguments.get("domains", ()), top_k=top_k
         )
-        return _as_passage(render_hits(hits), name, engine)
+        return _as_passage(render_hits(hits), name, found_by)
 
     return Tool(
         name=name,
@@ -58,31 +61,9 @@ def build_search(
     )
 
 
-def build_engine_search(
-    engine: Answering,
-    *,
-    name: str,
-    description: str,
-    top_k: int = TOP_K,
-    domains: Sequence[str] = (),
-    proxies: Proxies | None = None,
-) -> Tool:
-    """Return a search tool, as `build_search` does, that uses a single engine.
-
-    Args:
-        domains: the only domains to search; if there are none, a call may name some.
-
-    Raises:
-        SettingsError: the engine's address is neither https nor on this machine.
-        ValueError: `name` is not a valid name for a tool.
-    """
-    searcher = Searcher([engine], monotonic=time.monotonic, proxies=proxies)
-    return build_search(searcher, name=name, description=description, top_k=top_k, domains=domains)
-
-
 def build_web_search(searcher: Searcher, pages: Pages, *, ranker: Ranker = BM25) -> Tool:
-    """Return the tool `web_search`. Unlike the tools of `build_search`, it can also open the first
-    results, and give the parts of their pages that are relevant to the query."""
+    """Return the tool `web_search`, which searches with the first engine that answers. It can also
+    open the first results, and give the parts of their pages that are relevant to the query."""
     retriever = WebRetriever(searcher, pages, ranker=ranker)
 
     async def run(arguments: Mapping[str, Any]) -> Passage:
@@ -213,8 +194,8 @@ def describe(document: Document) -> str:
 
 
 def cut_part(document: Document, n: int) -> str:
-    """Return the n-th part of a page's text for a model, with the number of parts if there are
-    several."""
+    """Return the n-th part of a page's text for a model, counted from 1, with the number of parts
+    if there are several."""
     n_parts = max(1, -(-len(document.text) // MAX_PAGE_CHARS))
     shown = document.text[(n - 1) * MAX_PAGE_CHARS : n * MAX_PAGE_CHARS]
     if n_parts == 1 and n == 1:

@@ -193,7 +193,7 @@ FAULTS = {
     ),
     "a cycle": (
         changed("inputs: [Query]", "inputs: [Query, Run]"),
-        "goes in a circle: Ask → Run → Ask",
+        "contains a cycle: Ask → Run → Ask",
     ),
     "two ends": (changed("inputs: [Ask]", "inputs: [Query]"), "has several last nodes: Ask, Run"),
     "a node called as the root": (

@@ -12,7 +12,8 @@ import pytest
 
 from babyagi.errors import ToolError
 from babyagi.files import folder as room
-from babyagi.files.folder import FOLDER_FLAGS, Folder, open_beneath, open_step_by_step
+from babyagi.files.folder import FOLDER_FLAGS, Folder, open_beneath
+from tests.files.test_home import no_links
 
 HOSTILE = json.loads(
     (Path(__file__).parents[1] / "data" / "hostile_paths.json").read_text(encoding="utf-8")
@@ -54,13 +55,6 @@ def root(tmp_path):
     return root
 
 
-@pytest.fixture(params=["openat2", "step by step"])
-def way(request, monkeypatch):
-    if request.param == "openat2" and not room.has_openat2():
-        pytest.skip("this kernel has no openat2, or forbids it")
-    monkeypatch.setattr(room, "has_openat2", lambda: request.param == "openat2")
-
-
 def everything(folder):
     """Every path below the folder, and what stands there."""
     found = {}
@@ -86,7 +80,7 @@ def test_there_are_sixty_hostile_and_twelve_normal_paths():
 
 
 @pytest.mark.parametrize("path", HOSTILE, ids=lambda path: repr(path[:30]))
-def test_a_hostile_path_is_refused_and_nothing_is_changed(root, tmp_path, way, path):
+def test_a_hostile_path_is_refused_and_nothing_is_changed(root, tmp_path, path):
     before = everything(tmp_path)
 
     with pytest.raises(ToolError) as caught:
@@ -97,7 +91,7 @@ def test_a_hostile_path_is_refused_and_nothing_is_changed(root, tmp_path, way, p
 
 
 @pytest.mark.parametrize("path", NORMAL)
-def test_a_normal_path_is_written(root, way, path):
+def test_a_normal_path_is_written(root, path):
     assert Folder(root).write(path, "wörter\n") == 8
 
     assert Path(os.path.normpath(root / path)).read_text(encoding="utf-8") == "wörter\n"
@@ -105,7 +99,7 @@ def test_a_normal_path_is_written(root, way, path):
 
 
 @pytest.mark.parametrize("path", ["docs/filelink", "dangling", "out/secret.txt", "docs", "fifo"])
-def test_replacing_replaces_no_link_no_folder_and_nothing_behind_a_link(root, tmp_path, way, path):
+def test_replacing_replaces_no_link_no_folder_and_nothing_behind_a_link(root, tmp_path, path):
     before = everything(tmp_path)
 
     with pytest.raises(ToolError):
@@ -114,7 +108,7 @@ def test_replacing_replaces_no_link_no_folder_and_nothing_behind_a_link(root, tm
     assert everything(tmp_path) == before
 
 
-def test_files_left_behind_by_a_killed_writer_do_not_hinder(root, way, monkeypatch):
+def test_files_left_behind_by_a_killed_writer_do_not_hinder(root, monkeypatch):
     def die(*args, **kwargs):
         raise OSError(errno.EIO, "gone")
 
@@ -129,10 +123,7 @@ def test_files_left_behind_by_a_killed_writer_do_not_hinder(root, way, monkeypat
     assert list((root / "docs").glob(".*.part")) == []
 
 
-def test_a_file_is_written_where_no_file_can_have_a_second_name(root, way, monkeypatch):
-    def no_links(*_args, **_options):
-        raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
-
+def test_a_file_is_written_where_no_file_can_have_a_second_name(root, monkeypatch):
     monkeypatch.setattr(os, "link", no_links)
 
     assert Folder(root).write("docs/a.md", "one") == 3
@@ -143,7 +134,7 @@ def test_a_file_is_written_where_no_file_can_have_a_second_name(root, way, monke
     assert list((root / "docs").glob(".*.part")) == []
 
 
-def test_an_absolute_path_below_the_folder_is_written_there(root, way):
+def test_an_absolute_path_below_the_folder_is_written_there(root):
     Folder(root).write(f"{root}/docs/../absolute.md", "here")
 
     assert (root / "absolute.md").is_symlink() is False and (root / "absolute.md").read_text(
@@ -160,7 +151,7 @@ def test_the_number_of_written_files_and_bytes_is_bounded(root, monkeypatch):
     with pytest.raises(
         ToolError,
         match=(
-            "this file has 50 bytes, and 40 of 100 bytes are left to write for this objective; "
+            "this file has 50 bytes, but only 40 of 100 bytes are left for this objective; "
             "write less"
         ),
     ):
@@ -185,7 +176,7 @@ def test_a_text_that_is_too_large_is_refused(root):
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("target", ["folder", "file"])
-def test_a_race_of_links_writes_nothing_outside(root, tmp_path, way, target):
+def test_a_race_of_links_writes_nothing_outside(root, tmp_path, target):
     is_over, place = threading.Event(), root / "race"
     outside = tmp_path / "outside" if target == "folder" else tmp_path / "outside" / "secret.txt"
     (root / "inside").mkdir()
@@ -228,7 +219,7 @@ def test_a_race_of_links_writes_nothing_outside(root, tmp_path, way, target):
     assert everything(tmp_path / "outside") == {str(tmp_path / "outside" / "secret.txt"): "outside"}
 
 
-def test_writing_leaves_no_descriptor_open(root, way):
+def test_writing_leaves_no_descriptor_open(root):
     before = len(list(Path("/proc/self/fd").iterdir()))
     for n, path in enumerate([*HOSTILE, *NORMAL]):
         with suppress(ToolError):
@@ -237,17 +228,16 @@ def test_writing_leaves_no_descriptor_open(root, way):
     assert len(list(Path("/proc/self/fd").iterdir())) == before
 
 
-@pytest.mark.parametrize("opened", [open_beneath, open_step_by_step])
-def test_opening_beneath_follows_no_link_and_no_dots(root, opened):
+def test_opening_beneath_follows_no_link_and_no_dots(root):
     fd = os.open(root, FOLDER_FLAGS)
     try:
         for parts in (["out", "secret.txt"], ["docs", "filelink"], ["loop"], ["proc", "environ"]):
             with pytest.raises(OSError) as caught:
-                opened(fd, parts, os.O_RDONLY)
+                open_beneath(fd, parts, os.O_RDONLY)
             assert caught.value.errno in (errno.ELOOP, errno.ENOTDIR)
         for parts in ([".."], ["a/b"], [""], ["."]):
             with pytest.raises(OSError):
                 open_beneath(fd, parts, os.O_RDONLY)
-        os.close(opened(fd, ["docs", "part2.txt"], os.O_RDONLY))
+        os.close(open_beneath(fd, ["docs", "part2.txt"], os.O_RDONLY))
     finally:
         os.close(fd)

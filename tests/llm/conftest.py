@@ -1,3 +1,6 @@
+import asyncio
+from contextlib import asynccontextmanager
+
 import pytest
 
 from babyagi.llm.client import Endpoint
@@ -6,6 +9,30 @@ from support.local_server import LocalServer, echo_answer
 
 async def no_sleep(seconds):
     return None
+
+
+@asynccontextmanager
+async def serving(handle, *, path="/v1", **options):
+    """Yield an endpoint at a server of which `handle`, a coroutine of a reader and a writer, answers
+    each connection."""
+    answering = []
+
+    async def answer(reader, writer):
+        task = asyncio.current_task()
+        assert task is not None
+        answering.append(task)
+        await handle(reader, writer)
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    base_url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}{path}"
+    fixed = {"timeout_s": 3600.0, "sleep": no_sleep, "random": lambda: 0.5}
+    endpoint = Endpoint(base_url=base_url, **{**fixed, **options})
+    try:
+        yield endpoint
+    finally:
+        await endpoint.close()
+        server.close()
+        await asyncio.gather(*answering)
 
 
 @pytest.fixture

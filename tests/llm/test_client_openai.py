@@ -1,6 +1,5 @@
 """The `openai` package beneath an endpoint: told everything, acting on nothing unseen."""
 
-import asyncio
 import json
 import subprocess
 import sys
@@ -20,7 +19,7 @@ from babyagi.errors import (
 )
 from babyagi.llm.client import Account, Endpoint, OpenAIModel
 from babyagi.tasks import Role
-from tests.llm.conftest import no_sleep
+from tests.llm.conftest import no_sleep, serving
 from tests.llm.test_client import DIALECTS, PROMPT, ask
 
 HOSTILE = {
@@ -107,37 +106,27 @@ async def test_an_organisation_is_named_where_there_is_one(server):
     assert server.requests[0].headers["openai-organization"] == "org-mine"
 
 
-async def serve(reply, *, status=200, headers=(), seen):
-    """A server that gives each request this reply, and notes its first line and its headers."""
-
-    async def handle(reader, writer):
-        head = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
-        named = dict(line.lower().split(": ", 1) for line in head[1:] if line)
-        seen.append((head[0], named, await reader.readexactly(int(named["content-length"]))))
-        lines = [f"HTTP/1.1 {status} X", f"content-length: {len(reply)}", *headers]
-        writer.write("\r\n".join([*lines, "", ""]).encode() + reply)
-        writer.close()
-
-    return await asyncio.start_server(handle, "127.0.0.1", 0)
-
-
 ANSWER = {"choices": [{"message": {"content": "hello"}, "finish_reason": "stop"}], "model": "m"}
 
 
 async def test_azure_is_asked_at_the_deployment_with_its_version_and_its_own_header(hostile):
     seen: list[Any] = []
-    server = await serve(json.dumps(ANSWER).encode(), seen=seen)
-    port = server.sockets[0].getsockname()[1]
+
+    async def handle(reader, writer):
+        head = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
+        named = dict(line.lower().split(": ", 1) for line in head[1:] if line)
+        await reader.readexactly(int(named["content-length"]))
+        seen.append((head[0], named))
+        reply = json.dumps(ANSWER).encode()
+        writer.write(f"HTTP/1.1 200 X\r\ncontent-length: {len(reply)}\r\n\r\n".encode() + reply)
+        writer.close()
+
     account = Account(key="azure-key", azure_api_version="2024-10-21")
-    endpoint = Endpoint(
-        base_url=f"http://127.0.0.1:{port}", api_key=account, sleep=no_sleep, random=lambda: 0.5
-    )
+    async with serving(handle, path="", api_key=account) as endpoint:
+        model = OpenAIModel("my-deployment", endpoint)
+        completion = await model.complete(PROMPT, role=Role.EXECUTION)
 
-    completion = await OpenAIModel("my-deployment", endpoint).complete(PROMPT, role=Role.EXECUTION)
-    await endpoint.close()
-    server.close()
-
-    ((line, headers, _),) = seen
+    ((line, headers),) = seen
     path = "/openai/deployments/my-deployment/chat/completions?api-version=2024-10-21"
     assert line == f"POST {path} HTTP/1.1"
     assert headers["api-key"] == "azure-key" and "authorization" not in headers
@@ -251,11 +240,10 @@ async def test_a_key_that_is_renewed_is_asked_for_before_each_call(server):
 
 
 async def test_a_client_whose_event_loop_has_ended_is_refused_with_what_to_do():
-    class OfAnotherLoop(httpx2.AsyncBaseTransport):
-        async def handle_async_request(self, request):
-            raise RuntimeError("Event loop is closed")
+    async def fail(request):
+        raise RuntimeError("Event loop is closed")
 
-    http = httpx2.AsyncClient(transport=OfAnotherLoop())
+    http = httpx2.AsyncClient(transport=httpx2.MockTransport(fail))
     async with openai.AsyncOpenAI(api_key="sk-mine", http_client=http) as client:
         with pytest.raises(ModelRejectedError) as caught:
             await ask(over(client))

@@ -2,8 +2,6 @@ import pytest
 
 from babyagi.llm.rehearsal import (
     Quote,
-    Statistics,
-    count_sections,
     find_quotes,
     likeness,
     rank_quotes,
@@ -25,7 +23,12 @@ def shown(path, text):
 
 def best(path, text, question):
     asked, sections = read_question(question), split(path, text)
-    return find_quotes(asked, count_sections(asked, sections), path, sections, n=1)[0]
+    return quotes_of(asked, path, sections, n=1)[0]
+
+
+def quotes_of(asked, path, sections, *, n):
+    weights = asked.weigh(asked.counts(sections), len(sections))
+    return find_quotes(asked, weights, path, sections, n=n)
 
 
 @pytest.mark.parametrize(
@@ -140,7 +143,7 @@ def test_no_quote_takes_along_what_another_one_quotes():
     text = "Paint dries slowly in the cellar.\n\nPaint for the cellar dries in six hours.\n"
     asked, sections = read_question("Why does paint in the cellar dry slowly?"), split("a.md", text)
 
-    quotes = find_quotes(asked, count_sections(asked, sections), "a.md", sections, n=4)
+    quotes = quotes_of(asked, "a.md", sections, n=4)
 
     assert [quote.text.count("Paint") for quote in quotes] == [2]
 
@@ -188,8 +191,7 @@ def rank(question, *texts):
     asked = read_question(question)
     quotes = [Quote(text=text, path="a.md", line=n) for n, text in enumerate(texts, 50)]
     counts = asked.counts(split("a.md", "\n\n".join(texts)))
-    statistics = Statistics(n_sections=10, counts=counts)
-    ranked = rank_quotes(asked, statistics, quotes, counts_by_path={"a.md": counts})
+    ranked = rank_quotes(asked, asked.weigh(counts, 10), quotes, counts_by_path={"a.md": counts})
     return [texts.index(quote.text) for _, quote in ranked]
 
 

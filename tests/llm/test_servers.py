@@ -3,7 +3,6 @@
 What each of them does differently is taken from its public documentation; none of them runs here.
 """
 
-import asyncio
 import json
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -17,9 +16,9 @@ from babyagi.errors import (
     ModelUnavailableError,
     ToolsUnsupportedError,
 )
-from babyagi.llm.client import Account, Endpoint, OpenAIModel
+from babyagi.llm.client import Account, OpenAIModel
 from babyagi.tasks import Role
-from tests.llm.conftest import no_sleep
+from tests.llm.conftest import serving
 from tests.llm.test_client import EVERYTHING, PROMPT
 
 
@@ -195,20 +194,10 @@ async def standing_in(name, body, *, status=200):
             await writer.drain()
         writer.close()
 
-    server = await asyncio.start_server(handle, "127.0.0.1", 0)
     version = "2024-10-21" if name == "Azure" else ""
-    url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-    endpoint = Endpoint(
-        base_url=url if version else f"{url}/v1",
-        api_key=Account(key="k", azure_api_version=version),
-        sleep=no_sleep,
-        random=lambda: 0.5,
-    )
-    try:
+    account = Account(key="k", azure_api_version=version)
+    async with serving(handle, path="" if version else "/v1", api_key=account) as endpoint:
         yield OpenAIModel("m", endpoint)
-    finally:
-        await endpoint.close()
-        server.close()
 
 
 @pytest.mark.parametrize("name", SERVERS)

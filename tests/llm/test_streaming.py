@@ -16,14 +16,20 @@ from babyagi.errors import (
 )
 from babyagi.llm import client as client_module
 from babyagi.llm import streaming
-from babyagi.llm.client import Endpoint, OpenAIModel
+from babyagi.llm.client import OpenAIModel
 from babyagi.llm.prices import Price
 from babyagi.llm.prompt import Message, Speaker, bound_tokens
-from babyagi.llm.streaming import MAX_CALLS, Aloud, ChatGathering, Hearing, read_events
+from babyagi.llm.streaming import (
+    MAX_CALLS,
+    AnswerListener,
+    ChatReplyBuilder,
+    TextRelay,
+    read_events,
+)
 from babyagi.tasks import Role
 from support.local_server import Answer, applies_to, fault_named
 from support.local_server.wire import read_request
-from tests.llm.conftest import no_sleep
+from tests.llm.conftest import serving
 from tests.llm.test_client import DIALECTS, EVERYTHING, PATHS, PROMPT, TABLE
 
 ROWS = [row for row in TABLE if row["stream"]]
@@ -311,21 +317,14 @@ async def test_a_call_that_is_given_up_closes_its_connection():
         closed.set()
         writer.close()
 
-    server = await asyncio.start_server(handle, "127.0.0.1", 0)
-    port = server.sockets[0].getsockname()[1]
-    endpoint = Endpoint(
-        base_url=f"http://127.0.0.1:{port}/v1", timeout_s=3600, sleep=no_sleep, random=lambda: 0.5
-    )
-    model = OpenAIModel("m", endpoint)
-    call = asyncio.ensure_future(
-        model.complete(PROMPT, role=Role.EXECUTION, on_text=lambda text: begun.set())
-    )
-    async with asyncio.timeout(120):
+    async with asyncio.timeout(120), serving(handle) as endpoint:
+        model = OpenAIModel("m", endpoint)
+        call = asyncio.ensure_future(
+            model.complete(PROMPT, role=Role.EXECUTION, on_text=lambda text: begun.set())
+        )
         await begun.wait()
         call.cancel()
         await closed.wait()
-    await endpoint.close()
-    server.close()
 
     assert call.cancelled()
 
@@ -337,20 +336,8 @@ async def test_a_stream_that_does_not_say_so_is_read_and_a_character_in_halves_i
         + 'data: {"choices": [{"delta": {}, "finish_reason": "stop"}]}\n\n'
     )
 
-    async def handle(reader, writer):
-        await reader.readuntil(b"\r\n\r\n")
-        writer.write(f"HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\n\r\n{body}".encode())
-        writer.close()
-
-    server = await asyncio.start_server(handle, "127.0.0.1", 0)
-    port = server.sockets[0].getsockname()[1]
-    endpoint = Endpoint(
-        base_url=f"http://127.0.0.1:{port}/v1", timeout_s=3600, sleep=no_sleep, random=lambda: 0.5
-    )
-
-    completion, heard = await stream(endpoint)
-    await endpoint.close()
-    server.close()
+    async with served(body.encode(), head="content-type: text/plain") as endpoint:
+        completion, heard = await stream(endpoint)
 
     assert completion.text == "".join(heard) == "one \N{GRINNING FACE} smile"
 
@@ -371,12 +358,7 @@ def written(*events):
 async def served(body, *, head="content-type: text/event-stream", again=b""):
     """An endpoint that answers with these bytes, and with `again` for ever."""
 
-    answering = []
-
     async def handle(reader, writer):
-        task = asyncio.current_task()
-        assert task is not None
-        answering.append(task)
         await reader.readuntil(b"\r\n\r\n")
         with suppress(OSError):
             writer.write(f"HTTP/1.1 200 OK\r\n{head}\r\n\r\n".encode() + body)
@@ -387,17 +369,8 @@ async def served(body, *, head="content-type: text/event-stream", again=b""):
             writer.close()
             await writer.wait_closed()
 
-    server = await asyncio.start_server(handle, "127.0.0.1", 0)
-    port = server.sockets[0].getsockname()[1]
-    endpoint = Endpoint(
-        base_url=f"http://127.0.0.1:{port}/v1", timeout_s=30, sleep=no_sleep, random=lambda: 0.5
-    )
-    try:
+    async with serving(handle, timeout_s=30) as endpoint:
         yield endpoint
-    finally:
-        await endpoint.close()
-        server.close()
-        await asyncio.gather(*answering)
 
 
 async def test_an_answer_that_has_ended_is_not_lost_to_a_stream_that_goes_on(monkeypatch):
@@ -419,12 +392,7 @@ async def test_answers_that_come_as_streams_share_one_connection(server, endpoin
 
 
 async def test_a_server_that_closes_connections_unannounced_costs_one_call():
-    answering = []
-
     async def handle(reader, writer):
-        task = asyncio.current_task()
-        assert task is not None
-        answering.append(task)
         await read_request(reader)
         body = written(HELLO, END, "[DONE]")
         writer.write(
@@ -436,21 +404,13 @@ async def test_a_server_that_closes_connections_unannounced_costs_one_call():
         with suppress(OSError):
             await writer.wait_closed()
 
-    server = await asyncio.start_server(handle, "127.0.0.1", 0)
-    port = server.sockets[0].getsockname()[1]
-    endpoint = Endpoint(
-        base_url=f"http://127.0.0.1:{port}/v1", timeout_s=3600, sleep=no_sleep, random=lambda: 0.5
-    )
     texts = []
-    async with asyncio.timeout(120):
+    async with asyncio.timeout(120), serving(handle) as endpoint:
         for _ in range(5):
             try:
                 texts.append((await stream(endpoint))[0].text)
             except ModelUnavailableError:
                 texts.append("lost")
-    await endpoint.close()
-    server.close()
-    await asyncio.gather(*answering)
 
     assert texts == ["hello there", "lost", *["hello there"] * 3]
 
@@ -515,12 +475,12 @@ async def test_a_usage_that_is_nested_too_deeply_is_no_event_and_no_error_of_the
 
 @pytest.mark.thorough
 def test_a_flood_of_calls_and_of_their_pieces_is_read_in_a_time_that_grows_with_it():
-    flood = ChatGathering(Hearing(PROMPT, name="m", on_text=None))
+    flood = ChatReplyBuilder(AnswerListener(PROMPT, name="m", on_text=None))
     for n in range(2000):
         delta = {"tool_calls": [{"index": 100 * n + at} for at in range(100)]}
         flood.take("", {"choices": [{"delta": delta}]})
     roomy = replace(PROMPT, max_output_tokens=10**6)
-    pieces = ChatGathering(Hearing(roomy, name="m", on_text=None))
+    pieces = ChatReplyBuilder(AnswerListener(roomy, name="m", on_text=None))
     for _ in range(100_000):
         call = {"index": 0, "id": "a", "function": {"name": "search", "arguments": "x" * 50}}
         pieces.take("", {"choices": [{"delta": {"tool_calls": [call]}}]})
@@ -582,9 +542,9 @@ async def test_a_long_line_in_small_pieces_is_read_in_a_time_that_grows_with_it(
 )
 def test_thoughts_before_an_answer_are_not_told(text, told, size):
     heard: list[str] = []
-    aloud = Aloud(heard.append)
+    relay = TextRelay(heard.append)
 
     for at in range(0, len(text), size):
-        aloud.tell(text[at : at + size])
+        relay.take(text[at : at + size])
 
-    assert "".join(heard) == told and aloud.has_told is bool(told)
+    assert "".join(heard) == told and relay.has_relayed is bool(told)

@@ -18,12 +18,20 @@ from babyagi.net.door import Request, ask_json
 from babyagi.notify import UndeliveredError, make_sender
 
 pytestmark = pytest.mark.filterwarnings("default::DeprecationWarning")
+TIMEOUT_S = 60.0  # a busy machine needs long to load the libraries
 NAMES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "GRPC_PROXY")
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch):
+    """Give each index time to load its library."""
+    for store in ("chroma", "pinecone", "weaviate"):
+        monkeypatch.setattr(f"babyagi.index.vendors.{store}.PING_TIMEOUT_S", TIMEOUT_S)
 
 
 async def ask_model(base, proxies):
     endpoint = Endpoint(
-        base_url=base, timeout_s=2.0, proxies=proxies, sleep=asyncio.sleep, random=lambda: 0.0
+        base_url=base, timeout_s=TIMEOUT_S, proxies=proxies, sleep=asyncio.sleep, random=lambda: 0.0
     )
     try:
         await endpoint.post("/chat/completions", {}, model="m", parse=lambda found: found)
@@ -33,11 +41,11 @@ async def ask_model(base, proxies):
 
 async def search(base, proxies):
     request = Request(url=f"{base}/search.json", params={"q": "tea"})
-    await ask_json(request, timeout_s=2.0, proxies=proxies)
+    await ask_json(request, timeout_s=TIMEOUT_S, proxies=proxies)
 
 
 async def notify(base, proxies):
-    async with asyncio.timeout(2.0):
+    async with asyncio.timeout(TIMEOUT_S):
         await make_sender(f"{base}/hook", environ={}, proxies=proxies)(json.dumps({}))
 
 
@@ -68,13 +76,16 @@ async def listening():
     """The first line of each request that comes to a port of this machine; none is answered
     well."""
     lines: list[str] = []
+    answering = []
 
     async def handle(reader, writer):
+        answering.append(asyncio.current_task())
         lines.append((await reader.readline()).decode("latin-1").strip())
         writer.write(b"HTTP/1.1 503 no\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
         with suppress(ConnectionError):
             await writer.drain()
-        writer.close()
+            writer.close()
+            await writer.wait_closed()
 
     server = await asyncio.start_server(handle, "127.0.0.1", 0)
     try:
@@ -82,6 +93,7 @@ async def listening():
     finally:
         server.close()
         await server.wait_closed()
+        await asyncio.gather(*answering)
 
 
 async def attempt(client, base, proxies):

@@ -190,7 +190,7 @@ REFUSED_ANYWAY = {
 
 NO_MEMORY = re.compile(
     r"the code needs more memory than the 512 MiB that it may use( \(line \d+\))?|"
-    r"the code (crashed the interpreter|was stopped by the system.*)"
+    r"the (code crashed the interpreter|system killed the code.*)"
 )
 TOO_LONG = re.compile(r"the code took longer than \S+ s and was stopped")
 CRASHED = re.compile(r"the code crashed the interpreter")

@@ -278,5 +278,5 @@ def test_a_process_that_the_system_kills_as_it_begins_is_tried_again_later(tmp_p
     )
 
     assert ran.stdout.startswith(
-        "the system stopped the process before the code began; try again later\n"
+        "the system killed the process before the code began; try again later\n"
     )

@@ -418,7 +418,8 @@ async def test_a_program_whose_turn_never_comes_is_not_begun_and_says_so(monkeyp
         place.close()
 
     assert (
-        str(said) == "2 other programs were running for 0.05 s; this one was not started, try again"
+        str(said)
+        == "2 other programs were running for 0.05 s, so this one was not started; try again later"
     )
     assert await run_python("final_result = 1") == "1"
 

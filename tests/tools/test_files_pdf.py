@@ -106,7 +106,7 @@ async def test_without_the_package_a_person_is_told_what_to_install(tools, monke
     )
     assert found == (
         "notes.md, lines 1-1\n1: Terns nest on sand.\n\n"
-        "[not searched, because it is no readable text: paper.pdf; read_file says why]"
+        "[not searched, because they are not readable as text: paper.pdf; read_file says why]"
     )
 
 
@@ -132,7 +132,7 @@ async def test_a_pdf_without_text_is_one_line_and_stops_no_search(tools, tmp_pat
     found = await search(tools, "herons")
 
     assert found.startswith("paper.pdf, lines 5-7")
-    assert found.endswith("no readable text: odd.pdf; read_file says why]")
+    assert found.endswith("not readable as text: odd.pdf; read_file says why]")
 
 
 @pytest.mark.system

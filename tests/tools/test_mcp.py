@@ -96,6 +96,25 @@ def test_a_file_that_is_wrong_is_one_error_that_says_what(name, tmp_path):
         load_servers(write(tmp_path, WRONG[name]))
 
 
+@pytest.mark.parametrize(
+    ("entry", "why"),
+    [
+        ({"args": "s3cret"}, "a: args must be a list"),
+        ({"env": {"A": ["s3cret"]}}, 'a: env["A"] must be text'),
+        (
+            {"effects": {"t": "s3cret"}},
+            'a: effects["t"] must be one of "read", "idempotent", "once"',
+        ),
+        ({"timeout_s": "s3cret"}, "a: timeout_s must be a number"),
+    ],
+)
+def test_a_wrong_value_is_named_but_not_shown(entry, why, tmp_path):
+    with pytest.raises(SettingsError) as raised:
+        load_servers(write(tmp_path, {"a": {"command": "x", **entry}}))
+
+    assert raised.value.why == why
+
+
 def test_a_file_that_is_not_there_says_so(tmp_path):
     with pytest.raises(SettingsError) as raised:
         load_servers(tmp_path / "none.json")
