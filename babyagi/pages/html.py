@@ -13,7 +13,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 from babyagi.errors import SettingsError
-from babyagi.text import clean, harmless
+from babyagi.text import clean, harmless_lines
 
 
 class Html(str):
@@ -28,8 +28,7 @@ def escape(text: object) -> Html:
     ones. `Html` is returned unchanged."""
     if isinstance(text, Html):
         return text
-    lines = (harmless(line) for line in str(text).split("\n"))
-    return Html(escape_html("\n".join(lines)))
+    return Html(escape_html(harmless_lines(str(text))))
 
 
 def fill(template: str, **values: object) -> Html:

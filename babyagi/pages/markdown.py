@@ -9,7 +9,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from babyagi.pages.html import Html, escape
-from babyagi.text import harmless
+from babyagi.text import harmless, harmless_lines
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -84,7 +84,7 @@ def _make_harmless(tokens: Iterable[Token]) -> Iterator[Token]:
     """Yield the tokens with harmless texts and attributes, and with links in the place of images.
     This is done after parsing, because the parser decodes character references."""
     for token in tokens:
-        token.content, token.info = "\n".join(map(harmless, token.content.split("\n"))), ""
+        token.content, token.info = harmless_lines(token.content), ""
         if token.type == "image":
             yield from _to_link(token)
             continue

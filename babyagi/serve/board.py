@@ -39,7 +39,7 @@ from babyagi.serve.door import Access, Level, Names, Refusal
 from babyagi.serve.operations import OPERATIONS, SEE_LISTS, Call, Desk, Operation
 from babyagi.serve.wire import BadRequestError, parse_parameters
 from babyagi.tasks import Duty, Objective, StopReason, TaskStatus
-from babyagi.text import UNSEEN, harmless, shorten
+from babyagi.text import UNSEEN, harmless_lines, shorten
 
 if TYPE_CHECKING:
     from babyagi.reporting.why import Facts, Reason
@@ -582,7 +582,7 @@ def _make_harmless(value: Any) -> Any:
     values that are not texts are returned unchanged."""
     if isinstance(value, Markup) or not isinstance(value, str):
         return value
-    return "\n".join(harmless(line) for line in value.split("\n"))
+    return harmless_lines(value)
 
 
 def say_moment(at: datetime | None, now: datetime) -> Markup:

@@ -43,6 +43,7 @@ from babyagi.agents.replies.reading import (
     without_thoughts,
 )
 from babyagi.errors import MalformedReplyError
+from babyagi.names import VERBS
 from babyagi.tasks import Proposal, Unanswered
 
 # -- tasks that a reply lists without JSON
@@ -146,28 +147,19 @@ _NO_VERBS = frozenset(
     "unfortunately please error warning exception traceback note because since however also is are "
     "was".split()
 )
-_VERBS = frozenset(
-    "add aggregate analyse analyze answer apply archive arrange ask assemble assess assign audit "
-    "benchmark book brainstorm bring browse build buy calculate call catalog categorize chart "
-    "check choose cite clarify classify clean close collect combine compare compile compute "
-    "conclude conduct configure confirm consider consolidate consult contact contrast convert copy "
-    "correct count crawl create cross-check cut debug decide define delete deploy derive describe "
-    "design detect determine develop disable discuss document download draft draw edit email "
-    "enable enquire enter enumerate establish estimate evaluate examine exclude execute expand "
-    "explain explore extract fetch figure fill filter finalise finalize find finish fix follow "
-    "forecast format gather generate get give group highlight identify illustrate implement "
-    "improve include infer inform inquire insert inspect install integrate interview investigate "
-    "join judge keep label learn link list listen load locate look mail make map mark measure meet "
-    "merge migrate model monitor move name negotiate note notify obtain open optimise optimize "
-    "order organise organize outline parse patch perform phone pick plan plot prepare present "
-    "print prioritise prioritize proofread propose prove publish pull push quantify query quote "
-    "rank rate read recommend record reduce refine register remind remove rename repeat replace "
-    "report reproduce request research reserve resolve restart restore retrieve review revise "
-    "rework rewrite run sample scan schedule scrape search select send set shorten show sign "
-    "simplify simulate sketch solve sort specify split start state stop store structure study "
-    "submit suggest sum summarise summarize survey tabulate tag take talk teach tell test trace "
-    "track train transcribe transform translate try tune turn update upload use validate verify "
-    "visit visualise visualize watch weigh write".split()
+_VERBS = VERBS | frozenset(
+    "aggregate analyse apply archive assign audit benchmark brainstorm bring browse "
+    "catalog categorize chart cite clarify close combine conclude conduct confirm "
+    "consider consolidate consult contact contrast correct crawl cross-check cut debug "
+    "decide derive disable discuss enable enquire enter enumerate exclude execute expand "
+    "fill filter finalise finalize finish follow group highlight illustrate include infer "
+    "inform inquire insert integrate join judge keep label learn link listen load mail "
+    "map mark meet model negotiate notify optimise optimize organise patch phone pick "
+    "present prioritise prioritize proofread pull push quantify query quote rank rate "
+    "refine register remind repeat reproduce reserve resolve restart restore revise "
+    "rework sample scan scrape shorten sign simplify simulate specify structure submit "
+    "sum summarise survey tabulate tag take talk teach trace track transcribe transform "
+    "tune visualise visualize weigh".split()
 )
 
 
