@@ -89,7 +89,7 @@ extra_env_files, trust_env_file, llama
 )
 
 # What tests and campaigns ask the program
-close_log, n_rebuilds, OURS, mend, WITHOUT_ROUTE, render_env_example
+close_log, n_rebuilds, OURS, mend, render_env_example
 
 # What uvicorn asks of a request that broke off
 disconnected

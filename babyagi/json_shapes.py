@@ -1,9 +1,9 @@
-"""The published JSON: functions that take the program's data types and return plain dictionaries.
-It also reads from the journal which earlier results the tries of a task were shown.
+"""Converts the program's data types to the JSON that the commands print with `--json` and the API
+returns.
 
-Fields are only added; one whose meaning changes gets a new name, and `VERSION` (`v`, in every
-object) rises when a field is removed. Times are ISO 8601 in UTC, money is US dollars, durations are
-seconds.
+Other programs read this JSON. So fields are only added, a field whose meaning changes gets a new
+name, and `VERSION` (the field `v`) rises if a field is removed. Times are ISO 8601 in UTC, money is
+US dollars, durations are seconds.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Given:
-    """An earlier result that a try was shown in its prompt. `score` is None if the try was stored
-    by an earlier version, which had no scores; `objective_id` is None for a result of the same
+    """An earlier result in the prompt of a task's try. `score` is None if an earlier version of the
+    program, which had no scores, stored the try. `objective_id` is None for a result of the same
     objective."""
 
     try_no: str
@@ -47,11 +47,11 @@ class Given:
 
 
 def given_results(steps: Sequence[Step]) -> list[Given]:
-    """Return the earlier results that the tries of a task were shown, in the order of the prompts.
-    `steps`: all steps of the task."""
+    """Return the earlier results that were in the prompts of a task's tries, in the order of the
+    prompts. `steps` are all steps of the task."""
     found = []
     for step in steps:
-        # a stored word, such as the name of a protocol, is a step of the same kind
+        # not every step of this kind stores an object: some store a word
         read = json.loads(step.output or "{}") if step.kind == "inputs" else {}
         for entry in read.get("excerpts", []) if isinstance(read, dict) else []:
             given = Given(
@@ -71,7 +71,7 @@ Json = dict[str, Any]
 
 
 def to_json(value: Any) -> Any:
-    """Convert an instance of a dataclass, or the value of a field of one, to plain JSON values."""
+    """Return an instance of a dataclass, or the value of one of its fields, as JSON values."""
     if is_dataclass(value) and not isinstance(value, type):
         return {field.name: to_json(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, Mapping):
@@ -84,14 +84,14 @@ def to_json(value: Any) -> Any:
 
 
 def pick(noun: object, names: str) -> Json:
-    """Return, as JSON values, those attributes of the object `noun` that `names` lists (separated
-    by blanks), in this order."""
+    """Return some attributes of the object `noun` as JSON values, by name. `names` are their names,
+    separated by blanks."""
     return {name: to_json(getattr(noun, name)) for name in names.split()}
 
 
 def usage_shape(usage: Usage, *, has_price: bool = True) -> Json:
-    """Return the usage of calls. Its `unconfirmed` fields say how much of it was charged for calls
-    to which no answer came. Costs are null if no price is known."""
+    """Return a `Usage`. Costs are null if no price is known. The `unconfirmed` fields are the part
+    of the usage that is counted for calls without an answer."""
     costs = {} if has_price else {"cost_usd": None, "unconfirmed_cost_usd": None}
     return {**to_json(usage), **costs}
 
@@ -114,14 +114,14 @@ def task_shape(task: Task) -> Json:
 
 
 def why_shape(reason: Reason) -> Json:
-    """Return why a task or an objective is in its state; `why` is a value of
+    """Return why a task or an objective is in its state. The field `why` is a value of
     `babyagi.reporting.why.Why`."""
     return pick(reason, "why says change")
 
 
 def result_shape(result: Result, made: Sequence[Made] | None = None) -> Json:
-    """Return a result. `made`: the artifacts of all results; those of this result are listed in it.
-    Without `made` the result has no field for artifacts."""
+    """Return a result. `made` are the artifacts of all results, from which those of this result are
+    listed; without it, the field `artifacts` is absent."""
     shape = {
         "task_id": result.task_id,
         "task": result.task_name,
@@ -135,8 +135,7 @@ def result_shape(result: Result, made: Sequence[Made] | None = None) -> Json:
 
 
 def step_shape(step: Step) -> Json:
-    """Return the step (a recorded call) as JSON, without its output: prompts and completions stay
-    in the store."""
+    """Return a step (a journaled call) without its prompt and its output."""
     return pick(step, "key kind state model usage n_unconfirmed created_at done_at")
 
 
@@ -219,8 +218,12 @@ def outcome_shape(
     sources: Sources,
     exit_code: int,
 ) -> Json:
-    """Return the last line of `babyagi run --json`, `resume --json` and `watch --json`. `report` is
-    Markdown, or null if the run was paused or stopped; `results` come from `result_shape`."""
+    """Return the last line that `babyagi run`, `resume` and `watch` print with `--json`.
+
+    Args:
+        results: made by `result_shape`.
+        report: the report as Markdown; None if the run was paused or stopped.
+    """
     return {
         "v": VERSION,
         "outcome": {
@@ -259,8 +262,8 @@ def index_check_shape(objective: Objective, report: CheckReport) -> Json:
 
 
 def search_shape(objective: Objective, text: str, ranking: Ranking) -> Json:
-    """Return what `babyagi results search --json` prints; `degraded` says why the search was worse
-    than usual, and is empty if the index was used."""
+    """Return what `babyagi results search --json` prints. `degraded` says what was wrong with the
+    index or the embedding model; '' if nothing was."""
     return {
         "v": VERSION,
         "objective_id": objective.id,
@@ -278,8 +281,8 @@ def search_shape(objective: Objective, text: str, ranking: Ranking) -> Json:
 
 
 def schedule_shape(schedule: Schedule) -> Json:
-    """Return one row of `babyagi schedule list --json`. `fires_at` is when the next tick fires,
-    including jitter."""
+    """Return one row of `babyagi schedule list --json`. `due_at` is the time of the next tick by
+    the rule, `fires_at` the same with jitter."""
     spec = schedule.spec
     return {
         **pick(schedule, "id uid status due_at fires_at created_at"),
@@ -299,18 +302,18 @@ def event_shape(event: Event) -> Json:
 
 
 def model_of(objective: Objective) -> str:
-    """Return the name of the model that carries the objective's tasks out."""
+    """Return the name of the model that executes the objective's tasks."""
     return objective.spec.model_by_role.get(Role.EXECUTION, "")
 
 
 def models_of(objective: Objective) -> set[str]:
-    """Return the names of all language models of the objective."""
+    """Return the names of all language models of the objective, without the embedding model."""
     by_role = objective.spec.model_by_role
     return {name for role, name in by_role.items() if role is not Role.EMBEDDING}
 
 
 def is_rehearsal(objective: Objective) -> bool:
-    """Return whether the rehearsal, which only quotes documents, takes the place of the objective's
+    """Return whether the objective uses the rehearsal, which only quotes documents, instead of a
     language model."""
     return model_of(objective) == "rehearsal"
 
@@ -372,8 +375,8 @@ def worker_shape(worker: Worker) -> Json:
 
 
 def request_shape(request: Request) -> Json:
-    """Return one entry of `babyagi inbox --json`. `lines` is the preview of what a call would
-    change, and `seen` identifies it; both are empty without a preview."""
+    """Return one entry of `babyagi inbox --json`. `lines` is a preview of what the requested call
+    would change, and `seen` identifies that preview; both are empty without one."""
     step, task = request.step, request.task
     tool, arguments = read_request(step)
     preview = request.preview
@@ -418,12 +421,12 @@ def verification_shape(found: Verification) -> Json:
 
 
 def shown_shape(shown: Shown, secrets: Sequence[str], *, only: int | None = None) -> Json:
-    """Return what `babyagi show --json` prints about a task, or about work for the whole objective
-    such as planning.
+    """Return what `babyagi show --json` prints about a task, or about a duty: work for the whole
+    objective, such as planning.
 
     Args:
-        secrets: texts to hide.
-        only: the number of the only step to show; None shows all.
+        secrets: texts to hide in prompts and replies.
+        only: the number of the only step to return; None returns all.
     """
     exchanges = list(number_exchanges(shown, secrets, only))
     steps = [_exchange_shape(exchange, shown) for exchange in exchanges]

@@ -1,8 +1,9 @@
-"""Decides what a task's name asks for, and whether two names ask for the same.
+"""Decides whether two task names ask for the same, by comparing keys made from them.
 
-`name_key` returns a key for how a name is written, `name_sense` one for what it asks. English is
-covered best: synonyms are known for the verb at the beginning of a task, and for hardly any other
-word. Words of other languages are folded to lower case and compared as they are.
+`name_key` ignores differences of spelling only; `name_sense` also ignores differences of wording,
+such as between a command and a question. Only English is analysed. Synonyms are known for the verb
+at the beginning of a task, and for hardly any other word. Words of other languages are case-folded
+and compared as they are.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import re
 import unicodedata
+from collections.abc import Collection
 from functools import lru_cache
 from itertools import pairwise
 
@@ -27,14 +29,11 @@ N_CACHED_WORDS = 4_000  # the names of an objective's tasks repeat their words
 
 
 def name_key(name: str) -> str:
-    """Return a key that two names share when a reader takes them for the same name.
+    """Return a key that two names share if they differ only in case, articles, white space, and the
+    punctuation around words.
 
-    Case, articles, white space and the punctuation around a word do not count. Words with a slash
-    (paths, addresses) keep their case. Words with a digit keep every sign that could belong to the
-    number.
-
-    Returns:
-        A key that is not empty unless the name is blank.
+    Words with a slash (paths, URLs) keep their case. Words with a digit keep every sign that could
+    belong to the number. The key is empty only if the name is blank.
     """
     words = name.split()
     # a capitalized article counts at the beginning only, and the last word always: `Plan A`
@@ -94,8 +93,8 @@ _MEASURED = re.compile(rf"([$€£¥]?)([+-]?[0-9.,']*[0-9])({_UNITS})?")
 
 
 def to_plain(text: str) -> str:
-    """Return the text with one way of writing each sign: NFKC, straight quotes, one kind of hyphen,
-    ASCII digits. A superscript digit stays different from an ordinary one."""
+    """Return the text with one form for each sign: NFKC, straight quotes, one kind of hyphen, ASCII
+    digits, and `^2` for a superscript 2."""
     if text.isascii():
         return text
     raised = _RAISED.sub(lambda match: "^" + match.group(), text.translate(_SIGNS))
@@ -104,13 +103,13 @@ def to_plain(text: str) -> str:
 
 
 def fold(word: str) -> str:
-    """Return the word case-folded, but keep `ß` different from `ss`: `Maße` is not `Masse`."""
+    """Return the word case-folded, but with `ß` unchanged, because `Maße` is not `Masse`."""
     return "ß".join(map(str.casefold, word.split("ß")))
 
 
 def strip_signs(chunk: str) -> str:
-    """Return the chunk without the punctuation around it. A closing bracket stays when its opening
-    bracket is inside the chunk."""
+    """Return the chunk (a text without blanks) without the punctuation around it. Closing brackets
+    stay if an opening bracket is inside the chunk."""
     bare = chunk.lstrip(OPENING)
     closing = "\"'`.,;:!?»" if "(" in bare or "[" in bare or "{" in bare else _CLOSING
     stripped = bare.rstrip(closing)
@@ -119,15 +118,15 @@ def strip_signs(chunk: str) -> str:
 
 
 def _number(word: str) -> str:
-    """Return the number without its grouping signs, or "" when the word is not a number."""
+    """Return the number without thousands separators; '' if the word is not a number."""
     if _GROUPED.fullmatch(word):
         return word.replace(",", "").replace("'", "")
     return word if NUMBER.fullmatch(word) else ""
 
 
 def split_measure(word: str) -> list[str]:
-    """Split a number from its currency sign or unit: `12km` gives `['12', 'km']`. Return [] if the
-    word is not a number."""
+    """Split a number from its currency sign or unit, such as `12km` into `['12', 'km']`. Return []
+    if the word is not a number."""
     match = _MEASURED.fullmatch(word)
     number = match and _number(match[2])
     return [part for part in (match[1], number, match[3]) if part] if match and number else []
@@ -136,14 +135,14 @@ def split_measure(word: str) -> list[str]:
 # -- what a name asks for
 # --------------------------------------------------------------------------------------------------
 
-_MAX_SENSE_CHARS = 500  # a character has up to 4 bytes; a PostgreSQL index entry holds 2,704
+_MAX_SENSE_CHARS = 500  # at most 2,000 bytes; an entry of a PostgreSQL index holds 2,704
 _KEPT_SENSE_CHARS = 400
 
-# Words that can be dropped where they only fill a sentence.
+# Words that are removed where they add no meaning.
 _FILLERS = frozenset("please kindly exactly carefully again now also bitte".split())
 _DROPPABLE = _FILLERS | {"then", "year", "-"}
 _DENYING = frozenset("not no never".split())  # `not exactly equal` is not `not equal`
-# Words that end in `s` but are not plurals, or mean something else without the `s`.
+# Words that end with `s` but are no plurals, or that mean something else without the `s`.
 _NOT_STEMMED = frozenset(
     "does this always perhaps plus versus sans less across towards besides alias atlas canvas "
     "chaos cosmos series species lens headquarters news windows goods arms customs means damages "
@@ -155,32 +154,23 @@ _NOT_STEMMED = frozenset(
     "graphics mechanics dynamics mars wales texas kansas arkansas naples athens brussels cannes "
     "laos hastings los las les des das dos fils temps pays cours james charles adams williams "
     "roberts johns daniels peters richards edwards stevens jacobs rogers phillips andrews matthews "
-    "simons owens collins banks brooks rivers fields marks watts carlos marcos santos "
-    "jones".split()
+    "simons owens collins banks brooks rivers fields marks watts carlos marcos santos jones".split()
 )
 _ONE_FORM = {
-    "a.m": "am", "p.m": "pm", "newest": "latest",
-    "are": "is", "were": "was", "which": "what", "whom": "who", "&": "and", "vs": "versus",
-    "percent": "%",
-    "e-mail": "email", "u.s": "us", "u.k": "uk", "e.u": "eu", "u.n": "un", "u.s.a": "usa",
-    "children": "child", "men": "man", "women": "woman", "feet": "foot", "mice": "mouse",
-    "movies": "movie", "cookies": "cookie",
-    "calories": "calorie", "zombies": "zombie",
-    "programme": "program",
-    "defence": "defense", "offence": "offense", "fibre": "fiber", "aluminium": "aluminum",
-    "tyre": "tire", "judgement": "judgment",
-    "jewellery": "jewelry", "ageing": "aging",
-    "telephone": "phone", "licence": "license", "grey": "gray", "duplicated": "duplicate",
-    "birthplace": "birth place",
-    "kilometer": "km", "centimeter": "cm", "millimeter": "mm",
-    "kilogram": "kg", "kilo": "kg", "milligram": "mg", "mile": "mi", "hr": "hour",
-    "potatoe": "potato", "tomatoe": "tomato",
+    "a.m": "am", "p.m": "pm", "newest": "latest", "are": "is", "were": "was", "which": "what",
+    "whom": "who", "&": "and", "vs": "versus", "percent": "%", "e-mail": "email", "u.s": "us",
+    "u.k": "uk", "e.u": "eu", "u.n": "un", "u.s.a": "usa", "children": "child", "men": "man",
+    "women": "woman", "feet": "foot", "mice": "mouse", "movies": "movie", "cookies": "cookie",
+    "calories": "calorie", "zombies": "zombie", "programme": "program", "defence": "defense",
+    "offence": "offense", "fibre": "fiber", "aluminium": "aluminum", "tyre": "tire",
+    "judgement": "judgment", "jewellery": "jewelry", "ageing": "aging", "telephone": "phone",
+    "licence": "license", "grey": "gray", "duplicated": "duplicate", "birthplace": "birth place",
+    "kilometer": "km", "centimeter": "cm", "millimeter": "mm", "kilogram": "kg", "kilo": "kg",
+    "milligram": "mg", "mile": "mi", "hr": "hour", "potatoe": "potato", "tomatoe": "tomato",
     "kilobyte": "kb", "megabyte": "mb", "gigabyte": "gb", "terabyte": "tb", "°c": "celsius",
-    "°f": "fahrenheit", "$": "dollar", "€": "euro",
-    "eur": "euro",
-    "biggest": "largest", "closest": "nearest", "first": "1st", "third": "3rd", "fourth": "4th",
-    "fifth": "5th", "sixth": "6th",
-    "seventh": "7th", "eighth": "8th", "ninth": "9th", "tenth": "10th",
+    "°f": "fahrenheit", "$": "dollar", "€": "euro", "eur": "euro", "biggest": "largest",
+    "closest": "nearest", "first": "1st", "third": "3rd", "fourth": "4th", "fifth": "5th",
+    "sixth": "6th", "seventh": "7th", "eighth": "8th", "ninth": "9th", "tenth": "10th",
 }  # fmt: skip
 _CONTRACTED = {
     "can't": "can not", "won't": "will not", "shan't": "shall not", "let's": "let us",
@@ -212,21 +202,19 @@ _ASK_SURELY = frozenset("find determine identify ascertain discover detect".spli
 _ASK_OF_FACTS = frozenset(
     "get establish research investigate clarify retrieve list name give calculate".split()
 )
-# True: these two words always ask. False: they ask only before a fact.
+# Two words that ask for something: always (True), or only before one of `_FACTS` (False).
 _ASK_IN_TWO = {
     ("find", "out"): True, ("look", "up"): True, ("look", "for"): True, ("search", "for"): True,
-    ("figure", "out"): True,
-    ("work", "out"): False, ("tell", "me"): False, ("tell", "us"): False,
+    ("figure", "out"): True, ("work", "out"): False, ("tell", "me"): False, ("tell", "us"): False,
 }  # fmt: skip
 _EXPLAINED = {"difference", "meaning", "effect"}
 _ASKED_BY = {
-    "check": {"whether", "if", *_ASKING}, "clarify": {"whether", "if", *_ASKING},
-    "state": _ASKING, "explain": _ASKING | _EXPLAINED,
-    "describe": {"how", *_EXPLAINED},
+    "check": {"whether", "if", *_ASKING}, "clarify": {"whether", "if", *_ASKING}, "state": _ASKING,
+    "explain": _ASKING | _EXPLAINED, "describe": {"how", *_EXPLAINED},
 }  # fmt: skip
 _MAKING = frozenset("establish work get give".split())
-# _FACTS exist already, so they can only be found. _MADE_FACTS, such as a budget or a version, can
-# be found or made.
+# Nouns for what can be looked up. What _FACTS name can only be found: `the population of X`. What
+# _MADE_FACTS name can be found or made: `a budget`.
 _FACTS = frozenset(
     "population capital cost amount size height length width weight distance age cause reason "
     "author year time date duration ratio percentage location address speed depth area temperature "
@@ -240,50 +228,44 @@ _FACTS = frozenset(
     "value status currency hour score gdp deviation ingredient duty".split()
 )
 _MADE_FACTS = frozenset(
-    "limit deadline budget salary margin feature rule law voltage solution answer result "
-    "source type role purpose function order"
-    " schedule timetable fee fare tax tariff production output yield supplier trend "
-    "share version step stage option alternative principle"
-    " goal objective criterion criteria metric indicator component element".split()
+    "limit deadline budget salary margin feature rule law voltage solution answer result source "
+    "type role purpose function order schedule timetable fee fare tax tariff production output "
+    "yield supplier trend share version step stage option alternative principle goal objective "
+    "criterion criteria metric indicator component element".split()
 )
 _NO_SUPERLATIVE = frozenset(
     "forest interest request harvest honest modest protest contest digest invest suggest priest "
     "arrest conquest".split()
 )
 _PREPOSITIONS = frozenset(
-    "in on at by for with from to into onto over under between among against about after "
-    "before during since until till through via per"
-    " than as near within without across along around behind below above beyond".split()
+    "in on at by for with from to into onto over under between among against about after before "
+    "during since until till through via per than as near within without across along around "
+    "behind below above beyond".split()
 )
 _BOUNDARIES = (
     _PREPOSITIONS
     | _ASKING
     | _AUXILIARIES
     | frozenset(
-        "and or but nor not no never like if while because that be "
-        "been only except ? whether".split()
+        "and or but nor not no never like if while because that be been only except ? "
+        "whether".split()
     )
 )
 _CLAUSAL = _ASKING | _AUXILIARIES | frozenset("which whom that and or by if whether while".split())
 # Verbs that a task may begin with, in their normalized form.
 VERBS = frozenset(
-    "add analyze answer append arrange ask assess build buy calculate call check choose "
-    "classify clean collect compare compile compute"
-    " configure convert copy count create define delete deploy describe design detect "
-    "develop document download draft draw edit email"
-    " estimate evaluate examine explain explore export extract fetch find fix format "
-    "gather generate give identify implement import"
-    " improve inspect install interview investigate launch list locate look make measure "
-    "merge migrate move name open order organize"
-    " outline paint parse plan plot prepare print propose prove provide publish read "
-    "recommend record refactor remove rename repair"
-    " replace report research review rewrite run schedule search select send set show "
-    "sketch solve sort start state stop store suggest"
-    " summarize tell test train translate update upload use validate verify visit watch "
-    "work write determine discover establish obtain"
-    " get figure ascertain note try book save increase decrease reduce raise lower split "
-    "backup ensure request retrieve perform"
-    " monitor study forecast turn assemble".split()
+    "add analyze answer append arrange ask assess build buy calculate call check choose classify "
+    "clean collect compare compile compute configure convert copy count create define delete "
+    "deploy describe design detect develop document download draft draw edit email estimate "
+    "evaluate examine explain explore export extract fetch find fix format gather generate give "
+    "identify implement import improve inspect install interview investigate launch list locate "
+    "look make measure merge migrate move name open order organize outline paint parse plan plot "
+    "prepare print propose prove provide publish read recommend record refactor remove rename "
+    "repair replace report research review rewrite run schedule search select send set show sketch "
+    "solve sort start state stop store suggest summarize tell test train translate update upload "
+    "use validate verify visit watch work write determine discover establish obtain get figure "
+    "ascertain note try book save increase decrease reduce raise lower split backup ensure request "
+    "retrieve perform monitor study forecast turn assemble".split()
 )
 _DONE_FOR_ME = frozenset("find get list give show make write create draw".split())
 _POLITE = tuple(
@@ -296,34 +278,29 @@ _POLITE = tuple(
     )
 )  # fmt: skip
 _REPORTING_BACK = ["and", "report", "back"]
-# Maps verbs to one form where a person who asks for one is content with the other.
+# Synonyms of verbs: a result for the one also answers a task with the other.
 _SAME_VERB = {
-    "repair": "fix", "delete": "remove", "erase": "remove", "gather": "collect",
-    "purchase": "buy", "reserve": "book", "propose": "suggest",
-    "assess": "evaluate", "provide": "give", "combine": "merge", "compute": "calculate",
-    "pick": "choose", "select": "choose",
-    "obtain": "get", "raise": "increase", "lower": "reduce", "decrease": "reduce",
-    "begin": "start", "launch": "start",
-    "conduct": "perform", "predict": "forecast", "alter": "modify", "enhance": "improve",
-    "display": "show",
+    "repair": "fix", "delete": "remove", "erase": "remove", "gather": "collect", "purchase": "buy",
+    "reserve": "book", "propose": "suggest", "assess": "evaluate", "provide": "give",
+    "combine": "merge", "compute": "calculate", "pick": "choose", "select": "choose",
+    "obtain": "get", "raise": "increase", "lower": "reduce", "decrease": "reduce", "begin": "start",
+    "launch": "start", "conduct": "perform", "predict": "forecast", "alter": "modify",
+    "enhance": "improve", "display": "show",
 }  # fmt: skip
-# The second word may also follow the object: `cut the text down to a page`.
+# The second word may also stand after the object: `cut the text down to a page`.
 _VERB_IN_TWO = {
     ("break", "up"): "split", ("cut", "down"): "shorten", ("put", "together"): "compile",
-    ("carry", "out"): "perform",
-    ("sum", "up"): "summarize", ("back", "up"): "backup", ("ask", "for"): "request",
-    ("look", "into"): "investigate",
-    ("look", "up"): "find", ("set", "up"): "arrange",
+    ("carry", "out"): "perform", ("sum", "up"): "summarize", ("back", "up"): "backup",
+    ("ask", "for"): "request", ("look", "into"): "investigate", ("look", "up"): "find",
+    ("set", "up"): "arrange",
 }  # fmt: skip
 _NOUN_OF_VERB = {
     "list": "list", "summary": "summarize", "description": "describe", "explanation": "explain",
-    "comparison": "compare",
-    "analysis": "analyze", "translation": "translate", "definition": "define",
-    "estimate": "estimate", "evaluation": "evaluate",
+    "comparison": "compare", "analysis": "analyze", "translation": "translate",
+    "definition": "define", "estimate": "estimate", "evaluation": "evaluate",
     "assessment": "evaluate", "copy": "copy", "backup": "backup", "research": "research",
-    "outline": "outline",
-    "review": "review", "investigation": "investigate", "recommendation": "recommend",
-    "decision": "decide",
+    "outline": "outline", "review": "review", "investigation": "investigate",
+    "recommendation": "recommend", "decision": "decide",
 }  # fmt: skip
 _WRITING = frozenset(
     "write draft create make build produce prepare compile assemble generate develop draw".split()
@@ -336,25 +313,22 @@ _DOCUMENTS = frozenset(
     "tutorial website".split()
 )
 _FORMATS = frozenset("pdf csv json xml html yaml excel png jpeg svg markdown".split())
-# `build` and `compile` do not mean `write` for these
+# to `build` or `compile` these is not to write them
 _CODE = frozenset("test script function query program class method tool macro".split())
-# Phrases that are replaced wherever they stand in a name.
+# Phrases that are replaced anywhere in a name.
 _PHRASES = {
     "close to": "near", "per cent": "%", "for each": "per", "for every": "per", "all of": "all",
-    "in order to": "to", "as well as": "and",
-    "degree celsius": "celsius", "degree fahrenheit": "fahrenheit", "slide deck": "slide",
-    "web site": "website", "data set": "dataset",
-    "united kingdom": "uk", "european union": "eu", "chief executive officer": "ceo",
-    "date of birth": "birth date",
+    "in order to": "to", "as well as": "and", "degree celsius": "celsius",
+    "degree fahrenheit": "fahrenheit", "slide deck": "slide", "web site": "website",
+    "data set": "dataset", "united kingdom": "uk", "european union": "eu",
+    "chief executive officer": "ceo", "date of birth": "birth date",
     "place of birth": "birth place", "change name of": "rename", "make sure": "ensure",
-    "get rid of": "remove", "come up with": "suggest",
-    "keep eye on": "monitor", "can you tell me": "tell me", "i would like to know": "tell me",
-    "i want to know": "tell me",
+    "get rid of": "remove", "come up with": "suggest", "keep eye on": "monitor",
+    "can you tell me": "tell me", "i would like to know": "tell me", "i want to know": "tell me",
     "let me know": "tell me", "send email to": "email",
     **{f"follow up on {word}": f"find {word}" for word in (*_ASKING, "whether")},
-    "answer question of": "find",
-    "time needed to": "duration to", "time required to": "duration to",
-    "time it take to": "duration to",
+    "answer question of": "find", "time needed to": "duration to",
+    "time required to": "duration to", "time it take to": "duration to",
 }  # fmt: skip
 _PHRASES_FROM: dict[str, list[tuple[list[str], list[str]]]] = {}
 for _phrase, _form in _PHRASES.items():
@@ -365,43 +339,40 @@ _TOPICAL = frozenset(
     "data book review article report paper post statistic memo letter guide tutorial speech "
     "brochure questionnaire".split()
 )
-# After `on`, these say where or when a text appears. Before any other word, `on` names the topic.
+# After `on`, these words say where or when a text appears. Before any other word, `on` means
+# `about`.
 _CARRIERS = frozenset(
-    "internet web website site page server disk drive table desk shelf floor wall blog "
-    "tv radio computer laptop phone cloud intranet"
-    " paper tape youtube amazon zoom facebook google yelp tripadvisor steam reddit "
-    "twitter linkedin instagram github train bus plane ship"
-    " card door arrival behalf request time screen stage demand file parchment camera "
-    "sale monday tuesday wednesday thursday friday"
-    " saturday sunday january february march april may june july august september "
-    "october november december".split()
+    "internet web website site page server disk drive table desk shelf floor wall blog tv radio "
+    "computer laptop phone cloud intranet paper tape youtube amazon zoom facebook google yelp "
+    "tripadvisor steam reddit twitter linkedin instagram github train bus plane ship card door "
+    "arrival behalf request time screen stage demand file parchment camera sale monday tuesday "
+    "wednesday thursday friday saturday sunday january february march april may june july august "
+    "september october november december".split()
 )
 _SPANS = frozenset(
     "second minute hour day night morning afternoon evening week month quarter year other few 2nd "
     "3rd".split()
 )
 
-# The noun that names what a question asks for.
+# Nouns for what a question asks for: `how tall is X` asks for the height of X.
 _MEASURE_OF = {
     "tall": "height", "high": "height", "long": "length", "wide": "width", "deep": "depth",
-    "old": "age", "heavy": "weight",
-    "large": "size", "big": "size", "fast": "speed",
+    "old": "age", "heavy": "weight", "large": "size", "big": "size", "fast": "speed",
 }  # fmt: skip
 _SAID_OF = {"cost": "cost", "weigh": "weight", "mean": "meaning", "means": "meaning"}
 _AGENT_OF = {
     "wrote": "author", "founded": "founder", "invented": "inventor", "won": "winner",
-    "own": "owner", "designed": "designer",
-    "composed": "composer", "discovered": "discoverer", "painted": "painter",
-    "directed": "director",
+    "own": "owner", "designed": "designer", "composed": "composer", "discovered": "discoverer",
+    "painted": "painter", "directed": "director",
 }  # fmt: skip
 _EVENTS = {
     "born": "birth", "opened": "opening", "founded": "founding", "published": "publication",
-    "released": "release", "signed": "signing",
-    "invented": "invention", "built": "construction", "established": "founding",
-    "finished": "completion", "completed": "completion",
+    "released": "release", "signed": "signing", "invented": "invention", "built": "construction",
+    "established": "founding", "finished": "completion", "completed": "completion",
 }  # fmt: skip
 
-# Two things joined by `and` are sorted, unless one of these words says that their order matters.
+# Two things joined by `and` are sorted, unless the name has one of these words, after which their
+# order matters.
 _ORDERED = frozenset(
     "sort sorted order ordered rank ranked group grouped divide divided subtract concatenate "
     "append join nest ratio quotient sequence respectively to into from onto before after over "
@@ -428,12 +399,11 @@ _NOT_OWNED = frozenset(
     "dream consist instead because sense lack change result".split()
 )
 _NOT_OWNED_ALONE = frozenset(
-    "bank city house state king queen man woman point lord tower university college "
-    "institute museum journal church school republic war"
-    " art bag box basket can tank".split()
+    "bank city house state king queen man woman point lord tower university college institute "
+    "museum journal church school republic war art bag box basket can tank".split()
 )  # the Bank of England, a man of honour
-# Words that end like the noun of an action but name a thing: `the structure of X` is `X's
-# structure`.
+# Words that name a thing, although they end like the name of an action: `the structure of X` is
+# `X's structure`.
 _THINGS = frozenset(
     "structure architecture culture agriculture furniture government parliament department page "
     "language ceiling building wing ruling beginning ending rating ranking spelling mechanism "
@@ -450,27 +420,25 @@ _NUMBERING = re.compile(
 
 def name_sense(name: str) -> str:
     """Return a key that two task names share if they certainly ask the same about the same subject.
+    In case of doubt, the keys differ.
 
-    When in doubt, the keys differ. These differences do not count:
+    Names have the same key if they differ only in:
 
-    * case, articles, punctuation, politeness, the number in a list, an English plural, and how
-      numbers and units are spelled;
-    * the verb at the beginning, where another verb means the same (fix, repair), and a verb that
-      asks for something (find, give the height of X);
-    * question or command (`Find out why X ended`, `Why did X end?`), and `how tall X is` for `the
-      height of X`;
-    * whether an owner is named with `of` or with `'s`, a topic with `on` or with `about`, and the
-      order of two equal things that `and` joins;
-    * whether a phrase of place, time or means (`In the manual, ...`) comes first or last.
+    * case, articles, punctuation, polite words, list numbers, English plurals, and the spelling of
+      numbers and units;
+    * a verb at the beginning that means the same (`fix`, `repair`), or that only asks for something
+      (`find the height of X`, `give the height of X`);
+    * being a command or a question: `Find out why X ended`, `Why did X end?`; `the height of X`,
+      `how tall X is`;
+    * `the Y of X` or `X's Y`; `on` or `about` before a topic; the order of two things joined by
+      `and`;
+    * the place of a phrase such as `In the manual, …`: at the beginning or at the end.
 
-    All other words count, and so does their order; `to` and `from`, `all` and `each`, `for` and
-    `about` are different words.
+    All other words, and their order, make a difference. So do `to` and `from`, `all` and `each`,
+    `for` and `about`. A capital A inside a name in lower case is a letter, not an article. Paths,
+    and code in backticks, keep their case.
 
-    A capital A inside a name in lower case is a letter, not an article. Paths and code in backticks
-    keep their case.
-
-    Returns:
-        At most 500 characters; never empty unless the name is blank.
+    The key has at most 500 characters, and is empty only if the name is blank.
     """
     plain = _place_last(_without_numbering(to_plain(name)))
     words = _in_one_form(_without_politeness([stem(word) for word in _words(plain)]))
@@ -488,8 +456,8 @@ _OF_TIME = frozenset({"latest", "newest", "oldest", "earliest"})
 
 
 def takes_all(name: str) -> bool:
-    """Return whether the name asks for something that only many results together can give: a
-    comparison, a ranking, a sum, or whatever is the most of its kind."""
+    """Return whether the task needs many results together: whether its name asks for a comparison,
+    a ranking, a sum, or something superlative, such as the largest X."""
     words = [stem(strip_signs(word)) for word in fold(to_plain(name)).split()]
     return any(
         word in _OVER_ALL or (_is_superlative(word) and word not in _OF_TIME) for word in words
@@ -497,8 +465,8 @@ def takes_all(name: str) -> bool:
 
 
 def _without_numbering(plain: str) -> str:
-    """Return the name without its list number: `Task 3:` is always removed, `1.` only before a word
-    that a task begins with, because `1. FC Köln` is a name."""
+    """Return the name without its list number. `Task 3:` is always removed; `1.` only before a word
+    with which a task may begin, because `1. FC Köln` is a name."""
     match = _NUMBERING.match(plain)
     rest = plain[match.end() :] if match else plain
     if not match or not match.group().strip() or not rest:
@@ -523,7 +491,7 @@ _FRONTED = re.compile(
 
 def _place_last(plain: str) -> str:
     """Turn `In the manual, look up X` into `look up X in the manual`, unless the rest has a clause
-    that the phrase could then belong to."""
+    to which the phrase could then belong."""
     match = _FRONTED.fullmatch(plain.strip().rstrip(".?"))
     if not match:
         return plain
@@ -552,8 +520,8 @@ def _words(plain: str) -> list[str]:
 
 
 def _quoted(match: re.Match[str]) -> str:
-    """Return the quotation folded, in double quotes. A single word loses its quotes if no later
-    step would treat the bare word differently. Code in backticks keeps its case."""
+    """Return the quotation, case-folded and in double quotes. Code in backticks keeps its case. A
+    single word is returned without quotes if the later steps leave it unchanged."""
     inner = " ".join(next(part for part in match.groups() if part is not None).split())
     folded = inner if match.group().startswith("`") else fold(inner)
     is_plain = folded.isalpha() and folded not in _SPECIAL
@@ -599,7 +567,7 @@ def _split(chunk: str) -> list[str]:
 
 
 def _apart(word: str) -> list[str]:
-    """Split a contraction into its words, and a possessive `'s` from its noun."""
+    """Split a contraction into its words (`isn't` into `is`, `not`), and `'s` from its noun."""
     if word in _CONTRACTED:
         return _CONTRACTED[word].split()
     head, _, tail = word.rpartition("'")
@@ -614,8 +582,8 @@ LISTED = re.compile("[,;]+")
 
 
 def _pieces(word: str) -> list[str]:
-    """Split words that a comma or a hyphen joins. A number word or a participle stays joined
-    (`twenty-five`, `man-eating`)."""
+    """Split words that are joined by commas or hyphens. Number words and participles stay joined:
+    `twenty-five`, `man-eating`."""
     parts = LISTED.split(word)
     if len(parts) > 1 and all(map(str.isalpha, parts)):
         return parts
@@ -645,7 +613,7 @@ _AMERICAN = [
 
 @lru_cache(maxsize=N_CACHED_WORDS)
 def stem(word: str) -> str:
-    """Return the word in one spelling, without the `s` of a plural or of a verb: `color` for
+    """Return the word in American spelling, and without the `s` of a plural or a verb: `color` for
     `colours`."""
     is_plural = len(word) > 3 and word[-1] == "s" and word[-2] not in "sui'"
     if is_plural and word not in _NOT_STEMMED and word.isascii() and word.isalpha():
@@ -685,8 +653,8 @@ def _without_politeness(words: list[str]) -> list[str]:
 
 
 def _article(words: list[str], at: int) -> list[str]:
-    """Return the words that replace the article at this place: none, so that it is dropped. The
-    article is kept if it is a letter (`vitamin A`) or the last word."""
+    """Return [] for the article at this place, which is dropped; or the article itself, if it is a
+    letter (`vitamin A`) or the last word."""
     word = words[at]
     if at == len(words) - 1:
         return ['"a"' if word == "a" else word]
@@ -721,8 +689,8 @@ def _is_operand(word: str) -> bool:
 
 
 def _in_one_form(words: list[str]) -> list[str]:
-    """Normalize words and phrases: a phrase becomes one word, `on` before a topic becomes `about`,
-    `that is` is left out, and `that shows` becomes `showing`."""
+    """Replace words and phrases that have the same meaning by one of them: `close to` becomes
+    `near`, `on` before a topic `about`, `that shows` `showing`; `that is` is removed."""
     kept: list[str] = []
     at = 0
     while at < len(words):
@@ -739,8 +707,8 @@ def _in_one_form(words: list[str]) -> list[str]:
 
 
 def _form_at(words: list[str], at: int, before: str) -> tuple[int, list[str]]:
-    """Return how many words at this place are replaced, and the words that replace them. `before`
-    is the last word that was kept."""
+    """Return (how many words at this place are replaced, the words that replace them). `before` is
+    the word before this place in the result."""
     length, number = _number_at(words, at)
     if length > 1:
         return length, [number]
@@ -762,8 +730,8 @@ def _form_at(words: list[str], at: int, before: str) -> tuple[int, list[str]]:
 
 
 def _number_at(words: list[str], at: int) -> tuple[int, str]:
-    """Return how many words the number at this place has, and the number: `2 hundred and 50` is
-    `250`."""
+    """Return (how many words the number at this place has, the number in digits): (4, `250`) for `2
+    hundred and 50`. If there is no such number, return (1, the word)."""
     first = "1" if words[at] == "one" else words[at]
     scale = _SCALES.get("".join(words[at + 1 : at + 2]), 0)
     if not scale or not _is_count(first):
@@ -780,8 +748,8 @@ def _is_count(word: str) -> bool:
 
 
 def _linked(words: list[str], at: int, before: str) -> list[str]:
-    """Return the normalized form of a small word that links a noun or a verb to what follows, such
-    as `about` for `on` in `an essay on trees`."""
+    """Return the words that replace a linking word at this place, such as `about` for `on` in `an
+    essay on trees`; the word itself if it stays."""
     following = words[at + 1 : at + 5]
     after = "".join(following[:1])
     match words[at]:
@@ -800,8 +768,8 @@ def _linked(words: list[str], at: int, before: str) -> list[str]:
 
 
 def _as_verb(words: list[str]) -> list[str]:
-    """Normalize the verb: `Write a summary of X` becomes `summarize X`, `count X` becomes `find the
-    number of X`."""
+    """Replace the verb at the beginning by one verb for all of the same meaning: `write a summary
+    of X` becomes `summarize X`, `count X` becomes `find the number of X`."""
     if len(words) < 2:
         return words
     words = _with_one_verb(words)
@@ -819,8 +787,8 @@ def _as_verb(words: list[str]) -> list[str]:
 
 
 def _verb_for(words: list[str]) -> str:
-    """Return the first word, or the one verb that stands for all verbs with its meaning before this
-    object: `make` for `draft a report` and for `compile a report`."""
+    """Return the verb that stands for the first word before this object, such as `make` in `draft a
+    report` and `compile a report`; the first word itself if there is none."""
     verb, done_to = words[0], words[1 + _head(words[1:])]
     if verb in _WRITING and done_to in _DOCUMENTS:
         return "make"
@@ -845,8 +813,8 @@ def _with_one_verb(words: list[str]) -> list[str]:
 
 
 def _ask(words: list[str]) -> list[str]:
-    """Give commands and questions that ask for something one form: `?` and the noun phrase that is
-    asked for, or else a clause that begins with its question word or with `whether`."""
+    """Turn commands and questions that ask for something into one form: `?` and a noun phrase for
+    what is asked, or a clause that begins with a question word or with `whether`."""
     if len(words) < 2:
         return words
     surely, rest = _after_asking(words)
@@ -873,17 +841,13 @@ def _what_year(words: list[str]) -> list[str]:
         return words[1:]
     if words[:1] != ["year"] or words[-2:-1] != ["was"]:
         return words
-    return [
-        "what",
-        "year",
-        *(word for word in words[1:3] if word not in ("in", "what")),
-        *words[3:],
-    ]
+    kept = [word for word in words[1:3] if word not in ("in", "what")]
+    return ["what", "year", *kept, *words[3:]]
 
 
 def _after_asking(words: list[str]) -> tuple[bool, list[str]]:
-    """Return (whether the verb at the beginning asks for whatever follows it, the words that
-    follow). There are no words if the beginning is not a verb of asking."""
+    """Return (whether the verb at the beginning asks for anything that follows it, the words that
+    follow the verb). The words are [] if no such verb is at the beginning."""
     pair = (words[0], words[1])
     if pair in _ASK_IN_TWO:
         return _ASK_IN_TWO[pair], words[2:]
@@ -912,8 +876,8 @@ def _question(words: list[str], *, is_embedded: bool) -> list[str]:
 
 
 def _as_noun(words: list[str]) -> list[str]:
-    """Return what the question asks for as a noun phrase: `the height of X` for `how tall is X`.
-    Return [] when there is no such noun."""
+    """Return a noun phrase for what the question asks: `height of X` for `how tall is X`; [] if
+    there is none."""
     return _ASKED[words[0]](words) if words[0] in _ASKED and len(words) > 2 else []
 
 
@@ -927,27 +891,28 @@ def _noun_of_how(words: list[str]) -> list[str]:
 
 
 def _noun_of_doing(words: list[str]) -> list[str]:
-    """Return `the effect of X on Y` for `how X affects Y`, `the weight of X` for `how much X
-    weighs`."""
+    """Return `effect of X on Y` for `how X affects Y`, `weight of X` for `how much X weighs`, and
+    so on; [] for other questions."""
     if words[1:5] == ["long", "it", "take", "to"]:
         return ["duration", *words[4:]]
     if words[-1] == "differ" and "and" in words[2:-2]:
         return ["difference", "between", *words[1:-1]]
     start = 2 if words[1] == "much" else 1
     verb = _SAID_OF if start == 2 else {"affect": "effect"}
-    at = next((at for at in range(start + 1, len(words) + start - 2) if words[at] in verb), 0)
-    if not at or not _BOUNDARIES.isdisjoint(words[start:at]):
+    at = _index_in(words, verb, start + 1)
+    if at >= len(words) + start - 2 or not _BOUNDARIES.isdisjoint(words[start:at]):
         return []
     done_to = ["on"] if start == 1 else []
     return [verb[words[at]], "of", *words[start:at], *done_to, *words[at + 1 :]]
 
 
 def _number_of(words: list[str]) -> list[str]:
-    """Return `the number of X` for `how many X are there` and `how many X does Y have`."""
+    """Return `number of X` for `how many X are there`, `number of Y's X` for `how many X does Y
+    have`, and [] for other questions."""
     if len(words) == 5 and words[4] in ("has", "have") and words[3] not in _BOUNDARIES:
         return ["number", "of", words[3], "'s", words[2]]  # `how many moons Uranus has`
-    at = next((at for at in range(3, len(words) - 1) if words[at] in _AUXILIARIES), 0)
-    if not at:
+    at = _index_in(words, _AUXILIARIES, 3)
+    if at >= len(words) - 1:
         return []
     counted, following = words[2:at], words[at + 1 :]
     if words[at] in ("do", "does") and following[-1] == "have" and len(following) > 1:
@@ -962,8 +927,9 @@ def _noun_of_what(words: list[str]) -> list[str]:
     is_plain = bool(subject) and _BOUNDARIES.isdisjoint(subject)
     if words[1] == "year" and "was" in words and words[-1] in _EVENTS and is_plain:
         return [_EVENTS[words[-1]], "year", "of", *subject]
-    at = next((at for at in range(2, len(words) - 1) if words[at] in _BOUNDARIES), 0)
-    if at and words[at] in ("has", "have") and words[at + 1] not in _BOUNDARIES:
+    at = _index_in(words, _BOUNDARIES, 2)
+    has = at < len(words) - 1 and words[at] in ("has", "have")
+    if has and words[at + 1] not in _BOUNDARIES:
         return [*words[1:at], "with", *words[at + 1 :]]  # `what country has a king`
     words = _without_do(words)
     said, subject = _SAID_OF.get(words[-1]), words[1:-1]
@@ -996,8 +962,8 @@ def _how(words: list[str], *, is_embedded: bool) -> list[str]:
 
 
 def _what(words: list[str]) -> list[str]:
-    """Reduce a question to what it asks for, after a `?`: `what is population of X` and `what
-    population of X is` become `? population of X`."""
+    """Turn `what is population of X` and `what population of X is` into `? population of X`, if the
+    question asks for a fact or something superlative."""
     if words[0] == "who":
         words = _auxiliary_at(words, 1)
     elif words[1] == "was" and any(
@@ -1032,8 +998,7 @@ def _without_do(words: list[str]) -> list[str]:
     for at in range(1, min(len(words) - 1, 4)):
         # not for `what` and `who`: `what day did shops open` is not `what day shops opened`
         if words[at] == "did" and words[0] not in ("what", "who"):
-            ends = (n for n in range(at + 1, len(words)) if words[n] in _BOUNDARIES)
-            verb = next(ends, len(words)) - 1
+            verb = _index_in(words, _BOUNDARIES, at + 1) - 1
             past = [words[verb].removesuffix("e") + "ed", *words[verb + 1 :]]
             return [*words[:at], *words[at + 1 : verb], *past] if verb > at + 1 else words
         if words[at] in ("do", "does") and words[at + 1] != "not":
@@ -1045,24 +1010,28 @@ def _without_do(words: list[str]) -> list[str]:
 
 def _auxiliary_at(words: list[str], place: int) -> list[str]:
     """Move the first auxiliary at or after `place` to `place`, as in a question."""
-    for at in range(place, len(words)):
-        if words[at] in _AUXILIARIES:
-            return [*words[:place], words[at], *words[place:at], *words[at + 1 :]]
-    return words
+    at = _index_in(words, _AUXILIARIES, place)
+    return [*words[:place], *words[at : at + 1], *words[place:at], *words[at + 1 :]]
+
+
+def _index_in(words: list[str], kind: Collection[str], start: int) -> int:
+    """Return the index of the first word at or after `start` that is one of `kind`; the number of
+    words if there is none."""
+    return next((at for at in range(start, len(words)) if words[at] in kind), len(words))
 
 
 def _head(words: list[str]) -> int:
-    """Return the index of the last word of the noun phrase that the words begin with."""
-    end = next((at for at, word in enumerate(words) if word in _PARTING), len(words))
-    return max(end - 1, 0)
+    """Return the index of the last word of the noun phrase with which the words begin."""
+    return max(_index_in(words, _PARTING, 0) - 1, 0)
 
 
 def _names_a_fact(words: list[str], *, is_made: bool) -> bool:
-    """Return whether the words begin with a noun phrase for something that can be looked up, such
-    as `population of X`.
+    """Return whether the words begin with a noun for a fact that can be looked up, such as
+    `population of X`.
 
     Args:
-        is_made: the verb before them may mean making as well as finding: `establish a budget`.
+        is_made: whether the verb before them can mean making as well as finding, as in `establish a
+            budget`.
     """
     head = words[_head(words)]
     return head in _FACTS or (head in _MADE_FACTS and not is_made)
@@ -1108,8 +1077,8 @@ def _is_owned(phrase: list[str]) -> bool:
 
 
 def _pair_sorted(words: list[str]) -> list[str]:
-    """Turn `by weight and cost` into `by cost and weight`: sort two things with equally many words
-    where their order means nothing."""
+    """Sort two things that are joined by `and`, have the same number of words, and whose order
+    makes no difference: `by weight and cost` becomes `by cost and weight`."""
     if words.count("and") != 1 or not _ORDERED.isdisjoint(words):
         return words
     at = words.index("and")
@@ -1118,8 +1087,7 @@ def _pair_sorted(words: list[str]) -> list[str]:
     )
     before = words[start]
     again = 1 if words[at + 1 : at + 2] == [before] else 0  # `in X and in Y`
-    ends = (place for place in range(at + 1 + again, len(words)) if words[place] in _PARTING)
-    end = next(ends, len(words))
+    end = _index_in(words, _PARTING, at + 1 + again)
     one, other = words[start + 1 : at], words[at + 1 + again : end]
     is_pair = before in _PAIRED_AFTER or (
         before == "between" and start > 0 and words[start - 1] in _MUTUAL

@@ -1,11 +1,12 @@
-"""Describes Python types to a model as JSON Schema, and reads JSON back into their values.
+"""Describes Python types as JSON Schema, and converts JSON to values of these types.
 
-A shape is made once from a type. It gives the schema, the type in words, and a reader of values.
+`shape_of` makes a `Shape` from a type: its schema, its description in words, and a function that
+converts values.
 
-Covers: str, numbers, bool, None, `Any`, Literal, Enum, date, datetime, time, Decimal, UUID, Path,
+Covered: str, numbers, bool, None, `Any`, Literal, Enum, date, datetime, time, Decimal, UUID, Path,
 list, set, tuple, dict, unions, `Annotated[…, "what it is"]`, NewType, dataclasses, TypedDict,
-NamedTuple, and models of pydantic, which is not imported here. Does not cover: types that contain
-themselves, and any other class.
+NamedTuple, and models of pydantic, which is not imported here. Not covered: other classes, and
+types that contain themselves.
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ Make = Callable[[Any], "Shape"]
 
 
 def is_deep(value: Any) -> bool:
-    """Return whether lists and objects in the value are nested so deeply that Python may fail to
-    write or traverse it."""
+    """Return whether the value has more than `MAX_DEPTH` lists and objects inside each other, so
+    that recursive functions could fail."""
     level = [value]
     for _ in range(MAX_DEPTH + 1):
         level = [
@@ -51,18 +52,19 @@ def is_deep(value: Any) -> bool:
 
 
 class ShapeError(ValueError):
-    """A value does not fit its type; the text says what was expected."""
+    """A value does not fit its type. The message says what was expected."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """The description of a type for a model.
+    """The description of a type, and the conversion of JSON to it.
 
     Attributes:
-        schema: the JSON Schema.
-        words: the type within a sentence, such as `an integer`.
-        read: takes a JSON value, its place (for messages), and whether conversions (`"12"` to 12)
-            are forbidden; returns the value of the type, or raises `ShapeError`.
+        schema: the JSON Schema of the type.
+        words: the type in words for use in a sentence, such as `an integer`.
+        read: returns the value of the type for a JSON value, or raises `ShapeError`. It takes the
+            JSON value, the name of its place (for messages), and whether conversions such as of
+            `"12"` to 12 are forbidden.
     """
 
     schema: Mapping[str, Any]
@@ -71,10 +73,10 @@ class Shape:
 
 
 def shape_of(hint: Any) -> Shape:
-    """Return the `Shape` of a type: its description for a model, and the reader of its values.
+    """Return the `Shape` of a type.
 
     Raises:
-        ValueError: the type cannot be described to a model.
+        ValueError: the type is not covered (see the top of this module).
     """
     return _make(hint, ())
 
@@ -92,7 +94,7 @@ def _make(hint: Any, within: tuple[Any, ...]) -> Shape:
 
 
 def show(value: Any) -> str:
-    """Return a JSON value as a short text for a message."""
+    """Return a JSON value as text for a message, with at most `MAX_SHOWN_CHARS` characters."""
     return shorten(json.dumps(value, ensure_ascii=False, default=str), MAX_SHOWN_CHARS)
 
 
@@ -187,8 +189,7 @@ _WRITTEN: Mapping[Any, tuple[str, str, Callable[[str], Any]]] = {
 
 
 def _written(hint: Any, make: Make) -> Shape | None:
-    """Return the `Shape` (description for a model, and reader) of a type whose values are strings
-    in JSON."""
+    """Return the `Shape` of a type whose values are strings in JSON; None for any other type."""
     if not isinstance(hint, type) or hint not in _WRITTEN:
         return None
     kind, words, parse = _WRITTEN[hint]
@@ -240,8 +241,8 @@ def _enum(hint: Any, make: Make) -> Shape | None:
 
 
 def _choice(pairs: Sequence[tuple[Any, Any]]) -> Shape:
-    """Return the `Shape` (description for a model, and reader) of a choice between JSON values,
-    each paired with its Python value."""
+    """Return the `Shape` of a choice between values, given as pairs of a JSON value and its Python
+    value."""
     values = [value for value, _ in pairs]
     kinds = {_PLAIN[type(value)][0] for value in values if type(value) in _PLAIN}
     is_one_kind = len(kinds) == 1 and all(type(value) in _PLAIN for value in values)
@@ -276,7 +277,7 @@ def _union(hint: Any, make: Make) -> Shape | None:
                     return shape.read(value, where, strict)
                 except ShapeError as error:
                     faults.append(error)
-        # An error deep inside an object says more than "it is none of these types".
+        # an error deep inside an object says more than "it is none of these types"
         deep = [fault for fault in faults if not str(fault).startswith(f"{where} must be ")]
         raise deep[-1] if deep else _expected(where, words, value)
 
@@ -387,7 +388,7 @@ class _Field:
 
     @property
     def takes_null(self) -> bool:
-        """Whether a null is read as a value. If not, a null means that the field is left out."""
+        """Whether null is a value of the field. If not, null means that the field is absent."""
         return self.is_required or takes_null(self.shape.schema)
 
     @property
@@ -416,7 +417,7 @@ def _hints(hint: Any) -> dict[str, Any]:
         return typing.get_type_hints(hint, include_extras=True)
     except NameError as error:
         raise ValueError(
-            f"the types in {_name(hint)} cannot be found: {error}; define them at the top of a file"
+            f"the types in {_name(hint)} cannot be found: {error}; define them at module level"
         ) from None
 
 
@@ -508,7 +509,7 @@ def _pydantic(hint: Any, make: Make) -> Shape | None:
 
 
 def _faults(error: Any) -> str:
-    """Return the text of an error of pydantic on one line."""
+    """Return the message of an error of pydantic, on one line."""
     if not hasattr(error, "errors"):
         return shorten(str(error), 300)
     said = [f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors()[:5]]
@@ -518,8 +519,8 @@ def _faults(error: Any) -> str:
 def _inline(
     schema: Any, within: tuple[str, ...], defs: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """Return the schema with every `$ref` replaced by its definition, so that it can be part of
-    another schema."""
+    """Return the schema with its definition in the place of each `$ref`, and without `$defs`, so
+    that it can become a part of another schema."""
     defs = schema.get("$defs", {}) if defs is None else defs
     name = schema.get("$ref", "").rpartition("/")[2]
     if name in within:
@@ -547,12 +548,12 @@ def _inline_value(key: str, value: Any, within: tuple[str, ...], defs: Mapping[s
     return value
 
 
-# each returns the shape of a type of its kind, and None for any other type
+# each returns the shape of a type if it is of one kind, and None for any other type
 _KINDS = (_plain, _written, _wrapped, _literal, _enum, _union, _pydantic, _object, _array, _mapping)
 
 
 def _without_nulls(value: Any) -> Any:
-    """Return the value without null fields; models use null for an omitted field."""
+    """Return the value without fields that are null, which models use for absent fields."""
     match value:
         case dict():
             return {key: _without_nulls(one) for key, one in value.items() if one is not None}
@@ -569,9 +570,9 @@ _STRICT_FORMATS = ("date-time", "date", "time", "uuid")
 
 
 def to_strict(schema: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the schema in the form for endpoints that guarantee conforming replies: closed
-    objects, all fields required, optional ones nullable. Return None if the schema cannot be
-    written in that form."""
+    """Return the schema in the form that endpoints require to guarantee a conforming reply: objects
+    have no other fields, all fields are required, and optional ones may be null. Return None if
+    this is impossible."""
     try:
         return _strict(schema)
     except ValueError:
@@ -602,18 +603,18 @@ def _strict(schema: Mapping[str, Any]) -> dict[str, Any]:
     return {**kept, "properties": fields, "required": list(fields), "additionalProperties": False}
 
 
-CHARS_PER_TOKEN = 2  # in JSON with numbers, with the tokenizers that need the most tokens
-BLANK_TOKENS = 100  # room for blanks and line breaks, which no schema bounds
-MAX_TEXT_CHARS, MAX_LIST_ITEMS = 1500, 20  # bounds where a schema sets none
+CHARS_PER_TOKEN = 2  # in JSON with numbers, for the tokenizers that need the most tokens
+BLANK_TOKENS = 100  # for blanks and line breaks, which no schema bounds
+MAX_TEXT_CHARS, MAX_LIST_ITEMS = 1500, 20  # the bounds if a schema has none
 MIN_TEXT_CHARS = 24
 MAX_NUMBER = 999_999
 N_FITTINGS = 30
 
 
 def fit_schema(schema: Mapping[str, Any], *, max_tokens: int) -> dict[str, Any]:
-    """Return the schema with a bound on every text and list, so that its longest value has at most
-    `max_tokens` tokens where possible. Each list keeps at least one item and each text a few
-    words."""
+    """Return the schema with bounds on all texts and lists, so that its longest JSON value has at
+    most `max_tokens` tokens if possible. A list may always have one item, and a text
+    `MIN_TEXT_CHARS` characters."""
     fitted = _bound(schema, 1.0)
     n_tokens = max_tokens - min(BLANK_TOKENS, max_tokens // 5)
     for n in range(1, N_FITTINGS):
@@ -646,8 +647,8 @@ def _bound(schema: Mapping[str, Any], share: float) -> dict[str, Any]:
 
 
 def _longest_chars(schema: Mapping[str, Any]) -> int:
-    """Return how many characters the longest JSON value of the schema has, including blanks that
-    small models add."""
+    """Return the length in characters of the longest JSON value of a bounded schema, including
+    blanks that small models add."""
     if "enum" in schema or "const" in schema:
         choices = schema.get("enum", [schema.get("const")])
         return max((len(json.dumps(one)) for one in choices), default=0)
@@ -680,7 +681,8 @@ def takes_null(schema: Mapping[str, Any]) -> bool:
     )
 
 
-# the keywords whose values this program reads, and their types; also those of `_NUMBERS`
+# the keywords of JSON Schema that this program reads, with the types of their values; those of
+# `_NUMBERS` have numbers
 _KEYWORDS: Mapping[str, type | tuple[type, ...]] = {
     "type": (str, list),
     "properties": dict,
@@ -693,14 +695,14 @@ _NUMBERS = ("minimum", "maximum", "maxItems", "maxLength")
 
 
 def read_schema(given: Any) -> dict[str, Any]:
-    """Return a JSON Schema that came from outside as the rest of this program reads it: an inner
-    `true` or `false` becomes an object, and a list of `items` becomes `prefixItems`.
+    """Return a JSON Schema from another program in the form that this program uses: objects in the
+    place of `true` and `false`, and `prefixItems` in the place of a list under `items`.
 
     Args:
-        given: a value of JSON that is not nested deeply.
+        given: a JSON value that is not nested deeply (see `is_deep`).
 
     Raises:
-        ShapeError: a keyword that this program reads has a value that JSON Schema does not allow.
+        ShapeError: a keyword that this program reads has an invalid value.
     """
     if isinstance(given, bool):
         return {} if given else {"not": {}}
@@ -719,7 +721,7 @@ def read_schema(given: Any) -> dict[str, Any]:
         read["properties"] = {name: read_schema(one) for name, one in given["properties"].items()}
     if "anyOf" in given:
         read["anyOf"] = [read_schema(one) for one in given["anyOf"]]
-    if isinstance(given.get("items"), list):  # so it was called before the draft of 2020
+    if isinstance(given.get("items"), list):  # its name before the draft 2020-12
         read["prefixItems"] = read.pop("items")
     elif "items" in given:
         read["items"] = read_schema(given["items"])
@@ -738,10 +740,11 @@ def _is_finite(value: Any) -> bool:
 
 
 def to_plain(value: Any) -> Any:
-    """Return a value that JSON can represent, for use as `default` of `json.dumps`.
+    """Return a value that JSON can represent in the place of a Python value. For use as the
+    argument `default` of `json.dumps`.
 
     Raises:
-        TypeError: JSON has no form for the value.
+        TypeError: there is no such value.
     """
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {one.name: getattr(value, one.name) for one in dataclasses.fields(value)}

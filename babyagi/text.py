@@ -1,7 +1,7 @@
-"""Text as characters and sentences: lines, cuts, invisible characters, and what must not reach a
-model or a screen unchanged.
+"""Functions on text as characters and sentences: lines, cutting, invisible characters, and making
+text safe for a model (`disarm`) and for a screen (`harmless`, `exact`).
 
-The meaning of the words in a name is in `names.py`.
+`names.py` compares what the words of names mean.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from typing import Any, cast
 
 
 class _LatePattern:
+    """Acts as a compiled pattern, and compiles it when one of its methods is first used."""
+
     def __init__(self, source: str, flags: int) -> None:
         self._source = source
         self._flags = flags
@@ -27,8 +29,8 @@ class _LatePattern:
 
 
 def late_pattern(source: str, flags: int = 0) -> re.Pattern[str]:
-    """Return a pattern that is compiled at its first use. The patterns that judge replies take 90
-    ms of processor time together, and are not needed before the first reply."""
+    """Return a pattern that is compiled at its first use. To compile the patterns that judge
+    replies takes 90 ms in all, and they are not needed before the first reply."""
     return cast("re.Pattern[str]", _LatePattern(source, flags))
 
 
@@ -38,8 +40,8 @@ def late_pattern(source: str, flags: int = 0) -> re.Pattern[str]:
 CONTROLS = r"\x00-\x08\x0b-\x1f\x7f"  # of ASCII, without tab and newline
 C1_CONTROLS = r"\x80-\x9f"
 SURROGATES = r"\ud800-\udfff"
-# Characters without a shape of their own: fillers, joiners, marks of direction, line separators,
-# variation selectors, tags (Default_Ignorable_Code_Point of Unicode 16), and noncharacters, which
+# Characters without a shape of their own (Default_Ignorable_Code_Point of Unicode 16): fillers,
+# joiners, marks of direction, line separators, variation selectors, tags. And noncharacters, which
 # no text should contain.
 _SHAPELESS = (
     r"\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e"
@@ -64,14 +66,14 @@ _NOT_CLEAN = re.compile(f"[{CONTROLS}{SURROGATES}]")
 
 
 def clean(text: str) -> str:
-    """Return the text with every control character except tab and newline, and every lone
-    surrogate, replaced by U+FFFD. `\\r\\n` becomes `\\n`."""
+    """Return the text with U+FFFD in the place of each lone surrogate and each control character
+    except tab and newline. `\\r\\n` becomes `\\n`."""
     return _NOT_CLEAN.sub("\N{REPLACEMENT CHARACTER}", text.replace("\r\n", "\n"))
 
 
 def one_line(text: str) -> str:
-    """Return the text as one line: white space becomes single blanks; control characters are
-    removed."""
+    """Return the text as one line, with single blanks for white space, without control
+    characters."""
     if not text.isprintable():
         text = "".join(
             char for char in text if char.isspace() or unicodedata.category(char) != "Cc"
@@ -80,8 +82,8 @@ def one_line(text: str) -> str:
 
 
 def shorten(text: str, max_chars: int) -> str:
-    """Return the text; if it has more than `max_chars` characters, return its beginning with `…` at
-    the end. The cut is between two words if possible."""
+    """Return the text if it has at most `max_chars` characters, else its beginning and `…`, which
+    together have at most `max_chars`. The cut is between two words if possible."""
     if len(text) <= max_chars:
         return text
     if max_chars < 1:
@@ -107,7 +109,8 @@ def say_duration(seconds: float) -> str:
 
 
 def say_count(n: int, noun: str, *, plural: str = "") -> str:
-    """Return the number with its noun: `1 call`, `2 calls`; with the plural "tries", `3 tries`."""
+    """Return the number with its noun, such as `1 call` and `2 calls`. `plural` is the plural if it
+    is not the noun with an `s`."""
     return f"{n:,} {noun if n == 1 else plural or noun + 's'}"
 
 
@@ -116,24 +119,21 @@ def say_count(n: int, noun: str, *, plural: str = "") -> str:
 
 _ENDING = re.compile(r"(?<![.!?…])[.!?…]++[\"'”’»)\]*_]*+(?=\s)|[。！？｡]++[」』”’）]*+")
 _ABBREVIATIONS = frozenset(
-    "e.g i.e eg ie cf vs dr mr mrs ms prof st sr jr no nos nr vol pp p fig figs eq ca "
-    "approx etc al inc ltd co corp dept est ed eds rev gen"
-    " col sgt capt lt gov sen rep hon u.s u.k a.m p.m z.b d.h u.a bzw usw ggf evtl inkl "
-    "max min avg tel art abs sec ch chap ref jan feb mar"
-    " apr jun jul aug sep sept oct nov dec mon tue wed thu fri sat sun".split()
+    "e.g i.e eg ie cf vs dr mr mrs ms prof st sr jr no nos nr vol pp p fig figs eq ca approx etc "
+    "al inc ltd co corp dept est ed eds rev gen col sgt capt lt gov sen rep hon u.s u.k a.m p.m "
+    "z.b d.h u.a bzw usw ggf evtl inkl max min avg tel art abs sec ch chap ref jan feb mar apr jun "
+    "jul aug sep sept oct nov dec mon tue wed thu fri sat sun".split()
 )
-# A sentence may end after these abbreviations, so it continues only before a small letter or a
-# digit.
+# A sentence may end after these abbreviations; it goes on only if a small letter or a digit
+# follows.
 _MAY_END = frozenset(
     "etc al inc ltd co corp u.s u.k a.m p.m usw no max min ed art sun sat mar col ch sec st".split()
 )
 
 
 def split_sentences(text: str) -> list[str]:
-    """Return the sentences of each line, stripped. A line break always ends a sentence.
-
-    A bullet or a row of a table is one unit, with all its sentences and cells.
-    """
+    """Return the sentences of the text, stripped. A line break always ends a sentence. A bullet, or
+    a row of a table, is returned whole."""
     found: list[str] = []
     for line in text.splitlines():
         bare = line.strip()
@@ -168,8 +168,7 @@ def sentences_of(line: str) -> Iterator[str]:
 def _is_end(line: str, start: int, match: re.Match[str]) -> bool:
     if match.group()[0] in "。！？｡":
         return True
-    # The pattern requires white space after the mark, and the line was stripped, so something
-    # follows.
+    # `_ENDING` requires white space after the mark, and the line was stripped: something follows
     following = line[match.end() : match.end() + 20].lstrip()[:1]
     if following.islower():
         return False
@@ -187,23 +186,22 @@ def _is_end(line: str, start: int, match: re.Match[str]) -> bool:
 # -- words
 # --------------------------------------------------------------------------------------------------
 
-# BM25's k1: how soon further occurrences of a word stop counting. BM25's b: how much more often a
-# long text must contain a word to get the same score.
-BM25_SATURATION = 1.2
+BM25_SATURATION = 1.2  # BM25's k1: how soon further occurrences of a word stop counting
+# BM25's b: how much more often a long text must contain a word to get the same score
 BM25_LENGTH_SHARE = 0.75
 
+# nouns that a single letter may follow: `vitamin C`
 LETTERED = frozenset(
-    "vitamin plan class type grade section appendix part option group team hepatitis "
-    "schedule column exhibit variant version point"
-    " building terminal gate hall phase figure table block unit series node influenza "
-    "category zone product server branch side letter"
-    " room ward lot".split()
+    "vitamin plan class type grade section appendix part option group team hepatitis schedule "
+    "column exhibit variant version point building terminal gate hall phase figure table block "
+    "unit series node influenza category zone product server branch side letter room ward "
+    "lot".split()
 )
 OPENING = "\"'`([{«‹¿¡「『【"
 
 
-# -- for a screen: `harmless` replaces what could steer a terminal or hide in a line; `exact` spells
-# it out (`<U+200B>`, `<U+0020 x4000>`), so that the text can be restored
+# -- for a screen: `harmless` replaces characters that could control a terminal or hide something;
+# `exact` spells them out (`<U+200B>`, `<U+0020 x4000>`), so that no information is lost
 # --------------------------------------------------------------------------------------------------
 
 MAX_MARKS = 4  # combining marks on one character; no script that people write needs more
@@ -229,10 +227,15 @@ _USES_JOINERS = re.compile("[\u0600-\u08ff\u0900-\u0dff\u0f00-\u0fff\u1000-\u109
 
 
 def harmless(text: str) -> str:
-    """Return the text as one line that cannot control a terminal or hide anything. After
-    `MAX_MARKS` combining marks in a row, the others are replaced by their number."""
+    """Return the text as one line that cannot control a terminal or hide anything. Of more than
+    `MAX_MARKS` combining marks in a row, only the number is shown."""
     shown = UNSEEN.sub(_replace, text)
     return shown if shown.isascii() else _count_marks(shown)
+
+
+def harmless_lines(text: str) -> str:
+    """Return the text with each of its lines made `harmless`."""
+    return "\n".join(map(harmless, text.split("\n")))
 
 
 def _replace(match: re.Match[str]) -> str:
@@ -248,8 +251,8 @@ def _replace(match: re.Match[str]) -> str:
 
 
 def _does_its_work(text: str, at: int) -> bool:
-    """Return whether the character at this place is a joiner or a variation selector where text
-    needs one: in an emoji, or between letters of a script that uses joiners."""
+    """Return whether the character at this place is a joiner or a variation selector that the text
+    needs: in an emoji, or between letters of a script with joiners."""
     before, after = text[at - 1 : at] or " ", text[at + 1 : at + 2] or " "
     match text[at]:
         case "\ufe0e" | "\ufe0f":
@@ -285,13 +288,10 @@ def _count_marks(text: str) -> str:
 
 
 def exact(text: str, *, encoding: str = "utf-8") -> str:
-    """Return the text with every invisible character spelled out, without loss. A newline stays a
-    newline.
-
-    Also spelled out are blanks at the end of a line, long runs of blanks and newlines, more than
-    `MAX_MARKS` combining marks on one character, look-alikes of another script inside a Latin word,
-    and what `encoding` cannot write.
-    """
+    """Return the text with these characters spelled out, such as `<U+200B>`, so that the text can
+    be restored: invisible ones except newlines, blanks at the end of a line, long runs of blanks
+    and newlines, more than `MAX_MARKS` combining marks on one character, letters of other scripts
+    inside a Latin word that look like Latin ones, and whatever `encoding` cannot represent."""
     spelled = _NOT_EXACT.sub(_spell_match, text)
     if not spelled.isascii():
         spelled = _spell_marks(_WORD.sub(_spell_mixed, spelled))
@@ -331,8 +331,8 @@ def _spell_marks(text: str) -> str:
 
 
 def _find_loose_marks(text: str) -> Iterator[tuple[str, bool]]:
-    """Yield each character, and whether it is an excess combining mark, or a mark that would be
-    drawn on the margin or on a bracket."""
+    """Yield each character, and whether it is a combining mark to spell out: one of too many, or
+    one that would be drawn on the margin or on a bracket."""
     before, n = "\n", 0
     for character in text:
         n = (n + 1 if n or before not in "\n<>" else MAX_MARKS + 1) if is_mark(character) else 0
@@ -348,11 +348,11 @@ def _can_write(character: str, encoding: str) -> bool:
     return True
 
 
-# -- for a model: fences of prompts and their look-alikes, chat markers such as `<|im_end|>`, and
-# invisible characters are broken up but stay legible
+# -- for a model: `disarm` makes harmless, but keeps legible: the fences that prompts put around
+# data and their look-alikes, chat markers such as `<|im_end|>`, and invisible characters
 # --------------------------------------------------------------------------------------------------
 
-GAP = "·"  # inserted to break a sequence: `<·|im_start|>`
+GAP = "·"  # is inserted into a sequence that must not be recognized: `<·|im_start|>`
 
 # Scripts, Arabic to Javanese, in which joiners and zero-width separators stand between letters.
 _JOINED = (
@@ -391,47 +391,18 @@ _LIKE_ASCII = {
     "|": "∣ǀ│┃❘❙❚⏐︱¦║‖",
     "_": "▁＿‗",
     **dict(
-        zip(
-            "aceopsxyijdhABCEHIJKMNOPSTXY",
-            (
-                "аα",
-                "сϲ",
-                "еε",
-                "оο",
-                "рρ",
-                "ѕ",
-                "хχ",
-                "уγ",
-                "іι",
-                "ј",
-                "ԁ",
-                "һ",
-                "АΑ",
-                "ВΒ",
-                "СϹ",
-                "ЕΕ",
-                "НΗ",
-                "ІΙ",
-                "Ј",
-                "КΚ",
-                "МΜ",
-                "Ν",
-                "ОΟ",
-                "РΡ",
-                "Ѕ",
-                "ТΤ",
-                "ХΧ",
-                "УΥ",
-            ),
-            strict=True,
-        )
+        pair.split(":")
+        for pair in (
+            "a:аα c:сϲ e:еε o:оο p:рρ s:ѕ x:хχ y:уγ i:іι j:ј d:ԁ h:һ A:АΑ B:ВΒ C:СϹ E:ЕΕ H:НΗ "
+            "I:ІΙ J:Ј K:КΚ M:МΜ N:Ν O:ОΟ P:РΡ S:Ѕ T:ТΤ X:ХΧ Y:УΥ"
+        ).split()
     ),
 }
 
 
 class _Plain(dict[int, int]):
-    """A table for `str.translate` that maps each character to its look-alike in ASCII. The length
-    of the text does not change."""
+    """A table for `str.translate` that maps a character to the ASCII one that it looks like. The
+    length of the text does not change."""
 
     def __missing__(self, code: int) -> int:
         folded = unicodedata.normalize("NFKC", chr(code))
@@ -451,13 +422,13 @@ _WORDS = (
 _TOKENS = (  # each match ends where the gap is inserted
     # <|im_start|>, <|turn>, <turn|>
     rf"<(?=\s?/?\|(?:{_NAME}|\s?(?:\w{{0,20}}_\w{{1,20}}|{_TURNS})\s?)\|?\s?>|{_NAME}\|>)",
-    (rf"<(?=/?(?:{_WORDS}|\w{{2,12}}_of_\w{{2,20}}|(?:unused|reserved|extra_id|special"
-rf"|tokens_unused)_?\d+|\w{{2,30}}_token|seed:\w+)\s?/?>)"),
+    rf"<(?=/?(?:{_WORDS}|\w{{2,12}}_of_\w{{2,20}}"
+    r"|(?:unused|reserved|extra_id|special|tokens_unused)_?\d+|\w{2,30}_token|seed:\w+)\s?/?>)",
     r"<(?=/?(?:antml:\w+|function_calls|invoke|function=)\b)",
-    (r"\[(?=\s?/?(?:[be]_)?(?:inst|system_prompt|available_tools|tool_(?:calls?|results?"
-r"|content)|call_id|think|[gs]mask)\s?\])"),
+    r"\[(?=\s?/?(?:[be]_)?(?:inst|system_prompt|available_tools|tool_(?:calls?|results?|content)"
+    r"|call_id|think|[gs]mask)\s?\])",
     r"\](?=~!?b[\[\]])|\[(?=e~\[)",
-)  # fmt: skip
+)
 _OPENS = (  # a fence: doubled brackets before a name, hexadecimal digits and an origin
     r"<(?=(?:\s?<){1,9}\s?/?\s?sys\b)|<(?=(?:\s?<){1,9}\w[\w -]{0,60} [0-9a-f]{6,64}\b)"
     r"|(?:<(?=\s?<)|[«《≪⟪⋘])(?=[\s<]{0,18}/?[\w "
@@ -472,14 +443,13 @@ _LOOKING = (
 
 
 def disarm(text: str) -> str:
-    """Return the text with every sequence that could steer a model broken by a `·` or shown as
-    `[U+200B]`.
+    """Return the text without sequences that could steer a model.
 
-    Such sequences are the fences of this program's prompts and their look-alikes, chat markers such
-    as `<|im_end|>`, and invisible characters. Ordinary text is unchanged, also code, markup,
-    composed emoji and joined scripts.
-    Characters that only control line breaks or the form of an ideograph are removed. Disarming a
-    text again changes nothing.
+    A `·` is inserted into chat markers such as `<|im_end|>`, and into the fences that this
+    program's prompts put around data, and their look-alikes. Invisible characters are spelled out:
+    `[U+200B]`; those that only control line breaks or the form of an ideograph are removed.
+    Ordinary text is unchanged: also code, markup, composed emoji, and scripts with joiners.
+    Disarming a text again changes nothing.
     """
     text = text if text.isascii() else _HIDDEN.sub(_show, text)
     plain = text if text.isascii() else text.translate(_PLAIN)
@@ -490,21 +460,21 @@ def disarm(text: str) -> str:
 
 
 def is_armed(text: str) -> bool:
-    """Return whether the text contains a fence of this program's prompts, a look-alike of one, or a
-    chat marker such as `<|im_end|>`."""
+    """Return whether the text has a chat marker such as `<|im_end|>`, or a fence of this program's
+    prompts or a look-alike of one."""
     plain = text.translate(_PLAIN)
     return any(pattern.search(plain) for pattern in _LOOKING)
 
 
 def rearm(text: str) -> str:
-    """Return the text without the signs that `disarm` inserts, so that a copy of a shown text can
+    """Return the text without what `disarm` inserts, so that a quotation from a disarmed text can
     be compared with the original."""
     return _SHOWN.sub("", disarm(text))
 
 
 def unmix(text: str) -> str:
-    """Return the text with look-alike letters replaced by Latin ones in words that mix both. A word
-    that is all of another script is unchanged."""
+    """Return the text with Latin letters in the place of their look-alikes of other scripts, in
+    words that have both. Words with no Latin letter are unchanged."""
     return text if text.isascii() else _WORD.sub(_unmix_word, text)
 
 

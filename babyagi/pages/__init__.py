@@ -1,1 +1,1 @@
-"""Makes HTML pages for a browser. A page is one file that loads nothing."""
+"""Makes HTML pages for a browser. A page is one file that loads no other."""

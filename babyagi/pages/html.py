@@ -1,5 +1,5 @@
-"""Makes the content of pages safe: escapes texts, fills templates, and removes everything from SVG
-pictures that could run or load something. Also renders a page as PDF."""
+"""Makes safe HTML: escapes texts, fills templates, and removes from SVG pictures whatever could run
+or load something. Also renders a page as PDF."""
 
 from __future__ import annotations
 
@@ -13,28 +13,26 @@ from typing import Any
 from xml.etree import ElementTree
 
 from babyagi.errors import SettingsError
-from babyagi.text import clean, harmless
+from babyagi.text import clean, harmless_lines
 
 
 class Html(str):
-    """HTML that may be inserted into a page without escaping, because this package made it from
-    escaped texts."""
+    """HTML that needs no escaping, because this package made it from escaped texts."""
 
     __slots__ = ()
 
 
 def escape(text: object) -> Html:
-    """Return the text escaped for HTML, with visible characters in the place of dangerous or hidden
-    ones. `Html` is returned unchanged."""
+    """Return the text escaped for HTML, and its lines made `harmless`. `Html` is returned
+    unchanged."""
     if isinstance(text, Html):
         return text
-    lines = (harmless(line) for line in str(text).split("\n"))
-    return Html(escape_html("\n".join(lines)))
+    return Html(escape_html(harmless_lines(str(text))))
 
 
 def fill(template: str, **values: object) -> Html:
-    """Return the HTML template with its `$placeholders` replaced by the values, which are escaped
-    unless they are `Html`.
+    """Return the HTML template with a value for each `$placeholder`. Values are escaped unless they
+    are `Html`.
 
     Raises:
         KeyError: a placeholder has no value.
@@ -71,8 +69,8 @@ def require_pdf() -> None:
 
 
 def render_pdf(page: str) -> bytes:
-    """Return a page (its HTML) as PDF. Nothing outside the page is loaded; pictures are shown if
-    the page contains them.
+    """Return a page, given as HTML, as PDF. Nothing is loaded from outside the page; it may contain
+    pictures as `data:` URLs.
 
     Raises:
         SettingsError: WeasyPrint, or a system library that it needs, is missing.
@@ -85,15 +83,15 @@ def render_pdf(page: str) -> bytes:
     return bytes(HTML(string=page, url_fetcher=within).write_pdf())
 
 
-# -- pictures that a model drew: only shapes, texts, colours and internal references are kept, so
-# that nothing in them can run or load anything
+# -- SVG pictures by a model: only shapes, texts, colours and internal references are kept, so that
+# a picture can run and load nothing
 # --------------------------------------------------------------------------------------------------
 
 
 MAX_SVG_CHARS = 300_000
 MAX_DEPTH = 40
-MAX_REFERENCES = 8  # references that lead from one to the next
-MAX_DRAWN = 100_000  # elements; one that is drawn several times counts as often
+MAX_REFERENCES = 8  # in a chain, in which each reference leads to an element with the next one
+MAX_DRAWN = 100_000  # elements; one that is drawn several times is counted each time
 _SVG = "http://www.w3.org/2000/svg"
 _XLINK = "http://www.w3.org/1999/xlink"
 _ELEMENTS = frozenset(
@@ -112,7 +110,7 @@ _ATTRIBUTES = frozenset(
     "maskContentUnits patternUnits patternContentUnits patternTransform marker-start marker-mid "
     "marker-end markerWidth markerHeight markerUnits refX refY orient".split()
 )
-# References to parts of the picture itself. Everything else that looks like a reference is removed.
+# References within the picture. Everything else that looks like a reference is removed.
 _LOCAL_URL = re.compile(r"url\(\s*#[\w.-]{1,100}\s*\)", re.ASCII)
 _LOCAL = re.compile(r"#[\w.-]{1,100}", re.ASCII)
 _NAMED = re.compile(r"#([\w.-]{1,100})", re.ASCII)
@@ -120,11 +118,12 @@ _FOREIGN = re.compile(r"url\s*\(|expression|javascript|data:|@|\\|/\*|//|[<>]", 
 
 
 def sanitise_svg(text: str) -> str:
-    """Return an SVG picture reduced to the allowed elements and attributes.
+    """Return an SVG picture with only the allowed elements and attributes.
 
     Raises:
-        ValueError: the text is not SVG, declares a document type, is nested too deeply, has more
-            than `MAX_SVG_CHARS` characters, or draws more than `MAX_DRAWN` elements.
+        ValueError: the text is not SVG, declares a document type, is nested too deeply, has too
+            long or circular chains of references, has more than `MAX_SVG_CHARS` characters, or
+            draws more than `MAX_DRAWN` elements.
     """
     text = clean(text).strip()
     if len(text) > MAX_SVG_CHARS:
@@ -171,8 +170,8 @@ def _copy(element: ElementTree.Element) -> ElementTree.Element:
 
 
 def _keep(key: str, value: str) -> tuple[str, str] | None:
-    """Return the attribute, reduced to its allowed part, or None if it must be removed from the
-    picture."""
+    """Return the name and the value of an attribute, or the allowed part of the value; None if the
+    attribute must be removed."""
     if key in ("href", f"{{{_XLINK}}}href"):
         return ("href", value) if _LOCAL.fullmatch(value.strip()) else None
     if key == "style":
@@ -194,13 +193,13 @@ def _count_drawn(
     counts: dict[str, int],
     within: tuple[str, ...] = (),
 ) -> int:
-    """Return how many elements a browser draws for this one, with those that it contains or refers
-    to. (A few lines of references can expand to millions of elements.)
+    """Return how many elements a browser draws for this one, including the elements in it and those
+    to which it refers. (A few lines of references can expand to millions of elements.)
 
     Args:
-        by_id: all elements of the picture, by their ids.
-        counts: a cache of the numbers for elements that are referred to, by id.
-        within: the ids of the references that led to this element.
+        by_id: all elements of the picture, by id.
+        counts: a cache of the results for elements to which others refer, by id.
+        within: the ids in the chain of references that led to this element.
 
     Raises:
         ValueError: references form a circle or a too long chain.
@@ -210,8 +209,7 @@ def _count_drawn(
         if name not in by_id:
             continue
         if name in within or len(within) == MAX_REFERENCES:
-            why = "the parts of the picture refer to each other in a circle or too deeply"
-            raise ValueError(why)
+            raise ValueError("references in the picture form a circle or a too long chain")
         if name not in counts:
             counts[name] = _count_drawn(by_id[name], by_id, counts, (*within, name))
         n += n_times * counts[name]
@@ -219,8 +217,8 @@ def _count_drawn(
 
 
 def _find_references(element: ElementTree.Element) -> Iterator[tuple[str, int]]:
-    """Yield the id of each element that an element refers to, and how often that is drawn at most:
-    once, or for a marker, once for each point of the line."""
+    """Yield the id of each element to which an element refers, and how often that element is drawn
+    at most: once, or if it is a marker, once for each point of a line."""
     for key, value in element.attrib.items():
         if key != "href" and "url(" not in value:
             continue
@@ -232,8 +230,8 @@ def _find_references(element: ElementTree.Element) -> Iterator[tuple[str, int]]:
 
 
 def _local_name(tag: object) -> str:
-    """Return the name of an XML element without its namespace, if that is SVG's or none; '' for an
-    element of another namespace."""
+    """Return the tag of an XML element without its namespace; '' if it has a namespace other than
+    SVG's."""
     if not isinstance(tag, str):
         return ""
     space, _, name = tag.rpartition("}")

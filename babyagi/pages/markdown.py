@@ -1,4 +1,4 @@
-"""Renders Markdown that a model wrote as harmless HTML: HTML in it is shown as text, links are
+"""Renders Markdown from a model as harmless HTML: embedded HTML is shown as text, links are
 checked, and dangerous characters are replaced."""
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from babyagi.pages.html import Html, escape
-from babyagi.text import harmless
+from babyagi.text import harmless, harmless_lines
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -19,7 +19,7 @@ Attributes = dict[str, str | int | float]
 
 MAX_PARSED_CHARS = 150_000
 MAX_LINE_CHARS = 20_000  # parsing a longer line takes too long
-MAX_COLONS = 100  # in a line; with more, looking for addresses without markup takes too long
+MAX_COLONS = 100  # in a line; with more, it takes too long to find URLs without markup
 _MAY_BE_OPENED = re.compile(r"(?:https?://|mailto:)[^\s<>\"]+", re.IGNORECASE)
 _CLASS_BY_STYLE = {"text-align:right": "right", "text-align:center": "center"}
 
@@ -31,20 +31,20 @@ def can_be_parsed(text: str) -> bool:
 
 
 def parse(text: str) -> list[Token]:
-    """Parse Markdown into harmless tokens of markdown-it: HTML is treated as text, an image becomes
-    a link, and a link to anything but http, https or mailto becomes text."""
+    """Parse Markdown into harmless tokens of markdown-it: HTML becomes text, an image becomes a
+    link, and a link to anything but http, https or mailto becomes text."""
     return list(_make_harmless(_open_parser().parse(text)))
 
 
 def render_html(text: str) -> Html:
-    """Return Markdown as HTML. Nothing in the HTML can run or load anything. A text that is too
-    long to be parsed is returned as plain text."""
+    """Return Markdown as HTML that can run and load nothing. A text that is too long to be parsed
+    becomes plain text in `<pre>`."""
     return make_renderer()(text)
 
 
 def make_renderer() -> Callable[[str], Html]:
-    """Return a function that does the same as `render_html`, but creates its parser only once: for
-    many texts, in one thread. (To create a parser takes longer than to render a short text.)"""
+    """Return a function that works as `render_html`, but creates its parser only once, which takes
+    longer than to render a short text. It must be used in one thread only."""
     open_parser = cache(_open_parser)
 
     def render(text: str) -> Html:
@@ -70,21 +70,21 @@ def _open_parser(*, finds_addresses: bool = False) -> MarkdownIt:
         assert parser.linkify is not None
         parser.linkify.set({"fuzzy_link": False, "fuzzy_email": False, "fuzzy_ip": False})
     parser.validateLink = may_be_opened  # type: ignore[method-assign,assignment]
-    # an address is shown as it was written: decoded, one name can look like another
+    # a URL is shown as it was written, because decoded names can look alike
     parser.normalizeLinkText = str  # type: ignore[method-assign,assignment]
     return parser
 
 
 def may_be_opened(address: str) -> bool:
-    """Return whether the address may be shown as a link: http, https or mailto."""
+    """Return whether the URL may be shown as a link: whether it is http, https or mailto."""
     return _MAY_BE_OPENED.fullmatch(address) is not None
 
 
 def _make_harmless(tokens: Iterable[Token]) -> Iterator[Token]:
-    """Yield the tokens with harmless texts and attributes, and with links in the place of images.
-    This is done after parsing, because the parser decodes character references."""
+    """Yield the tokens with harmless texts and attributes, and with links instead of images. This
+    is done after parsing, because the parser decodes character references."""
     for token in tokens:
-        token.content, token.info = "\n".join(map(harmless, token.content.split("\n"))), ""
+        token.content, token.info = harmless_lines(token.content), ""
         if token.type == "image":
             yield from _to_link(token)
             continue
@@ -95,8 +95,8 @@ def _make_harmless(tokens: Iterable[Token]) -> Iterator[Token]:
 
 
 def _vet(token: Token) -> Attributes:
-    """Return the attributes that the token may keep: the start of a numbered list, the alignment of
-    a cell, or the address of a link."""
+    """Return the attributes that the token may keep: the first number of a list, the alignment of a
+    cell, or the URL of a link."""
     if token.type == "link_open":
         return _link_to(str(token.attrs.get("href", "")))
     style = str(token.attrs.get("style", ""))

@@ -1,4 +1,4 @@
-"""Draws SVG pictures of an objective: a timeline with bars for the tries of tasks and for model
+"""Draws two SVG pictures of an objective: a timeline, whose bars are tries of tasks and model
 calls, and a graph of the tasks."""
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ from babyagi.text import one_line, say_duration, shorten
 
 MAX_BARS = 1500
 MAX_LANES = 40
-MAX_GAP_SHARE = 0.1  # of the time in which anything was done; a longer pause is drawn shorter
+# A pause is drawn at most this long: a part of the total time in which anything was done.
+MAX_GAP_SHARE = 0.1
 WIDTH, LEFT, LANE_HEIGHT, BAR_HEIGHT = 1000.0, 185.0, 24.0, 16.0
 N_TICKS = 5
-# for programs that draw the SVG without the page's style
+# for programs that show the SVG without the page's style sheet
 COLOURS = {"good": "#2e7d4f", "part": "#b7791f", "bad": "#b3261e", "call": "#0d3b66"}
 QUIET, LINE, SOFT = "#5d6470", "#d9dde3", "#f4f6f8"
 
@@ -44,9 +45,9 @@ class Bar:
     """A bar of the timeline: a try of a task by a worker, or one model call.
 
     Attributes:
-        lane: the name of the worker, or `OTHER_LANE`.
+        lane: the name of the worker, or `OTHER_LANE` for a call outside a try.
         outcome: how the try or call ended, in words; '' while it is running.
-        task_id: None for a call that was made for the objective itself.
+        task_id: the id of the task; None for a call for the whole objective.
     """
 
     lane: str
@@ -68,17 +69,24 @@ class Bar:
 
 @dataclass(slots=True)
 class _Begun:
-    """The state while events are read: names of workers, and tries and model calls that have begun
-    and not ended yet."""
+    """What is known while events are read.
 
-    names: dict[str, str] = field(default_factory=dict)  # of workers
+    Attributes:
+        names: the names of workers, by worker id.
+        tries: when the try of a task began, and its worker, by task id, for tries that have not
+            ended yet.
+        calls: when a model call began, and its lane, by the call's owner and key, for calls that
+            have not ended yet.
+    """
+
+    names: dict[str, str] = field(default_factory=dict)
     tries: dict[int, tuple[datetime, str]] = field(default_factory=dict)
     calls: dict[tuple[str, str], tuple[datetime, str]] = field(default_factory=dict)
 
 
 def find_bars(found: Iterable[Event], *, now: datetime) -> list[Bar]:
-    """Return the bars of the timeline from events: tries and model calls that ended, in the order
-    of their ends, and then the tries that are still running, which end at `now`."""
+    """Return the bars of the timeline: first the tries and model calls that have ended, in the
+    order of their ends, then the tries that are running, with `now` as their end."""
     begun = _Begun()
     bars: list[Bar] = []
     for event in found:
@@ -143,13 +151,13 @@ def _make_call(event: Event, owner: str, opened: tuple[datetime, str]) -> Bar:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scale:
-    """Maps times to positions on the time axis, on which long pauses are drawn shorter.
+    """Maps times to positions on a time axis on which long pauses are shortened.
 
     Attributes:
         start: the time at the beginning of the axis.
-        cuts: the long pauses, each as when it begins (after `start`), its length, and the length
-            that is drawn for it, all in seconds.
-        length_s: the drawn length of the axis, in seconds.
+        cuts: the shortened pauses, each as (seconds from `start` to its begin, its real length in
+            seconds, its shortened length in seconds).
+        length_s: the length of the axis in seconds, with shortened pauses.
     """
 
     start: datetime
@@ -157,7 +165,7 @@ class Scale:
     length_s: float
 
     def place(self, at: datetime) -> float:
-        """Return the x coordinate of a time in the picture."""
+        """Return the x coordinate of the time in the picture."""
         seconds = (at - self.start).total_seconds()
         drawn = seconds
         for begins_s, pause_s, drawn_s in self.cuts:
@@ -168,8 +176,8 @@ class Scale:
 
 
 def make_scale(bars: Sequence[Bar]) -> Scale:
-    """Return a scale from the first begin to the last end of the bars, with long pauses
-    shortened."""
+    """Return a scale from the begin of the first bar to the end of the last one, with long pauses
+    shortened. There must be a bar."""
     spans = sorted((bar.started_at, max(bar.started_at, bar.ended_at)) for bar in bars)
     start = end = spans[0][0]
     busy_s, gaps = 0.0, []
@@ -186,9 +194,9 @@ def make_scale(bars: Sequence[Bar]) -> Scale:
 
 
 def assign_lanes(bars: Sequence[Bar]) -> list[tuple[str, list[Bar]]]:
-    """Return the rows of the timeline, each with its label and bars. A worker gets as many rows as
-    it had tries at the same time, and only the first has its name. The model calls of a try are in
-    the try's row."""
+    """Return the rows of the timeline, each with its label and bars. A worker has as many rows as
+    it had tries at the same time; only the first one has its name as label. The model calls of a
+    try are in the row of the try."""
     tries = [bar for bar in bars if not bar.is_call or bar.task_id is None]
     lanes = _share_out(tries)
     slot_of = {id(bar): slot for slots in lanes.values() for slot in slots for bar in slot}
@@ -226,12 +234,12 @@ def render_timeline(
     known_tasks: Mapping[int, str],
     link: Callable[[int], str] = "#task-{}".format,
 ) -> Html:
-    """Return the timeline as HTML with SVG; '' if there are no bars. Of very many bars the longest
-    are drawn, and a line says how many are left out.
+    """Return the timeline as HTML with SVG; '' if there are no bars. If there are too many bars,
+    only the longest are drawn, and a line says how many are left out.
 
     Args:
-        known_tasks: the names of tasks by id; the bars of these tasks are links.
-        link: returns the address to which a task's bar links.
+        known_tasks: the names of tasks, by id. The bars of these tasks become links.
+        link: returns the URL to which the bars of a task link, from its id.
     """
     if not bars:
         return Html("")
@@ -311,14 +319,15 @@ def _say_below(words: str, x: float, bottom: float, anchor: str) -> Html:
     )
 
 
-# -- the tasks as a graph from left to right. A task stands to the right of the task that it was
-# planned from. Dashed lines lead to it from the tasks that it depends on. Of a large objective the
-# beginnings of all branches are drawn; a box with a number stands for tasks that are left out.
+# -- the graph of the tasks, from left to right. A task stands to the right of its parent, the task
+# from which it was planned. A dashed line leads to it from each task on which it depends. If there
+# are too many tasks, the beginning of each branch is drawn, and a box with a number takes the place
+# of the tasks that are left out.
 # --------------------------------------------------------------------------------------------------
 
 
 MAX_DRAWN = 240
-MAX_CHILDREN = 12  # boxes to the right of one task, with the box for those left out
+MAX_CHILDREN = 12  # boxes to the right of one task, including the box for tasks left out
 MAX_DEPTH = 40
 BOX_WIDTH, BOX_HEIGHT, COLUMN, ROW, MARGIN = 258, 30, 300, 40, 8
 MAX_LABEL_CHARS = 32
@@ -335,8 +344,8 @@ SIGNS: Mapping[TaskStatus, str] = {
 
 @dataclass(slots=True)
 class _Box:
-    """A box of the graph: a task with its position, or if `task` is None, a placeholder for
-    `n_folded` tasks that are left out. `below` has the boxes of the tasks planned from this one."""
+    """A box of the graph: a task, or if `task` is None, a placeholder for `n_folded` tasks that are
+    left out. `below` has the boxes of the task's children."""
 
     task: Task | None
     depth: int
@@ -357,7 +366,7 @@ def render_graph(tasks: Sequence[Task], *, link: Callable[[int], str]) -> Html:
     """Return the graph of the tasks as SVG; '' if there are no tasks.
 
     Args:
-        link: returns the address to which a task's box links.
+        link: returns the URL to which the box of a task links, from its id.
     """
     if not tasks:
         return Html("")
@@ -381,8 +390,8 @@ def render_graph(tasks: Sequence[Task], *, link: Callable[[int], str]) -> Html:
 
 
 def _fold(tasks: Sequence[Task]) -> list[_Box]:
-    """Choose the tasks to draw, and return the boxes of the root tasks, with all other boxes below
-    them. Tasks are chosen breadth first, so that the beginning of every branch is drawn."""
+    """Choose the tasks to draw, and return the boxes of the root tasks, which contain all others in
+    `below`. Tasks are chosen breadth first, so that the beginning of every branch is drawn."""
     children = _group(tasks)
     n_below = _count(children)
     roots, room = _open(children.get(None, []), 0, n_below, MAX_DRAWN)
@@ -397,8 +406,8 @@ def _fold(tasks: Sequence[Task]) -> list[_Box]:
 
 
 def _group(tasks: Sequence[Task]) -> dict[int | None, list[Task]]:
-    """Return the tasks by the id of the task that they were planned from. The key None has the root
-    tasks, which were planned from none."""
+    """Return the children of each task, by the task's id, and under the key None the root tasks,
+    which have no parent."""
     known = {task.id for task in tasks}
     children: dict[int | None, list[Task]] = {}
     for task in sorted(tasks, key=lambda one: one.id):
@@ -408,8 +417,8 @@ def _group(tasks: Sequence[Task]) -> dict[int | None, list[Task]]:
 
 
 def _count(children: Mapping[int | None, list[Task]]) -> dict[int, int]:
-    """Return for each task id the number of tasks that were planned from it, directly or
-    indirectly. (A task has a larger id than the task that it was planned from.)"""
+    """Return the number of descendants of each task, by the task's id. (A task has a larger id than
+    its parent.)"""
     n_below: dict[int, int] = {}
     tasks = [task for found in children.values() for task in found]
     for task in sorted(tasks, key=lambda one: -one.id):
@@ -420,8 +429,8 @@ def _count(children: Mapping[int | None, list[Task]]) -> dict[int, int]:
 def _open(
     found: Sequence[Task], depth: int, n_below: Mapping[int, int], room: int
 ) -> tuple[list[_Box], int]:
-    """Return boxes for the tasks in `found`, all at one depth, and how many more boxes can be
-    drawn. Tasks for which `room` boxes do not suffice are replaced by one placeholder."""
+    """Return boxes for the tasks `found`, all at one depth, and how much of `room`, the number of
+    boxes that can still be drawn, is left. One placeholder replaces the tasks that do not fit."""
     fits = len(found) <= min(MAX_CHILDREN, room) and depth < MAX_DEPTH
     n = len(found) if fits else max(0, min(MAX_CHILDREN - 1, room - 1))
     n = 0 if depth >= MAX_DEPTH else n
@@ -433,9 +442,9 @@ def _open(
 
 
 def _place(boxes: Sequence[_Box]) -> int:
-    """Set the row of every box, and return the number of rows. Each box with nothing below it gets
-    a row of its own, each other box the middle between the rows of the boxes below it. `boxes` has
-    each box before those below it."""
+    """Set the row of every box, and return the number of rows. A box without children gets a row of
+    its own; any other box is placed in the middle of its children. In `boxes`, each box comes
+    before its children."""
     leaves = [box for box in boxes if not box.below]
     for row, box in enumerate(leaves):
         box.row = row
@@ -446,7 +455,7 @@ def _place(boxes: Sequence[_Box]) -> int:
 
 
 def _walk(roots: Sequence[_Box]) -> Iterator[_Box]:
-    """Yield all boxes, each before the boxes below it."""
+    """Yield all boxes, each before its children."""
     waiting = list(reversed(roots))
     while waiting:
         box = waiting.pop()
@@ -472,8 +481,8 @@ def _draw_waits(by_id: Mapping[int, _Box]) -> Iterator[Html]:
 
 
 def _draw_wait(first: _Box, box: _Box) -> Html:
-    """Return a line for the dependency of the task in `box` on the task in `first`, which can be to
-    the left, to the right, or in the same column."""
+    """Return a line from `first` to `box`, whose task depends on that of `first`. `first` can be to
+    the left of `box`, to the right, or in the same column."""
     if first.left < box.left:
         return _curve("waits", first.left + BOX_WIDTH, first.top, box.left, box.top)
     if first.left == box.left:
@@ -482,8 +491,8 @@ def _draw_wait(first: _Box, box: _Box) -> Html:
 
 
 def _curve(kind: str, x1: float, y1: float, x2: float, y2: float, *, side: int = 1) -> Html:
-    """Return a curve between two boxes at these positions. It leaves the first one to the right, or
-    to the left if `side` is -1."""
+    """Return a curve between two boxes whose tops are at these positions. It leaves the first box
+    to the right, or to the left if `side` is -1."""
     y1, y2 = y1 + BOX_HEIGHT / 2, y2 + BOX_HEIGHT / 2
     bend = side * max(20.0, abs(x2 - x1) / 2)
     back = bend if x1 != x2 else -bend

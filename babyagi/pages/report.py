@@ -1,4 +1,4 @@
-"""Makes the page of an objective: its report, files, costs, timeline and the tree of its tasks."""
+"""Makes the page of an objective, with its report, files, costs, timeline and tree of tasks."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _NAME_BY_STATUS = {TaskStatus.DEAD: "given up", TaskStatus.RECORDED: "done"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pictured:
-    """A file that belongs to the result of a task, to be shown on the page."""
+    """A file of a task's result that is shown on the page."""
 
     task_id: int
     artifact: Artifact
@@ -42,8 +42,15 @@ class Pictured:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportPage:
-    """The data that are shown on the page of an objective. `tasks` are all its tasks, `pictured`
-    the files of its results, `bars` those of the timeline."""
+    """The content of the page of an objective.
+
+    Attributes:
+        markdown: the report.
+        tasks, results: all of the objective.
+        bars: the bars of the timeline.
+        now: when the page is made.
+        pictured: the files of the results.
+    """
 
     objective: Objective
     markdown: str
@@ -55,32 +62,23 @@ class ReportPage:
 
 
 def render_report_page(page: ReportPage) -> str:
-    """Return the page as one HTML file, which has no scripts and loads nothing."""
+    """Return the page as one HTML file, which runs no scripts and loads nothing."""
     style = Html(load("page.css"))
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     title = shorten(" ".join(page.objective.spec.text.split()), 120)
+    shown = sorted(page.tasks, key=lambda task: task.id)[:MAX_TASKS]
     return fill(
         load("report.html"),
         style=style,
         style_hash=Html(f"sha256-{digest}"),
         title=f"Report: {title}",
-        body=render_report_body(page),
-        footer=_render_footer(page),
-    )
-
-
-def render_report_body(page: ReportPage) -> Html:
-    """Return the content of the page's body without head, style and footer, for use in another
-    page."""
-    shown = sorted(page.tasks, key=lambda task: task.id)[:MAX_TASKS]
-    return fill(
-        load("report_body.html"),
         report=render_html(page.markdown),
         files=render_files(page.pictured),
         totals=join(list(_render_totals(page.objective, page.tasks))),
+        timeline=_render_timeline(page, shown),
         tree=join(list(_render_tree(page.objective, shown, page.results)), "\n"),
         tree_note=_render_left_out(len(page.tasks) - len(shown), page.objective),
-        timeline=_render_timeline(page, shown),
+        footer=_render_footer(page),
     )
 
 
@@ -114,8 +112,8 @@ def _render_totals(objective: Objective, tasks: Sequence[Task]) -> Iterator[Html
 
 
 def render_files(pictured: Sequence[Pictured]) -> Html:
-    """Return the page's section of files: pictures as images, tables as tables, and other texts
-    folded. '' if there are no files."""
+    """Return the section of the page with the files: pictures and tables are shown, other texts are
+    collapsed. '' if there are no files."""
     figure = "<figure>$shown<figcaption>$name (task $task; sha256 $digest)</figcaption></figure>"
     figures, room = [], MAX_FILES_CHARS
     for one in pictured[:MAX_FILES]:
@@ -148,15 +146,15 @@ def _render_file(artifact: Artifact) -> Html:
 
 
 def _render_table(text: str, delimiter: str) -> Html:
-    """Return the first rows and columns of a text with separated values as an HTML table; a text
-    that cannot be parsed is shown as it is."""
+    """Return the first rows and columns of a CSV text as an HTML table; if it cannot be parsed, the
+    text in `<pre>`."""
     try:
         rows = list(islice(csv.reader(io.StringIO(text), delimiter=delimiter), MAX_ROWS + 1))
     except csv.Error:
         return fill("<pre>$text</pre>", text=text[:MAX_RESULT_CHARS])
     drawn = [_render_row(row, "td" if n else "th") for n, row in enumerate(rows[:MAX_ROWS])]
     is_cut = len(rows) > MAX_ROWS or any(len(row) > MAX_COLUMNS for row in rows)
-    left = '<p class="quiet">The table is longer or wider than what is shown.</p>' if is_cut else ""
+    left = '<p class="quiet">The table has more rows or columns.</p>' if is_cut else ""
     return fill("<table>$rows</table>$left", rows=join(drawn, "\n"), left=Html(left))
 
 
@@ -199,8 +197,8 @@ def _render_tree(
 
 
 def walk_tree(tasks: Sequence[Task]) -> Iterator[tuple[Task, int]]:
-    """Yield each task with its depth in the tree, directly below the task that it was planned from
-    or below that task's earlier children. Otherwise the order of `tasks` is kept."""
+    """Yield each task with its depth in the tree: after its parent, and after the subtrees of its
+    earlier siblings. Siblings keep the order that they have in `tasks`."""
     known = {task.id for task in tasks}
     children: dict[int, list[Task]] = {}
     for task in tasks:
@@ -285,9 +283,9 @@ def _render_timeline(page: ReportPage, shown: Sequence[Task]) -> Html:
     if not drawn:
         return Html("")
     return fill(
-        '<section><h2>Timeline</h2><p class="quiet">A worker has one row for each task that it '
-        "worked on at the same time. A dark bar is a model call. Point at a bar to read what it "
-        "is.</p>"
+        '<section><h2>Timeline</h2><p class="quiet">A worker has a row for each of the tasks on '
+        "which it worked at the same time. A dark bar is a model call. Point at a bar to read what "
+        "it is.</p>"
         '<div class="scroll">$drawn</div></section>',
         drawn=drawn,
     )

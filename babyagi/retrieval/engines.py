@@ -1,8 +1,8 @@
-"""Search engines: how each is queried, and how its answer is read into results.
+"""Searches the web with one of several search engines.
 
-Serper, SerpAPI, SearchApi, Brave and Tavily need a key, SearXNG an address. Without these, three
-open services are used: each is queried if the one before it fails, and one that has failed is
-skipped for a while.
+Serper, SerpAPI, SearchApi, Brave and Tavily need a key; SearXNG needs an address. If none of these
+is set up, three services without keys are used: DuckDuckGo, and if it fails Marginalia, and then
+Wikipedia. An engine that has failed is skipped for `REST_S`.
 
 Sources, read in November 2026: https://serpapi.com/search-api,
 https://www.searchapi.io/docs/google, https://serper.dev/playground,
@@ -42,11 +42,8 @@ class HitKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:
-    """One result of a search, as the engine shows it. Each text may be empty.
-
-    `score` says how relevant the result is, computed from its rank; the scores of all results of a
-    search add up to 1.
-    """
+    """One result of a search. Each text may be empty. `score` is computed from the result's rank,
+    and the scores of all results of a search add up to 1."""
 
     title: str
     url: str
@@ -57,13 +54,13 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """A search engine: how it is queried, and how its answer is read.
+    """A search engine.
 
     Attributes:
-        make: makes a request from the base address, the query, the number of results and the key.
-        read: yields the results in the engine's answer, a JSON object.
-        key_variable: the environment variable of the key; '' if the engine needs no key.
-        is_page: whether the engine answers with HTML; `read` then gets it as `{"page": HTML}`.
+        make: makes a request from the base URL, the query, the number of results, and the key.
+        read: yields the results in the engine's answer, which is a JSON object.
+        key_variable: the environment variable with the key; '' if the engine needs none.
+        is_page: whether the engine answers with HTML, which `read` gets as `{"page": HTML}`.
     """
 
     name: str
@@ -79,9 +76,13 @@ class Engine:
 
 
 def _get(path: str, query_name: str, count_name: str = "", **fixed: str) -> Any:
-    """Return the `make` of an engine that takes GET requests. `query_name` and `count_name` are the
-    parameters for the query and for the number of results; `fixed` are parameters with fixed
-    values, except that `key` names the parameter for the key."""
+    """Return the `make` of an engine that takes GET requests.
+
+    Args:
+        query_name, count_name: the names of the parameters for the query and for the number of
+            results; '' for an engine that takes no number.
+        fixed: parameters with fixed values; but `key` is the name of the parameter for the key.
+    """
     key_name = fixed.pop("key", "")
 
     def make(base_url: str, query: str, n_results: int, key: str) -> Request:
@@ -121,8 +122,8 @@ def _ask_marginalia(base_url: str, query: str, n_results: int, key: str) -> Requ
 
 
 def _hits(found: Any, title: str, url: str, snippet: str) -> Iterator[Hit]:
-    """Yield a result for each entry of a list in the engine's answer. `title`, `url` and `snippet`
-    are the names of the entry's fields. Empty entries are left out."""
+    """Yield a result for each entry of the list `found`, except for empty entries. `title`, `url`
+    and `snippet` are the names of the fields of an entry."""
     for entry in _entries(found):
         text = _field(entry, snippet)
         hit = Hit(title=_field(entry, title), url=_web_address(entry.get(url)), snippet=text)
@@ -135,8 +136,8 @@ def _entries(found: Any) -> Iterator[Mapping[str, Any]]:
 
 
 def _answer(box: Any, *texts: str) -> Iterator[Hit]:
-    """Yield the engine's own short answer, if it gives one: the first text in `box` among the
-    fields `texts`."""
+    """Yield the engine's own short answer, if it gives one: the first of the fields `texts` of
+    `box` that is not empty."""
     if isinstance(box, dict):
         text = next((found for name in texts if (found := _field(box, name))), "")
         if text:
@@ -194,8 +195,8 @@ MAX_LINK_CHARS = 3000
 
 
 def _find_links(page: str) -> Iterator[tuple[str, str, str]]:
-    """Yield each link to a result in DuckDuckGo's page: its kind, which is `a` for the link with
-    the title and `snippet` for the one with the snippet, its address, and its text."""
+    """Yield (kind, URL, text) for each link to a result in DuckDuckGo's page. The text is the
+    result's title if the kind is `a`, and its snippet if the kind is `snippet`."""
     for link in _LINK.finditer(page):
         part, href = _PART.search(link[0]), _HREF.search(link[0])
         end = page.find("</a>", link.end(), link.end() + MAX_LINK_CHARS) if part and href else -1
@@ -204,8 +205,7 @@ def _find_links(page: str) -> Iterator[tuple[str, str, str]]:
 
 
 def _read_duckduckgo(found: Mapping[str, Any]) -> Iterator[Hit]:
-    """Yield the results in DuckDuckGo's page, without advertisements. Each result has a link with
-    its title, and after it a link with its snippet."""
+    """Yield the results in DuckDuckGo's page, without advertisements."""
     hits: list[Hit] = []
     for part, href, inner in _find_links(str(found.get("page", ""))):
         text = _field({"text": inner}, "text")
@@ -230,8 +230,8 @@ _TAG = re.compile(r"<[^<>]{0,300}>")
 
 
 def _field(entry: Mapping[str, Any], name: str) -> str:
-    """Return the field of an entry as one line of text without markup; '' if it is neither a text
-    nor a number."""
+    """Return the field of an entry as one line without markup; '' if it is neither a text nor a
+    number."""
     value = entry.get(name)
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         return ""
@@ -240,8 +240,8 @@ def _field(entry: Mapping[str, Any], name: str) -> str:
 
 
 def _web_address(value: Any) -> str:
-    """Return the http or https address of a result, without DuckDuckGo's redirect around it; '' if
-    the value is not such an address."""
+    """Return the http or https URL of a result; '' if the value is no such URL. A redirect of
+    DuckDuckGo is replaced by its target."""
     if not isinstance(value, str) or len(value) > 2000 or not value.isprintable():
         return ""
     try:
@@ -282,7 +282,7 @@ KEYLESS = ("duckduckgo", "marginalia", "wikipedia")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answering:
-    """An engine that can be queried, with the address and the key to use."""
+    """An engine, with the base URL and the key with which it is queried."""
 
     engine: Engine
     base_url: str
@@ -290,8 +290,8 @@ class Answering:
 
 
 class Searcher:
-    """Queries search engines one after the other until one answers. An engine that has failed is
-    skipped for `REST_S`, unless all have failed."""
+    """Queries search engines in turn until one answers. An engine that has failed is skipped for
+    `REST_S`, unless all have failed."""
 
     def __init__(
         self,
@@ -314,10 +314,10 @@ class Searcher:
         """Return the name of the engine that answered, and at most `top_k` results, the best first.
 
         Args:
-            domains: only results from these domains are wanted; if there are none, from all.
+            domains: the only domains from which results are wanted; empty for all.
 
         Raises:
-            ToolError: the query is blank, or no engine answers. The text is one line.
+            ToolError: the query is blank, or no engine answered. The message is one line.
         """
         asked = scope(query, domains)
         now, faults = self._monotonic(), []
@@ -337,12 +337,12 @@ class Searcher:
         hits = list(one.engine.read(found))[:top_k]
         said = found.get("error")
         if not hits and isinstance(said, str) and "hasn't returned any results" not in said:
-            raise ToolError("the search engine gave an error in place of results")
+            raise ToolError("the search engine answered with an error instead of results")
         return with_scores(hits)
 
 
 def scope(query: str, domains: Sequence[str]) -> str:
-    """Return the query for an engine: its words, limited to the domains, if there are any.
+    """Return the query with its words on one line, limited to the domains if there are any.
 
     Raises:
         ToolError: the query is blank.
@@ -356,8 +356,8 @@ def scope(query: str, domains: Sequence[str]) -> str:
 
 
 def with_scores(hits: Sequence[Hit]) -> list[Hit]:
-    """Return the results with their scores, which fall with the rank and add up to 1. The engine's
-    short answer gets `ANSWER_BOX_WEIGHT` times as much as a page of the same rank."""
+    """Return the results with scores that fall with the rank and add up to 1. The engine's short
+    answer scores `ANSWER_BOX_WEIGHT` times as much as a page of the same rank."""
     weights = [
         (len(hits) - at) * (ANSWER_BOX_WEIGHT if hit.kind is HitKind.ANSWER else 1)
         for at, hit in enumerate(hits)

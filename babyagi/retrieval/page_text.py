@@ -1,10 +1,12 @@
-"""Extracts the text of a page from its bytes. It is a program of its own, because a hostile page
-may cost much time or memory. It takes the content type and the address as arguments and the bytes
-on standard input, and writes one JSON object to standard output.
+"""Extracts the text of a web page or a document from its bytes.
 
-The main text of a long HTML page is found by trafilatura, if that is installed (the extra `web`);
-all other HTML is read by `_PlainReader`. PDF is read by pypdf, mail by `email`, Word by mammoth,
-workbooks by calamine: text and values of cells, no pictures, headers or footers.
+It runs as a separate program with bounded time and memory, because a hostile page may cost much of
+both. Its arguments are the content type and the URL; it reads the bytes from standard input, and
+writes one JSON object to standard output: `title` and `text`, or `error`.
+
+For a long HTML page, trafilatura finds the main text, if it is installed (the extra `web`); other
+HTML is read by `_PlainReader`. PDF is read by pypdf, mail by `email`, Word by mammoth, workbooks by
+calamine. Pictures, headers and footers are not extracted.
 """
 
 from __future__ import annotations
@@ -34,11 +36,11 @@ MAX_PARTS = 1000  # of one message
 MAX_HEADER_CHARS = 500
 LONGER = "[the mail is longer: its end is not read]"
 MAX_OFFICE_CHARS = 2_000_000
-MAX_CELLS = 5_000_000  # of a sheet, empty ones between its first and its last value included
+MAX_CELLS = 5_000_000  # of a sheet, including empty ones between its first and its last value
 MAX_CPU_S = 15
 MAX_MEMORY_BYTES = 1536 * 2**20
 MAX_WHOLE_CHARS = 6000  # a longer page is reduced to its main text, without menus
-MIN_MAIN_PART = 0.2  # of the whole text; a main text that is shorter has lost too much
+MIN_MAIN_PART = 0.2  # a main text with a smaller part of the whole has lost too much
 _KIND_BY_MEDIA_TYPE = {
     "text/html": "html",
     "application/xhtml+xml": "html",
@@ -56,26 +58,25 @@ _CHARSET = re.compile(rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?\s*([A-Za-z0-9_.:-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageText:
-    """The readable content of a page: its title, possibly empty, and its text as Markdown."""
+    """The title of a page, which may be empty, and its text as Markdown."""
 
     title: str
     text: str
 
 
 class UnreadableError(ValueError):
-    """A page has no text that can be extracted. The error's text says why, as one line."""
+    """A page has no text that can be extracted. The message is one line that says why."""
 
 
 def read_text(body: bytes, *, content_type: str, url: str) -> PageText:
     """Return the text of a page.
 
     Args:
-        content_type: the header that the server sent with the page; may be empty.
-        url: the page's address, to which its links are relative.
+        content_type: the page's Content-Type header; may be empty.
+        url: the page's URL, to which its links are relative.
 
     Raises:
-        UnreadableError: the page is of a type that has no text, or is a document that cannot be
-            read.
+        UnreadableError: the page is of a type without text, or is a damaged document.
     """
     media_type, _, parameters = content_type.partition(";")
     match _kind_of(media_type.strip().casefold(), body):
@@ -114,9 +115,9 @@ def _kind_of(media_type: str, body: bytes) -> str:
 
 
 def _decode(body: bytes, parameters: str) -> str:
-    """Decode the bytes of a page. The encoding is the first of these: that of a byte order mark,
-    that in the server's header (`parameters`), that declared in the page, UTF-8 if the bytes are
-    valid UTF-8, and Windows-1252."""
+    """Decode the bytes of a page. The encoding is the first that is known: by a byte order mark, by
+    the Content-Type header (`parameters`), or by a declaration in the page; else UTF-8 if the bytes
+    are valid UTF-8, else Windows-1252."""
     if body.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return body.decode("utf-16", "replace")
     if body.startswith(codecs.BOM_UTF8):
@@ -136,15 +137,15 @@ def _decode(body: bytes, parameters: str) -> str:
 
 
 def _is_wrongly_read(text: str) -> bool:
-    """Return whether a text that was decoded as UTF-8 must have another encoding: it has
-    replacement characters, and no other character beyond ASCII. One at the very end does not count,
-    because the page may have been cut there."""
+    """Return whether a text that was decoded as UTF-8 has another encoding: it has replacement
+    characters, but no other characters beyond ASCII. A replacement character at the very end does
+    not count, because the page may have been cut there."""
     return "\N{REPLACEMENT CHARACTER}" in text[:-1] and not _BEYOND_ASCII.search(text)
 
 
 def _text_encoding(name: str) -> str:
-    """Return Python's name for the encoding that a page or server names; '' if it is not an
-    encoding of text."""
+    """Return Python's name of the encoding that a page or a server calls `name`; '' if that is not
+    an encoding of text."""
     try:
         found = codecs.lookup(name)
         b"a".decode(found.name, "replace")  # raises for codecs that do not decode to text
@@ -168,8 +169,8 @@ def _read_html(html: str, url: str) -> PageText:
 
 
 def _find_main_text(html: str, url: str) -> str:
-    """Return the main text of a page, as trafilatura finds it, as Markdown; '' if trafilatura is
-    not installed or finds none."""
+    """Return the main text of a page as Markdown, found by trafilatura; '' if trafilatura is not
+    installed or finds none."""
     try:
         import trafilatura
 
@@ -182,7 +183,7 @@ def _find_main_text(html: str, url: str) -> str:
             include_comments=False,
             favor_recall=True,
         )
-    except Exception:  # not installed, or a broken page, for which it may raise anything
+    except Exception:  # it is not installed, or the page is broken: it may raise anything
         return ""
     return found or ""
 
@@ -196,8 +197,8 @@ _BLOCKS = frozenset(
 
 
 class _PlainReader(HTMLParser):
-    """Collects the visible text of an HTML page as Markdown, with headings, lists, rows of tables
-    and links."""
+    """Converts the visible text of an HTML page to Markdown, with headings, lists, tables and
+    links."""
 
     def __init__(self, url: str) -> None:
         super().__init__(convert_charrefs=True)
@@ -308,14 +309,17 @@ _PREFERENCE = {"text/plain": 0, "text/html": 2}  # among alternatives; any other
 
 
 def _split_mbox(body: bytes) -> list[bytes]:
-    """Return the messages of an mbox: one more than are read if it has more."""
+    """Return the messages of an mbox, at most `MAX_MESSAGES` and one more."""
     messages = _MBOX_LINE.split(body, MAX_MESSAGES + 1)
     return [_MBOX_QUOTE.sub(b"", message) for message in messages if message.strip()]
 
 
 def _read_mail(messages: list[bytes]) -> PageText:
-    """Return the messages one after the other. One that is malformed is shown as it is; if all are,
-    nothing is."""
+    """Return the messages one after the other. A malformed message is included as it is.
+
+    Raises:
+        UnreadableError: all messages are malformed.
+    """
     texts, n_chars, n_good = list[str](), 0, 0
     for message in messages[:MAX_MESSAGES]:
         text = _read_message(message)
@@ -325,7 +329,7 @@ def _read_mail(messages: list[bytes]) -> PageText:
         if n_chars > MAX_MAIL_CHARS:
             break
     if not n_good:
-        raise UnreadableError("it is no mail that can be read")
+        raise UnreadableError("it is not readable mail")
     text = "\n\n".join(texts)
     if len(texts) < len(messages) or len(text) > MAX_MAIL_CHARS:
         text = f"{text[:MAX_MAIL_CHARS]}\n\n{LONGER}"
@@ -396,7 +400,7 @@ def _read_part(part: Message, signs: str) -> str:
 def _read_leaf(part: Message) -> str:
     kind, data = part.get_content_type(), part.get_payload(decode=True)
     if part.get_content_maintype() == "multipart" or not isinstance(data, bytes):
-        raise ValueError("the message is said to have parts, and has none")
+        raise ValueError("the message declares parts, but has none")
     name, is_text = part.get_filename(), part.get_content_maintype() == "text"
     if name or not is_text or part.get_content_disposition() == "attachment":
         return f"[attachment: {_decode_words(name or kind)}, {len(data):,} bytes]"
@@ -407,8 +411,8 @@ def _read_leaf(part: Message) -> str:
 
 
 def _escape_heads(text: str) -> str:
-    """Return the text with a backslash before each line that could pass for the first line of a
-    message."""
+    """Return the text with a backslash before each line that looks like the first line of a
+    message (`## Subject:`)."""
     return _MESSAGE_HEAD.sub(r"\\", "\n".join(text.splitlines()))
 
 
@@ -416,10 +420,10 @@ def _escape_heads(text: str) -> str:
 
 
 class _WordReader(_PlainReader):
-    """Reads the HTML that mammoth makes of a Word document. The text of a table's cell stays on one
-    line, although it is made of paragraphs."""
+    """Converts the HTML that mammoth makes of a Word document. The paragraphs of a table's cell are
+    joined to one line."""
 
-    _n_cells = 0  # that are open: a cell may hold a table
+    _n_cells = 0  # how many cells are open: a cell may contain a table
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         if tag not in ("p", "br", "li") or not self._n_cells:
@@ -435,8 +439,7 @@ class _WordReader(_PlainReader):
 
 
 def _read_word(body: bytes) -> PageText:
-    """Return a Word document as Markdown. Text that was inserted while changes were tracked is part
-    of it, and text that was deleted is not."""
+    """Return a Word document as Markdown, with tracked changes accepted."""
     import mammoth
 
     def leave_out(image: object) -> list[object]:
@@ -452,8 +455,8 @@ def _read_word(body: bytes) -> PageText:
 
 
 def _read_sheets(body: bytes) -> PageText:
-    """Return each sheet of a workbook (.xlsx, .xls, .ods) as a table. Formulas have the values that
-    were last calculated. Rows without a value are left out."""
+    """Return each sheet of a workbook (.xlsx, .xls, .ods) as a Markdown table. A formula is shown
+    as its last calculated value. Empty rows are left out."""
     from python_calamine import CalamineWorkbook
 
     tables, n_chars = list[str](), 0
@@ -474,8 +477,8 @@ def _read_sheets(body: bytes) -> PageText:
 
 
 def _rows_of(workbook: CalamineWorkbook, name: str) -> list[list[Any]]:
-    """Return the rows of a sheet, all as wide as the widest one; [] for a sheet that is only a
-    diagram."""
+    """Return the rows of a sheet, all of the same length; [] for a sheet that is only a diagram.
+    Raises `ValueError` for more than `MAX_CELLS` cells."""
     sheet = workbook.get_sheet_by_name(name)
     if sheet.height * sheet.width > MAX_CELLS:
         raise ValueError(f"the sheet {name!r} has over {MAX_CELLS:,} cells")
@@ -483,8 +486,8 @@ def _rows_of(workbook: CalamineWorkbook, name: str) -> list[list[Any]]:
 
 
 def _show_cell(value: object) -> str:
-    """Return a cell's value on one line: numbers in at most 15 digits, as Excel shows them, and
-    dates as in ISO 8601."""
+    """Return a cell's value on one line: a number with at most 15 digits, as in Excel, and a date
+    in ISO 8601."""
     if isinstance(value, float):
         return f"{value:.15g}"
     if isinstance(value, bool):
@@ -494,7 +497,7 @@ def _show_cell(value: object) -> str:
 
 def _unreadable_office(kind: str, error: Exception) -> UnreadableError:
     why = "it is damaged, encrypted or of another format"
-    return UnreadableError(f"it is no {kind} that can be read ({type(error).__name__}): {why}")
+    return UnreadableError(f"it is not a readable {kind} ({type(error).__name__}): {why}")
 
 
 def _bound_office(kind: str, text: str) -> PageText:

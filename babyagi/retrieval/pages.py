@@ -1,5 +1,5 @@
-"""Opens web pages as text: they are fetched through `net/`, parsed in a separate process, and
-cached for a day. Also finds the parts of pages that are relevant to a question."""
+"""Fetches web pages as text, and finds the parts of pages that are relevant to a question. Pages
+are fetched through `net/`, parsed in a separate process, and cached for a day."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ MAX_SAID_BYTES = 15 * page_text.MAX_MAIL_CHARS
 KEPT_FOR = timedelta(days=1)
 MAX_KEPT_PAGES = 500
 MAX_READ_AT_ONCE = 2  # pages that are parsed at the same time
-# run as a file, it needs nothing else of this package
+# it runs as a file, without importing the rest of this package
 _PAGE_TEXT = (sys.executable, "-I", "-W", "ignore", page_text.__file__)
 
 
@@ -39,9 +39,9 @@ class Document:
     """The text of a fetched page, as Markdown.
 
     Attributes:
-        url: the page's address after redirects.
-        digest: the SHA-256 of the page's bytes.
-        is_cut: whether only the beginning of the page was fetched, because it is too long.
+        url: the page's URL after redirects.
+        digest: the SHA-256 of the page's bytes, in hexadecimal.
+        is_cut: whether only the beginning of the page was fetched, because the page is too long.
     """
 
     url: str
@@ -70,14 +70,14 @@ Read = Callable[[Page], Awaitable[Mapping[str, str]]]
 
 
 class Pages:
-    """Opens web pages as text.
+    """Fetches web pages as text.
 
     Args:
-        clock: returns the time, for the date of a page.
-        folder: where opened pages are cached for a day, so that a page is not fetched again by
-            another task or by a retry; None for no cache.
+        clock: returns the current time, which becomes a document's `fetched_at`.
+        folder: where documents are cached for a day, so that other tasks and retries do not fetch
+            the page again; None for no cache.
         read: extracts the text of a page; None means `read_apart`.
-        offload: runs work with the disk, and work that grows with the page, outside the event loop.
+        offload: runs blocking work outside the event loop.
     """
 
     def __init__(
@@ -98,7 +98,7 @@ class Pages:
         """Return the text of the page at the URL, from the cache or fetched.
 
         Raises:
-            ToolError: the page cannot be fetched, or has no text. The error is one line.
+            ToolError: the page cannot be fetched, or has no text. The message is one line.
         """
         url = url.strip().partition("#")[0]
         if (kept := await self.offload(lambda: self._find_kept(url))) is not None:
@@ -118,7 +118,7 @@ class Pages:
     def _make_document(self, page: Page, said: Mapping[str, str]) -> Document:
         text = clean(said["text"]).strip()
         if not text:
-            raise ToolError(f"{page.url} has no text; it may need a browser to be seen")
+            raise ToolError(f"{page.url} has no text; it may only work in a browser")
         title, now = " ".join(clean(said["title"]).split()), self._clock()
         digest = hashlib.sha256(page.body).hexdigest()
         return Document(url=page.url, title=title, text=text, fetched_at=now, digest=digest)
@@ -151,8 +151,8 @@ def _path(folder: Path, url: str) -> Path:
 
 
 async def read_apart(page: Page, *, timeout_s: float = READ_TIMEOUT_S) -> dict[str, str]:
-    """Run `page_text` on the page in a separate process, whose time and memory are bounded. Return
-    its output: `title` and `text`, or `error` if the page has no text.
+    """Extract the text of the page with `page_text`, in a separate process with bounded time and
+    memory. Return `title` and `text`, or `error` if the page has no text.
 
     Raises:
         ToolError: the process took too much time or memory, or crashed.
@@ -179,25 +179,25 @@ def _parse_said(said: bytes, what: str) -> dict[str, str]:
         found = json.loads(said[:MAX_SAID_BYTES])
         return {key: str(found[key]) for key in ("title", "text", "error") if key in found}
     except (ValueError, TypeError):
-        raise ToolError(f"{what} cannot be read: its text takes too much time or memory") from None
+        raise ToolError(f"{what} cannot be read: parsing takes too much time or memory") from None
 
 
 def read_document(
     name: str, body: bytes, *, media_type: str, timeout_s: float = READ_TIMEOUT_S
 ) -> str:
     """Return the text of a document as Markdown, with a heading for each page, message or sheet.
-    `page_text` extracts it in a separate process, as in `read_apart`; this call blocks meanwhile.
+    It is extracted in a separate process, as by `read_apart`; this call blocks meanwhile.
 
     Args:
-        media_type: that of a PDF, of mail, of a Word document or of a workbook.
+        media_type: the media type of a PDF, mail, a Word document or a workbook.
 
     Raises:
-        ToolError: the package for PDFs is not installed, or the document has no text, or none
-            within the bounds. The error is one line, which begins with `name`.
+        ToolError: the document has no text, parsing takes too much time or memory, or the package
+            for PDFs is not installed. The message is one line that begins with `name`.
     """
     if media_type == "application/pdf" and find_spec("pypdf") is None:
         why = "the package that reads PDFs is not installed"
-        fix = "pip install pypdf, or make a text of it, for instance with pdftotext"
+        fix = "pip install pypdf, or convert the PDF to text, for instance with pdftotext"
         raise ToolError(f"{name} is a PDF, and {why}: {fix}")
     try:
         process = subprocess.run(
@@ -218,7 +218,7 @@ def read_document(
 
 
 MAX_PARTS = 8
-MAX_TITLE_CHARS = 200  # of a page's title, with which each of its parts is ranked
+MAX_TITLE_CHARS = 200  # of a page's title, which is ranked together with each part
 TOP_P = 0.9
 
 
@@ -227,10 +227,11 @@ class WebPart:
     """A part of a page that a search has found.
 
     Attributes:
-        hit: the result of the search.
-        text: the text of the part; the snippet of the result if the page could not be opened.
-        document: the opened page; None if it could not be opened.
-        fault: why the page could not be opened; '' otherwise.
+        hit: the search result for the page.
+        text: the part's text; if the page could not be opened, the snippet of the search result.
+        score: the score of the search result.
+        document: the page; None if it could not be opened.
+        fault: why the page could not be opened; '' if it was.
     """
 
     hit: Hit
@@ -250,11 +251,11 @@ class WebRetriever:
     async def find_parts(
         self, question: str, *, n_pages: int, domains: Sequence[str] = ()
     ) -> tuple[str, list[WebPart]]:
-        """Return the name of the engine that answered, and the best parts of the pages of the first
-        `n_pages` results, the best first.
+        """Search with the question, open the first `n_pages` results, and return the name of the
+        engine that answered and the most relevant parts of these pages, the best first.
 
         Raises:
-            ToolError: the question is blank, or no engine answers.
+            ToolError: the question is blank, or no engine answered.
         """
         engine, hits = await self._searcher.search(question, domains=domains)
         opened = await asyncio.gather(*(self._open(hit) for hit in _pages_of(hits)[:n_pages]))
@@ -277,8 +278,8 @@ def _split(hit: Hit, document: Document) -> list[WebPart]:
 
 
 def _choose(question: str, parts: Sequence[WebPart], ranker: Ranker) -> list[WebPart]:
-    """Return the parts that are most relevant to the question, the best first; if none is relevant,
-    the first parts."""
+    """Return the parts that are most relevant to the question, the best first. If none is relevant,
+    return the first parts."""
     texts = [f"{part.hit.title[:MAX_TITLE_CHARS]}\n{part.text}" for part in parts]
     ranked = rank(question, texts, ranker=ranker)
     best = [parts[one.index] for one in top_p(ranked, TOP_P)]
@@ -286,5 +287,5 @@ def _choose(question: str, parts: Sequence[WebPart], ranker: Ranker) -> list[Web
 
 
 def _pages_of(hits: Sequence[Hit]) -> list[Hit]:
-    """Return the results that have an address; of several with the same address, only the first."""
+    """Return the results that have a URL; of several with the same URL, only the first."""
     return list({hit.url: hit for hit in reversed(hits) if hit.url}.values())[::-1]

@@ -1,5 +1,5 @@
-"""Finds the parts of documents that are relevant to a question: splits a text into parts, ranks
-them by their words (BM25) or with a model, and selects the best."""
+"""Finds the parts of a text that are relevant to a question: splits the text into parts, ranks them
+with BM25 or with a model (a cross-encoder), and selects the best."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ PART_CHARS = 900
 MAX_HEADING_CHARS = 120  # of each heading that is repeated with the parts below it
 MAX_LEVEL = 6
 MODEL, TOKENIZER = "model.onnx", "tokenizer.json"  # as sentence-transformers exports a model
-MAX_RANKED = 64  # texts that a model reads for one question: those that BM25 ranks first
+MAX_RANKED = 64  # how many texts a model scores for one question: those that BM25 ranks first
 MAX_PAIR_TOKENS = 512
 BATCH = 16
-# scripts without blanks between words, or with endings attached to words: Thai to Khmer, kana, Han,
+# scripts that have no blanks between words, or attach endings to words: Thai to Khmer, kana, Han,
 # Hangul
 _UNSPACED = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
@@ -38,8 +38,8 @@ _MIN_STEM = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """A part of a document: its number among the document's parts (`index`, from 0), the headings
-    above it, and its text."""
+    """A part of a document: its `index` among the document's parts (from 0), the headings above it
+    from the outermost on, and its text."""
 
     index: int
     headings: tuple[str, ...]
@@ -48,8 +48,8 @@ class Part:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scored:
-    """A ranked text: its index in the list of texts, its score, and its share of the sum of all
-    scores."""
+    """The score of a text: the text's index in the list of texts, its score, and its share of the
+    sum of all scores."""
 
     index: int
     score: float
@@ -57,12 +57,9 @@ class Scored:
 
 
 def split_parts(markdown: str, *, max_chars: int = PART_CHARS) -> list[Part]:
-    """Split a Markdown text between paragraphs into parts of about `max_chars` characters. Each
-    part has the beginnings of the headings above it. A heading with no text below it becomes a part
-    of its own.
-
-    The time grows linearly with the length of the text.
-    """
+    """Split a Markdown text between paragraphs into parts of at most about `max_chars` characters.
+    A heading begins a new part; one with no text below it becomes a part of its own. Headings above
+    a part are cut to `MAX_HEADING_CHARS`. The time grows linearly with the length of the text."""
     parts: list[Part] = []
     headings: dict[int, str] = {}
     held: list[str] = []
@@ -108,8 +105,8 @@ def _read_heading(paragraph: str) -> tuple[int, str] | None:
 
 
 def cut_pieces(paragraph: str, max_chars: int) -> list[str]:
-    """Cut a text into pieces of at most `max_chars` characters: at line ends or between sentences
-    if possible, else at blanks."""
+    """Cut a text into pieces of at most `max_chars` characters: at the ends of lines or sentences
+    if possible, else at blanks, else anywhere."""
     pieces: list[str] = []
     while len(paragraph) > max_chars:
         ends = (paragraph.rfind(sign, 0, max_chars) + 1 for sign in (". ", "。", "।", "؟", "！"))
@@ -125,8 +122,8 @@ class Ranker(Protocol):
     """Scores how relevant texts are to a question."""
 
     def score(self, question: str, texts: Sequence[str]) -> Sequence[float]:
-        """Return a score for each text, in the order of `texts`: 0 if the text is not relevant to
-        the question, and more the more relevant it is. May block for as long as a model needs.
+        """Return a score for each text, in the order of `texts`: 0 for a text that is not relevant,
+        and a higher score for a more relevant text. May block while a model runs.
 
         Raises:
             ToolError: the ranker cannot be used.
@@ -136,10 +133,10 @@ class Ranker(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counted:
-    """The words of a text, kept so that they can be counted for many questions without splitting
-    the text again."""
+    """The words of a text in a form in which they can be counted for many questions, without
+    splitting the text again."""
 
-    joined: str  # all words, each with a blank of its own before and after it
+    joined: str  # all words, each with its own blank before and after it
     n_words: int
 
     def count(self, word: str) -> int:
@@ -152,8 +149,8 @@ def count_words(text: str) -> Counted:
 
 
 def score_words(question: str, texts: Sequence[Counted]) -> list[float]:
-    """Return the BM25 score of each text. The score grows with the number of the question's words
-    that the text contains, and rare words count more; it is 0 if the text contains none."""
+    """Return the BM25 score of each text for the question. It is 0 if the text has none of the
+    question's words; words that are in few texts count more."""
     scores = [0.0] * len(texts)
     mean_length = sum(text.n_words for text in texts) / (len(texts) or 1) or 1.0
     for word in sorted(set(_words(question))):
@@ -166,7 +163,7 @@ def score_words(question: str, texts: Sequence[Counted]) -> list[float]:
 
 
 class Bm25:
-    """A `Ranker` that scores texts with BM25, by the words that they share with the question."""
+    """A `Ranker` that scores texts with BM25 (see `score_words`)."""
 
     def score(self, question: str, texts: Sequence[str]) -> list[float]:
         return score_words(question, [count_words(text) for text in texts])
@@ -176,8 +173,8 @@ BM25 = Bm25()
 
 
 def rank(question: str, texts: Sequence[str], *, ranker: Ranker = BM25) -> list[Scored]:
-    """Score the texts with the ranker, and return those with a score above 0, the best first. Texts
-    with the same score keep their order."""
+    """Score the texts with the ranker. Return the scores above 0, the highest first; texts with the
+    same score keep their order."""
     scores = ranker.score(question, texts)
     total = sum(scores) or 1.0
     relevant = [(at, score) for at, score in enumerate(scores) if score > 0]
@@ -191,9 +188,8 @@ def _frequency(n: int, relative_length: float) -> float:
 
 
 def _words(text: str) -> list[str]:
-    """Return the words of a text for comparison: case-folded, and without English endings of
-    plurals and verb forms. In scripts without blanks, each pair of neighbouring characters counts
-    as a word."""
+    """Return the words of a text, case-folded and without English endings such as `s` and `ing`. In
+    scripts without blanks, each pair of neighbouring characters counts as a word."""
     words: list[str] = []
     for word in _WORD.findall(unicodedata.normalize("NFKC", text).casefold()):
         words += _pairs(word) if _IS_UNSPACED.match(word) else [_stem(word)]
@@ -212,20 +208,23 @@ def _stem(word: str) -> str:
 
 
 def top_p(ranked: Sequence[Scored], p: float) -> list[Scored]:
-    """Return the first of the ranked texts: as many as are needed for their shares to add up to at
-    least `p`."""
+    """Return the fewest of the first ranked texts whose shares add up to at least `p`; all, if they
+    do not."""
     reached = accumulate(one.share for one in ranked)
     n_kept = next((n for n, share in enumerate(reached, 1) if share >= p - 1e-9), len(ranked))
     return list(ranked[:n_kept])
 
 
 class CrossEncoder:
-    """A `Ranker` whose model (a cross-encoder) reads the question together with each text.
+    """A `Ranker` whose model reads the question together with each text.
 
-    The folder has an ONNX model (`model.onnx`) and its tokenizer (`tokenizer.json`), which are
-    opened at the first question. The model gives one number for a pair of question and text, or two
-    numbers, the second of which means "relevant". The shares of the texts are the softmax of these
-    numbers.
+    The model may return one logit for a pair of question and text, or two, of which the second
+    means "relevant". Then the difference of the two is used. The softmax over the texts is their
+    share.
+
+    Args:
+        folder: has an ONNX model (`model.onnx`) and its tokenizer (`tokenizer.json`). They are
+            opened at the first question.
 
     Raises:
         SettingsError: one of the two files is missing.
@@ -235,7 +234,7 @@ class CrossEncoder:
         missing = [name for name in (MODEL, TOKENIZER) if not (folder / name).is_file()]
         if missing:
             raise SettingsError(
-                f"the ranker {folder} has no {missing[0]}",
+                f"the folder {folder} of the ranking model has no {missing[0]}",
                 fix=f"name a folder with {MODEL} and {TOKENIZER}; or name none, and passages are "
                 "ranked by their words",
                 guide="web",
@@ -256,7 +255,7 @@ class CrossEncoder:
             with self._turn:
                 logits = self._read_pairs([(question, texts[index]) for index in chosen])
         except Exception as error:  # the two libraries document no error types
-            why = f"the ranker {self._folder.name} cannot be used: {type(error).__name__}"
+            why = f"the ranking model {self._folder.name} failed: {type(error).__name__}"
             raise ToolError(why) from error
         best = max(logits)
         for index, logit in zip(chosen, logits, strict=True):
@@ -280,7 +279,7 @@ class CrossEncoder:
             said = np.asarray(session.run(None, given)[0], dtype=np.float64).reshape(len(read), -1)
             logits += (said[:, -1] - (said[:, 0] if said.shape[1] == 2 else 0.0)).tolist()
         if not all(map(math.isfinite, logits)):
-            raise ValueError("the model gave a score that is not a finite number")
+            raise ValueError("the model returned a score that is not a finite number")
         return logits
 
 

@@ -1,1 +1,1 @@
-"""The server: the API, live events and the board. It calls the same verbs as the command line."""
+"""The HTTP API, live events, and the board. They call the same functions as the commands."""

@@ -1,8 +1,8 @@
-"""The board: pages that show objectives and tasks in a browser. They work without JavaScript; a
-script keeps them up to date.
+"""The board: pages that show objectives and tasks in a browser. They work without JavaScript; with
+it, a script keeps them up to date.
 
-A form posts to `/do` followed by the path of an operation of the API, which is then checked and run
-as in the API. Text from models is escaped on every page, also where it is rendered as Markdown.
+To change something, a form posts to `/do` and the path of an operation of the API, which is then
+checked and run as in the API. Texts from models are escaped on all pages, also in Markdown.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from babyagi.serve.door import Access, Level, Names, Refusal
 from babyagi.serve.operations import OPERATIONS, SEE_LISTS, Call, Desk, Operation
 from babyagi.serve.wire import BadRequestError, parse_parameters
 from babyagi.tasks import Duty, Objective, StopReason, TaskStatus
-from babyagi.text import UNSEEN, harmless, shorten
+from babyagi.text import UNSEEN, harmless_lines, shorten
 
 if TYPE_CHECKING:
     from babyagi.reporting.why import Facts, Reason
@@ -51,7 +51,7 @@ MAX_CARDS = 50  # tasks in a column of the board
 MAX_FIELDS = 40
 MAX_DRAWN_CHARS = 200_000  # of a result; a longer one is shown as plain text, not as Markdown
 N_TICKS_SHOWN = 50
-MAX_AGE_S = 10.0  # how old the place may be after which a page receives events of all objectives
+MAX_AGE_S = 10.0  # how long before its making a page may begin to receive events of all objectives
 KINDS = {
     "board.js": "text/javascript; charset=utf-8",
     "board.css": "text/css; charset=utf-8",
@@ -78,7 +78,7 @@ DUTIES = {
     Duty.CHECK: "Checks",
     Duty.REPORT: "Report",
 }
-MAX_TIMES = 30  # how often a repeated duty (such as planning) is shown at most
+MAX_TIMES = 30  # how many repetitions of a duty, such as planning, are shown
 RULES = (
     ("every", "Every", "30m, 2h or 1d"),
     ("cron", "Cron", "0 9 * * 1-5"),
@@ -90,7 +90,7 @@ ASKS = {
     "skip_task": "Cancel task {task}?",
     "remove_schedule": "Remove schedule {schedule}? Objectives that it started go on.",
 }
-"""The questions to confirm operations that cannot be undone, by the operation's name."""
+"""Questions that ask to confirm operations which cannot be undone, by the operation's name."""
 OVERLAPS = (
     ("skip", "skip the new one"),
     ("queue", "start the new one after it"),
@@ -138,8 +138,8 @@ def make_routes(desk: Desk, names: Names) -> list[Route]:
 
 
 def _address_of(operation: Operation) -> str:
-    """Return the path to which a form posts to run the operation. For DELETE, which HTML forms
-    lack, it ends with `/delete`."""
+    """Return the path to which a form posts to run the operation. HTML forms have no DELETE; the
+    path for it ends with `/delete`."""
     return f"/do{operation.path}{'/delete' if operation.method == 'DELETE' else ''}"
 
 
@@ -221,13 +221,14 @@ async def _schedule(desk: Desk, request: Request) -> Response:
 
 
 async def _place(desk: Desk) -> dict[str, str]:
-    """Return the values with which a page subscribes to new events of all objectives. Call it
-    before the page's data are read, so that no later change is missed."""
+    """Return the template values with which a page receives new events of all objectives. Must be
+    called before the page's data are read, so that the page misses no later change."""
     return {"events": "/events", "after": str(await desk.feed.now(max_age_s=MAX_AGE_S))}
 
 
 def _said(request: Request) -> list[tuple[str, str]]:
-    """Return the query parameters without empty ones, which come from empty fields of a form."""
+    """Return the query parameters that are not empty. (An empty field of a form sends an empty
+    one.)"""
     return [(name, text) for name, text in request.query_params.multi_items() if text]
 
 
@@ -249,8 +250,8 @@ async def _objective(desk: Desk, request: Request) -> Response:
 async def _cards(
     store: TaskStore, facts: Facts, states: tuple[TaskStatus, ...]
 ) -> list[tuple[Task, Reason]]:
-    """Return the first tasks of a column, each with the reason why it does not run. Done tasks come
-    in the order of their end, the last one first."""
+    """Return the first tasks of a column, each with the reason why it is not running. Of done tasks
+    the one that was finished last comes first."""
     objective_id, found = facts.objective.id, list[Any]()
     if TaskStatus.DONE in states:
         last = await store.last_finished(objective_id, limit=MAX_CARDS)
@@ -288,8 +289,8 @@ async def _list(desk: Desk, request: Request) -> Response:
 
 
 async def _results(desk: Desk, request: Request) -> Response:
-    """Return the page with the newest results, or with those nearest to the text of a search. After
-    a search the page is not kept up to date, because each search may cost money."""
+    """Return the page with the newest results, or with those that a search has found. The latter is
+    not kept up to date, because each search may cost money."""
     objective, after = await _begin(desk, request)
     query = parse_parameters(_said(request), ResultsQuery)
     degraded, more = "", ""
@@ -392,9 +393,9 @@ def _render_result(shown: verbs.Shown) -> str:
 
 
 async def _begin(desk: Desk, request: Request) -> tuple[Objective, int]:
-    """Return the objective that the request's address names, and the id of its last event, after
-    which the page receives events. Call it before the page's data are read, so that no later event
-    is missed."""
+    """Return the objective in the path of the request, and the id of its last event, after which
+    the page receives events. Must be called before the page's data are read, so that the page
+    misses no later change."""
     objective = await _pick(desk, request)
     return objective, await desk.store.last_event_id(objective.id)
 
@@ -404,8 +405,7 @@ async def _pick(desk: Desk, request: Request) -> Objective:
 
 
 async def _render_tab(desk: Desk, request: Request, tab: str, **values: Any) -> Response:
-    """Return the page of an objective that belongs to the tab, with the objective's state at the
-    top."""
+    """Return the page of a tab of an objective, with the objective's state at the top."""
     stand = values.pop("stand", None) or await verbs.find_stand(
         desk.store, await _pick(desk, request)
     )
@@ -453,8 +453,7 @@ async def _do(operation: Operation, desk: Desk, request: Request) -> Response:
 
 
 def _ask(operation: Operation, request: Request, pairs: Sequence[tuple[str, str]]) -> Response:
-    """Return a page that asks the person to confirm the operation, for browsers without
-    JavaScript."""
+    """Return a page that asks to confirm the operation, for browsers without JavaScript."""
     return _render_page(
         "sure.html",
         status=200,
@@ -466,8 +465,8 @@ def _ask(operation: Operation, request: Request, pairs: Sequence[tuple[str, str]
 
 
 def _back(form: Mapping[str, str], value: Any) -> str:
-    """Return the address to show after a form was sent: the form's field `back`, or without it the
-    page of the objective that the form created."""
+    """Return the path of the page to show after a form was sent: the form's field `back`, else the
+    page of the objective that the form created, else the first page."""
     back = form.get("back", "")
     if not back and isinstance(value, dict) and "objective_id" in value:
         return f"/objectives/{value['objective_id']}"
@@ -479,11 +478,11 @@ def _back(form: Mapping[str, str], value: Any) -> str:
 
 
 async def _open(desk: Desk, names: Names, request: Request) -> Response:
-    """Exchange a one-time code for a session. The returned page sends the browser on to the board:
-    a request from a page of this server has the session's cookie, a redirect would not."""
+    """Exchange a one-time code for a session. The returned page sends the browser on to the board.
+    (After a redirect, the browser would not send the session's cookie.)"""
     level = desk.keys.take_code(request.query_params.get("code", ""))
     if level is None:
-        return _say(403, "this link was used already or is too old", "", "babyagi open")
+        return _say(403, "this link was used already, or is too old", "", "babyagi open")
     response = _render_page("opened.html", status=200, title="babyagi", level=level.word)
     name, session = door.cookie_name(names.port), desk.keys.new_session(level)
     response.set_cookie(
@@ -500,7 +499,7 @@ async def _static(request: Request) -> Response:
     return Response(text, media_type=kind, headers={"cache-control": "no-cache"})
 
 
-# -- small filters
+# -- rendering
 # --------------------------------------------------------------------------------------------------
 
 
@@ -552,7 +551,7 @@ _UNITS = ((86_400, "day"), (3_600, "h"), (60, "min"))
 
 @cache
 def open_templates() -> Environment:
-    """Return the templates' environment. It escapes every text and makes hidden characters
+    """Return the environment of the templates, which escapes all texts and makes hidden characters
     visible."""
     env = Environment(
         loader=PackageLoader("babyagi.serve"),
@@ -578,16 +577,16 @@ def open_templates() -> Environment:
 
 
 def _make_harmless(value: Any) -> Any:
-    """Return a text with visible characters in the place of hidden or dangerous ones. `Markup` and
-    values that are not texts are returned unchanged."""
+    """Return a text with its lines made `harmless`. `Markup` and values other than texts are
+    returned unchanged."""
     if isinstance(value, Markup) or not isinstance(value, str):
         return value
-    return "\n".join(harmless(line) for line in value.split("\n"))
+    return harmless_lines(value)
 
 
 def say_moment(at: datetime | None, now: datetime) -> Markup:
-    """Return HTML with the time since or until a moment in words, such as `2 h ago`, and the moment
-    itself as a tooltip."""
+    """Return HTML that says how far a moment is from now, such as `2 h ago`, with the moment as a
+    tooltip."""
     if at is None:
         return Markup("")
     at = at.astimezone(UTC)
@@ -607,7 +606,7 @@ def _say_age(age_s: float) -> str:
 
 
 def say_sentence(text: str) -> str:
-    """Return the text as a sentence, with a capital letter and a full stop."""
+    """Return the text as a sentence: with a capital letter and a full stop."""
     text = text.strip()
     if not text:
         return ""
@@ -615,8 +614,8 @@ def say_sentence(text: str) -> str:
 
 
 def say_advice(text: str) -> Markup:
-    """Return advice (the `fix` of an error) as HTML: a sentence, or `In a terminal:` and a command,
-    with commands marked as code."""
+    """Return the `fix` of an error as HTML, with commands marked as code. If it is a command, `In a
+    terminal:` stands before it."""
     is_typed = text.startswith("babyagi ")
     return mark_commands(f"In a terminal: {text}" if is_typed else say_sentence(text))
 
@@ -632,8 +631,8 @@ def mark_commands(text: str) -> Markup:
 
 
 def mark_unseen(value: Any) -> Markup:
-    """Return the text, or another value as JSON, as HTML that shows invisible characters by their
-    code points."""
+    """Return the text, or any other value as JSON, as HTML in which invisible characters are shown
+    as their code points."""
     text = value if isinstance(value, str) else json.dumps(value, indent=1, ensure_ascii=False)
     return Markup("\n").join(Markup("").join(_mark(line)) for line in text.split("\n"))
 
@@ -650,7 +649,7 @@ def _mark(line: str) -> Iterator[Markup]:
 
 
 def name_state(objective: Objective) -> tuple[str, str, str]:
-    """Return the CSS class, the sign and the word with which the state of an objective is shown."""
+    """Return (CSS class, sign, word) for showing the state of an objective."""
     reason = objective.stop_reason
     if reason is None:
         is_active = objective.status.value == "active"

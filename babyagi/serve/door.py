@@ -1,8 +1,8 @@
-"""Decides who may access the server, by tokens, one-time codes, sessions and host names, and adds
-the security headers to every answer.
+"""Decides which requests are let in, by tokens, one-time codes, sessions and host names. Also adds
+security headers to all answers.
 
 It is the outermost layer: a refused request reaches no route. Refusals are fixed texts that contain
-nothing of the request. Body sizes are bounded in `wire.py`, slow clients in `server.py`.
+nothing of the request. Body sizes are limited in `wire.py`, slow clients in `server.py`.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ SESSION_S = 7 * 86_400.0
 MAX_CODES = 100
 MAX_HEADER_VALUE_CHARS = 8_000
 SAFE_METHODS = ("GET", "HEAD")
-# paths that need no key and no known host name: they reveal nothing, and monitors use any name
+# paths without a check of key and host name: they reveal nothing, and monitors use any host name
 OPEN_PATHS = ("/healthz", "/readyz")
 PUBLIC_PREFIXES = ("/static/", "/open")  # paths that need no key
-ACCESS = "babyagi.access"  # key for the visitor's `Access` in the scope of a request
+ACCESS = "babyagi.access"  # the key of the client's `Access` in the scope of a request
 
 CSP = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src "
@@ -55,8 +55,8 @@ HEADERS = (
 
 
 class Level(IntEnum):
-    """What a visitor may do: read, change things as well, or also delete and set higher limits.
-    Each level includes those before it."""
+    """What a client may do: READ only reads, STEER also changes things, and ADMIN also deletes and
+    sets limits above the server's."""
 
     READ = 1
     STEER = 2
@@ -69,8 +69,8 @@ class Level(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
-    """What is known about a visitor who was let in: the level, and the browser's session, which is
-    '' for a program with a token."""
+    """The level of a client that was let in, and its session; '' for a program, which has a token
+    instead."""
 
     level: Level
     session: str = ""
@@ -81,8 +81,8 @@ class Access:
 
 
 def load_token(home: Path, *, new_token: Callable[[], str]) -> str:
-    """Return the server's token that is stored in the home folder. If there is none, create it,
-    readable only by the file's owner. Raises `SettingsError` if the file is empty."""
+    """Return the server's token from its file in the home folder. If there is no file, create it,
+    readable only by its owner. Raises `SettingsError` if the file is empty."""
     path = home / TOKEN_FILE
     token = private.keep_word(path, new_word=new_token)
     if not token:
@@ -95,15 +95,14 @@ def load_token(home: Path, *, new_token: Callable[[], str]) -> str:
 
 
 def renew_token(home: Path, *, new_token: Callable[[], str]) -> None:
-    """Replace the server's token that is stored in the home folder by a new one."""
+    """Replace the server's token in the home folder by a new one."""
     made = home / f"{TOKEN_FILE}.{os.getpid()}"
     private.write_file(made, new_token())
     made.replace(home / TOKEN_FILE)
 
 
 def read_token(home: Path) -> str:
-    """Return the server's token that is stored in the home folder; '' if there is none. Unlike
-    `load_token`, it creates none."""
+    """Return the server's token from the home folder; '' if there is none."""
     with suppress(OSError, UnicodeDecodeError):
         return (home / TOKEN_FILE).read_text(encoding="utf-8").strip()
     return ""
@@ -112,13 +111,13 @@ def read_token(home: Path) -> str:
 class Keys:
     """Makes and checks all credentials of the server.
 
-    The token gives the level admin. The tokens of the other levels, the sessions and the form
-    tokens are derived from it: they stay valid after a restart, and end when the token changes.
-    One-time codes are kept in memory and end with the process.
+    The token gives the level admin. Tokens of other levels, sessions and form tokens are derived
+    from it: they stay valid after a restart, and end if the token changes. One-time codes are kept
+    in memory and end with the process.
 
     Args:
-        now_s: returns the time of a clock in seconds.
-        new_word: returns a text that cannot be guessed.
+        now_s: returns the current time in seconds since the epoch.
+        new_word: returns a random text that cannot be guessed.
     """
 
     def __init__(
@@ -130,8 +129,8 @@ class Keys:
         self._code_by_digest: dict[str, tuple[Level, float]] = {}
 
     def renew(self, token: str) -> bool:
-        """Replace the token, which ends all derived tokens, sessions and codes. Return False if it
-        is the same token, so that nothing has changed."""
+        """Replace the token, which ends all derived tokens, sessions and codes. Return whether the
+        token has changed."""
         if token == self._token:
             return False
         self._token = token
@@ -144,15 +143,14 @@ class Keys:
         return f"{level.word}-{self._mark(f'token:{level.word}')}"
 
     def level_of_token(self, text: str) -> Level | None:
-        """Return the level that the token gives, or None if it is invalid. Compares in constant
+        """Return the level of a token; None if the token is invalid. The comparison takes constant
         time."""
         tokens = [(level, self.token(level)) for level in Level]
         found = [one for one, token in tokens if hmac.compare_digest(text.encode(), token.encode())]
         return found[-1] if found else None
 
     def new_code(self, level: Level) -> str:
-        """Return a one-time code. A browser can exchange it for a session within `CODE_S`
-        seconds."""
+        """Return a one-time code, which a browser can exchange for a session within `CODE_S`."""
         self._forget_old()
         while len(self._code_by_digest) >= MAX_CODES:
             self._code_by_digest.pop(next(iter(self._code_by_digest)))
@@ -183,8 +181,8 @@ class Keys:
         return next((level for level in Level if level.word == word), None)
 
     def form_word(self, session: str) -> str:
-        """Return the form token of a session, which a browser must send beside the cookie with each
-        request that changes something."""
+        """Return the form token of a session. A browser must send it, in addition to the cookie,
+        with each request that changes something."""
         return self._mark(f"form:{session}")
 
     def is_form_word(self, word: str, session: str) -> bool:
@@ -204,16 +202,16 @@ def _digest(code: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Names:
-    """The host names under which the server answers. Requests to any other name are refused, so
-    that a foreign page cannot reach the server by letting its own name resolve to this address (DNS
-    rebinding).
+    """The host names under which the server answers. Requests with any other name are refused:
+    otherwise a page of another site could reach the server by letting its own name resolve to the
+    server's address (DNS rebinding).
 
-    If the server listens for other machines, any IP address is accepted as well, because a foreign
-    page is loaded by name.
+    If the server can be reached from other machines, all IP addresses are accepted as well, because
+    DNS rebinding needs a name.
 
     Args:
-        port: the port at which the server listens.
-        host: the address at which the server listens.
+        port: the port on which the server listens.
+        host: the address on which the server listens.
         more: additional names, from BABYAGI_SERVE_NAMES.
     """
 
@@ -222,7 +220,7 @@ class Names:
     more: tuple[str, ...] = ()
 
     def has(self, asked: str) -> bool:
-        """Return whether the server answers to this `Host` header."""
+        """Return whether the server answers requests with this `Host` header."""
         host, port = _split_host(asked)
         if not host:
             return False
@@ -235,7 +233,7 @@ class Names:
         return not is_local(self.host) and _is_address(host)
 
     def has_origin(self, origin: str, asked: str) -> bool:
-        """Return whether the `Origin` header names the same host and port as the `Host` header
+        """Return whether the `Origin` header has the same host and port as the `Host` header
         `asked`."""
         with suppress(ValueError):
             parts = urlsplit(origin)
@@ -245,7 +243,7 @@ class Names:
 
 
 def is_local(host: str) -> bool:
-    """Return whether a server that listens at `host` can be reached from this machine only."""
+    """Return whether a server that listens on `host` can only be reached from this machine."""
     with suppress(ValueError):
         if ipaddress.ip_address(host.strip("[]")).is_unspecified:
             return False
@@ -253,8 +251,8 @@ def is_local(host: str) -> bool:
 
 
 def _split_host(asked: str) -> tuple[str, int]:
-    """Return the host in lower case and the port (80 if there is none) of a `Host` header. The host
-    is '' if the header is invalid."""
+    """Return (host in lower case, port) from a `Host` header. The port is 80 if there is none; the
+    host is '' if the header is invalid."""
     match = re.fullmatch(r"(\[[0-9a-fA-F:.]{2,45}\]|[A-Za-z0-9._-]{1,253})(?::(\d{1,5}))?", asked)
     if match is None:
         return "", 0
@@ -285,7 +283,7 @@ class Refusal:
 
 
 class RefusedError(Exception):
-    """Raised for a request that is not let in."""
+    """A request is not let in."""
 
     def __init__(self, refusal: Refusal) -> None:
         super().__init__(refusal.title)
@@ -295,46 +293,46 @@ class RefusedError(Exception):
 NOT_ASKED_SO = Refusal(
     status=421,
     title="the server does not answer to this host name",
-    detail="the server answers only to known host names; BABYAGI_SERVE_NAMES adds others",
+    detail="add the name to BABYAGI_SERVE_NAMES, or use one that the server knows",
 )
 FOREIGN = Refusal(
     status=403,
-    title="a page of another site may not send requests here",
-    detail="the request was sent by a page that is not from this server (see its header Origin or "
-    "Sec-Fetch-Site)",
+    title="pages of other sites may not send requests to this server",
+    detail="by its header Origin or Sec-Fetch-Site, the request comes from such a page",
 )
 MALFORMED = Refusal(
     status=400,
     title="the request cannot be read",
-    detail="the headers of the request are invalid or contradict each other",
+    detail="its headers are invalid, or contradict each other",
 )
 LOCKED = Refusal(
     status=401,
     title="a key is required",
-    detail="for a browser, type `babyagi open`; a program sends `Authorization: Bearer TOKEN` with "
-    "a token that `babyagi open --token read` prints",
+    detail="`babyagi open` opens the board in a browser; a program must send "
+    "`Authorization: Bearer TOKEN` with a token that `babyagi open --token read` prints",
 )
 WRONG_KEY = Refusal(
     status=401,
-    title="the key is not valid here",
-    detail="it is misspelled, of another home, or was ended by `babyagi open --renew`; "
-    "`babyagi open --token read` prints one, sent as `Authorization: Bearer TOKEN`",
+    title="the key is not valid",
+    detail="it may be misspelled, belong to another home, or have been ended by "
+    "`babyagi open --renew`; send `Authorization: Bearer TOKEN` with a token that "
+    "`babyagi open --token read` prints",
 )
 UNSIGNED = Refusal(
     status=403,
-    title="the change was not sent by a page of this server",
-    detail="a request of a browser that changes something needs the header Origin, and the form "
-    "token of its page in X-Babyagi-Form",
+    title="the request does not come from a page of this server",
+    detail="to change something, a browser must send the header Origin, and in X-Babyagi-Form the "
+    "form token of the page",
 )
 
 
 class Door:
-    """Middleware that lets in requests with a valid key or to a public path, and refuses all
-    others.
+    """ASGI middleware that passes on requests that have a valid key or go to a public path, and
+    refuses all others.
 
     Args:
         refuse: returns the application that answers a refused request. Its second argument says
-            whether the request was for a page, not for the API.
+            whether to answer with a page, and not as the API.
     """
 
     def __init__(
@@ -395,10 +393,15 @@ class Door:
         return None if level is None else Access(level=level, session=session)
 
     def _require_own_page(self, scope: Scope, head: Mapping[str, str], access: Access) -> None:
-        """Raise `RefusedError` unless a request in a browser's session comes from a page of this
-        server. The session's cookie is no proof of it, because a browser sends the cookie with
-        requests from any page. A request that changes something needs the form token, too: in a
-        header, or if it is a form, in its body, where the route checks the token."""
+        """Check that a request with a browser's session comes from a page of this server. The
+        session does not prove it, because a browser sends its cookies with requests from any page.
+
+        A request that changes something also needs the form token: in a header, or if a form was
+        sent, in the body, where the route checks it.
+
+        Raises:
+            RefusedError: the request comes from another page, or has no valid form token.
+        """
         if head.get("sec-fetch-site", "none") not in ("none", "same-origin"):
             raise RefusedError(FOREIGN)
         if scope["method"] in SAFE_METHODS:
@@ -411,14 +414,14 @@ class Door:
 
 
 def cookie_name(port: int) -> str:
-    """Return the name of the session's cookie. It contains the port, because a browser sends the
-    cookies of a host to all ports of the host."""
+    """Return the name of the session's cookie. It contains the port, because a browser sends a
+    host's cookies to all ports of the host."""
     return f"babyagi_{port}"
 
 
 def _read_head(scope: Scope) -> dict[str, str]:
-    """Return the request's headers that are checked. Raises `RefusedError` if one of them occurs
-    twice or is too long."""
+    """Return those headers of the request that are checked. Raises `RefusedError` if one of them
+    occurs twice or is too long."""
     looked_at = (
         "host origin authorization cookie content-type sec-fetch-site x-babyagi-form "
         "transfer-encoding content-length"

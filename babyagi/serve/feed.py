@@ -1,9 +1,11 @@
-"""Sends events to any number of listeners as soon as they are committed. A listener can begin after
-any event and continue after a restart or at another server. It gets each event once, and the events
-of an objective in their order.
+"""Sends events of the task store to any number of listeners as soon as they are committed.
 
-One watcher waits for changes of the store and wakes all listeners. Each listener reads on from its
-own place; listeners at the same place share one read. Without listeners the store is not read.
+A listener can begin after any event, and can go on after a restart or at another server. It gets
+each event once, and the events of an objective in their order.
+
+One watcher (`Feed.watch`) waits for changes of the store and wakes all listeners. Each listener
+then reads on from its own place; listeners at the same place share one read. While there are no
+listeners, the store is not read.
 """
 
 from __future__ import annotations
@@ -23,22 +25,22 @@ from babyagi.taskstore.port import TaskStore
 
 logger = logging.getLogger(__name__)
 
-MAX_REMEMBERED = 50  # reads that listeners at the same place can share
-BATCH = 200  # events that are read and sent at once
+MAX_REMEMBERED = 50  # reads that are kept for other listeners until the next change
+BATCH = 200  # how many events are read and sent at once
 HEARTBEAT_S = 15.0
 CHANGE_WAIT_S = 5.0
 OUTAGE_PAUSE_S = 1.0
-SETTLE_AFTER = 100  # events found at once; with so many, the settled event id is looked up again
+SETTLE_AFTER = 100  # after a read of so many events, the settled event id is looked up again
 _PLACE = re.compile(r"\d{1,16}(?:\.\d{1,16}-\d{1,16}){0,400}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Which events a listener has received: every event up to the id `base`, and of each objective
-    in `last_by_objective` every event up to the id given there.
+    """Which events a listener has received: all events up to the id `base`, and of each objective
+    in `last_by_objective` all events up to the id given there.
 
-    A single id would not do for a listener of all objectives: events of different objectives may be
-    committed out of the order of their ids, so an event with a smaller id can still follow.
+    For a listener of all objectives, one id is not enough: events of different objectives are not
+    always committed in the order of their ids, so that an event with a smaller id may still follow.
     """
 
     base: int = 0
@@ -57,9 +59,8 @@ class Place:
         return Place(base=self.base, last_by_objective=tuple(sorted(known.items())))
 
     def settled(self, up_to: int) -> Place:
-        """Return the same place in a shorter form, with `up_to` as its `base`. To be called only if
-        the listener has every event up to that id, and no event with a lower id can still be
-        added."""
+        """Return the same place in a shorter form, with `up_to` as its `base`. The listener must
+        have all events up to that id, and no event with a smaller id may follow."""
         if up_to <= self.base:
             return self
         left = tuple(pair for pair in self.last_by_objective if pair[1] > up_to)
@@ -67,8 +68,8 @@ class Place:
 
 
 def parse_place(text: str) -> Place | None:
-    """Parse the id that was sent with an event, which is a `Place` as text. Return None if the text
-    is invalid."""
+    """Return the `Place` from its text, which is sent with an event as the event's id; None if the
+    text is invalid."""
     if _PLACE.fullmatch(text) is None:
         return None
     base, *rest = text.split(".")
@@ -79,8 +80,13 @@ def parse_place(text: str) -> Place | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
-    """Events as they are sent to a listener, which events the listener then has (its `Place`), and
-    whether more events may follow at once (`is_full`)."""
+    """Events for a listener.
+
+    Attributes:
+        frames: the events as server-sent events.
+        place: the place of the listener after it has received them.
+        is_full: whether more events may be in the store already.
+    """
 
     frames: bytes
     place: Place
@@ -91,7 +97,7 @@ class Feed:
     """Sends the events of a task store to listeners.
 
     Args:
-        store: a connection to the task store that nothing else uses, because only one caller may
+        store: a connection to the task store that is used only here, because only one caller can
             wait for its changes.
     """
 
@@ -100,7 +106,7 @@ class Feed:
         self.n_listeners = 0
         self._wanted = asyncio.Event()
         self._changed = asyncio.Event()
-        # the batches read since the last change, by objective and place
+        # the batches that were read since the last change, by objective and place
         self._memo: dict[tuple[int | None, Place], Batch] = {}
         self._reading = asyncio.Lock()
         self._settled, self._settled_at_s = 0, float("-inf")
@@ -108,29 +114,29 @@ class Feed:
         self.is_stopped = False
 
     async def watch(self) -> None:
-        """Wake the listeners at each change of the store, until cancelled."""
+        """Wake the listeners at each change of the store. Runs until it is cancelled."""
         while True:
             await self._wanted.wait()
             try:
                 await self._store.wait_for_change(timeout_s=CHANGE_WAIT_S)
             except BabyagiError as error:
-                logger.warning("changes of the store cannot be read now: %s", error.what)
+                logger.warning("live events are delayed, the store cannot be read: %s", error.what)
                 await asyncio.sleep(OUTAGE_PAUSE_S)
             self._wake()
 
     def stop(self) -> None:
-        """End the streams of all listeners, and of listeners that come later."""
+        """End the streams of all listeners, also of those that come later."""
         self.is_stopped = True
         self._wake()
 
     def send_away(self) -> None:
-        """End the streams of all current listeners. Those that still have a valid key can
-        reconnect."""
+        """End the streams of all current listeners. They can reconnect if their key is still
+        valid."""
         self._n_ended += 1
         self._wake()
 
     def _wake(self) -> None:
-        self._memo = {}  # a read in progress is not cached
+        self._memo = {}  # a read in progress puts its batch into the old dictionary
         changed, self._changed = self._changed, asyncio.Event()
         changed.set()
 
@@ -146,9 +152,12 @@ class Feed:
                 self._wanted.clear()
 
     async def listen(self, objective_id: int | None, place: Place) -> AsyncGenerator[bytes, None]:
-        """Yield server-sent events for a listener of one objective, or of all if `objective_id` is
-        None: the events after `place`, and a comment if there is no event for a while. The stream
-        ends when the feed stops or the objective is deleted."""
+        """Yield the events after `place` as server-sent events, and a comment after `HEARTBEAT_S`
+        without one. The stream ends if the feed stops or the objective is deleted.
+
+        Args:
+            objective_id: the objective whose events are wanted; None for all objectives.
+        """
         n_ended = self._n_ended
         with self._listening():
             yield b"retry: 1000\n: listening\n\n"
@@ -170,8 +179,7 @@ class Feed:
                     yield b": nothing new\n\n"
 
     async def _read(self, objective_id: int | None, place: Place) -> Batch:
-        """Return the events that a listener at this place does not have yet. They are read once for
-        all listeners at that place."""
+        """Return the events after a place. They are read once for all listeners at this place."""
         memo, key = self._memo, (objective_id, place)
         async with self._reading:
             if key not in memo:
@@ -201,16 +209,16 @@ class Feed:
         return Batch(frames=b"".join(frames), place=place, is_full=is_full)
 
     async def _settle(self) -> int:
-        """Find and return the id up to which all events are committed, so that none with a smaller
-        id can follow. This blocks writers for a moment, and is therefore seldom done."""
+        """Return the id up to which all events are committed, so that none with a smaller id can
+        follow. To find it blocks writers for a moment, and is therefore done seldom."""
         settled = await self._store.settled_event_id()
         self._settled = max(self._settled, settled)
         self._settled_at_s = asyncio.get_running_loop().time()
         return self._settled
 
     async def now(self, *, max_age_s: float = 0.0) -> Place:
-        """Return the `Place` at which a listener that wants only new events begins. The listener
-        may also get events that were committed in the last `max_age_s` seconds."""
+        """Return the place at which a listener of new events begins. The listener may also get
+        events of the last `max_age_s` seconds."""
         age_s = asyncio.get_running_loop().time() - self._settled_at_s
         if not age_s < max_age_s:
             await self._settle()
@@ -218,7 +226,7 @@ class Feed:
 
 
 async def _heard(changed: asyncio.Event) -> bool:
-    """Wait for a change of the store. Return False if there was none within `HEARTBEAT_S`."""
+    """Wait for a change of the store, at most `HEARTBEAT_S`. Return whether there was one."""
     try:
         async with asyncio.timeout(HEARTBEAT_S):
             await changed.wait()

@@ -1,5 +1,5 @@
-"""Builds the OpenAPI 3.1 document of the API: from the operations, from the types of their
-parameters, and from the types of the fields that their answers show."""
+"""Makes the OpenAPI 3.1 document of the API from the operations, the types of their parameters, and
+the data types that their answers show."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _describe(operation: Operation) -> dict[str, Any]:
             str(operation.status): _response(operation),
             **({"200": _response(operation)} if operation.takes_key else {}),
             "default": {
-                "description": "The error, and what to type.",
+                "description": "What went wrong, and what to do.",
                 "content": {PROBLEM: {"schema": {"$ref": "#/components/schemas/Problem"}}},
             },
         },
@@ -152,11 +152,8 @@ def _object(fields: Mapping[str, Schema]) -> Schema:
 
 
 def _pick(noun: type, names: str) -> dict[str, Schema]:
-    """Return the schemas of the fields and properties of a data class, by name.
-
-    Args:
-        names: the names, separated by blanks.
-    """
+    """Return the schemas of fields and properties of a data class, by name. `names` are their
+    names, separated by blanks."""
     hints = typing.get_type_hints(noun)
     for name in names.split():
         if name not in hints:  # a property
@@ -165,7 +162,7 @@ def _pick(noun: type, names: str) -> dict[str, Schema]:
 
 
 def _whole(hint: Any) -> Schema:
-    """Return the schema of a type. If it is an object, every field of it is required."""
+    """Return the schema of a type. If it is an object, all its fields are required."""
     schema = dict(shape_of(hint).schema)
     if "properties" in schema:
         schema["required"] = list(schema["properties"])
@@ -337,8 +334,7 @@ REPLIES: Mapping[str, Schema] = {
     "verify": _object(_V | _pick(Verification, "n_rows n_steps n_results") | {"damages": _TEXTS}),
     "new_code": _object({"code": _TEXT}),
 }
-"""The schemas of the answers, by the name of the operation, for operations that answer with
-JSON."""
+"""The schemas of JSON answers, by the name of the operation."""
 
 NAMED: Mapping[str, Schema] = {
     "Objective": _OBJECTIVE,
@@ -357,4 +353,4 @@ NAMED: Mapping[str, Schema] = {
     "Worker": _WORKER,
     "Event": _EVENT,
 }
-"""The schemas that several answers share, by their names in the document."""
+"""Schemas that are parts of several answers, by their names in the document."""

@@ -1,7 +1,8 @@
-"""The operations of the API: one for each command that reads or changes the task store.
+"""The operations of the HTTP API: one for each command that reads or changes the task store.
 
-An operation takes a parsed request, calls the same function as the command, and returns the JSON
-that the command prints. The OpenAPI document is made from `OPERATIONS`.
+An operation takes a parsed request (`Call`), calls the same function as the command, and returns
+the JSON that the command prints with `--json`. `OPERATIONS` is the list of all; the routes and the
+OpenAPI document are made from it.
 """
 
 from __future__ import annotations
@@ -58,15 +59,24 @@ TEXT = "text"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Desk:
-    """What the operations need from the server: the app with its task store, the feed of events,
-    the keys, and the hooks that send notifications."""
+    """The parts of the server that operations use.
+
+    Attributes:
+        app: the app, with the task store and the settings.
+        feed: the feed of events.
+        keys: the credentials.
+        hooks: sends notifications.
+        submitting: held while an objective, a schedule or another thing is created that must not
+            be created twice.
+        answered: the body and the answer of earlier requests with an Idempotency-Key, by operation,
+            path and key.
+    """
 
     app: App
     feed: Feed
     keys: Keys
     hooks: Hooks
     submitting: asyncio.Lock
-    # body and answer of earlier requests, by operation, path and Idempotency-Key
     answered: dict[tuple[str, ...], tuple[Any, Answer]] = field(default_factory=dict)
 
     @property
@@ -83,10 +93,10 @@ class Call:
     """A parsed request to an operation.
 
     Attributes:
-        path: the parameters in the path, such as `objective`.
-        query: the query parameters, as a value of the operation's type for them.
-        body: the body, as a value of the operation's type for it; None for operations without one.
-        level: the level of the visitor's key.
+        path: the parameters in the path, such as `objective`, by name.
+        query: the query parameters, as an instance of the operation's type `query`.
+        body: the body, as an instance of the operation's type `body`; None if it has none.
+        level: the level of the client's key.
         key: the Idempotency-Key; '' for none.
     """
 
@@ -112,7 +122,7 @@ class Call:
 
 
 async def pick_objective(store: TaskStore, selector: str) -> Objective:
-    """Return the objective that `selector` names by its number, or the newest one for `latest`.
+    """Return the objective with the number `selector`, or the newest one if `selector` is `latest`.
     Raises `NotFoundError` if there is none."""
     if selector != LATEST:
         return await store.objective(parse_id(selector, "objective"))
@@ -152,9 +162,9 @@ class LimitFields:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObjectiveFields(LimitFields):
-    """An objective to create. Missing fields are taken from the settings of the server. Fields
-    cannot exceed what the server offers: `tools` names some of the server's tools, `files` a folder
-    within the server's, `agent` the server's agent."""
+    """An objective to create. Missing fields are taken from the server's settings. A request cannot
+    ask for more than the server offers: `tools` are names of the server's tools, `files` is a
+    folder in the server's folder, `agent` is the server's agent."""
 
     objective: str
     first_task: str = ""
@@ -169,8 +179,8 @@ class ObjectiveFields(LimitFields):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Submission(ObjectiveFields):
-    """An objective to create. If the same objective exists, it is returned, unless `new` is true.
-    `notify` is an address on the public internet that gets a request when a task waits for a
+    """An objective to create. If the same objective exists already, it is returned, unless `new` is
+    true. `notify` is a URL on the public internet that gets a request when a task waits for a
     person, and when the objective has ended."""
 
     new: bool = False
@@ -179,7 +189,7 @@ class Submission(ObjectiveFields):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewSchedule(ObjectiveFields):
-    """An objective to start again and again, and when: exactly one of `cron`, `every` and `at`.
+    """An objective to start at certain times, which exactly one of `cron`, `every` and `at` gives.
     Durations look like `90s`, `2h` or `1d`; a `daily_limit_usd` of 0 means no limit."""
 
     cron: str | None = None
@@ -207,7 +217,8 @@ class Addition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Move:
-    """The new position of a task: an end of the list (`to`), or before another task (`before`)."""
+    """The new position of a task: at an end of the list (`to`), or before the task with the id
+    `before`."""
 
     to: Literal["first", "last"] | None = None
     before: int | None = None
@@ -225,8 +236,8 @@ class Words:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """What an approval sends: the value `seen` of the request, as it was when the person saw the
-    request, so that nothing else is approved."""
+    """The field `seen` of the request, as it was when the person read the request, so that nothing
+    else is approved."""
 
     seen: str = ""
 
@@ -253,8 +264,8 @@ class NewCode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageQuery:
-    """Which page of a list is wanted: at most `limit` items with a number or id after `after`, the
-    last one of the page before."""
+    """The wanted page of a list: at most `limit` items that follow the item with the id `after`,
+    the last one of the page before."""
 
     after: int = 0
     limit: int = MAX_LISTED
@@ -350,8 +361,8 @@ async def submit(call: Call) -> Answer:
 
 
 async def _submit_once(desk: Desk, app: App, body: Submission, key: str) -> tuple[Objective, bool]:
-    """Create the objective, or find it if a request with the same Idempotency-Key created it.
-    Return it, and whether it is new."""
+    """Return the objective, and whether it is new. If a request with the same Idempotency-Key has
+    created it, it is not created again."""
     if not key:
         return await _start(desk, app, body, secrets.token_hex(8))
     uid = _uid_of("submit", key)
@@ -366,9 +377,9 @@ async def _submit_once(desk: Desk, app: App, body: Submission, key: str) -> tupl
 
 
 async def _once(call: Call, make: Callable[[], Awaitable[Answer]]) -> Answer:
-    """Call `make` and return its answer. If this server process has answered a request with the
-    same Idempotency-Key, return that answer instead. Raises `BadRequestError` if that request had
-    another body."""
+    """Return the answer of `make`. If this server process has answered a request with the same
+    Idempotency-Key, return that answer instead, without calling `make`. Raises `BadRequestError` if
+    that request had another body."""
     if not call.key:
         return await make()
     answered, name = call.desk.answered, (make.__name__, *call.path.values(), call.key)
@@ -391,8 +402,7 @@ def _other_key() -> BadRequestError:
 
 async def _start(desk: Desk, app: App, body: Submission, uid: str) -> tuple[Objective, bool]:
     """Create the objective, or find it if the same one exists. Return it, and whether it is new.
-    The address for notifications is stored before the objective is created, so that a kill in
-    between loses no notification."""
+    The URL for notifications is stored first, so that a kill in between loses no notification."""
     home = desk.settings.home
     if body.notify:
         _require_hook(body.notify)
@@ -408,12 +418,12 @@ async def _start(desk: Desk, app: App, body: Submission, uid: str) -> tuple[Obje
 def _require_hook(address: str) -> None:
     try:
         if not is_address(address):
-            raise ValueError("not an http or https address")
+            raise ValueError("it is not an http or https URL")
         read_target(address)
     except ValueError as error:
         raise SettingsError(
-            f"notify must be an address on the public internet: {error}",
-            fix="send an address such as https://example.org/hook",
+            f"notify must be a URL on the public internet: {error}",
+            fix="send a URL such as https://example.org/hook",
             guide="serve",
         ) from error
 
@@ -423,12 +433,12 @@ def _uid_of(verb: str, key: str) -> str:
 
 
 def _app_of(call: Call, body: ObjectiveFields) -> App:
-    """Return an app that can create the requested objective: its settings are those of the server,
-    with the values of the request in place of the server's.
+    """Return an app that can create the requested objective: it has the settings of the server,
+    changed by the values of the request.
 
     Raises:
-        SettingsError: a value is invalid, or exceeds what this server offers.
-        BadRequestError: a limit is higher than the visitor's key may set.
+        SettingsError: a value is invalid, or asks for more than this server offers.
+        BadRequestError: a limit is higher than the client's key may set.
     """
     given_limits(call, body)
     settings = settings_of(call.desk.settings, body)
@@ -444,8 +454,8 @@ def _app_of(call: Call, body: ObjectiveFields) -> App:
 
 
 def settings_of(settings: Settings, body: ObjectiveFields) -> Settings:
-    """Return the server's settings, with the values of the request in place of the server's. They
-    are parsed as on the command line.
+    """Return the server's settings, changed by the values of the request, which are parsed as on
+    the command line.
 
     Raises:
         SettingsError: a value is invalid.
@@ -482,14 +492,14 @@ def _parse(name: str, value: Any) -> Any:
 
 
 def _folder_within(settings: Settings, name: str) -> Path:
-    """Return the folder `name`, which is relative to the server's folder of files or an absolute
-    path in it. Raises `SettingsError` if it is not such a folder."""
+    """Return the folder `name`, which is relative to the server's folder, or is an absolute path in
+    it. Raises `SettingsError` if there is no such folder."""
     whole = settings.files.resolve() if settings.files is not None else None
     folder = (whole / _short(name)).resolve() if whole is not None and "\0" not in name else None
     if whole is None or folder is None or not folder.is_relative_to(whole) or not folder.is_dir():
         raise SettingsError(
             "this server does not offer this folder",
-            why="the server offers the folder that it was started with, and the folders in it",
+            why="the server offers the folder of its option --files, and the folders in it",
             fix="babyagi serve --files FOLDER",
             guide="serve",
         )
@@ -498,7 +508,7 @@ def _folder_within(settings: Settings, name: str) -> Path:
 
 def given_limits(call: Call, body: LimitFields) -> dict[str, Any]:
     """Return the limits in the request, parsed as settings. Raises `BadRequestError` if one is
-    higher than the server's own limit and the visitor's key does not have the level admin."""
+    higher than the server's own limit, unless the client's key has the level admin."""
     given = {name: getattr(body, name) for name in LIMIT_NAMES}
     limits = {name: _parse(name, one) for name, one in given.items() if one is not None}
     for name, value in limits.items():
@@ -510,7 +520,7 @@ def given_limits(call: Call, body: LimitFields) -> dict[str, Any]:
 
 def _too_high(name: str, most: float) -> BadRequestError:
     fix = "only a key of the level admin can set a higher limit"
-    return BadRequestError(403, f"{name} may be {most:g} at most", fix)
+    return BadRequestError(403, f"{name} may be at most {most:g}", fix)
 
 
 async def status(call: Call) -> Answer:
@@ -520,7 +530,7 @@ async def status(call: Call) -> Answer:
 
 
 async def why_objective(call: Call) -> Answer:
-    """Say why an objective makes no progress, or what is done for it now."""
+    """Say why an objective makes no progress, or what is being done for it."""
     reason = await verbs.why_objective(call.store, await call.objective())
     return Answer(value={"v": json_shapes.VERSION, **json_shapes.why_shape(reason)})
 
@@ -533,7 +543,7 @@ async def delete(call: Call) -> Answer:
 
 
 async def prune(call: Call) -> Answer:
-    """Delete for good all objectives that ended long ago or never got an answer."""
+    """Delete for good all objectives that ended long ago, or that never got an answer."""
     body: Pruning = call.body
     days = _within(body.older_than_days, "older_than_days", 0, 36_500)
     going = await verbs.find_prunable(call.store, before=utc_now() - timedelta(days=days))
@@ -543,12 +553,12 @@ async def prune(call: Call) -> Answer:
 
 
 async def pause(call: Call) -> Answer:
-    """Pause an objective: no worker makes a further call for it."""
+    """Pause an objective: workers make no more calls for it."""
     return _row(await verbs.pause(call.store, await call.objective()))
 
 
 async def resume(call: Call) -> Answer:
-    """Resume a paused objective, so that the workers continue it."""
+    """Resume a paused objective: workers continue it."""
     return _row(await verbs.resume(call.store, await call.objective()))
 
 
@@ -566,7 +576,7 @@ async def extend(call: Call) -> Answer:
 
 
 async def ask_further(call: Call) -> Answer:
-    """Ask a further question of an objective."""
+    """Ask a further question, which the objective then has to answer as well."""
     body: Question = call.body
     given = given_limits(call, body)
 
@@ -604,8 +614,8 @@ async def list_tasks(call: Call) -> Answer:
 async def read_tasks(
     store: TaskStore, objective_id: int, query: TasksQuery, after: Task | None, limit: int
 ) -> tuple[list[Task], bool]:
-    """Return at most `limit` tasks with the wanted statuses that come after a task, and whether
-    there are more."""
+    """Return at most `limit` tasks with the wanted statuses, which follow the task `after` (None:
+    from the beginning), and whether there are more."""
     wanted, found = query.status or tuple(TaskStatus), list[Task]()
     async for page in verbs.walk_tasks(store, objective_id, wanted, after=after, limit=limit + 1):
         found += page
@@ -622,13 +632,13 @@ async def show_task(call: Call) -> Answer:
 
 
 async def show_duty(call: Call) -> Answer:
-    """Show the calls made for the objective itself: plan, order, check or report."""
+    """Show the calls of one duty (work for the whole objective): plan, order, check or report."""
     query: ShowQuery = call.query
     duty = next((one for one in verbs.SHOWN_DUTIES if one.value == call.path["duty"]), None)
     if duty is None:
         raise NotFoundError(
-            "there is no such kind of work",
-            why="the kinds of work for a whole objective are plan, order, check and report",
+            "there is no such duty",
+            why="the duties, which are work for a whole objective, are plan, order, check, report",
             fix="end the path with one of these",
         )
     shown = await verbs.fetch_duty(call.store, await call.objective(), duty, only=query.step)
@@ -641,7 +651,7 @@ def _show(call: Call, shown: verbs.Shown, *, only: int | None) -> Answer:
 
 
 async def why_task(call: Call) -> Answer:
-    """Say why a task does not run, and what would change that."""
+    """Say why a task is not running, and what would change that."""
     reason = await verbs.why_task(call.store, await call.objective(), call.task_id())
     return Answer(value={"v": json_shapes.VERSION, **json_shapes.why_shape(reason)})
 
@@ -673,7 +683,7 @@ async def move_task(call: Call) -> Answer:
 
 
 async def edit_task(call: Call) -> Answer:
-    """Replace a queued task by another one."""
+    """Replace a queued task by another task."""
     body: NewName = call.body
     objective = await call.objective()
     return _changed(await verbs.edit_task(call.store, objective, call.task_id(), _short(body.name)))
@@ -685,7 +695,7 @@ async def skip_task(call: Call) -> Answer:
 
 
 async def retry_task(call: Call) -> Answer:
-    """Try a dead task (one that was given up) again."""
+    """Try a task again that was given up (status dead)."""
     return _changed(await verbs.retry_task(call.store, await call.objective(), call.task_id()))
 
 
@@ -717,7 +727,7 @@ async def search(call: Call) -> Answer:
     query: SearchQuery = call.query
     text = _short(query.text)
     if not text.strip():
-        raise BadRequestError(422, "there is nothing to search for: the text is blank")
+        raise BadRequestError(422, "the text to search for is blank")
     k, objective = _within(query.k, "k", 1, 100), await call.objective()
     async with call.desk.app.beside().open_results(objective) as opened:
         ranking = await opened.search(text, k=int(k), in_all=query.all_objectives)
@@ -789,7 +799,7 @@ async def answer(call: Call) -> Answer:
 
 
 async def reject(call: Call) -> Answer:
-    """Refuse the request of a task, which then continues without it."""
+    """Refuse the request of a task, which then continues without what it requested."""
     body: Why = call.body
     return await _decide(call, Decision.REJECT, _short(body.why))
 
@@ -797,8 +807,8 @@ async def reject(call: Call) -> Answer:
 async def approve(call: Call) -> Answer:
     """Allow the tool call that a task requests.
 
-    If the request has a preview, its `seen` must be sent along, so that nothing but what the person
-    saw is approved.
+    If the request has a preview, its field `seen` must be sent, so that nothing else is approved
+    than what the person saw.
     """
     body: Seen = call.body
     request = await _request(call)
@@ -806,7 +816,7 @@ async def approve(call: Call) -> Answer:
     if not hmac.compare_digest(body.seen.encode(), state.encode()):
         raise BadRequestError(
             409,
-            "what the call would change is no longer what was shown",
+            "the call would now change something else than what was shown",
             "get the request again, and send its new `seen`",
         )
     return await _decide(call, Decision.APPROVE, "", seen=request)
@@ -825,7 +835,7 @@ async def _decide(
 
 
 async def list_schedules(call: Call) -> Answer:
-    """List schedules, and the next tick of each."""
+    """List schedules, each with its next tick (start of an objective)."""
     query: SchedulesQuery = call.query
     found = await call.store.schedules(with_removed=query.with_removed)
     return Answer(value=[json_shapes.schedule_shape(one) for one in found])
@@ -858,7 +868,7 @@ def _timing_of(call: Call, body: NewSchedule) -> Timing:
 
 
 async def show_schedule(call: Call) -> Answer:
-    """Show a schedule, and the outcome of its ticks."""
+    """Show a schedule, and the outcomes of its ticks."""
     query: TicksQuery = call.query
     limit = int(_within(query.limit, "limit", 1, MAX_LISTED))
     found = await call.store.schedule(call.schedule_id())
@@ -878,7 +888,7 @@ async def resume_schedule(call: Call) -> Answer:
 
 
 async def remove_schedule(call: Call) -> Answer:
-    """Remove a schedule; objectives that it started go on."""
+    """Remove a schedule; the objectives that it has started continue."""
     return _schedule(await call.store.remove_schedule(call.schedule_id()))
 
 
@@ -934,7 +944,7 @@ async def metrics(call: Call) -> Answer:
 
 
 async def new_code(call: Call) -> Answer:
-    """Return a one-time code, with which a browser can open a session within two minutes."""
+    """Return a one-time code, with which a browser opens a session within two minutes."""
     body: NewCode = call.body
     return Answer(value={"code": call.desk.keys.new_code(Level[body.level.upper()])}, status=201)
 
@@ -963,15 +973,15 @@ class Operation:
 
     Attributes:
         run: the function that answers; None for a stream of events.
-        level: the lowest level that a visitor's key must have.
-        commands: the commands of the command line that do the same.
+        level: the lowest level that the client's key must have.
+        commands: the commands that do the same on the command line.
         query: the type of the query parameters.
-        body: the type of the body; None if the operation takes no body.
-        status: the HTTP status of a success; a request that repeats an earlier one is answered with
-            200.
-        gives: `TEXT` if the answer can be something else than JSON.
+        body: the type of the body; None if there is no body.
+        status: the HTTP status of a success. If the request repeats an earlier one with the same
+            Idempotency-Key, it is 200.
+        gives: `TEXT` if the answer can be other than JSON.
         takes_key: whether the operation observes an Idempotency-Key.
-        streams: what is streamed, if `run` is None.
+        streams: the summary of a stream of events, in the place of a docstring of `run`.
     """
 
     method: str
@@ -988,8 +998,7 @@ class Operation:
 
     @property
     def says(self) -> str:
-        """Return the operation's summary in the OpenAPI document: the first line of the docstring
-        of `run`."""
+        """The summary in the OpenAPI document: the first line of the docstring of `run`."""
         return self.streams or (self.run.__doc__ or "").partition("\n")[0]
 
     @property
@@ -1025,7 +1034,7 @@ _TASK = f"{_ONE}/tasks/{{task}}"
 _SCHEDULE = "/schedules/{schedule}"
 
 METRICS = _look("/metrics", metrics, "metrics", gives=TEXT)
-"""This operation is also at `/metrics`, where Prometheus expects it."""
+"""This operation has a second path, `/metrics`, where Prometheus expects it."""
 
 OPERATIONS: tuple[Operation, ...] = (
     _look("/objectives", list_objectives, "objectives", "objectives list", query=ObjectivesQuery),
@@ -1077,34 +1086,3 @@ OPERATIONS: tuple[Operation, ...] = (
     METRICS,
     _change("/codes", new_code, "open", body=NewCode, level=Level.ADMIN, status=201),
 )
-
-WITHOUT_ROUTE: Mapping[str, str] = {
-    "demo": "is a first try on a folder of the person's machine",
-    "run": "works in the terminal where it was typed; the operation `submit` and the stream of "
-    "events do the same",
-    "ask": "asks an agent that a file on that machine describes, and stores nothing",
-    "worker": "is a process; `serve` works as it does",
-    "serve": "is this process",
-    "migrate": "requires that no worker runs, and this process may be one",
-    "tools": "lists the tools that can be opened on that machine",
-    "tools test": "calls a tool on that machine",
-    "mcp": "lists tools of servers that it starts on that machine",
-    "mcp list": "starts servers on that machine",
-    "mcp test": "calls a tool of a server on that machine",
-    "memory": "looks at conversations that are kept on that machine",
-    "memory list": "looks at conversations that are kept on that machine",
-    "memory show": "looks at a conversation that is kept on that machine",
-    "memory forget": "deletes a conversation that is kept on that machine",
-    "service": "starts processes on that machine",
-    "service install": "writes a unit on that machine",
-    "service status": "asks the service manager of that machine",
-    "service remove": "stops a process on that machine",
-    "config": "shows the environment and files of the terminal where it was typed",
-    "trust": "is about the files in the folder where it was typed",
-    "doctor": "checks the machine where it was typed; /readyz says whether the store answers",
-    "guide": "prints pages that are installed with the program",
-    "help": "prints pages that are installed with the program",
-    "completion": "is for a shell",
-}
-"""The commands for which the API has no operation, each with the reason. `That machine` is the one
-where the command was typed."""

@@ -1,9 +1,9 @@
-"""The server process: it answers HTTP, works on objectives as a worker does (unless told not to),
-and stops as a worker does.
+"""The server process: it answers HTTP, and is also a worker, unless told otherwise. Signals stop it
+as they stop a worker.
 
-It also defends itself against slow clients: it closes a connection if its head or body arrives too
-slowly or an answer is read too slowly. If there are too many connections, it closes one that waits
-for no answer.
+It defends itself against slow clients: it closes a connection on which the head or the body of a
+request arrives too slowly, or an answer is read too slowly. If there are too many connections, it
+closes one that waits for no answer.
 """
 
 from __future__ import annotations
@@ -62,8 +62,7 @@ STOPPING_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class PatientProtocol(H11Protocol):
-    """The HTTP protocol of uvicorn, with time limits for slow clients and a bound on the number of
-    connections."""
+    """The HTTP protocol of uvicorn, with time limits for clients and a limit of connections."""
 
     _head_timer: asyncio.TimerHandle | None = None
     _write_timer: asyncio.TimerHandle | None = None
@@ -87,8 +86,8 @@ class PatientProtocol(H11Protocol):
             self._expect_head()
 
     def send_400_response(self, msg: str) -> None:
-        """Answer an invalid request with status 400. If the application is already answering it,
-        that answer is dropped."""
+        """Answer an invalid request with status 400. If the application is already answering, its
+        answer is dropped."""
         if self.cycle is not None:
             self.cycle.disconnected = True
             self.cycle.message_event.set()
@@ -127,7 +126,7 @@ class PatientProtocol(H11Protocol):
             self.transport.abort()
 
     def _make_room(self) -> None:
-        """Close another connection that waits for no answer; if there is none, close this one."""
+        """Close another connection that waits for no answer, or this one if there is none."""
         for other in list(self.connections):
             if other is not self and isinstance(other, PatientProtocol) and not other._is_asking():
                 other._give_up()
@@ -146,7 +145,7 @@ class PatientProtocol(H11Protocol):
 
 
 class _Server(uvicorn.Server):
-    """A uvicorn server that does not handle signals, because the worker does."""
+    """A uvicorn server without handlers of signals, which the worker handles."""
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -155,7 +154,7 @@ class _Server(uvicorn.Server):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opened:
-    """A server that answers HTTP: its address, and what its operations need."""
+    """A server that is answering HTTP: its URL, and the parts that operations use."""
 
     url: str
     desk: Desk
@@ -166,8 +165,8 @@ class Opened:
 
 
 def find_token(settings: Settings) -> str:
-    """Return the server's token: BABYAGI_SERVE_TOKEN if it is set, else the one stored in the home
-    folder, which is created if it is missing."""
+    """Return the server's token: BABYAGI_SERVE_TOKEN if it is set, else the one in the home folder,
+    which is created if it is missing."""
     make_home(settings.home)
     return settings.serve_token.reveal() or door.load_token(
         settings.home, new_token=lambda: secrets.token_urlsafe(32)
@@ -175,27 +174,27 @@ def find_token(settings: Settings) -> str:
 
 
 def require_door(settings: Settings) -> None:
-    """Raises `SettingsError` if other machines could connect to the server's address and
+    """Raise `SettingsError` if the server's address can be reached from other machines, and
     BABYAGI_SERVE_TOKEN is not set."""
     if not door.is_local(settings.serve_host) and not settings.serve_token:
         raise SettingsError(
             f"{settings.serve_host} can be reached from other machines, and no token is set",
-            why="only --host 127.0.0.1 works without a token",
+            why="without a token, only --host 127.0.0.1 is allowed",
             fix="set a token, such as BABYAGI_SERVE_TOKEN=$(openssl rand -hex 32)",
             guide="serve",
         )
 
 
 def listen_at(host: str, port: int) -> socket.socket:
-    """Return a socket that listens at the address. Raises `SettingsError` if the system refuses
-    it."""
+    """Return a socket that listens on the address. Raises `SettingsError` if the operating system
+    refuses."""
     name = "127.0.0.1" if host == "localhost" else host.strip("[]")
     try:
         family = socket.AF_INET6 if ":" in name else socket.AF_INET
         return socket.create_server((name, port), family=family, backlog=BACKLOG)
     except OSError as error:
         raise SettingsError(
-            f"the server cannot listen at {host}:{port}",
+            f"the server cannot listen on {host}:{port}",
             why=error.strerror or str(error),
             fix="choose another port with --port; babyagi serve --port 0 takes any free one",
             guide="serve",
@@ -208,13 +207,13 @@ def url_of(listening: socket.socket) -> str:
 
 
 def write_address(home: Path, url: str) -> None:
-    """Store the server's address in the home folder, where `babyagi open` reads it."""
+    """Store the server's URL in the home folder, where `babyagi open` finds it."""
     private.write_file(home / ADDRESS_FILE, url)
 
 
 def read_address(home: Path) -> str:
-    """Return the address of the running server that was started last with this home folder; '' if
-    none is known."""
+    """Return the URL of the server that was started last with this home folder and is running; ''
+    if there is none."""
     with suppress(OSError, UnicodeDecodeError):
         return (home / ADDRESS_FILE).read_text(encoding="utf-8").strip()
     return ""
@@ -231,8 +230,8 @@ def forget_address(home: Path, url: str) -> None:
 
 @asynccontextmanager
 async def open_server(app: App, *, tell: Callable[[str], None]) -> AsyncIterator[Opened]:
-    """Answer HTTP while the body runs. Events are read through a separate connection to the task
-    store."""
+    """Answer HTTP during the `async with` block. Events are read over a separate connection to the
+    task store."""
     settings = app.settings
     require_door(settings)
     keys = Keys(
@@ -270,8 +269,8 @@ async def open_server(app: App, *, tell: Callable[[str], None]) -> AsyncIterator
 
 
 async def _watch_token(desk: Desk) -> None:
-    """Until cancelled, look whether the token in the home folder was renewed, and use the new one.
-    Does nothing if the token comes from BABYAGI_SERVE_TOKEN."""
+    """Use the token in the home folder as soon as it is renewed. Runs until it is cancelled; ends
+    at once if the token comes from BABYAGI_SERVE_TOKEN."""
     while not desk.settings.serve_token:
         await asyncio.sleep(TOKEN_LOOK_S)
         token = door.read_token(desk.settings.home)
@@ -308,10 +307,10 @@ async def serve(
 
     Args:
         works: whether to work on objectives as well, as a worker.
-        around: called with the work on each objective, to show it while it is awaited; None shows
-            nothing.
-        say: prints the server's address.
-        tell: prints notices about a task store that is unavailable for a while.
+        around: awaits the work on an objective, which it is given, and shows it meanwhile; None
+            shows nothing.
+        say: prints the server's URL.
+        tell: prints that the task store is unavailable for a while.
     """
     async with open_server(app, tell=tell) as opened:
         say(f"The board is at {opened.url}; babyagi open shows it in a browser.")
@@ -351,7 +350,7 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 
 
 def make_application(desk: Desk, names: Names) -> ASGIApp:
-    """Return the web application: all routes, behind the middleware that checks keys (`Door`)."""
+    """Return the web application: all routes, behind the middleware that checks keys."""
     routes = [
         Route("/healthz", _say_alive, methods=["GET"]),
         Route("/readyz", partial(_say_ready, desk), methods=["GET"]),
@@ -373,8 +372,8 @@ def _endpoint(desk: Desk, operation: Operation) -> Endpoint:
 
 
 def _guarded(desk: Desk, level: Level, answer: Endpoint) -> Endpoint:
-    """Return an endpoint that calls `answer` if the visitor's key has at least this level. It
-    answers errors as problem details."""
+    """Return an endpoint that calls `answer` if the client's key has at least this level, and that
+    answers errors with problem details."""
 
     async def endpoint(request: Request) -> Response:
         access: Access | None = request.scope.get(door.ACCESS)
@@ -414,9 +413,9 @@ async def _run(desk: Desk, operation: Operation, request: Request) -> Response:
 
 
 async def _stream(desk: Desk, request: Request) -> Response:
-    """Return a stream of the events after the last one that the listener has. The id of that event
-    is in the header `Last-Event-ID`, which a browser sends when it reconnects, or in the parameter
-    `after`. Without an id, the stream has the events from now on."""
+    """Return a stream of the events after the last one that the listener has received. The id of
+    that event is in the header `Last-Event-ID`, which browsers send when they reconnect, or in the
+    parameter `after`. Without an id, the stream begins with the next event."""
     query = wire.parse_parameters(request.query_params.multi_items(), operations.EventsQuery)
     if desk.feed.n_listeners >= MAX_LISTENERS:
         raise BadRequestError(503, "there are too many listeners", "try again in a moment")
@@ -428,7 +427,7 @@ async def _stream(desk: Desk, request: Request) -> Response:
         raise BadRequestError(
             422,
             "the header Last-Event-ID, or the parameter `after`, is not the id of an event",
-            "send the id of the last event that was received from this stream",
+            "send the id of the last event that you received from this stream",
         )
     if place is None and objective_id is not None:
         place = Place(base=await desk.store.last_event_id(objective_id))
@@ -446,8 +445,8 @@ async def _give_document(request: Request) -> Response:
 
 
 async def _say_alive(_request: Request) -> Response:
-    """Answer ok, even during an outage of the task store: the process should not be killed then,
-    because it recovers by itself."""
+    """Answer ok, also during an outage of the task store, because the process then recovers by
+    itself and should not be killed."""
     return Response("ok\n", media_type="text/plain")
 
 

@@ -1,6 +1,6 @@
-"""Parses requests, which are bounded in size and time, and writes answers and errors as JSON.
+"""Parses requests, with limits of size and time, and writes answers and errors as HTTP responses.
 
-Errors have the same texts as on the command line, and the form of problem details (RFC 9457).
+Errors have the texts that the command line shows, in the form of problem details (RFC 9457).
 """
 
 from __future__ import annotations
@@ -46,16 +46,16 @@ _ERRORS_BY_STATUS: Mapping[int, tuple[type[BabyagiError], ...]] = {
         errors.ModelUnavailableError,
     ),
 }
-_OTHERWISE = 409
+_OTHER_STATUS = 409
 
 
 class BadRequestError(Exception):
-    """A request that cannot be read or is not allowed.
+    """A request cannot be read or is not allowed.
 
     Args:
         status: the HTTP status of the answer.
-        title: what is wrong with the request.
-        detail: more about it, or what to do; '' for nothing.
+        title: what is wrong.
+        detail: more about it, or what to do; may be empty.
     """
 
     def __init__(self, status: int, title: str, detail: str = "") -> None:
@@ -70,8 +70,8 @@ class BadRequestError(Exception):
 
 
 async def read_body(request: Request) -> bytes:
-    """Return the request's body. Raises `BadRequestError` if it is too long, incomplete, or does
-    not arrive in time."""
+    """Return the request's body. Raises `BadRequestError` if it has more than `MAX_BODY_BYTES`, is
+    incomplete, or takes longer than `BODY_TIMEOUT_S`."""
     most = f"a body may have at most {MAX_BODY_BYTES:,} bytes"
     too_long = BadRequestError(413, "the body is too long", most)
     said = request.headers.get("content-length", "0")
@@ -92,7 +92,7 @@ async def read_body(request: Request) -> bytes:
 
 
 def parse_body(data: bytes, content_type: str, hint: type) -> Any:
-    """Parse a JSON body into a value of the type `hint`. An empty body means an empty object.
+    """Convert a JSON body to a value of the type `hint`. An empty body is read as an empty object.
     Raises `BadRequestError` if the body is not JSON or does not fit the type."""
     if data and content_type.partition(";")[0].strip().casefold() != "application/json":
         fix = "send JSON with Content-Type: application/json"
@@ -101,18 +101,17 @@ def parse_body(data: bytes, content_type: str, hint: type) -> Any:
         text = (data or b"{}").decode("utf-8")
         value = _checked(json.loads(text, object_pairs_hook=_require_once))
     except (ValueError, RecursionError):
-        why = "the JSON is invalid, or has a field twice or a number that is too large"
+        why = "it is not valid JSON, or has a field twice, or a number that is too large"
         raise BadRequestError(400, "the body is not acceptable JSON", why) from None
     return _read(value, "the body", hint, is_strict=True)
 
 
 def parse_parameters(pairs: Sequence[tuple[str, str]], hint: type) -> Any:
-    """Parse query parameters (or the fields of a form) into a value of the type `hint`. A parameter
+    """Convert query parameters, or the fields of a form, to a value of the type `hint`. A parameter
     may be repeated if its type is a list.
 
     Raises:
-        BadRequestError: a parameter is unknown, is repeated although it may not be, or has an
-            invalid value.
+        BadRequestError: a parameter is unknown, has an invalid value, or may not be repeated.
     """
     if len(pairs) > MAX_PARAMETERS:
         raise BadRequestError(400, f"the address has over {MAX_PARAMETERS} parameters")
@@ -140,7 +139,7 @@ def _read(value: Any, where: str, hint: type, *, is_strict: bool) -> Any:
 
 def _require_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Return the pairs as an object. Raises `ValueError` if a field occurs twice, because programs
-    differ in which of the two they read."""
+    differ in which of the two they use."""
     found = dict(pairs)
     if len(found) < len(pairs):
         raise ValueError("a field occurs twice")
@@ -148,8 +147,8 @@ def _require_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _checked(value: Any) -> Any:
-    """Return the value with all its texts cleaned by `clean`. Raises `ValueError` for a number that
-    is too large for the store."""
+    """Return a JSON value with `clean` applied to all its texts. Raises `ValueError` for a number
+    over `MAX_NUMBER`, which the store could not keep."""
     if isinstance(value, str):
         return clean(value)
     if isinstance(value, list):
@@ -179,9 +178,11 @@ class Answer:
 
     Attributes:
         value: the answer as a JSON value, if `text` is None.
-        text: the answer, if it is not JSON; its type is `media_type`.
+        text: the answer if it is not JSON.
+        media_type: the media type of the answer.
         file_name: the name under which a browser saves the answer; '' for none.
-        next: the query parameters that get the next page of a list; None if this page is the last.
+        status: the HTTP status.
+        next: the query parameters for the next page of a list; None if this is the last page.
     """
 
     value: Any = None
@@ -193,8 +194,8 @@ class Answer:
 
 
 def write_answer(answer: Answer, request: Request) -> Response:
-    """Return the HTTP response for the answer. The response to a GET has an ETag, and is an empty
-    304 if the client has the same answer already."""
+    """Return the HTTP response for an answer. The response to a GET has an ETag, and is an empty
+    304 if the client already has the same answer."""
     data = answer.text if answer.text is not None else to_bytes(answer.value)
     headers = {"cache-control": "no-cache, private"}
     if answer.next is not None:
@@ -211,7 +212,7 @@ def write_answer(answer: Answer, request: Request) -> Response:
 
 
 def to_bytes(value: Any) -> bytes:
-    """Return the value as JSON in ASCII, with `<`, `>` and `&` escaped so that it is safe inside
+    """Return the value as JSON in ASCII, with `<`, `>` and `&` escaped, so that it is safe in
     HTML."""
     return json.dumps(value).translate(_NO_MARKUP).encode()
 
@@ -219,8 +220,12 @@ def to_bytes(value: Any) -> bytes:
 def write_problem(
     status: int, title: str, detail: str = "", *, kind: str = "request", **more: str
 ) -> Response:
-    """Return a response with problem details (RFC 9457). `kind` ends the `type`
-    (`urn:babyagi:KIND`), and `more` are additional fields."""
+    """Return a response with problem details (RFC 9457).
+
+    Args:
+        kind: the last part of the field `type`, which is `urn:babyagi:KIND`.
+        more: additional fields; empty ones are left out.
+    """
     said = {key: text for key, text in more.items() if text}
     body = {"type": f"urn:babyagi:{kind}", "title": title, "status": status, **said}
     if detail:
@@ -234,8 +239,8 @@ def write_problem(
 
 
 def write_error(error: BabyagiError, secrets: Sequence[str]) -> Response:
-    """Return a response for the error with what the command line shows: what happened, why, what to
-    type, and the page of the guide to read. The `secrets` are removed from the texts."""
+    """Return a response that says what the command line says about the error: what happened, why,
+    what to do, and which page of the guide to read. The `secrets` are removed from these texts."""
     name = type(error).__name__.removesuffix("Error")
     kind = re.sub("(?<!^)([A-Z])", r"-\1", name).lower()
     texts = (error.what, error.why, find_fix(error))
@@ -246,10 +251,10 @@ def write_error(error: BabyagiError, secrets: Sequence[str]) -> Response:
 
 def status_of(error: BabyagiError) -> int:
     by_status = _ERRORS_BY_STATUS.items()
-    return next((status for status, kinds in by_status if isinstance(error, kinds)), _OTHERWISE)
+    return next((status for status, kinds in by_status if isinstance(error, kinds)), _OTHER_STATUS)
 
 
 def write_crash(error: Exception) -> Response:
     logger.error("a request raised an unexpected error", exc_info=error)
-    detail = "nothing stored is lost; the server's log has the traceback"
+    detail = "this is a bug; no stored data is lost, and the server's log has the traceback"
     return write_problem(500, "an unexpected error", detail, kind="unexpected")

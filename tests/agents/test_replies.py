@@ -227,6 +227,12 @@ def test_a_list_of_tasks_is_read_in_any_of_these_shapes(text):
     assert names_of(text) == ["A", "B"]
 
 
+def test_lines_that_begin_with_verbs_of_task_names_are_a_list():
+    lines = ["Export the prices", "Import the ledger", "Paint the barn"]
+
+    assert names_of("\n".join(lines)) == lines
+
+
 def read_labelled(reply):
     """What the reply is read as, in the words of the labelled data; None for one that cannot be
     read."""

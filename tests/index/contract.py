@@ -2,11 +2,12 @@
 the fixture `index`."""
 
 import asyncio
+import inspect
 import struct
 
 import pytest
 
-from babyagi.errors import StoreUnusableError
+from babyagi.errors import IndexUnavailableError, StoreUnusableError
 from babyagi.index.hashing import HashEmbedder
 from babyagi.index.port import IndexItem
 
@@ -139,3 +140,63 @@ class SharedIndexContract(VectorIndexContract):
         assert len(await indexes[0].ids("eight")) == 8
         for index in indexes:
             await index.close()
+
+    async def test_a_collection_that_another_worker_dropped_can_be_dropped_again(
+        self, open_another
+    ):
+        index, other = open_another(), open_another()
+        await index.upsert("one", ITEMS)
+        await other.drop("one")
+
+        await index.drop("one")
+
+        assert await index.ids("one") == []
+        await index.close()
+        await other.close()
+
+
+class OurServerContract(SharedIndexContract):
+    """Of an index behind a server of ours, whose state is `server[0]`; `open_another` takes the
+    options of the index."""
+
+    async def test_calls_that_come_first_at_once_share_one_client_and_leave_none_open(
+        self, open_another
+    ):
+        index, opened = open_another(), []
+
+        def open_and_count(open_=index._open):
+            opened.append(index)
+            return open_()
+
+        index._open = open_and_count
+
+        await asyncio.gather(*(index.ids("one") for _ in range(4)))
+
+        await index.close()
+        assert len(opened) == 1
+
+    async def test_a_server_that_says_nothing_is_waited_for_no_longer_than_the_deadline(
+        self, server, open_another
+    ):
+        patient, hasty = open_another(), open_another(timeout_s=0.5)
+        await patient.upsert("one", ITEMS)
+        server[0].silent_s = 3.0
+
+        with pytest.raises(IndexUnavailableError):
+            await hasty.query("one", ITEMS[0].vector, k=1)
+        await patient.close()
+        await hasty.close()
+
+
+def make_every_error(module, arguments):
+    """One exception of each class that a vendor's module of errors defines. `arguments` are those
+    of their constructors that are no texts."""
+    for name, kind in inspect.getmembers(module, inspect.isclass):
+        vendor = module.__name__.partition(".")[0]
+        if issubclass(kind, Exception) and kind.__module__.partition(".")[0] == vendor:
+            wanted = [
+                p.name
+                for p in list(inspect.signature(kind.__init__).parameters.values())[1:]
+                if p.default is p.empty and p.kind is p.POSITIONAL_OR_KEYWORD
+            ]
+            yield pytest.param(kind(*(arguments.get(one, "text") for one in wanted)), id=name)

@@ -174,7 +174,7 @@ def test_a_table_is_a_table_and_bounded():
 
     tags = [tag for tag, _ in read(page)]
     assert (tags.count("tr"), tags.count("th"), tags.count("td")) == (200, 30, 199 * 30)
-    assert "<b>0" not in page and "The table is longer or wider" in page
+    assert "<b>0" not in page and "The table has more rows or columns" in page
 
 
 @pytest.mark.parametrize("text", ["", "\0", '"' + "x" * 200_000, "a\rb\r\nc", '"a\n' * 2000])

@@ -202,7 +202,7 @@ NESTED = b"".join(
     ids=["empty", "text", "binary", "other", "no-parts", "many-parts", "nested"],
 )
 def test_what_is_no_readable_mail_says_so(body):
-    with pytest.raises(UnreadableError, match=r"^it is no mail that can be read$"):
+    with pytest.raises(UnreadableError, match=r"^it is not readable mail$"):
         read(body)
 
 

@@ -177,5 +177,5 @@ def test_of_a_long_document_the_beginning_is_read_and_its_end_says_so(monkeypatc
 def test_a_sheet_of_more_cells_than_the_bound_is_not_read(monkeypatch):
     monkeypatch.setattr(page_text, "MAX_CELLS", 3)
 
-    with pytest.raises(UnreadableError, match="no workbook that can be read"):
+    with pytest.raises(UnreadableError, match="not a readable workbook"):
         read_rows("<c><v>1</v></c>" * 4)

@@ -66,7 +66,7 @@ async def test_a_kept_page_that_is_damaged_is_fetched_again(tmp_path):
 
 async def test_a_page_without_text_says_so():
     async with WebServer(lambda asked: Reply("<script>all()</script>")) as server:
-        with pytest.raises(ToolError, match="has no text; it may need a browser"):
+        with pytest.raises(ToolError, match="has no text; it may only work in a browser"):
             await open_pages(server).open(server.base_url)
 
 

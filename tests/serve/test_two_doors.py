@@ -21,7 +21,7 @@ from babyagi.cli.root import babyagi as command_group
 from babyagi.cli.root import run_guarded
 from babyagi.cli.session import close_log
 from babyagi.serve.openapi import BASE, REPLIES
-from babyagi.serve.operations import OPERATIONS, WITHOUT_ROUTE
+from babyagi.serve.operations import OPERATIONS
 from support.served import serving
 from tests.cli import homes, looked_at
 
@@ -402,6 +402,18 @@ def commands_of(group, before=""):
             yield from commands_of(command, f"{before}{name} ")
 
 
+WITHOUT_ROUTE = {
+    # what they do is of the machine and the terminal where they are typed
+    *("demo", "run", "ask", "config", "trust", "doctor", "guide", "help", "completion"),
+    *("tools", "tools test", "mcp", "mcp list", "mcp test"),
+    *("memory", "memory list", "memory show", "memory forget"),
+    # they start or stop processes
+    *("worker", "serve", "service", "service install", "service status", "service remove"),
+    # no worker may run meanwhile, and the server may be one
+    "migrate",
+}
+
+
 def test_every_command_has_a_route_or_a_reason_why_not():
     routed = {name for one in OPERATIONS for name in one.commands}
     commands = {name for name, _ in commands_of(command_group)}
@@ -410,7 +422,6 @@ def test_every_command_has_a_route_or_a_reason_why_not():
     assert routed - {"run --continue"} - commands == set()
     assert set(WITHOUT_ROUTE) - commands == set()
     assert set(WITHOUT_ROUTE) & routed == set()
-    assert all(WITHOUT_ROUTE.values())
 
 
 def test_every_command_that_has_a_route_and_every_option_of_it_stands_in_a_row():

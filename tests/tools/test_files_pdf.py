@@ -102,7 +102,7 @@ async def test_without_the_package_a_person_is_told_what_to_install(tools, monke
 
     assert caught.value.what == (
         "'paper.pdf' is a PDF, and the package that reads PDFs is not installed: "
-        "pip install pypdf, or make a text of it, for instance with pdftotext"
+        "pip install pypdf, or convert the PDF to text, for instance with pdftotext"
     )
     assert found == (
         "notes.md, lines 1-1\n1: Terns nest on sand.\n\n"

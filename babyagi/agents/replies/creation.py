@@ -1,9 +1,10 @@
-"""Reads the creation agent's reply: new tasks, what finished tasks lack, and whether the objective
-is met. The tasks may also be listed without JSON: as numbered, lettered or bulleted lines,
-headings, keys and values, tables, tags, or plain lines.
+"""Parses the reply of the creation agent: the tasks that it proposes, the finished tasks that it
+calls unanswered, and whether it says that the objective is met.
 
-Prose around a list is not part of it, and prose alone is not a list. Every reader of a list returns
-items in the form that JSON would have: a name, or an object with the keys of the reply.
+The prompt asks for JSON (`EXPECTED_TASKS`). If a reply has none, the tasks are read from a list:
+numbered, lettered or bulleted lines, headings, keys and values, a table, tags, or plain lines. The
+text before, between and after lists is ignored. The functions that read lists return the values
+that the JSON would have: for each task its name, or an object such as `{"name": …, "after": …}`.
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ from babyagi.agents.replies.reading import (
     without_thoughts,
 )
 from babyagi.errors import MalformedReplyError
+from babyagi.names import VERBS
 from babyagi.tasks import Proposal, Unanswered
 
 # -- tasks that a reply lists without JSON
@@ -96,7 +98,7 @@ _ITEM = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _QUOTE_MARK = re.compile(r"^[ \t]*> ?", re.MULTILINE)
-_TABLE_HEAD = re.compile(r"^\[\[(?:new_)?tasks\]\][ \t]*\n", re.MULTILINE)  # of TOML
+_TOML_HEAD = re.compile(r"^\[\[(?:new_)?tasks\]\][ \t]*\n", re.MULTILINE)
 _LONE_LABEL = re.compile(
     r"^([ \t]*+(?:#{1,6} )?)(?:\*\*)?((?:task|step) "
     r"(?:\d{1,3}|[a-z]))(?:\*\*)?:?(?:\*\*)?[ \t]*+\n\s*+(?=\w)",
@@ -145,36 +147,27 @@ _NO_VERBS = frozenset(
     "unfortunately please error warning exception traceback note because since however also is are "
     "was".split()
 )
-_VERBS = frozenset(
-    "add aggregate analyse analyze answer apply archive arrange ask assemble assess assign audit "
-    "benchmark book brainstorm bring browse build buy calculate call catalog categorize chart "
-    "check choose cite clarify classify clean close collect combine compare compile compute "
-    "conclude conduct configure confirm consider consolidate consult contact contrast convert copy "
-    "correct count crawl create cross-check cut debug decide define delete deploy derive describe "
-    "design detect determine develop disable discuss document download draft draw edit email "
-    "enable enquire enter enumerate establish estimate evaluate examine exclude execute expand "
-    "explain explore extract fetch figure fill filter finalise finalize find finish fix follow "
-    "forecast format gather generate get give group highlight identify illustrate implement "
-    "improve include infer inform inquire insert inspect install integrate interview investigate "
-    "join judge keep label learn link list listen load locate look mail make map mark measure meet "
-    "merge migrate model monitor move name negotiate note notify obtain open optimise optimize "
-    "order organise organize outline parse patch perform phone pick plan plot prepare present "
-    "print prioritise prioritize proofread propose prove publish pull push quantify query quote "
-    "rank rate read recommend record reduce refine register remind remove rename repeat replace "
-    "report reproduce request research reserve resolve restart restore retrieve review revise "
-    "rework rewrite run sample scan schedule scrape search select send set shorten show sign "
-    "simplify simulate sketch solve sort specify split start state stop store structure study "
-    "submit suggest sum summarise summarize survey tabulate tag take talk teach tell test trace "
-    "track train transcribe transform translate try tune turn update upload use validate verify "
-    "visit visualise visualize watch weigh write".split()
+_VERBS = VERBS | frozenset(
+    "aggregate analyse apply archive assign audit benchmark brainstorm bring browse "
+    "catalog categorize chart cite clarify close combine conclude conduct confirm "
+    "consider consolidate consult contact contrast correct crawl cross-check cut debug "
+    "decide derive disable discuss enable enquire enter enumerate exclude execute expand "
+    "fill filter finalise finalize finish follow group highlight illustrate include infer "
+    "inform inquire insert integrate join judge keep label learn link listen load mail "
+    "map mark meet model negotiate notify optimise optimize organise patch phone pick "
+    "present prioritise prioritize proofread pull push quantify query quote rank rate "
+    "refine register remind repeat reproduce reserve resolve restart restore revise "
+    "rework sample scan scrape shorten sign simplify simulate specify structure submit "
+    "sum summarise survey tabulate tag take talk teach trace track transcribe transform "
+    "tune visualise visualize weigh".split()
 )
 
 
 def read_listed(text: str) -> dict[str, Any] | None:
-    """Return the plan (the proposed tasks) that a text without JSON lists, in the form that JSON
-    would have; None if it lists nothing."""
+    """Read the lists of a text without JSON. Return an object with the keys of the expected JSON:
+    `tasks`, `unanswered` or both, and perhaps `objective_met`; None if the text has no list."""
     text = _QUOTE_MARK.sub("", text) if text.lstrip().startswith(">") else text
-    text = _LONE_LABEL.sub(r"\1\2: ", _TABLE_HEAD.sub("- ", text))
+    text = _LONE_LABEL.sub(r"\1\2: ", _TOML_HEAD.sub("- ", text))
     for read in (_read_tags, _read_table, _read_sections):
         if plan := read(text):
             return plan
@@ -187,8 +180,9 @@ def read_listed(text: str) -> dict[str, Any] | None:
 
 
 def _read_tags(text: str) -> dict[str, Any] | None:
-    """Return a plan from the tasks in XML or HTML tags: `<task after="3">…</task>`, `<item
-    name="…"/>`, `<task><name>…</name></task>`, `<li>…`. None if there are none."""
+    """Return the tasks that are written as XML or HTML elements, such as `<li>…`, `<item
+    name="…"/>`, `<task after="3">…</task>` or `<task><name>…</name></task>`; None if there are
+    none."""
     if "</" not in text and "/>" not in text:
         return None
     text = _without_cdata(text)
@@ -219,8 +213,8 @@ def _without_cdata(text: str) -> str:
 
 
 class _TagReader:
-    """Collects the tasks of a reply tag by tag. It remembers the task whose tag is open, and the
-    part of this task (such as the name) whose tag is open."""
+    """Collects tasks while the tags and texts of a reply are passed to it in order. `items` has one
+    object per task: its attributes, and the texts of its inner elements."""
 
     def __init__(self) -> None:
         self.items: list[dict[str, str]] = []
@@ -258,8 +252,8 @@ class _TagReader:
 
 
 def _read_table(text: str) -> dict[str, Any] | None:
-    """Return a plan from the rows of tables in which a column has a heading for tasks. None if
-    there are none."""
+    """Return the tasks in the rows of Markdown or HTML tables, if a column has a heading such as
+    `Task`; None if there are none."""
     if "|" not in text and "<t" not in text.casefold():
         return None
     items: list[dict[str, str]] = []
@@ -300,8 +294,13 @@ def _to_column(heading: str) -> str:
 
 @dataclass(slots=True)
 class _Item:
-    """An item of a list: its lines, without the list mark of the first, and how far it is
-    indented."""
+    """An item of a list.
+
+    Attributes:
+        kind: the kind of its list mark: `number`, `bullet`, `letter`, …
+        depth: by how many characters it is indented.
+        lines: its lines; the first one is without the list mark.
+    """
 
     kind: str
     mark: str
@@ -310,8 +309,9 @@ class _Item:
 
 
 def _read_sections(text: str) -> dict[str, Any] | None:
-    """Return a plan from the lists of the text; the heading or key above a list says whether it
-    lists tasks or what is unanswered. None if there is neither."""
+    """Return the tasks and the unanswered tasks that the lists of the text contain; None if there
+    are neither. The heading or key above a list decides what its items are; without one they are
+    tasks."""
     plan: dict[str, Any] = {}
     for section, lines in _split_sections(text):
         if section == "met":
@@ -343,9 +343,13 @@ def _split_sections(text: str) -> Iterator[tuple[str, list[str]]]:
 
 
 def _find_section(line: str) -> tuple[str, str] | None:
-    """Return (section, value) if the line is the heading of a section or a key such as
-    `objective_met: no`; else None. The section is `tasks`, `unanswered`, `met`, `nothing` or
-    `other`."""
+    """Return (section, value) if the line is a heading above a list, or a key such as
+    `objective_met: no`; else None.
+
+    The section is `tasks` or `unanswered` for a heading above such a list, `other` for a heading
+    above anything else, `met` for a statement whether the objective is met (the value), and
+    `nothing` for a statement that there are no tasks.
+    """
     stripped = line.strip()
     found = _SECTION.fullmatch(stripped) if len(stripped) < 140 else None
     if found is None or found["open"].startswith("* "):
@@ -368,8 +372,8 @@ def _find_section(line: str) -> tuple[str, str] | None:
 
 
 def _list_items(lines: Sequence[str]) -> list[_Item]:
-    """Return the items of the lists, each with its wrapped lines and sub-items. Prose around the
-    lists is left out."""
+    """Return the items of the lists in these lines. An item includes the lines on which it goes on,
+    and its sub-items. Lines that belong to no item are ignored."""
     matches = [_ITEM.fullmatch(line.strip()) for line in lines]
     is_sequence = _is_sequence([match["letter"] for match in matches if match and match["letter"]])
     items: list[_Item] = []
@@ -389,18 +393,18 @@ def _list_items(lines: Sequence[str]) -> list[_Item]:
 
 
 def _is_sequence(letters: Sequence[str]) -> bool:
-    """Return whether the marks of the items are a, b, c, … or i, ii, iii, … in order. This tells a
-    lettered list from lines such as "A. Smith"."""
+    """Return whether the letters are a, b, c, … or i, ii, iii, … in order, as in a lettered list,
+    and not, for instance, the initial of "A. Smith"."""
     folded = [letter.casefold() for letter in letters]
     return folded in (_ROMANS[: len(folded)], [chr(ord("a") + n) for n in range(len(folded))])
 
 
 def _goes_on(item: _Item, line: str, depth: int, is_item: bool) -> bool:
-    """Return whether the line continues the list item.
+    """Return whether the line belongs to the list item above it.
 
     Args:
-        depth: by how many characters more than the item the line is indented.
-        is_item: whether the line begins with a list mark.
+        depth: by how many characters the line is indented more than the item.
+        is_item: whether the line itself begins with a list mark.
     """
     keyed = _KEYED.fullmatch(line)
     if keyed and to_key(keyed["key"]) in _SIDE_KEYS:
@@ -421,9 +425,8 @@ def _read_name(item: re.Match[str]) -> str:
 
 
 def _join_details(items: list[_Item]) -> list[_Item]:
-    """Join items that are only details to the items that they belong to. If there are headings of
-    tasks, only these are returned. Bullets between numbered lines become further lines of the
-    number above."""
+    """Return the items that are tasks. If several items are headings, only these are tasks. If
+    bullets stand below numbered items, they become further lines of the numbered items."""
     for kind in ("heading", "headed"):
         named = [item for item in items if item.kind == kind]
         if len(named) > 1:
@@ -441,8 +444,7 @@ def _join_details(items: list[_Item]) -> list[_Item]:
 
 
 def _to_value(item: _Item) -> str | dict[str, str]:
-    """Return the item in the form that JSON would have: its text, or an object if its lines are
-    keys and values."""
+    """Return the item's text, or an object if its lines are keys and values."""
     values: dict[str, str] = {}
     key, is_keyed = "", False
     for line in item.lines:
@@ -469,8 +471,8 @@ def _item_to_lack(item: _Item) -> str | dict[str, str]:
 
 
 def _read_plain_lines(text: str) -> list[str]:
-    """Return the lines of a reply that consists of short commands, one per line. A first line that
-    ends with a colon is left out. If the reply is anything else, return nothing."""
+    """Return the lines of a reply in which every line is a short command, such as "Find the price
+    of X". A first line that ends with a colon is skipped. Return [] for any other reply."""
     lines = [line for line in map(str.strip, text.split("\n")) if line and line[:3] != "```"]
     lines = lines[1:] if lines and lines[0].endswith(":") else lines
     lines = [unwrap(line.rstrip(",")) for line in lines]
@@ -511,15 +513,14 @@ class CreationReply:
     """The creation agent's reply.
 
     Attributes:
-        tasks: the tasks that it proposes. In `after`, a number is the id of a task that the agent
-            was shown. A text stands for another task of the reply: its label, which is never a
-            number, or its name if it has no label. `parent_id` is the finished task from which the
-            reply says that the task comes.
+        tasks: the tasks that it proposes. An integer in `after` is the id of an existing task; a
+            text is the label of another task of the reply, or the name of one without a label.
+            `parent_id` is the finished task that the reply names as the origin of the task.
         is_met: whether the reply says that the objective is met.
-        unanswered: the finished tasks whose results do not answer them; what is lacking may be
-            empty.
-        dropped: the names of tasks that were left out; empty if none were.
-        note: why they were left out.
+        unanswered: the finished tasks whose results do not answer them, each with what is lacking,
+            which may be empty.
+        dropped: the names of proposed tasks that were left out because of a limit.
+        note: which limit that was; '' if none was left out.
     """
 
     tasks: tuple[Proposal, ...]
@@ -537,7 +538,7 @@ _TASK_ID_KEYS = ("task", "taskid", "id", "number", "result", "finishedtask", "no
 _ERROR_KEYS = ("error", "errors", "detail", "traceback", "exception", "statuscode")
 _CALL_KEYS = frozenset({"toolcalls", "toolinput", "actioninput", "functioncall", "toolcall"})
 _ARGUMENT_KEYS = ("arguments", "args", "parameters", "input", "kwargs")
-_UNREADABLE = object()  # an item that neither proposes a task nor says that there is none
+_UNREADABLE = object()  # takes the place of an item that cannot be read
 _NUMBERED_KEY = re.compile(r"(?:newtask|task|step|todo|t)?\d{1,4}")
 _PLAIN_NUMBER = re.compile(r"(?:(?:task|id|no\.?)\s+)?#?\s*\d+", re.IGNORECASE)
 _NUMBERING = re.compile(r"(?:(?:task|step)\s+)?[#(]?(\d{1,3})\s*[.):]\s+(?=\S)", re.IGNORECASE)
@@ -619,17 +620,20 @@ _SAYS_NOTHING = re.compile(
 def parse_creation(
     text: str, *, known_ids: Collection[int], finished_ids: Collection[int] = (), max_tasks: int
 ) -> CreationReply:
-    """Return the tasks that a reply proposes, at most `max_tasks`, and the finished tasks that it
-    calls unanswered.
+    """Parse a reply of the creation agent.
 
-    The words of a name are kept exactly. Only white space is collapsed, and four things are
-    removed: quotes or bold around the whole name, the numbers of a list, a note such as "(high
-    priority)", and chat markers such as `<|im_end|>`. Of a reply that was cut off, only complete
-    objects count. A number in `after` is always the id of a known or finished task. References may
-    also name another task of the reply; all other references are dropped.
+    A task's name is kept word for word. Only white space is collapsed, and four things are removed:
+    quotes or bold around the whole name, list numbers, a note such as "(high priority)", and chat
+    markers such as `<|im_end|>`. If the reply was cut off, only its complete objects are read.
+
+    Args:
+        known_ids, finished_ids: the ids of existing tasks. A reference in `after` that is neither
+            one of them nor another task of the reply is dropped. Only a task in `finished_ids` can
+            be called unanswered.
+        max_tasks: how many tasks are kept; `dropped` has the names of the others.
 
     Raises:
-        MalformedReplyError: the reply says neither which tasks are needed nor that none are.
+        MalformedReplyError: the reply neither proposes a task nor says that none is needed.
     """
     text = without_echo(visible(text))
     plan = _read_json(text) or _read_words(text)
@@ -641,14 +645,22 @@ def parse_creation(
     )
 
 
-# -- the plan as the reply writes it
+# -- from JSON to a plan
 # --------------------------------------------------------------------------------------------------
 
 
 @dataclass(slots=True)
 class _Plan:
-    """The tasks and statements found in a reply, before their names, ids and references are
-    interpreted. `is_broken`: part of the reply may be missing."""
+    """What was found in a reply, as JSON values whose names, ids and references are not parsed yet.
+
+    Attributes:
+        items: the proposed tasks.
+        lacks: objects that say which finished task is unanswered, and what it lacks.
+        is_met: whether the reply says that the objective is met.
+        is_stated: whether the reply said anything that belongs to a plan, such as an empty list.
+        has_tasks: whether there was a list of tasks, which may be empty.
+        is_broken: whether a part of the reply may be missing.
+    """
 
     items: list[Any] = field(default_factory=list)
     lacks: list[dict[str, Any]] = field(default_factory=list)
@@ -659,8 +671,7 @@ class _Plan:
     _has_verdict: bool = False
 
     def take(self, value: Any) -> None:
-        """Add to the plan everything that a JSON value of the reply, and the values inside it,
-        say."""
+        """Add what a JSON value of the reply contains, at any depth."""
         waiting = [value]
         while waiting:
             node = waiting.pop()
@@ -674,8 +685,12 @@ class _Plan:
                 waiting.extend([*chain.from_iterable(inner)][::-1])
 
     def add(self, other: _Plan, *, is_whole: bool) -> None:
-        """Add to the plan what a later JSON value of the reply says. If several say whether the
-        objective is met, the last one counts."""
+        """Add the plan of a later JSON value of the same reply. If several values say whether the
+        objective is met, the last one counts.
+
+        Args:
+            is_whole: whether that value was neither cut off nor broken.
+        """
         self.items += other.items
         self.lacks += other.lacks
         self.is_met = other.is_met and is_whole
@@ -684,8 +699,8 @@ class _Plan:
         self.is_broken |= not is_whole
 
     def _take_verdict(self, node: dict[str, Any]) -> None:
-        """Add to the plan what an object of the reply says about one task, or about whether the
-        objective is met. If the value says both yes and no to the latter, the no counts."""
+        """Add what the object says about whether a task is answered, and about whether the
+        objective is met. If one JSON value says both yes and no to the latter, no counts."""
         verdicts = [is_true(node[key]) for key in MET_KEYS if key in node]
         if verdicts:
             self.is_met = all(verdicts) and (self.is_met or not self._has_verdict)
@@ -695,8 +710,8 @@ class _Plan:
             self.is_stated = True
 
     def _take_member(self, key: str, value: Any) -> list[Any]:
-        """Add to the plan what a member (a key with its value) of an object in the reply says.
-        Return the values in it that still have to be looked through."""
+        """Add what a member (a key with its value) of an object contains. Return the values that
+        `take` still has to search."""
         if key == "answered" and isinstance(value, dict):
             key = "unanswered"
             value = {task: inner for task, inner in value.items() if is_false(inner)}
@@ -717,7 +732,7 @@ class _Plan:
 
 
 def _read_json(text: str) -> _Plan | None:
-    """Return the plan from the JSON in the text, even if all of it is quoted once more as a string;
+    """Return the plan in the JSON of the text, also if the whole JSON is written as a JSON string;
     None if there is no plan."""
     for spelled in _spellings(text):
         found = find_json(spelled)
@@ -763,8 +778,8 @@ def _inner_json(text: str) -> list[JsonValue]:
 
 
 def _to_items(key: str, value: Any) -> list[Any] | None:
-    """Return the items of the value of a key for tasks. None if the value itself is not a list of
-    tasks; such a list may then be deeper in it."""
+    """Return the tasks in the value of a key such as `tasks`. None if the value is not a list of
+    tasks but may contain one deeper inside."""
     if isinstance(value, str):
         inner = _inner_json(value)
         if len(inner) == 1 and isinstance(inner[0].value, list):
@@ -789,8 +804,8 @@ def _flatten(items: list[Any]) -> list[Any]:
 
 
 def _is_foreign(node: Mapping[str, Any]) -> bool:
-    """Return whether an object, judged by its keys, is not part of a plan but a tool call or a
-    schema."""
+    """Return whether the keys of the object show that it is a tool call or a JSON schema, and so no
+    part of a plan."""
     if _CALL_KEYS & node.keys():
         return True
     is_schema = isinstance(node.get("type"), str) and any(
@@ -804,8 +819,8 @@ def _is_foreign(node: Mapping[str, Any]) -> bool:
 
 
 def _bare_tasks(found: list[JsonValue]) -> list[Any]:
-    """Return the tasks in JSON values that have no key such as `tasks` around them. A value is an
-    object with a name, an object that maps numbers to names (`{"1": "…"}`), or a list of tasks."""
+    """Return the tasks in JSON values that stand without a key such as `tasks`: in an object with a
+    name, in an object that maps numbers to names (`{"1": "…"}`), or in a list of tasks."""
     items: list[Any] = []
     for json_ in found:
         value = json_.value
@@ -848,8 +863,8 @@ def _is_lack(node: Mapping[str, Any]) -> bool:
 
 
 def _to_lacks(value: Any) -> list[dict[str, Any]]:
-    """Return one object per task that is not answered. The value may be a list, an object keyed by
-    task, or a single value."""
+    """Return an object for each unanswered task in the value of a key such as `unanswered`. The
+    value may be a list, an object whose keys are task ids, or a single value."""
     if isinstance(value, dict):
         folded = fold_keys(value)
         if any(key in folded for key in ("task", "lacks", "answered", "taskid")):
@@ -875,7 +890,8 @@ def _to_lack(task: Any, value: Any) -> dict[str, Any]:
 
 
 def _is_pair(value: list[Any]) -> bool:
-    """Return whether a list is one task's id with what it lacks, and not a list of tasks."""
+    """Return whether the list is a pair of a task's id and what the task lacks, such as `[14, "the
+    price"]`, and not a list of tasks."""
     return (
         len(value) == 2
         and to_id(value[0]) is not None
@@ -885,8 +901,8 @@ def _is_pair(value: list[Any]) -> bool:
 
 
 def _to_lone_lacks(value: Any) -> list[dict[str, Any]]:
-    """Return one object per task that a text or a number calls unanswered: `14`, `"12, 14"`, `"task
-    14: the price"`."""
+    """Return an object for each unanswered task that a number or a text names, such as `14`, `"12,
+    14"` or `"task 14: the price"`."""
     if isinstance(value, str) and not _NUMBERS.fullmatch(value):
         found = _LACK.fullmatch(value)
         return [{"task": found[1], "lacks": found[2]} if found else {"lacks": value}]
@@ -921,8 +937,8 @@ def _read_words(text: str) -> _Plan:
 
 
 def _split_verdicts(text: str) -> tuple[str, list[dict[str, Any]]]:
-    """Return the text without its lines that call a finished task unanswered, and what these
-    say."""
+    """Remove the lines that call a finished task unanswered, such as "Task 3 lacks the price".
+    Return the remaining text, and an object for each removed line."""
     lacks: list[dict[str, Any]] = [
         {"task": found["task"], "lacks": _BEFORE_LACK.sub("", found["lack"], count=1)}
         for found in _VERDICT.finditer(text)
@@ -936,7 +952,8 @@ def _split_verdicts(text: str) -> tuple[str, list[dict[str, Any]]]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Draft:
-    """A proposed task whose references to other tasks are not resolved yet."""
+    """A proposed task whose references to other tasks (`after`, `source`) are still the values that
+    the reply gave."""
 
     name: str
     after: Any = None
@@ -988,9 +1005,9 @@ def _to_task(draft: _Draft, siblings: _Siblings, finished: frozenset[int]) -> Pr
 def _to_drafts(
     items: list[Any], known: frozenset[int]
 ) -> tuple[list[_Draft], dict[str, str], bool]:
-    """Return (tasks, names by label, whether all items could be read). Each name occurs once among
-    the tasks; the label of a repeated task stands for the first one. An item without a task counts
-    as read only if it says that there is no task."""
+    """Return (tasks, names by label, whether all items could be read). If a name is repeated, only
+    the first task is kept, and the labels of the others refer to it. An item without a name could
+    be read if it says that there is no task."""
     drafts: dict[str, _Draft] = {}
     name_by_label: dict[str, str] = {}
     is_readable = True
@@ -1009,9 +1026,9 @@ def _to_drafts(
 
 
 def _is_nameless(item: Any, name: str) -> bool:
-    """Return whether `name`, the text found in place of a name, does not name a task. Small models
-    put other texts in place of a name, such as a piece of the lines that surround data in the
-    prompt, or the letter of the item."""
+    """Return whether `name`, the text where the item should have its name, does not name a task. It
+    may be blank, say "none", be only the item's label, or be the hexadecimal mark that surrounds
+    data in the prompt, which small models copy."""
     if not has_words(name) or is_nothing(name) or _FENCE_MARK.fullmatch(name):
         return True
     label = first_of(fold_keys(item), LABEL_KEYS) if isinstance(item, dict) else None
@@ -1019,8 +1036,8 @@ def _is_nameless(item: Any, name: str) -> bool:
 
 
 def _says_none(item: Any, name: str) -> bool:
-    """Return whether an item without a name says that no task is proposed. If not, it is
-    unreadable, or the rest of a task that was cut off."""
+    """Return whether an item without a name says that no task is proposed. Otherwise the item is
+    unreadable, or a part of a task that was cut off."""
     if isinstance(item, dict) and item:
         folded = fold_keys(item)
         is_form = isinstance(folded.get("name"), str) and not _is_foreign(folded)
@@ -1046,8 +1063,9 @@ def _item_name(item: Any) -> str:
 
 
 def _without_urgency(name: str) -> str:
-    """Return the name without a note in brackets that says how urgent the task is. A single word,
-    such as "(high)", is such a note only behind a name in bold."""
+    """Return the name without a note in brackets that says how urgent the task is, such as "(high
+    priority)". A single word, such as "(high)", is removed only if the name before it is in
+    bold."""
     name = unwrap(_URGENCY_FIRST.sub("", name))
     note = _URGENCY.search(name, max(0, len(name) - MAX_URGENCY_CHARS))
     if note is None:
@@ -1058,15 +1076,16 @@ def _without_urgency(name: str) -> str:
 
 
 def _without_question(name: str) -> str:
-    """Return the name without the turn of another speaker that the model invented after it."""
+    """Return the name without the turn of another speaker that the model invented after it, as in
+    "Find the date. Human: Which date?"."""
     if not name.rstrip().endswith("?"):
         return name
     return name[:-MAX_QUESTION_CHARS] + _NEXT_SPEAKER.sub("", name[-MAX_QUESTION_CHARS:])
 
 
 def _name_of(node: Mapping[str, Any]) -> str:
-    """Return the name of an object: the first text of several words under a key for names; if there
-    is none, the first text."""
+    """Return the name of a task from its object: of the texts under the keys for names, the first
+    that has several words, else the first; '' if there is none."""
     texts = [text for text in _texts(node) if to_id(text) is None]
     if not texts and (inner := _inner_of(node, "task", "newtask", "item", "name")):
         texts = _texts(inner)
@@ -1079,14 +1098,14 @@ def _texts(node: Mapping[str, Any]) -> list[str]:
 
 
 def _inner_of(node: Mapping[str, Any], *keys: str) -> dict[str, Any]:
-    """Return the first value under these keys that is an object, with its keys folded; an empty
-    dictionary if there is none."""
+    """Return the first value under these keys that is an object, with folded keys (`fold_keys`);
+    {} if there is none."""
     found = (node.get(key) for key in keys)
     return next((fold_keys(one) for one in found if isinstance(one, dict)), {})
 
 
 def _without_numbering(names: list[str]) -> list[str]:
-    """Return the names without list numbers, if these are 1, 2, 3, … in order."""
+    """Return the names without list numbers if these are 1, 2, 3, … in order, else unchanged."""
     numbers = [_NUMBERING.match(name) for name in names]
     if not all(found and int(found[1]) == n for n, found in enumerate(numbers, start=1)):
         return names
@@ -1110,8 +1129,8 @@ def _to_draft(item: Any, name: str, known: frozenset[int]) -> _Draft:
 
 
 class _Siblings:
-    """Finds the tasks of a reply by label or name, and checks ids against those that are
-    allowed."""
+    """Resolves the references of proposed tasks: to other tasks of the reply by label or name, and
+    to existing tasks by id."""
 
     def __init__(
         self, kept: list[_Draft], name_by_label: Mapping[str, str], known: frozenset[int]
@@ -1125,7 +1144,9 @@ class _Siblings:
         }
 
     def resolve(self, value: Any) -> tuple[int | str, ...]:
-        """Return the ids, labels and names that the value of an `after` refers to, each once."""
+        """Return the tasks to which the value of an `after` refers, each once: an existing task by
+        its id, a task of the reply by its label or else its name. References to anything else are
+        dropped."""
         found: dict[int | str, None] = {}
         for reference in _to_references(value):
             parts: list[int | str | None] = [self._find(reference)]
@@ -1145,8 +1166,8 @@ class _Siblings:
 
 
 def _to_references(value: Any) -> list[int | str]:
-    """Return the tasks that a proposal names in `after`, as ids or names. The value may be one of
-    them, a list, or objects with an id or a name."""
+    """Return the references in the value of an `after` as integers and texts. The value may be one
+    reference or a list; an object stands for its id or name."""
     references: list[int | str] = []
     for reference in _flatten(value) if isinstance(value, list) else [value]:
         if isinstance(reference, dict):
@@ -1207,12 +1228,15 @@ MAX_CHATTER_CHARS = 200  # a longer text after a plan that begins the reply is k
 def split_combined(
     text: str, *, known_ids: Collection[int], max_tasks: int
 ) -> tuple[str, CreationReply | None, str]:
-    """Split a reply that consists of a task's result and, at its end, a plan (new tasks as JSON).
-    Return (the result, the plan, what the result does not answer).
+    """Split a reply that has a task's result and, at its end, a plan: a JSON object with the keys
+    `lacks`, `tasks` and `objective_met`.
 
-    The plan is the last JSON object of the reply if it has the keys of a plan. Other JSON belongs
-    to the result, which is otherwise returned unchanged. The plan is None if there is no such
-    object, or if it is cut off or cannot be read.
+    Only the last JSON object of the reply can be the plan. All other JSON belongs to the result,
+    which is returned unchanged.
+
+    Returns:
+        (result, plan, lacks): the plan is None if there is none, or if it is cut off or cannot be
+        read; `lacks` is what the result does not answer, '' for nothing.
     """
     text = without_end_marks(without_thoughts(text))
     begin = max(0, len(text) - MAX_REPLY_CHARS)
@@ -1233,8 +1257,8 @@ def split_combined(
 
 
 def _find_block(text: str) -> JsonValue | None:
-    """Return the last JSON object of the text if it is a plan. It is found even if brackets before
-    it are never closed."""
+    """Return the last JSON object of the text if it is a plan, also if the text before it has
+    brackets that are never closed."""
     found = find_json(text)
     if found and len(found) < MAX_VALUES and _is_block(found[-1]):
         return found[-1]
@@ -1248,8 +1272,8 @@ def _find_block(text: str) -> JsonValue | None:
 
 
 def _is_block(json_: JsonValue) -> bool:
-    """Return whether a JSON object in a reply is a plan (proposed tasks): it has several keys of a
-    plan, or it has only such keys and no words stand before it on its line."""
+    """Return whether a JSON object is a plan: it has several keys of a plan; or it has no other
+    keys, and no words stand before it on its line except a label such as `Plan:`."""
     value = _unnest(json_.value)
     keys = value.keys() & _COMBINED_KEYS
     begins_line = not has_words(json_.before) or json_.before.rstrip(" *`").endswith((":", "="))
@@ -1267,9 +1291,9 @@ def _unnest(value: Any) -> dict[str, Any]:
 
 
 def _around(text: str, start: int, end: int) -> str:
-    """Return a reply without the JSON of its plan, which begins at `start` and ends at `end`, and
-    without the code fence and the heading of that JSON. If nothing stands before the JSON, a short
-    text after it is left out too."""
+    """Return a reply without its plan, which is from `start` to `end`, and without the code fence
+    and the heading of the plan. If the reply begins with the plan, a short text after it is left
+    out as well."""
     before = text[:start].rstrip()
     fence = _OPENING_FENCE.search(before[-20:])
     if fence and len(_FENCE_LINE.findall(before)) % 2:
@@ -1294,7 +1318,7 @@ def _is_plan_heading(line: str) -> bool:
 
 
 def _without_begun_block(text: str) -> str:
-    """Return the text without a plan at its end that was cut off before any of it could be read."""
+    """Return the text without the beginning of a plan at its end that is too short to be read."""
     begun = list(_BEGUN_BLOCK.finditer(text[-MAX_REPLY_CHARS:]))
     if not begun:
         return text

@@ -1,5 +1,5 @@
-"""Reads a model's reply: finds its JSON, however loosely written, and removes everything that is
-not the reply itself, such as thinking, chat markers and echoes of the prompt."""
+"""The parts of parsing that all replies share: removes what does not belong to a reply (thinking,
+chat markers, echoes of the prompt), finds JSON even if it is malformed, and compares words."""
 
 from __future__ import annotations
 
@@ -62,14 +62,14 @@ _NOTHING = re.compile(
 
 
 def visible(text: str) -> str:
-    """Return the beginning of the text, without the model's thinking and without turns of other
-    speakers that it invented."""
+    """Return the first `MAX_REPLY_CHARS` characters of the text, without thinking and without
+    invented turns of other speakers."""
     return own_turn(without_thoughts(text[:MAX_REPLY_CHARS]))
 
 
 def without_thoughts(text: str) -> str:
-    """Return the text without `<think>` blocks, even if their beginning or end is missing. Line
-    ends become `\\n`."""
+    """Return the text without `<think>` blocks, also if a block lacks its opening or closing tag.
+    Line ends become `\\n`."""
     text = text.replace("\r\n", "\n").replace("\r", "\n").lstrip("\N{ZERO WIDTH NO-BREAK SPACE}")
     text = _THINKING.sub("", text)
     ends = list(_END_OF_THINKING.finditer(text))
@@ -77,8 +77,8 @@ def without_thoughts(text: str) -> str:
 
 
 def own_turn(text: str) -> str:
-    """Return the text up to the beginning of another speaker's turn, without chat markers such as
-    `<|im_start|>`."""
+    """Return the text without chat markers such as `<|im_start|>`, and only up to the turn of
+    another speaker."""
     text = _OPENING_TOKEN.sub("", text)
     begin = 0
     for end in _END_OF_TURN.finditer(text):
@@ -89,7 +89,7 @@ def own_turn(text: str) -> str:
 
 
 def without_end_marks(text: str) -> str:
-    """Return the text without the markers at its end that end a turn, such as `<|im_end|>`."""
+    """Return the text without end-of-turn markers, such as `<|im_end|>`, at its end."""
     text = text.rstrip()
     while mark := next((mark for mark in _END_MARKS if text.endswith(mark)), ""):
         text = text[: -len(mark)].rstrip()
@@ -97,7 +97,8 @@ def without_end_marks(text: str) -> str:
 
 
 def without_echo(text: str) -> str:
-    """Return the text without the fenced blocks that it repeats from the prompt."""
+    """Return the text without blocks of data that it copied from the prompt. Such a block is fenced
+    by the lines `<<… MARK from …` and `MARK>>`, with the same hexadecimal mark."""
     if "<<" not in text:
         return text
     lines = text.split("\n")
@@ -120,15 +121,14 @@ def without_echo(text: str) -> str:
 
 
 def fold(text: str) -> str:
-    """Return the text in the form in which names are compared: NFKC, without case, quotes,
-    emphasis, and differences of white space."""
+    """Return the text normalized for the comparison of names: NFKC, case-folded, without quotes and
+    emphasis, with single blanks."""
     folded = unicodedata.normalize("NFKC", text).casefold().translate(_MARKS)
     return " ".join(re.sub(f"{_KEYCAP}(?!\\d)", ".", folded).replace(_KEYCAP, "").split())
 
 
 def to_key(key: Any) -> str:
-    """Return the key of an object in the form in which keys are compared: `New-Tasks` becomes
-    `newtasks`."""
+    """Return the key of an object normalized for comparison: `New-Tasks` becomes `newtasks`."""
     return re.sub(r"[\W_]+", "", str(key)[:60].casefold())
 
 
@@ -138,8 +138,8 @@ def to_line(text: str) -> str:
 
 
 def to_sentence(value: Any) -> str:
-    """Return the text in the value on one line of bounded length, for a person; "" if the value is
-    not a text, or only says "none"."""
+    """Return the text, or the texts of the list, on one line of at most `MAX_REASON_CHARS`
+    characters; '' if the value is anything else, or only says "none"."""
     if isinstance(value, list):
         value = "; ".join(item for item in value if isinstance(item, str))
     line = to_line(value).strip(" .,:;-–—*")[:MAX_REASON_CHARS] if isinstance(value, str) else ""
@@ -147,7 +147,7 @@ def to_sentence(value: Any) -> str:
 
 
 def unwrap(line: str) -> str:
-    """Return the line without quotes or emphasis around the whole of it."""
+    """Return the line without quotes or emphasis that enclose all of it."""
     for opening, closing in _WRAPPERS:
         inner = line[len(opening) : -len(closing)]
         is_around = line.startswith(opening) and line.endswith(closing) and inner
@@ -157,8 +157,8 @@ def unwrap(line: str) -> str:
 
 
 def to_id(value: Any) -> int | None:
-    """Return the id of a task, which may be written as `3`, `"#3"` or `"task 3"`; None if the value
-    is not an id."""
+    """Return the id of a task from a value such as `3`, `3.0`, `"#3"` or `"task 3"`; None if the
+    value is not an id."""
     if isinstance(value, str) and len(value) < 60 and (found := _ID.fullmatch(value.strip())):
         return int(found[1])
     if isinstance(value, float) and value.is_integer():
@@ -185,8 +185,8 @@ def has_words(line: str) -> bool:
 
 
 def first_of(item: Mapping[str, Any], keys: Iterable[str]) -> Any:
-    """Return the first value that is not empty among these keys of the item; None if there is none.
-    The item's keys must be folded by `fold_keys`."""
+    """Return the first value of the item under these keys that is neither None nor ''; None if
+    there is none. The item must come from `fold_keys`."""
     return next((item[key] for key in keys if item.get(key) not in (None, "")), None)
 
 
@@ -195,21 +195,20 @@ def fold_keys(item: Mapping[str, Any]) -> dict[str, Any]:
 
 
 # --------------------------------------------------------------------------------------------------
-# Finds JSON values anywhere in a text, also as models write them: with Python's quotes and words,
-# with unquoted keys, with missing or extra commas, with line breaks or quotes inside strings, and
-# cut off.
+# Finds JSON values anywhere in a text, also if they have the faults that models make: Python's
+# quotes and constants, unquoted keys, missing or extra commas, line breaks or quotes inside
+# strings, and a missing end.
 #
-# Every character is read a bounded number of times. Does not cover: unquoted string values, and
-# references (`$ref`, anchors).
+# Every character is read a bounded number of times. Not covered: string values without quotes.
 # --------------------------------------------------------------------------------------------------
 
 MAX_VALUES = 2000
 MAX_DEPTH = 64
-# After so many failures the strict parser is no longer used: for each failure it counts the
-# lines of the text.
+# After so many failures the strict parser is not used any more, because each failure takes time in
+# proportion to the whole text.
 MAX_REFUSED = 64
 MAX_QUOTE_REPAIRS = 8  # each attempt may read the rest of the text
-LINE_LOOK_CHARS = 200  # so much of the line is examined to see whether a value stands alone
+LINE_LOOK_CHARS = 200  # of the line before and after a value, to see whether it stands alone
 
 _START = re.compile(
     r"\[(?=\s*[\"'“{\[\d\]-])|\{(?=\s*(?:[\"'“}]|(?:[A-Za-z_]\w{0,40}|\d{1,9})\s{0,9}:))"
@@ -241,7 +240,7 @@ _NO_KEY = object()
 
 
 class CutObject(dict[str, Any]):
-    """An object that was cut off or is broken. It contains the members that are complete."""
+    """An object that is cut off or broken. It contains only its complete members."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -251,10 +250,10 @@ class JsonValue:
     Attributes:
         start, end: its position in the text.
         before: the text before it on its line.
-        is_whole: it was neither cut off nor broken.
-        is_alone: there are no words before or after it on its line.
-        is_labelled: there are no words after it on its line, and none before it except a label that
-            ends with `:` or `=`.
+        is_whole: whether it was neither cut off nor broken.
+        is_alone: whether its line has no words before or after it.
+        is_labelled: whether its line has no words except a label before it that ends with `:` or
+            `=`.
     """
 
     value: Any
@@ -267,8 +266,8 @@ class JsonValue:
 
 
 def find_json(text: str) -> list[JsonValue]:
-    """Return the outermost objects and arrays of the text, in order. Of a value that is cut off or
-    broken, the complete parts are returned."""
+    """Return the outermost objects and arrays of the text, in order. A value that is cut off or
+    broken is returned with its complete parts."""
     found: list[JsonValue] = []
     at, n_refused, n_repairs = 0, 0, 0
     while len(found) < MAX_VALUES and (start := _START.search(text, at)):
@@ -322,8 +321,8 @@ def _read_strictly(text: str, start: int) -> tuple[Any, int] | None:
 
 
 def _read_loosely(text: str, start: int, tokens: re.Pattern[str]) -> tuple[Any, int, bool]:
-    """Read the value at `start`. Return (value, end, is_whole); if it is not whole, `end` is where
-    it breaks off."""
+    """Parse the value at `start`. Return (value, end, is_whole). If the value is broken, `end` is
+    the position of the first token that cannot be read."""
     reader = _Reader()
     at = start
     while token := tokens.match(text, at):
@@ -337,8 +336,8 @@ def _read_loosely(text: str, start: int, tokens: re.Pattern[str]) -> tuple[Any, 
 
 
 class _Reader:
-    """Builds a value token by token. It remembers the open containers, outermost first, and for
-    each open object the key whose value comes next."""
+    """Builds a value token by token. `_open` has the open containers, the outermost first, and
+    `_keys` for each the key whose value comes next, or `_NO_KEY`."""
 
     def __init__(self) -> None:
         self.root: Any = None
@@ -347,8 +346,8 @@ class _Reader:
         self._keys: list[Any] = []
 
     def take(self, token: re.Match[str], *, is_key: bool) -> bool:
-        """Add the next token to the value that is being built; return False if the token is not
-        allowed here."""
+        """Add the next token to the value. Return False if the token is not allowed here. `is_key`
+        says whether a `:` or `=` follows the token."""
         mark = token["mark"]
         if mark is None:
             return self._take_scalar(token["string"], token["word"], is_key=is_key)
@@ -360,8 +359,8 @@ class _Reader:
         return self._end(mark)
 
     def cut(self) -> Any:
-        """Close the open containers and return the value with its complete parts. An object that is
-        still open is left out of a list, because it is not complete."""
+        """Close the open containers and return the value with its complete parts. An open object
+        inside a list is not complete, and is left out."""
         while len(self._open) > 1:
             child = self._open.pop()
             self._keys.pop()
@@ -436,4 +435,4 @@ def _read_word(word: str) -> Any:
     try:
         return int(word) if word.lstrip("-").isdigit() else float(word)
     except ValueError:
-        return None  # a number with too many digits, or not a number
+        return None  # not a number, or one with too many digits

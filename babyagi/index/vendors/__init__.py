@@ -1,4 +1,4 @@
-"""What the adapters of vector stores on a server share."""
+"""Adapters of vector stores, and the translation of errors that those on a server share."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,13 +14,13 @@ def translating_server(
     unavailable: Callable[[str], BabyagiError],
     explain: Callable[[Exception], BabyagiError],
 ) -> Iterator[None]:
-    """Translate every exception of a vendor's library, its server and the network into an error of
+    """Translate the exceptions of a vendor's library, its server and the network into errors of
     this program.
 
     Args:
-        fix: what to do when the library cannot be imported.
+        fix: what to do if the library cannot be imported.
         unavailable: makes the error for a server that did not answer within `timeout_s`.
-        explain: makes the error for every other exception.
+        explain: makes the error for any other exception.
     """
     try:
         yield

@@ -1,4 +1,5 @@
-"""Chroma as an index: embedded in this process, or on a server that all workers share."""
+"""Chroma as an index of results: embedded in this process, or on a server that all workers
+share."""
 
 from __future__ import annotations
 
@@ -35,13 +36,15 @@ if TYPE_CHECKING:
 
 
 MAX_BATCH = 500  # vectors; Chroma takes 5,461 at once, and 500 with 1,536 numbers are 3 MB
-# Chroma rewrites its graph in place after so many records, and a kill during that damages it. Most
-# objectives never have so many results. A higher number would be safer but slow: 5,000 take 2.7 s
-# to open and 65 ms per batch of any size; 1,000 take 0.2 s and 24 ms.
+# After so many new records, Chroma rewrites its graph in place, and a kill during that damages it.
+# Most objectives never have so many results. A higher number would be safer but slower: with 5,000
+# it takes 2.7 s to open the index and 65 ms to add a batch; with 1,000, 0.2 s and 24 ms.
 SYNC_THRESHOLD = 2_000
-# Of 352 results that differ only in two numbers, Chroma's defaults of 16 and 100 lose 98 for good,
-# these settings lose 10, at 3 ms per result instead of 1. Of prose, both lose none.
+# Of 352 results that differ only in two numbers, 98 can never be found with Chroma's defaults of 16
+# and 100, and 10 with these settings, which take 3 ms per result instead of 1. Of prose, all are
+# found with both.
 MAX_NEIGHBORS, EF_CONSTRUCTION = 64, 400
+# errors that pass by themselves, or when a person makes room; all others are damage
 TIME_MENDS = re.compile(
     "disk is full|database is locked|readonly database|no space left|too many open files",
     re.IGNORECASE,
@@ -49,7 +52,7 @@ TIME_MENDS = re.compile(
 
 
 def batches(items: Sequence[IndexItem]) -> Iterator[Sequence[IndexItem]]:
-    """Yield the items in batches that Chroma accepts."""
+    """Yield the items in batches of at most `MAX_BATCH`."""
     for start in range(0, len(items), MAX_BATCH):
         yield items[start : start + MAX_BATCH]
 
@@ -67,8 +70,8 @@ def to_records(items: Sequence[IndexItem]) -> dict[str, Any]:
 
 
 def collection_settings(sync_threshold: int = SYNC_THRESHOLD) -> Any:
-    """Return the configuration for a new collection: cosine distances, and the settings of the
-    graph with which Chroma searches."""
+    """Return the configuration of a new collection: cosine distances, and the settings of the graph
+    that Chroma searches (HNSW)."""
     graph = {"space": "cosine", "max_neighbors": MAX_NEIGHBORS, "ef_construction": EF_CONSTRUCTION}
     writing = {"sync_threshold": sync_threshold, "batch_size": min(100, sync_threshold)}
     return {"hnsw": {**graph, **writing}}
@@ -83,28 +86,28 @@ def to_question(vector: bytes, k: int) -> dict[str, Any]:
 
 
 def to_hits(found: Any) -> list[Hit]:
-    """Return the items that a collection's `query` found, from its answer."""
+    """Convert the answer of a collection's `query`."""
     pairs = zip(found["ids"][0], (found["distances"] or [[]])[0], strict=True)
     return [Hit(id=id_, score=1.0 - float(distance)) for id_, distance in pairs]
 
 
 def require_cosine(name: str, configuration: Mapping[str, Any]) -> None:
-    """Check that the collection measures distances by cosine.
+    """Check that the collection uses cosine distances.
 
     Raises:
-        StoreUnusableError: it measures them in another way.
+        StoreUnusableError: it uses other distances.
     """
     # a distributed server uses `spann`
     space = (configuration.get("hnsw") or configuration.get("spann") or {}).get("space")
     if space != "cosine":
-        what = f"the collection {name} measures by {space}, but babyagi needs cosine"
+        what = f"the collection {name} uses {space} distances, but babyagi needs cosine"
         raise StoreUnusableError(what, guide="results")
 
 
 @contextmanager
 def translating() -> Iterator[None]:
-    """Translate every exception of Chroma and the disk into `IndexUnavailableError` or
-    `StoreUnusableError`."""
+    """Translate the exceptions of Chroma and the disk into `IndexUnavailableError` (it may work
+    later) or `StoreUnusableError` (the index is damaged)."""
     try:
         yield
     except BabyagiError:
@@ -130,20 +133,20 @@ def translating() -> Iterator[None]:
 
 
 # --------------------------------------------------------------------------------------------------
-# Chroma, embedded in this process and kept in one directory: the default index.
+# Chroma, embedded in this process, with its files in one directory: the default index.
 #
-# It guards against these failures, all seen with chromadb 1.5:
-# * Two processes on one directory lose entries without an error. So the first one holds a lock, and
-#   a second one gets an error.
-# * A process that is killed while Chroma writes its graph may leave files that crash every later
-#   process. So a marker file exists during every call that may crash. If two starts in a row find
-#   it, the directory is emptied. It is a copy, and is rebuilt.
-# * At import, Chroma reads `.env` of the working directory and unprefixed variables, and fails on
-#   some. Both are hidden from it.
-# * Chroma downloads a model when it has to embed. Here it never has to, because it gets vectors.
+# These failures were seen with chromadb 1.5, and are prevented here:
+# * If two processes use one directory, entries get lost without an error. So a process locks the
+#   directory, and a second process gets an error.
+# * If a process is killed while Chroma writes its graph, the files may crash every later process.
+#   So a marker file exists during each call that may crash. If two starts in a row find it, the
+#   directory is emptied. The index is then rebuilt from the task store.
+# * At import, Chroma reads the file `.env` of the working directory and environment variables
+#   without a prefix, and fails on some. Both are hidden from it.
+# * Chroma downloads a model to compute embeddings. Here it gets the vectors, so it needs no model.
 #
-# All calls run one after the other in the injected thread. Nothing of Chroma is imported or opened
-# before the first call.
+# All calls run one after the other in the thread of `offload`. Nothing of Chroma is imported or
+# opened before the first call.
 # --------------------------------------------------------------------------------------------------
 
 T = TypeVar("T")
@@ -154,15 +157,14 @@ MAX_CRASHES = 2
 
 
 class ChromaIndex:
-    """A `VectorIndex` in a directory of its own. The code that opened it must close it, and close
-    the offload only after that.
+    """A `VectorIndex` in a directory of its own. The code that creates it must close it before it
+    closes `offload`.
 
     Args:
-        directory: created if missing; emptied if it is damaged.
-        offload: runs each call in the same single thread; Chroma must not be used in a forked
-            process.
-        sync_threshold: after how many records Chroma writes its graph. It applies to collections
-            that are created from now on.
+        directory: created if it is missing, emptied if it is damaged.
+        offload: runs all calls in the same single thread, not in a forked process.
+        sync_threshold: after how many new records Chroma writes its graph, in collections that are
+            created from now on.
     """
 
     is_memory = False
@@ -194,13 +196,13 @@ class ChromaIndex:
 
 
 class _Chroma:
-    """The blocking calls of Chroma, which `ChromaIndex` runs in a thread. Every public method
-    raises only `IndexUnavailableError` or `StoreUnusableError`."""
+    """The blocking calls of Chroma, which `ChromaIndex` runs in a thread. All public methods raise
+    only the errors of `translating`."""
 
     def __init__(self, directory: Path, sync_threshold: int) -> None:
         self._directory, self._sync_threshold = directory, sync_threshold
         self._crash_mark = directory / CRASH_FILE
-        self._n_crashes = 0  # consecutive starts that seem to have ended in a crash
+        self._n_crashes = 0  # how many starts in a row found the marker of a crash
         self._owner_fd: int | None = None
         self._client: Client | None = None
         self._collections: dict[str, Collection] = {}
@@ -231,8 +233,8 @@ class _Chroma:
             return list(collection.get(include=[])["ids"]) if collection else []
 
     def drop(self, name: str) -> None:
-        """Remove the collection. If that fails because of damage, remove all collections. No result
-        is lost, because every collection can be filled again from the task store."""
+        """Remove the collection; if the index is damaged, remove all collections. No result is
+        lost, because collections are rebuilt from the task store."""
         self._collections.pop(name, None)
         try:
             with self._calling(reads_graph=False) as client:
@@ -257,7 +259,7 @@ class _Chroma:
         """Return the collection, or None if it does not exist.
 
         Raises:
-            StoreUnusableError: it does not measure distances by cosine.
+            StoreUnusableError: it does not use cosine distances.
         """
         from chromadb.errors import NotFoundError
 
@@ -281,12 +283,12 @@ class _Chroma:
 
     @contextmanager
     def _calling(self, *, reads_graph: bool) -> Iterator[Client]:
-        """Yield Chroma's client. While the caller uses it, a marker file exists. A process that
-        finds it at its start knows that an earlier one crashed during a call.
+        """Yield Chroma's client. While the caller uses it, a marker file exists: a process that
+        finds the file at its start knows that an earlier process crashed during a call.
 
         Args:
-            reads_graph: whether the calls read the files of the vector graph, which crash a process
-                if they are damaged. If such calls succeed, the crashes are counted from 0 again.
+            reads_graph: whether the call reads the files of the graph, which crash the process if
+                they are damaged. If such a call succeeds, crashes are counted from 0 again.
         """
         with translating():
             self._own()
@@ -304,8 +306,8 @@ class _Chroma:
                     self._crash_mark.unlink(missing_ok=True)
 
     def _own(self) -> None:
-        """Lock the directory, unless this process has done so already. If the starts before this
-        one crashed, empty the directory."""
+        """Lock the directory, if this process has not done so yet, and empty it if `MAX_CRASHES`
+        starts in a row found the marker of a crash."""
         if self._owner_fd is not None:
             return
         make_directory(self._directory)
@@ -316,8 +318,7 @@ class _Chroma:
             os.close(owner_fd)
             what = f"another process is using the Chroma index in {self._directory}"
             why = "Chroma loses entries if two processes open the same directory"
-            choice = "set BABYAGI_RESULT_STORE=builtin for this one"
-            fix = f"wait until the other process ends, or {choice}"
+            fix = "wait until that process ends, or set BABYAGI_RESULT_STORE=builtin for this one"
             raise IndexOwnedElsewhereError(what, why=why, fix=fix, guide="results") from error
         self._owner_fd = owner_fd
         self._n_crashes = _count_crashes(self._crash_mark)
@@ -344,7 +345,7 @@ def make_directory(directory: Path) -> None:
     """Create the directory if it is missing.
 
     Raises:
-        OSError: it cannot be created, or files cannot be written in it.
+        OSError: it cannot be created, or no files can be written in it.
     """
     private.make_folder(directory)
     if not os.access(directory, os.W_OK | os.X_OK):
@@ -352,8 +353,8 @@ def make_directory(directory: Path) -> None:
 
 
 def _count_crashes(mark: Path) -> int:
-    """Return how many starts in a row, including this one, have found the crash marker: a file that
-    remains if a process crashes while it uses Chroma."""
+    """Return how many starts in a row, including this one, have found the marker file, which is
+    left over if a process crashes during a call of Chroma."""
     try:
         return int(mark.read_text(encoding="ascii")) + 1
     except FileNotFoundError:
@@ -373,27 +374,27 @@ def _open_client(directory: Path) -> Client:
 
 
 # --------------------------------------------------------------------------------------------------
-# Chroma over the network: a server that all workers share.
+# Chroma on a server that all workers share.
 #
-# The client library sets no time limit. The asynchronous client of chromadb 1.5 checks no
-# certificate by default. Here every call has a deadline, and certificates are checked. As
-# with the embedded index, Chroma gets vectors and never embeds.
+# The asynchronous client of chromadb 1.5 has no time limits, and checks no certificates by default.
+# Here all calls have a time limit, and certificates are checked. As with the embedded index, Chroma
+# gets vectors and computes none.
 #
-# Nothing of Chroma is imported and nothing is asked before the first call.
+# Nothing of Chroma is imported, and no request is sent, before the first call.
 # --------------------------------------------------------------------------------------------------
 
 CALL_TIMEOUT_S = 20.0
-# The server's errors for a collection that it cannot use; any other error may be temporary.
+# errors of the server for a collection that it cannot use; any other error may be temporary
 DAMAGE = ("InternalError", "InvalidDimensionException", "InvalidArgumentError")
 
 
 class ChromaServerIndex:
-    """A `VectorIndex` on a Chroma server. The code that opened it must close it.
+    """A `VectorIndex` on a Chroma server. The code that creates it must close it.
 
     Args:
         url: `http://HOST:PORT` or `https://…`.
-        timeout_s: the seconds that one call may take.
-        proxies: the proxies for the server; those of the environment are ignored.
+        timeout_s: the time limit of a call.
+        proxies: the proxies to use; those in the environment are ignored.
     """
 
     is_memory = False
@@ -424,7 +425,7 @@ class ChromaServerIndex:
                 collection, configuration=collection_settings(), embedding_function=None
             )
             if not await self._use(client, collection, put):
-                why = f"another process removed the collection {collection} during an upsert"
+                why = f"another process removed the collection {collection} meanwhile"
                 raise self._unavailable(why)
 
     async def query(self, collection: str, vector: bytes, *, k: int) -> list[Hit]:
@@ -476,8 +477,8 @@ class ChromaServerIndex:
     async def _use(
         self, client: AsyncClientAPI, name: str, work: Callable[[AsyncCollection], Awaitable[T]]
     ) -> T | None:
-        """Call `work` with the collection, and return its result; None if the collection does not
-        exist. If another worker has removed and created it again meanwhile, look it up again."""
+        """Return the result of `work` for the collection; None if the collection does not exist. If
+        the collection was removed and created again by another worker, look it up again."""
         from chromadb.errors import NotFoundError
 
         collection = await self._find(client, name)
@@ -521,8 +522,8 @@ class ChromaServerIndex:
 
 
 async def _open_server_client(url: str, proxy: str | None) -> AsyncClientAPI:
-    """Return a client like that of `chromadb.AsyncHttpClient`, except that it has connections of
-    its own and ignores the environment."""
+    """Return a client like that of `chromadb.AsyncHttpClient`, which however has its own
+    connections and ignores the environment."""
     await asyncio.to_thread(import_chroma)  # takes half a second
     import httpx
     from chromadb.api.async_api import AsyncServerAPI

@@ -1,9 +1,9 @@
-"""Pinecone: a service that all workers share.
+"""Pinecone, a service, as an index of results that all workers share. Needs the extra `pinecone`.
 
-Needs the extra `pinecone`. An index of Pinecone has one dimension and takes a minute to create, so
-there is one index per dimension (`babyagi-768`), and a collection is a namespace in it. Reads lag
-behind writes. If a search finds too few results because of that, it is answered from the vectors in
-the task store, as with any index that is incomplete.
+All vectors of a Pinecone index have the same dimension, and it takes up to a minute to create an
+index. So there is one index for each dimension, such as `babyagi-768`, and a collection is a
+namespace in it. Pinecone's reads lag behind its writes; if a search finds too few results for this
+reason, the vectors in the task store are searched, as for any incomplete index.
 
 Nothing of Pinecone is imported, and no request is sent, before the first call.
 """
@@ -26,13 +26,13 @@ from babyagi.net.addresses import Proxies
 from babyagi.redaction import redact
 
 CALL_TIMEOUT_S = 20.0
-# The documentation says how to wait, but gives no number (docs.pinecone.io, Check data freshness,
-# 2026-11-21).
+# an estimate: the documentation gives no number (docs.pinecone.io, Check data freshness,
+# 2026-11-21)
 READ_LAG_S = 5.0
 CREATE_TIMEOUT_S = 120  # a new index of the service is ready after seconds, sometimes a minute
 MAX_BATCH = 100
 MAX_BODY_BYTES = 2_000_000  # of a request (docs.pinecone.io, Operation limits, 2026-11-21)
-NUMBER_BYTES = 24  # of a float32 in JSON, such as -0.018042199313640594 and a comma
+NUMBER_BYTES = 24  # at most, of a number in JSON, such as -0.018042199313640594 and a comma
 PAGE = 100
 PREFIX = "babyagi-"
 MISMATCH = re.compile(r"dimension", re.IGNORECASE)
@@ -45,14 +45,14 @@ RENAMED = "pip uninstall -y pinecone-client pinecone, then pip install 'pinecone
 
 
 class PineconeIndex:
-    """A `VectorIndex` on Pinecone. The code that opened it must close it.
+    """A `VectorIndex` on Pinecone. The code that creates it must close it.
 
     Args:
-        api_key: the key of a project.
+        api_key: the key of a Pinecone project.
         cloud, region: where a missing index is created.
-        host: the address of the control plane; empty for Pinecone's own.
-        timeout_s: the seconds that one call may take; creating an index may take longer.
-        proxies: the proxies for the service; those of the environment are ignored.
+        host: the URL of the control plane; '' for Pinecone's own.
+        timeout_s: the time limit of a call; to create an index may take longer.
+        proxies: the proxies to use; those in the environment are ignored.
     """
 
     is_memory = False
@@ -86,7 +86,7 @@ class PineconeIndex:
         async with self._calling(CREATE_TIMEOUT_S + self._timeout_s):
             held = await self._dimension_of(collection)
             if {len(item.vector) // 4 for item in items} != {held or dimension}:
-                what = f"vectors of {held} and {dimension} dimensions are mixed in one collection"
+                what = "a collection cannot have vectors of different dimensions"
                 raise StoreUnusableError(what, guide="results")
             index = await self._index(dimension) or await self._create(dimension)
             size = _batch_size(dimension)
@@ -127,8 +127,7 @@ class PineconeIndex:
             index = await self._index_of(collection)
             self._dimension_by_name.pop(collection, None)
             if index is not None:
-                # the statistics may still show a namespace that is gone
-                with suppress(NotFoundError):
+                with suppress(NotFoundError):  # the statistics may show a namespace that is gone
                     # `delete` would leave an empty namespace
                     await index.delete_namespace(namespace=collection)
 
@@ -142,8 +141,8 @@ class PineconeIndex:
     # ----------------------------------------------------------------------------------------------
 
     async def _dimension_of(self, collection: str) -> int:
-        """Return the dimension of the index in which the collection is a namespace; 0 if no index
-        has it."""
+        """Return the dimension of the index that has the collection as a namespace; 0 if none
+        has."""
         if collection not in self._dimension_by_name:
             for listed in await self._client.list_indexes():
                 if found := re.fullmatch(PREFIX + r"(\d+)", listed.name):
@@ -154,12 +153,12 @@ class PineconeIndex:
         return self._dimension_by_name.get(collection, 0)
 
     async def _index_of(self, collection: str) -> Any:
-        """Return the open index in which the collection is a namespace, or None if none has it."""
+        """Return the index that has the collection as a namespace, opened; None if none has."""
         dimension = await self._dimension_of(collection)
         return await self._index(dimension) if dimension else None
 
     async def _index(self, dimension: int) -> Any:
-        """Return the open index for vectors of this dimension, or None if it does not exist."""
+        """Return the index for vectors of this dimension, opened; None if it does not exist."""
         from pinecone.errors import NotFoundError
 
         async with self._opening:
@@ -174,8 +173,8 @@ class PineconeIndex:
             return self._index_by_dimension[dimension]
 
     async def _create(self, dimension: int) -> Any:
-        """Create the index for vectors of this dimension, and open it. If another worker has
-        created it meanwhile, only open it."""
+        """Create and open the index for vectors of this dimension. If another worker has created it
+        meanwhile, only open it."""
         from pinecone import ServerlessSpec
         from pinecone.errors import ApiError, ConflictError
 
@@ -195,11 +194,11 @@ class PineconeIndex:
                 raise
             what = f"Pinecone cannot create an index in {self._cloud}, {self._region}"
             why = " ".join(str(error).split())[:500]
-            fix = "set PINECONE_CLOUD and PINECONE_REGION to places that the project's plan has"
+            fix = "set PINECONE_CLOUD and PINECONE_REGION to values that the project's plan allows"
             raise IndexUnavailableError(what, why=why, fix=fix, guide="results") from error
         index = await self._index(dimension)
         if index is None:
-            what = "Pinecone reported a new index as created, but does not list it"
+            what = "Pinecone reports a new index as created, but does not list it"
             raise IndexUnavailableError(what, guide="results")
         return index
 
@@ -224,19 +223,19 @@ class PineconeIndex:
                 try:
                     yield
                 except (NotFoundError, PineconeConnectionError):
-                    await self._forget()  # an index may be gone or moved: it is looked up again
+                    await self._forget()  # look the indexes up again: one may be gone or moved
                     raise
 
     def _open(self) -> Any:
         try:
             import_whole("pinecone")
             from pinecone import AsyncPinecone, RetryConfig
-        except Exception as error:  # what is left of a `pinecone-client` raises a bare Exception
+        except Exception as error:  # remains of `pinecone-client` raise a bare Exception
             said = " ".join(str(error).split())[:300]
             why = f"{said}; the package is `pinecone`, not `pinecone-client`"
             raise ImportError(why) from error
-        # The retries are for the control plane. On a 429 of the data plane, the library waits as
-        # long as the service asks, up to our deadline.
+        # The retries are for the control plane. After a 429 of the data plane, the library waits as
+        # long as the service demands, up to the time limit of the call.
         return AsyncPinecone(
             api_key=self._api_key,
             host=self._host or None,
@@ -264,8 +263,8 @@ def _unavailable(why: str, *, is_refused: bool = False) -> IndexUnavailableError
 
 
 def _batch_size(dimension: int) -> int:
-    """Return how many records surely fit into one request, even if every character of each excerpt
-    is escaped."""
+    """Return how many records fit into one request, even if each character of their excerpts is
+    escaped."""
     return max(1, min(MAX_BATCH, MAX_BODY_BYTES // (dimension * NUMBER_BYTES + 6 * EXCERPT_CHARS)))
 
 

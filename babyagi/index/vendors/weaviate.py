@@ -1,9 +1,9 @@
-"""Weaviate: a server that all workers share.
+"""Weaviate on a server, as an index of results that all workers share. Needs the extra `weaviate`.
 
-Needs the extra `weaviate`. The client library needs three precautions. When it connects, it looks
-for a newer version of itself on the package index (switched off here). It raises no error if the
-server refuses single objects of a batch (checked here). Some of its calls have no time limit (here
-all have a deadline). Weaviate gets vectors; no vectorizer of the server is used.
+Weaviate's library has three weaknesses, which are mended here. When it connects, it looks for a
+newer version of itself on the package index: this is switched off. It raises no error if the server
+refuses single objects of a batch: this is checked. Some of its calls have no time limit: here all
+have one. Weaviate gets vectors and computes none.
 
 Nothing of Weaviate is imported, and no request is sent, before the first call.
 """
@@ -34,7 +34,7 @@ MAX_BATCH = 100  # vectors; with 1,536 numbers each they are 600 kB
 PAGE = 1_000
 HTTP_PORT, GRPC_PORT = 8080, 50051
 EMBEDDED_PORT, EMBEDDED_GRPC_PORT = 8079, 50050
-# Only whole words match, because error messages also contain the names of collections.
+# matches whole words, because messages also contain the names of collections
 MISMATCH = re.compile(r"\bvector\b.*\blength|\blength\b.*\bvector|\bdimension", re.IGNORECASE)
 PINGED = "Babyagi_ping"  # no collection has this name
 NO_CLASS = re.compile(r"(?i)could not find class|class \S+ (not found|does(n't| not) exist)")
@@ -42,16 +42,15 @@ REFUSED = re.compile(r"(?i)\b(401|403|unauthenticated|unauthorized|permissions?|
 
 
 class WeaviateIndex:
-    """A `VectorIndex` on a Weaviate server. The code that opened it must close it.
+    """A `VectorIndex` on a Weaviate server. The code that creates it must close it.
 
     Args:
-        url: `http://HOST:PORT` or `https://…`; empty with `is_embedded`.
-        api_key: empty for a server that needs none.
-        grpc_port: None for 50051, or for 443 in Weaviate's cloud.
+        url: `http://HOST:PORT` or `https://…`; '' if `is_embedded`.
+        api_key: '' for a server that needs none.
+        grpc_port: None for 50051, or 443 in Weaviate's cloud.
         is_embedded: whether the library downloads and starts a server on this machine.
-        timeout_s: the seconds that one call may take; the start of an embedded server may take
-            longer.
-        proxies: the proxies for the server; those of the environment are ignored.
+        timeout_s: the time limit of a call; to start an embedded server may take longer.
+        proxies: the proxies to use; those in the environment are ignored.
     """
 
     is_memory = False
@@ -75,8 +74,8 @@ class WeaviateIndex:
         self._known: set[str] = set()
 
     async def ping(self) -> None:
-        """Call the server over both protocols, HTTP and gRPC. An embedded server that is not
-        running is not started; only its import is tried."""
+        """Call the server over HTTP and gRPC. An embedded server that is not running is not
+        started; only the library is imported."""
         if self._is_embedded and self._client is None:
             with self._translating(PING_TIMEOUT_S):
                 await asyncio.to_thread(_import)
@@ -146,11 +145,11 @@ class WeaviateIndex:
     async def _insert(
         self, client: WeaviateAsyncClient, name: str, items: Sequence[IndexItem]
     ) -> None:
-        """Insert a batch; objects with the same ids are replaced.
+        """Insert a batch. Objects with the same ids are replaced.
 
         Raises:
-            StoreUnusableError: the vectors do not have the length of those in the collection.
-            IndexUnavailableError: some objects were refused for another reason.
+            StoreUnusableError: the collection has vectors of another length.
+            IndexUnavailableError: an object was refused for another reason.
         """
         from weaviate.classes.data import DataObject
 
@@ -201,9 +200,9 @@ class WeaviateIndex:
 
         timeout = Timeout(init=self._timeout_s, query=self._timeout_s, insert=self._timeout_s)
         proxy = None if self._is_embedded else self._proxies.find(self._url)
-        # without this, gRPC obeys the environment
-        without = GrpcConfig(channel_options=[("grpc.enable_http_proxy", 0)])
-        grpc = None if proxy else without
+        # by default, gRPC takes proxies from the environment
+        direct = GrpcConfig(channel_options=[("grpc.enable_http_proxy", 0)])
+        grpc = None if proxy else direct
         config = AdditionalConfig(timeout=timeout, proxies=proxy, trust_env=False, grpc_config=grpc)
         if self._is_embedded:
             client = await asyncio.to_thread(
@@ -241,8 +240,8 @@ class WeaviateIndex:
         return translating_server("Weaviate", fix, timeout_s, self._unavailable, explain)
 
     def _explain(self, why: str) -> BabyagiError:
-        """Return the error of this program for the server's message. Only a message that vectors do
-        not fit the collection is a reason to rebuild it."""
+        """Return this program's error for the message of the server: `StoreUnusableError`, after
+        which the collection is rebuilt, only if vectors do not fit the collection."""
         why = redact(" ".join(why.split()), secrets=[self._api_key])[:500]
         if MISMATCH.search(why):
             what = f"{self._server} cannot use the collection"
@@ -254,7 +253,7 @@ class WeaviateIndex:
             fix = "set WEAVIATE_API_KEY to a key that may write"
         elif self._is_embedded:
             fix = (
-                "if an earlier server still occupies the ports, connect to it: WEAVIATE_URL="
+                "if an embedded server is still running, connect to it: WEAVIATE_URL="
                 f"http://127.0.0.1:{EMBEDDED_PORT} BABYAGI_WEAVIATE_GRPC_PORT={EMBEDDED_GRPC_PORT}"
             )
         else:
@@ -270,8 +269,8 @@ class WeaviateIndex:
 
 
 def grpc_address(url: str, port: int | None = None) -> tuple[str, int]:
-    """Return (host, port) for gRPC. Weaviate's cloud has a separate host for it; its name is
-    derived in the same way as in Weaviate's library."""
+    """Return the (host, port) for gRPC. Weaviate's cloud has a separate host for it, whose name is
+    derived as in Weaviate's library."""
     host = _host(url)
     if host.endswith(".weaviate.network"):
         return host.replace(".", ".grpc.", 1), port or 443
@@ -286,7 +285,8 @@ def _host(url: str) -> str:
 
 
 def class_name(collection: str) -> str:
-    """Return Weaviate's name for the collection: first a capital, then letters, digits and `_`."""
+    """Return the name of the collection in Weaviate, where names begin with a capital letter and
+    have only letters, digits and `_`."""
     return "Babyagi_" + re.sub(r"[^A-Za-z0-9]", "_", collection)
 
 

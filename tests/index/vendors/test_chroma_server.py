@@ -192,7 +192,7 @@ async def test_a_server_that_says_nothing_is_waited_for_no_longer_than_the_deadl
 
 def test_a_server_may_choose_another_kind_of_index_as_long_as_it_measures_by_cosine():
     require_cosine("one", {"hnsw": None, "spann": {"space": "cosine"}, "embedding_function": None})
-    with pytest.raises(StoreUnusableError, match="measures by l2"):
+    with pytest.raises(StoreUnusableError, match="uses l2 distances"):
         require_cosine("one", {"hnsw": None, "spann": {"space": "l2"}, "embedding_function": None})
 
 

@@ -2,7 +2,6 @@
 the project of PINECONE_TEST_KEY."""
 
 import asyncio
-import inspect
 import os
 import struct
 import subprocess
@@ -22,7 +21,7 @@ from babyagi.index.port import IndexItem
 from babyagi.index.search import ResultSearch
 from babyagi.index.vendors.pinecone import PineconeIndex
 from support.pinecone_server import serving
-from tests.index.contract import ITEMS, SharedIndexContract, make_id
+from tests.index.contract import ITEMS, OurServerContract, make_every_error, make_id
 from tests.index.library import Embedding, open_library
 
 KEY = os.environ.get("PINECONE_TEST_KEY", "")
@@ -47,7 +46,7 @@ async def index(server):
     await index.close()
 
 
-class TestPineconeIndex(SharedIndexContract):
+class TestPineconeIndex(OurServerContract):
     """As the contract has it."""
 
     @pytest.fixture
@@ -69,18 +68,6 @@ async def test_an_index_is_made_where_the_settings_say_and_is_shared_by_all_coll
         state.deployments["babyagi-64"]["region"],
     ) == ("aws", "us-east-1")
     await index.close()
-
-
-async def test_a_collection_that_another_worker_dropped_can_be_dropped_again(server):
-    index, other = open_other(server), open_other(server)
-    await index.upsert("one", ITEMS)
-    await other.drop("one")
-
-    await index.drop("one")
-
-    assert server[0].namespaces == {}
-    await index.close()
-    await other.close()
 
 
 async def test_a_region_that_there_is_not_says_which_variables_to_set(server):
@@ -105,24 +92,6 @@ async def test_many_long_vectors_fit_the_requests_that_the_service_takes(server)
 
     assert len(await index.ids("one")) == 100
     await index.close()
-
-
-async def test_calls_that_come_first_at_once_share_one_client_and_leave_none_open(server):
-    index, other = open_other(server), open_other(server)
-    await other.upsert("one", ITEMS)
-    opened = []
-
-    def open_and_count(open_=index._open):
-        opened.append(open_())
-        return opened[-1]
-
-    index._open = open_and_count
-
-    found = await asyncio.gather(*(index.query("one", ITEMS[0].vector, k=1) for _ in range(4)))
-
-    assert len(opened) == 1 and {hits[0].id for hits in found} == {ITEMS[0].id}
-    await index.close()
-    await other.close()
 
 
 async def test_an_index_that_is_not_ready_in_time_is_called_that(server, monkeypatch):
@@ -250,31 +219,10 @@ async def test_a_wrong_key_says_which_variable_to_set_and_is_not_shown(server):
     assert "sk-wrong" not in f"{raised.value.what} {raised.value.why} {raised.value.fix}"
 
 
-async def test_a_service_that_says_nothing_is_waited_for_no_longer_than_the_deadline(server):
-    state, _ = server
-    patient, hasty = open_other(server), open_other(server, timeout_s=0.3)
-    await patient.upsert("one", ITEMS)
-    state.silent_s = 2.0
-
-    with pytest.raises(IndexUnavailableError):
-        await hasty.query("one", ITEMS[0].vector, k=1)
-    await patient.close()
-    await hasty.close()
+PINECONE_ERRORS = make_every_error(pinecone.errors.exceptions, {"status_code": 418})
 
 
-def make_every_error():
-    arguments = {"status_code": 418}
-    for name, kind in inspect.getmembers(pinecone.errors.exceptions, inspect.isclass):
-        if issubclass(kind, Exception) and kind.__module__.startswith("pinecone"):
-            wanted = [
-                p
-                for p in list(inspect.signature(kind.__init__).parameters.values())[1:]
-                if p.default is p.empty
-            ]
-            yield pytest.param(kind(*(arguments.get(p.name, "text") for p in wanted)), id=name)
-
-
-@pytest.mark.parametrize("error", [*make_every_error(), ValueError("odd"), OSError("no route")])
+@pytest.mark.parametrize("error", [*PINECONE_ERRORS, ValueError("odd"), OSError("no route")])
 def test_every_error_of_pinecone_is_one_of_ours(error):
     index = PineconeIndex("sk-test", cloud="aws", region="us-east-1")
 

@@ -1,9 +1,7 @@
 """Weaviate: the contract with the real client, on a server of ours that speaks its protocols, or on
 the one of WEAVIATE_TEST_URL."""
 
-import asyncio
 import hashlib
-import inspect
 import os
 import socket
 import struct
@@ -29,7 +27,7 @@ from babyagi.index.port import IndexItem
 from babyagi.index.vendors.weaviate import WeaviateIndex, class_name, grpc_address
 from support.index_servers import find_ports
 from support.weaviate_server import serving
-from tests.index.contract import ITEMS, SharedIndexContract, make_id
+from tests.index.contract import ITEMS, OurServerContract, make_every_error, make_id
 
 pytestmark = pytest.mark.filterwarnings("default::DeprecationWarning")
 REAL = os.environ.get("WEAVIATE_TEST_URL", "")
@@ -56,7 +54,7 @@ async def index(server):
     await index.close()
 
 
-class TestWeaviateIndex(SharedIndexContract):
+class TestWeaviateIndex(OurServerContract):
     """As the contract has it."""
 
     @pytest.fixture
@@ -120,21 +118,6 @@ async def test_a_server_that_fails_is_unavailable_and_is_used_again_when_it_is_w
 
     assert (await index.query("one", ITEMS[0].vector, k=1))[0].id == ITEMS[0].id
     await index.close()
-
-
-async def test_calls_that_come_first_at_once_share_one_client_and_leave_none_open(server):
-    index = open_other(server)
-    opened = []
-
-    async def open_and_count(open_=index._open):
-        opened.append(await open_())
-        return opened[-1]
-
-    index._open = open_and_count
-    await asyncio.gather(*(index.ids("one") for _ in range(4)))
-
-    await index.close()
-    assert len(opened) == 1
 
 
 async def test_a_closed_grpc_port_is_named_with_the_variable_that_sets_it(server):
@@ -269,18 +252,6 @@ async def test_an_address_may_be_of_ipv6():
         await index.close()
 
 
-async def test_a_server_that_says_nothing_is_waited_for_no_longer_than_the_deadline(server):
-    state, *_ = server
-    patient, hasty = open_other(server), open_other(server, timeout_s=0.5)
-    await patient.upsert("one", ITEMS)
-    state.silent_s = 3.0
-
-    with pytest.raises(IndexUnavailableError):
-        await hasty.query("one", ITEMS[0].vector, k=1)
-    await patient.close()
-    await hasty.close()
-
-
 async def test_a_server_that_is_not_there_is_unavailable():
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -303,23 +274,15 @@ ARGUMENTS = {
 }  # fmt: skip
 
 
-def make_every_error():
-    for name, kind in inspect.getmembers(weaviate.exceptions, inspect.isclass):
-        if issubclass(kind, Exception) and kind.__module__ == "weaviate.exceptions":
-            wanted = [
-                p
-                for p in list(inspect.signature(kind.__init__).parameters.values())[1:]
-                if p.kind is p.POSITIONAL_OR_KEYWORD
-            ]
-            yield pytest.param(kind(*(ARGUMENTS.get(p.name, "text") for p in wanted)), id=name)
-    yield pytest.param(
-        AioRpcError(StatusCode.INTERNAL, Metadata(), Metadata(), "internal"), id="AioRpcError"
-    )
-    yield pytest.param(httpx.ConnectError("no route"), id="ConnectError")
-    yield pytest.param(ValueError("odd"), id="ValueError")
+WEAVIATE_ERRORS = [
+    *make_every_error(weaviate.exceptions, ARGUMENTS),
+    AioRpcError(StatusCode.INTERNAL, Metadata(), Metadata(), "internal"),
+    httpx.ConnectError("no route"),
+    ValueError("odd"),
+]
 
 
-@pytest.mark.parametrize("error", list(make_every_error()))
+@pytest.mark.parametrize("error", WEAVIATE_ERRORS)
 def test_every_error_of_weaviate_is_one_of_ours(error):
     index = WeaviateIndex("http://127.0.0.1:9")
 
