@@ -58,6 +58,7 @@ from babyagi.index.context import BYTES_PER_TOKEN, Chosen, choose_context, choos
 from babyagi.index.excerpts import cut_result
 from babyagi.index.indexer import Embed, Indexer, embed_path
 from babyagi.index.search import NearDuplicates, ResultSearch
+from babyagi.index.subjects import says_its_subject
 from babyagi.journal import Backends, Journal
 from babyagi.llm.human import NAME as HUMAN
 from babyagi.llm.prompt import Message, Prompt, Speaker, estimate_tokens
@@ -526,7 +527,7 @@ class Loop:
         seen = await self._store.plannable(
             task.objective_id, n_results=N_COMPARED, n_finished=N_COMPARED, n_names=0
         )
-        repeats = await self._find_repeats({task.id: outcome.text}, seen)
+        repeats = await self._find_repeats([task], {task.id: outcome.text}, seen)
         is_met = outcome.plan.is_met and not is_claim(outcome.text, objective_text)
         return Planned(
             proposals=tuple(proposals),
@@ -669,7 +670,8 @@ class Loop:
             )
         plan = await self._to_planned(reply, origins, finished, objective)
         texts = {one.task.id: one.result.text for one in finished if one.result is not None}
-        return replace(plan, repeats=await self._find_repeats(texts, seen))
+        tasks = [one.task for one in finished]
+        return replace(plan, repeats=await self._find_repeats(tasks, texts, seen))
 
     async def _to_planned(
         self,
@@ -732,10 +734,11 @@ class Loop:
         return replace(said, lack=said.lack or "an answer to what it asks", shown=tuple(shown))
 
     async def _find_repeats(
-        self, text_by_task: Mapping[int, str], seen: Plannable
+        self, tasks: Sequence[Task], results: Mapping[int, str], seen: Plannable
     ) -> tuple[int, ...]:
-        """Return the ids of the tasks whose results only repeat an earlier result."""
-        if not text_by_task:
+        """Return the ids of those of the tasks whose results (texts, by task id) only repeat an
+        earlier result."""
+        if not results:
             return ()
         finished = {task.id for task in seen.finished}
         recorded = {task.id for task in seen.recorded[:N_COMPARED]}
@@ -743,18 +746,17 @@ class Loop:
             *(result for result in seen.results if result.task_id in recorded),
             *await self._search.results([*finished]),
         ]
+        earlier = [(one.task_id, _with_subject(one.task_name, one.text)) for one in known]
 
-        def repeats(task_id: int, text: str) -> bool:
-            earlier = [
-                other for other in known if other.task_id in finished or other.task_id < task_id
-            ]
+        def repeats(task: Task) -> bool:
+            text = _with_subject(task.name, results[task.id])
             return any(
-                self._nearness_of_results.is_repeat(text, other.text)
-                for other in earlier
-                if other.task_id != task_id
+                self._nearness_of_results.is_repeat(text, other)
+                for id_, other in earlier
+                if id_ != task.id and (id_ in finished or id_ < task.id)
             )
 
-        return tuple(task_id for task_id, text in text_by_task.items() if repeats(task_id, text))
+        return tuple(task.id for task in tasks if task.id in results and repeats(task))
 
     async def _drop_too_deep(
         self, tasks: Sequence[Task], proposals: Sequence[Proposal]
@@ -1066,6 +1068,11 @@ def _is_there(
         renames(proposal.name, task)
         or (task.id in bringers and bringers[task.id].cover(proposal.name))
     )
+
+
+def _with_subject(task_name: str, text: str) -> str:
+    """Return a result's text, after the task's name if the text does not say what it is about."""
+    return text if says_its_subject(text, task_name) else f"{task_name}\n{text}"
 
 
 def _fault_of_last_try(task: Task) -> str:

@@ -275,6 +275,9 @@ _TROUBLES = (
 )  # fmt: skip
 
 
+_DEAD_END = "I went through all of it and found nothing unusual, so it can be ruled out."
+
+
 def _make_hunt(draft: _Draft, n_facts: int, *, result_chars: int, fact_place: str) -> World:
     rng = draft.rng
     suspects = [(part, trouble) for part in _PARTS for trouble in _TROUBLES]
@@ -308,7 +311,7 @@ def _make_hunt(draft: _Draft, n_facts: int, *, result_chars: int, fact_place: st
         task_forms=("Check {s}", "Investigate {s}", "Rule out {s}"),
         needing_forms=("Check {s} (after {i})", "Investigate {s}, given {i}"),
     )
-    return draft.finish(
+    world = draft.finish(
         speech,
         goals=[goal],
         objective="Our service crashes every night. Find the root cause of the nightly crash.",
@@ -316,6 +319,9 @@ def _make_hunt(draft: _Draft, n_facts: int, *, result_chars: int, fact_place: st
         result_chars=min(result_chars or 200, 200),
         fact_place=fact_place,
     )
+    # all dead ends are told in the same words, which do not say what was looked at
+    facts = [replace(one, text=_DEAD_END) if one.is_distractor else one for one in world.facts]
+    return replace(world, facts=tuple(facts))
 
 
 # -- dates, prices and sums
