@@ -529,12 +529,10 @@ class Loop:
         )
         repeats = await self._find_repeats([task], {task.id: outcome.text}, seen)
         is_met = outcome.plan.is_met and not is_claim(outcome.text, objective_text)
-        return Planned(
-            proposals=tuple(proposals),
-            is_met=is_met,
-            repeats=repeats,
-            dropped=(*outcome.plan.dropped, *dropped),
+        plan = Planned(
+            proposals=tuple(proposals), is_met=is_met, dropped=(*outcome.plan.dropped, *dropped)
         )
+        return _drop_of_repeats(plan, repeats)
 
     async def _plan_for_lack(
         self, task: Task, lack: Lack, own: Planned | None, journal: Journal
@@ -671,7 +669,7 @@ class Loop:
         plan = await self._to_planned(reply, origins, finished, objective)
         texts = {one.task.id: one.result.text for one in finished if one.result is not None}
         tasks = [one.task for one in finished]
-        return replace(plan, repeats=await self._find_repeats(tasks, texts, seen))
+        return _drop_of_repeats(plan, await self._find_repeats(tasks, texts, seen))
 
     async def _to_planned(
         self,
@@ -1067,6 +1065,17 @@ def _is_there(
     return task is not None and (
         renames(proposal.name, task)
         or (task.id in bringers and bringers[task.id].cover(proposal.name))
+    )
+
+
+def _drop_of_repeats(plan: Planned, repeats: Sequence[int]) -> Planned:
+    """Return the plan with these tasks as repeating ones, and without the tasks proposed from them:
+    what says nothing new gives no reason for further work. Otherwise a model that asks for the same
+    in other words goes on until a limit."""
+    kept = [one for one in plan.proposals if one.parent_id not in repeats]
+    gone = [one.name for one in plan.proposals if one.parent_id in repeats]
+    return replace(
+        plan, proposals=tuple(kept), repeats=tuple(repeats), dropped=(*plan.dropped, *gone)
     )
 
 
