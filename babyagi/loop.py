@@ -58,7 +58,7 @@ from babyagi.index.context import BYTES_PER_TOKEN, Chosen, choose_context, choos
 from babyagi.index.excerpts import cut_result
 from babyagi.index.indexer import Embed, Indexer, embed_path
 from babyagi.index.search import NearDuplicates, ResultSearch
-from babyagi.index.subjects import says_its_subject
+from babyagi.index.subjects import names_subject, says_its_subject
 from babyagi.journal import Backends, Journal
 from babyagi.llm.human import NAME as HUMAN
 from babyagi.llm.prompt import Message, Prompt, Speaker, estimate_tokens
@@ -88,7 +88,7 @@ from babyagi.tasks import (
     Unanswered,
     find_sources,
 )
-from babyagi.taskstore.lifecycle import SETTLED
+from babyagi.taskstore.lifecycle import SETTLED, may_start
 from babyagi.taskstore.port import NOTHING_CHECKED, Checked, Plannable, Planned
 from babyagi.text import clean, one_line
 from babyagi.tools.base import Tool
@@ -744,14 +744,16 @@ class Loop:
             *(result for result in seen.results if result.task_id in recorded),
             *await self._search.results([*finished]),
         ]
-        earlier = [(one.task_id, _with_subject(one.task_name, one.text)) for one in known]
 
         def repeats(task: Task) -> bool:
-            text = _with_subject(task.name, results[task.id])
+            text = results[task.id]
+            is_plain = says_its_subject(text, task.name)
             return any(
-                self._nearness_of_results.is_repeat(text, other)
-                for id_, other in earlier
-                if id_ != task.id and (id_ in finished or id_ < task.id)
+                self._nearness_of_results.is_repeat(text, one.text)
+                for one in known
+                if one.task_id != task.id
+                and (one.task_id in finished or one.task_id < task.id)
+                and (is_plain or names_subject(task.name, one.task_name))
             )
 
         return tuple(task.id for task in tasks if task.id in results and repeats(task))
@@ -837,10 +839,7 @@ class Loop:
         for the missing parts. Commit the judgement and the tasks at once."""
         async with journal:
             is_met, reason, checked = await self._judge(objective, journal)
-        is_asked = checked.missing and all(
-            name.status in SETTLED for name in (await self._listed(objective.id)).names()
-        )
-        missing = checked.missing if is_asked else ()
+        missing = checked.missing if await self._lacks_work(objective.id) else ()
         sources = (
             find_sources(
                 origin
@@ -864,6 +863,16 @@ class Loop:
             checked=checked,
             proposals=proposals,
             fallback=parts,
+        )
+
+    async def _lacks_work(self, objective_id: int) -> bool:
+        """Return whether no task is left to do, or the last ones brought nothing new."""
+        if all(name.status in SETTLED for name in (await self._listed(objective_id)).names()):
+            return True
+        standing = await self._store.standing(objective_id)
+        return not may_start(
+            n_tasks_without_progress=standing.n_tasks_without_progress,
+            n_tries_without_answer=standing.n_tries_without_answer,
         )
 
     async def _judge(self, objective: Objective, journal: Journal) -> tuple[bool, str, Checked]:
@@ -1077,11 +1086,6 @@ def _drop_of_repeats(plan: Planned, repeats: Sequence[int]) -> Planned:
     return replace(
         plan, proposals=tuple(kept), repeats=tuple(repeats), dropped=(*plan.dropped, *gone)
     )
-
-
-def _with_subject(task_name: str, text: str) -> str:
-    """Return a result's text, after the task's name if the text does not say what it is about."""
-    return text if says_its_subject(text, task_name) else f"{task_name}\n{text}"
 
 
 def _fault_of_last_try(task: Task) -> str:

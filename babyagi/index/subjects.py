@@ -17,6 +17,7 @@ from itertools import chain
 
 from babyagi.index.hashing import STOP_WORDS, WORD
 from babyagi.index.trigrams import fold
+from babyagi.names import VERBS
 
 SHARE = 0.8  # so much of a subject, weighted by rarity, must stand together
 N_CACHED = 4000
@@ -98,6 +99,12 @@ def says_its_subject(text: str, name: str) -> bool:
         return True
     words = frozenset(content(head(name)))
     return 2 * len(words.intersection(content(text))) >= len(words)
+
+
+def names_subject(name: str, other: str) -> bool:
+    """Return whether a task's name contains all words of what another task, named `other`, is
+    about: "Double-check the tower's height" names the subject of "Find the tower's height"."""
+    return frozenset(content(head(other))) - VERBS <= frozenset(content(name))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -861,6 +861,8 @@ def apply_plan(
         transitions.put_progress(tx, objective_id, progress)
     if plan.is_met and is_open:
         claim_met(tx, objective_id, task_id=tasks[-1].id if tasks else None)
+    elif is_open and not progress.may_start and _has_unchecked_answer(tx, objective_id):
+        tx.run("set_claimed_met", objective_id=objective_id)
     return entered.plan
 
 
@@ -887,13 +889,17 @@ def _tell_of(tx: Transaction, objective_id: int, plan: Planned, tasks: Sequence[
 def claim_met(tx: Transaction, objective_id: int, *, task_id: int | None) -> None:
     """Record that an agent says that the objective is met, unless a check has refuted that and no
     task was answered since."""
-    row = transitions.objective_row(tx, objective_id)
-    checks = transitions.read_objective(tx, objective_id).checks
-    if row["n_answers"] > checks.n_answers:
+    if _has_unchecked_answer(tx, objective_id):
         tx.run("set_claimed_met", objective_id=objective_id)
         transitions.append_event(
             tx, objective_id, events.OBJECTIVE_CLAIMED_MET, task_id, task_id=task_id
         )
+
+
+def _has_unchecked_answer(tx: Transaction, objective_id: int) -> bool:
+    """Return whether a task was answered since the last check."""
+    checks = transitions.read_objective(tx, objective_id).checks
+    return bool(transitions.objective_row(tx, objective_id)["n_answers"] > checks.n_answers)
 
 
 def record_lack(tx: Transaction, task: Task) -> TaskStatus:
@@ -1082,6 +1088,8 @@ def finish_check(
         return
     is_in_vain = is_round and lifecycle.is_in_vain(checks)
     added = () if is_in_vain else _add_for_missing(tx, objective, wanted)
+    if added and not is_empty:
+        put_in_place(tx, objective_id, [task.id for task in added], Place.FIRST)
     if is_in_vain or (
         is_round and not added and lifecycle.is_in_vain(replace(checks, n_idle=checks.n_idle + 1))
     ):
