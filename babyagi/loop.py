@@ -218,7 +218,7 @@ class Loop:
         shown: tuple[int, ...],
         journal: Journal,
     ) -> None:
-        plan = await self._plan_of(claim.task, outcome, objective.spec.asked)
+        plan = await self._plan_of(claim.task, outcome, objective.spec.asked, shown)
         if outcome.kind is OutcomeKind.LACKING:
             lack = Lack(what=outcome.lack, shown=shown)
             plan = await self._plan_for_lack(claim.task, lack, plan, journal)
@@ -515,9 +515,12 @@ class Loop:
             for entry in chosen
         )
 
-    async def _plan_of(self, task: Task, outcome: Outcome, objective_text: str) -> Planned | None:
+    async def _plan_of(
+        self, task: Task, outcome: Outcome, objective_text: str, shown: Sequence[int]
+    ) -> Planned | None:
         """Return the plan (new tasks) that the execution agent wrote with its answer; None if it
-        wrote none, and the creation agent must be asked."""
+        wrote none, and the creation agent must be asked. `shown`: the tasks whose results were in
+        its prompt."""
         if outcome.plan is None:
             return None
         proposals = [
@@ -527,7 +530,7 @@ class Loop:
         seen = await self._store.plannable(
             task.objective_id, n_results=N_COMPARED, n_finished=N_COMPARED, n_names=0
         )
-        repeats = await self._find_repeats([task], {task.id: outcome.text}, seen)
+        repeats = await self._find_repeats([task], {task.id: outcome.text}, seen, alike=shown)
         is_met = outcome.plan.is_met and not is_claim(outcome.text, objective_text)
         plan = Planned(
             proposals=tuple(proposals), is_met=is_met, dropped=(*outcome.plan.dropped, *dropped)
@@ -544,7 +547,7 @@ class Loop:
         bringers = find_bringers(task, lack, listed.names(without={task.id}))
         proposals = [
             one
-            for one in (own.proposals if own else ())
+            for one in (own.proposals if own and not bringers.is_all else ())
             if not (renames(one.name, task) or bringers.cover(one.name))
         ]
         if not (bringers.is_all or proposals):
@@ -649,11 +652,12 @@ class Loop:
         seen: Plannable,
     ) -> Planned:
         planned_from = {one.task.id for one in finished}
+        known = self._names.choose([one.text for one in finished], without=planned_from)
         try:
             reply, origins = await create_tasks(
                 finished,
                 objective_text=objective.spec.asked,
-                known=self._names.choose([one.text for one in finished], without=planned_from),
+                known=known,
                 journal=journal,
                 max_new_tasks=self._bounds.max_new_tasks,
             )
@@ -669,7 +673,14 @@ class Loop:
         plan = await self._to_planned(reply, origins, finished, objective)
         texts = {one.task.id: one.result.text for one in finished if one.result is not None}
         tasks = [one.task for one in finished]
-        return _drop_of_repeats(plan, await self._find_repeats(tasks, texts, seen))
+        alike = [
+            name.id
+            for name in known
+            if name.status is TaskStatus.DONE
+            and any(names_subject(task.name, name.name) for task in tasks)
+        ]
+        repeats = await self._find_repeats(tasks, texts, seen, alike=alike)
+        return _drop_of_repeats(plan, repeats)
 
     async def _to_planned(
         self,
@@ -732,13 +743,18 @@ class Loop:
         return replace(said, lack=said.lack or "an answer to what it asks", shown=tuple(shown))
 
     async def _find_repeats(
-        self, tasks: Sequence[Task], results: Mapping[int, str], seen: Plannable
+        self,
+        tasks: Sequence[Task],
+        results: Mapping[int, str],
+        seen: Plannable,
+        *,
+        alike: Sequence[int],
     ) -> tuple[int, ...]:
         """Return the ids of those of the tasks whose results (texts, by task id) only repeat an
-        earlier result."""
+        earlier result: one of the newest, or of those of the tasks `alike`."""
         if not results:
             return ()
-        finished = {task.id for task in seen.finished}
+        finished = {*(task.id for task in seen.finished), *alike}
         recorded = {task.id for task in seen.recorded[:N_COMPARED]}
         known = [
             *(result for result in seen.results if result.task_id in recorded),
