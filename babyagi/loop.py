@@ -714,10 +714,10 @@ class Loop:
             else one
             for one in unanswered
         ]
+        again = {(id_, name) for id_, one in bringers.items() for name in one.again}
+        again |= self._find_unhelpful(unanswered, {one.task.id: one.task for one in finished})
         proposals += [
-            Proposal(name=name, parent_id=id_, origins=origins)
-            for id_, one in bringers.items()
-            for name in one.again
+            Proposal(name=name, parent_id=id_, origins=origins) for id_, name in sorted(again)
         ]
         return Planned(
             proposals=tuple(proposals),
@@ -728,6 +728,20 @@ class Loop:
             ),
             dropped=(*reply.dropped, *dropped),
         )
+
+    def _find_unhelpful(
+        self, unanswered: Sequence[Unanswered], tasks: Mapping[int, Task]
+    ) -> set[tuple[int, str]]:
+        """Return (id of an unanswered task, name) for each answered task that is to bring what the
+        unanswered one lacks for the second time, although its result was in the prompt: that result
+        does not hold what it should, so the answered task must be done again."""
+        return {
+            (one.task_id, name.name)
+            for one in unanswered
+            if tasks[one.task_id].n_lacks + (tasks[one.task_id].lack is None) > 1
+            for name in self._names.named([id_ for id_ in one.after if id_ in one.shown])
+            if name.status is TaskStatus.DONE
+        }
 
     async def _complete(self, said: Unanswered, finished: Sequence[Finished]) -> Unanswered:
         """Return `said`, the creation agent's word on an unanswered task, with the ids of the
