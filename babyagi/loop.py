@@ -1119,10 +1119,11 @@ def _drop_of_repeats(plan: Planned, repeats: Sequence[int]) -> Planned:
 
 
 def _fault_of_last_try(task: Task) -> str:
-    """Return which information the task's last try lacked, or its error, as a text for the model;
-    '' if there was no earlier try."""
+    """Return what the task's last try found and which information it lacked, or its error, as a
+    text for the model; '' if there was no earlier try."""
     if task.lack is not None:
-        return task.lack.what
+        found = f"{task.lack.found}\nLACKING: " if task.lack.found else ""
+        return f"{found}{task.lack.what}"
     return task.error if task.try_no > 1 else ""
 
 

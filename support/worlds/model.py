@@ -126,7 +126,7 @@ class SimulatedModel:
         is_true = not missing and WRONG not in state_by_input.values()
         text = self._tell(reading, number, rng, is_true=is_true)
         if self._noise.answers_half and rng.random() < self._noise.answers_half:
-            text = self._tell_half(text, number, rng)
+            text = self._tell_half(reading, text, number, rng)
             is_true = is_true and self._atlas.stands([text], number) == RIGHT
         plan, proposed = self._plan_own(reading, text, rng)
         return self._speak(reading, text + plan, fact=number, is_found=is_true, proposed=proposed)
@@ -197,11 +197,16 @@ class SimulatedModel:
             text += f"\n{more}"
         return text
 
-    def _tell_half(self, text: str, number: int, rng: random.Random) -> str:
-        """Half of the sentences of an answer, every other time with a word on what is left out."""
+    def _tell_half(self, reading: Reading, text: str, number: int, rng: random.Random) -> str:
+        """Half of the sentences of an answer, and those that the last try gave, every other time
+        with a word on what is left out."""
         sentences = split_sentences(text)
         kept = sorted(rng.sample(range(len(sentences)), -(-len(sentences) // 2)))
-        half = " ".join(sentences[place] for place in kept)
+        half = " ".join(
+            sentence
+            for place, sentence in enumerate(sentences)
+            if place in kept or sentence in reading.last_try
+        )
         if rng.random() < 0.5:
             return half
         return f"{half}\nLACKING: the rest of {self.world.facts[number].subject}"

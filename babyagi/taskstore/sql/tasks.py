@@ -834,7 +834,11 @@ def apply_plan(
     progress = transitions.Progress.of(row)
     is_open = row["status"] != ObjectiveStatus.ENDED
     unanswered = {one.task_id: one for one in plan.unanswered}
-    lacking = [task for task in tasks if task.lack is not None or task.id in unanswered]
+    lacking = [
+        task
+        for task in tasks
+        if task.lack is not None or (task.id in unanswered and not _is_last_part(tx, task))
+    ]
     wanted = plan.proposals if is_open else ()
     unhelpful = {task.id: _shown(task, unanswered) for task in lacking}
     entered = enter(tx, objective_id, wanted, unhelpful=unhelpful)
@@ -977,9 +981,11 @@ def _requeue(
     """
     objective_id = task.objective_id
     if task.lack is None and named is not None:  # the task has a result that does not answer it
+        found = _answer_in_part(tx, task)
         tx.run("delete_result", objective_id=objective_id, task_id=task.id)
         tx.run("delete_vectors", objective_id=objective_id, task_id=task.id)
-        task = lifecycle.lacked(task, lack=Lack(what=named.lack, shown=named.shown))
+        lack = Lack(what=named.lack, shown=named.shown, found=found)
+        task = lifecycle.lacked(task, lack=lack)
         transitions.append_event(
             tx, objective_id, events.TASK_LACKED, task.id, lack=_what(task), n_lacks=task.n_lacks
         )
@@ -1006,6 +1012,18 @@ def _requeue(
     transitions.append_event(
         tx, objective_id, events.TASK_REQUEUED, task.id, try_no=task.try_no, waits_for=blockers
     )
+
+
+def _answer_in_part(tx: Transaction, task: Task) -> str:
+    """Return the text of the task's result if it answers the task in part, else ''."""
+    rows = tx.all("results_of", objective_id=task.objective_id, task_ids=to_json([task.id]))
+    return next((result.text for result in map(result_from_row, rows) if result.lack), "")
+
+
+def _is_last_part(tx: Transaction, task: Task) -> bool:
+    """Return whether the task has an answer in part, and no further try is allowed, so that this
+    answer stays: it is worth more than none."""
+    return task.n_lacks + 1 >= lifecycle.MAX_LACKS and bool(_answer_in_part(tx, task))
 
 
 def _give_up(tx: Transaction, task: Task) -> TaskStatus:
