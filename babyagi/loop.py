@@ -58,6 +58,7 @@ from babyagi.index.context import BYTES_PER_TOKEN, Chosen, choose_context, choos
 from babyagi.index.excerpts import cut_result
 from babyagi.index.indexer import Embed, Indexer, embed_path
 from babyagi.index.search import NearDuplicates, ResultSearch
+from babyagi.index.subjects import names_subject, says_its_subject
 from babyagi.journal import Backends, Journal
 from babyagi.llm.human import NAME as HUMAN
 from babyagi.llm.prompt import Message, Prompt, Speaker, estimate_tokens
@@ -87,7 +88,7 @@ from babyagi.tasks import (
     Unanswered,
     find_sources,
 )
-from babyagi.taskstore.lifecycle import SETTLED
+from babyagi.taskstore.lifecycle import SETTLED, may_start
 from babyagi.taskstore.port import NOTHING_CHECKED, Checked, Plannable, Planned
 from babyagi.text import clean, one_line
 from babyagi.tools.base import Tool
@@ -217,7 +218,7 @@ class Loop:
         shown: tuple[int, ...],
         journal: Journal,
     ) -> None:
-        plan = await self._plan_of(claim.task, outcome, objective.spec.asked)
+        plan = await self._plan_of(claim.task, outcome, objective.spec.asked, shown)
         if outcome.kind is OutcomeKind.LACKING:
             lack = Lack(what=outcome.lack, shown=shown)
             plan = await self._plan_for_lack(claim.task, lack, plan, journal)
@@ -514,9 +515,12 @@ class Loop:
             for entry in chosen
         )
 
-    async def _plan_of(self, task: Task, outcome: Outcome, objective_text: str) -> Planned | None:
+    async def _plan_of(
+        self, task: Task, outcome: Outcome, objective_text: str, shown: Sequence[int]
+    ) -> Planned | None:
         """Return the plan (new tasks) that the execution agent wrote with its answer; None if it
-        wrote none, and the creation agent must be asked."""
+        wrote none, and the creation agent must be asked. `shown`: the tasks whose results were in
+        its prompt."""
         if outcome.plan is None:
             return None
         proposals = [
@@ -526,14 +530,12 @@ class Loop:
         seen = await self._store.plannable(
             task.objective_id, n_results=N_COMPARED, n_finished=N_COMPARED, n_names=0
         )
-        repeats = await self._find_repeats({task.id: outcome.text}, seen)
+        repeats = await self._find_repeats([task], {task.id: outcome.text}, seen, alike=shown)
         is_met = outcome.plan.is_met and not is_claim(outcome.text, objective_text)
-        return Planned(
-            proposals=tuple(proposals),
-            is_met=is_met,
-            repeats=repeats,
-            dropped=(*outcome.plan.dropped, *dropped),
+        plan = Planned(
+            proposals=tuple(proposals), is_met=is_met, dropped=(*outcome.plan.dropped, *dropped)
         )
+        return _drop_of_repeats(plan, repeats)
 
     async def _plan_for_lack(
         self, task: Task, lack: Lack, own: Planned | None, journal: Journal
@@ -545,7 +547,7 @@ class Loop:
         bringers = find_bringers(task, lack, listed.names(without={task.id}))
         proposals = [
             one
-            for one in (own.proposals if own else ())
+            for one in (own.proposals if own and not bringers.is_all else ())
             if not (renames(one.name, task) or bringers.cover(one.name))
         ]
         if not (bringers.is_all or proposals):
@@ -650,11 +652,12 @@ class Loop:
         seen: Plannable,
     ) -> Planned:
         planned_from = {one.task.id for one in finished}
+        known = self._names.choose([one.text for one in finished], without=planned_from)
         try:
             reply, origins = await create_tasks(
                 finished,
                 objective_text=objective.spec.asked,
-                known=self._names.choose([one.text for one in finished], without=planned_from),
+                known=known,
                 journal=journal,
                 max_new_tasks=self._bounds.max_new_tasks,
             )
@@ -669,7 +672,15 @@ class Loop:
             )
         plan = await self._to_planned(reply, origins, finished, objective)
         texts = {one.task.id: one.result.text for one in finished if one.result is not None}
-        return replace(plan, repeats=await self._find_repeats(texts, seen))
+        tasks = [one.task for one in finished]
+        alike = [
+            name.id
+            for name in known
+            if name.status is TaskStatus.DONE
+            and any(names_subject(task.name, name.name) for task in tasks)
+        ]
+        repeats = await self._find_repeats(tasks, texts, seen, alike=alike)
+        return _drop_of_repeats(plan, repeats)
 
     async def _to_planned(
         self,
@@ -703,10 +714,10 @@ class Loop:
             else one
             for one in unanswered
         ]
+        again = {(id_, name) for id_, one in bringers.items() for name in one.again}
+        again |= self._find_unhelpful(unanswered, {one.task.id: one.task for one in finished})
         proposals += [
-            Proposal(name=name, parent_id=id_, origins=origins)
-            for id_, one in bringers.items()
-            for name in one.again
+            Proposal(name=name, parent_id=id_, origins=origins) for id_, name in sorted(again)
         ]
         return Planned(
             proposals=tuple(proposals),
@@ -717,6 +728,20 @@ class Loop:
             ),
             dropped=(*reply.dropped, *dropped),
         )
+
+    def _find_unhelpful(
+        self, unanswered: Sequence[Unanswered], tasks: Mapping[int, Task]
+    ) -> set[tuple[int, str]]:
+        """Return (id of an unanswered task, name) for each answered task that is to bring what the
+        unanswered one lacks for the second time, although its result was in the prompt: that result
+        does not hold what it should, so the answered task must be done again."""
+        return {
+            (one.task_id, name.name)
+            for one in unanswered
+            if tasks[one.task_id].n_lacks + (tasks[one.task_id].lack is None) > 1
+            for name in self._names.named([id_ for id_ in one.after if id_ in one.shown])
+            if name.status is TaskStatus.DONE
+        }
 
     async def _complete(self, said: Unanswered, finished: Sequence[Finished]) -> Unanswered:
         """Return `said`, the creation agent's word on an unanswered task, with the ids of the
@@ -732,29 +757,36 @@ class Loop:
         return replace(said, lack=said.lack or "an answer to what it asks", shown=tuple(shown))
 
     async def _find_repeats(
-        self, text_by_task: Mapping[int, str], seen: Plannable
+        self,
+        tasks: Sequence[Task],
+        results: Mapping[int, str],
+        seen: Plannable,
+        *,
+        alike: Sequence[int],
     ) -> tuple[int, ...]:
-        """Return the ids of the tasks whose results only repeat an earlier result."""
-        if not text_by_task:
+        """Return the ids of those of the tasks whose results (texts, by task id) only repeat an
+        earlier result: one of the newest, or of those of the tasks `alike`."""
+        if not results:
             return ()
-        finished = {task.id for task in seen.finished}
+        finished = {*(task.id for task in seen.finished), *alike}
         recorded = {task.id for task in seen.recorded[:N_COMPARED]}
         known = [
             *(result for result in seen.results if result.task_id in recorded),
             *await self._search.results([*finished]),
         ]
 
-        def repeats(task_id: int, text: str) -> bool:
-            earlier = [
-                other for other in known if other.task_id in finished or other.task_id < task_id
-            ]
+        def repeats(task: Task) -> bool:
+            text = results[task.id]
+            is_plain = says_its_subject(text, task.name)
             return any(
-                self._nearness_of_results.is_repeat(text, other.text)
-                for other in earlier
-                if other.task_id != task_id
+                self._nearness_of_results.is_repeat(text, one.text)
+                for one in known
+                if one.task_id != task.id
+                and (one.task_id in finished or one.task_id < task.id)
+                and (is_plain or names_subject(task.name, one.task_name))
             )
 
-        return tuple(task_id for task_id, text in text_by_task.items() if repeats(task_id, text))
+        return tuple(task.id for task in tasks if task.id in results and repeats(task))
 
     async def _drop_too_deep(
         self, tasks: Sequence[Task], proposals: Sequence[Proposal]
@@ -837,10 +869,7 @@ class Loop:
         for the missing parts. Commit the judgement and the tasks at once."""
         async with journal:
             is_met, reason, checked = await self._judge(objective, journal)
-        is_asked = checked.missing and all(
-            name.status in SETTLED for name in (await self._listed(objective.id)).names()
-        )
-        missing = checked.missing if is_asked else ()
+        missing = checked.missing if await self._lacks_work(objective.id) else ()
         sources = (
             find_sources(
                 origin
@@ -864,6 +893,16 @@ class Loop:
             checked=checked,
             proposals=proposals,
             fallback=parts,
+        )
+
+    async def _lacks_work(self, objective_id: int) -> bool:
+        """Return whether no task is left to do, or the last ones brought nothing new."""
+        if all(name.status in SETTLED for name in (await self._listed(objective_id)).names()):
+            return True
+        standing = await self._store.standing(objective_id)
+        return not may_start(
+            n_tasks_without_progress=standing.n_tasks_without_progress,
+            n_tries_without_answer=standing.n_tries_without_answer,
         )
 
     async def _judge(self, objective: Objective, journal: Journal) -> tuple[bool, str, Checked]:
@@ -1068,11 +1107,23 @@ def _is_there(
     )
 
 
+def _drop_of_repeats(plan: Planned, repeats: Sequence[int]) -> Planned:
+    """Return the plan with these tasks as repeating ones, and without the tasks proposed from them:
+    what says nothing new gives no reason for further work. Otherwise a model that asks for the same
+    in other words goes on until a limit."""
+    kept = [one for one in plan.proposals if one.parent_id not in repeats]
+    gone = [one.name for one in plan.proposals if one.parent_id in repeats]
+    return replace(
+        plan, proposals=tuple(kept), repeats=tuple(repeats), dropped=(*plan.dropped, *gone)
+    )
+
+
 def _fault_of_last_try(task: Task) -> str:
-    """Return which information the task's last try lacked, or its error, as a text for the model;
-    '' if there was no earlier try."""
+    """Return what the task's last try found and which information it lacked, or its error, as a
+    text for the model; '' if there was no earlier try."""
     if task.lack is not None:
-        return task.lack.what
+        found = f"{task.lack.found}\nLACKING: " if task.lack.found else ""
+        return f"{found}{task.lack.what}"
     return task.error if task.try_no > 1 else ""
 
 

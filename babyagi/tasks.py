@@ -457,11 +457,12 @@ class Objective:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lack:
-    """The information that a try of a task lacked, in the model's words, and the ids of the tasks
-    whose results the prompt of the try contained."""
+    """The information that a try of a task lacked, in the model's words, the ids of the tasks whose
+    results the prompt of the try contained, and what the try found, if it answered in part."""
 
     what: str
     shown: tuple[int, ...] = ()
+    found: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Sequence, Set
+from collections.abc import Collection, Iterable, Iterator, Sequence, Set
 from heapq import heapify, heappop
 
 from babyagi.agents.prompting import Field
@@ -92,6 +92,10 @@ class NameIndex:
     def names(self, *, without: Collection[int] = ()) -> list[TaskName]:
         """Return all names, oldest first, except those of the tasks `without`."""
         return [name for id_, name in self._name_by_id.items() if id_ not in without]
+
+    def named(self, ids: Iterable[int | str]) -> list[TaskName]:
+        """Return the names of these tasks; ids that the index does not hold are left out."""
+        return [self._name_by_id[id_] for id_ in ids if id_ in self._name_by_id]
 
     def choose(self, texts: Sequence[str], *, without: Collection[int] = ()) -> list[TaskName]:
         """Return the tasks that an agent should be shown when it plans from the texts, in order of

@@ -17,9 +17,11 @@ from itertools import chain
 
 from babyagi.index.hashing import STOP_WORDS, WORD
 from babyagi.index.trigrams import fold
+from babyagi.names import VERBS
 
 SHARE = 0.8  # so much of a subject, weighted by rarity, must stand together
 N_CACHED = 4000
+MAX_BARE_CHARS = 300  # a longer result is not told of two things in the same words by chance
 MIN_SUBJECT_WORDS = 2
 
 # `K-17` is one word; as two words, `M-17` would match half of it
@@ -87,6 +89,22 @@ def _words_of(name: str) -> frozenset[str]:
     """Return the words of a name and of its `head`. Taken alone, the head may have words that the
     whole name does not have."""
     return frozenset((*content(name), *content(head(name))))
+
+
+def says_its_subject(text: str, name: str) -> bool:
+    """Return whether a result says by itself what it is about, so that the same words as the result
+    of another task say the same: it is long, or contains at least half of the words of its task's
+    name. "Nothing unusual was found" is said of many things."""
+    if len(text) > MAX_BARE_CHARS:
+        return True
+    words = frozenset(content(head(name)))
+    return 2 * len(words.intersection(content(text))) >= len(words)
+
+
+def names_subject(name: str, other: str) -> bool:
+    """Return whether a task's name contains all words of what another task, named `other`, is
+    about: "Double-check the tower's height" names the subject of "Find the tower's height"."""
+    return frozenset(content(head(other))) - VERBS <= frozenset(content(name))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

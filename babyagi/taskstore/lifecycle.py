@@ -40,6 +40,7 @@ from babyagi.text import one_line
 
 MAX_NAME_CHARS = 2000
 MAX_DETAIL_CHARS = 2000
+MAX_FOUND_CHARS = 4000  # of an answer in part, which the next try is shown
 MAX_TASKS_WITHOUT_PROGRESS = 5  # tasks in a row without progress, before no other task is started
 # tries in a row that gave neither an answer nor a new task, before no other task is started
 MAX_TRIES_WITHOUT_ANSWER = 20
@@ -605,7 +606,11 @@ def claimed(task: Task, *, at: datetime) -> Task:
 
 def lacked(task: Task, *, lack: Lack) -> Task:
     """Return the task after a try that could not answer it because information was lacking."""
-    lack = replace(lack, what=storable(lack.what, max_chars=MAX_DETAIL_CHARS))
+    lack = replace(
+        lack,
+        what=storable(lack.what, max_chars=MAX_DETAIL_CHARS),
+        found=storable(lack.found, max_chars=MAX_FOUND_CHARS),
+    )
     return replace(task, lack=lack, n_lacks=task.n_lacks + 1, n_lost=0)
 
 

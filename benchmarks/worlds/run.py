@@ -21,7 +21,7 @@ from benchmarks.worlds.sockets import (
 )
 from support.worlds.generator import KINDS, PLACES_OF_FACT, World, make_world
 from support.worlds.house import Outcome, Way, run_world
-from support.worlds.noise import NO_NOISE, Noise
+from support.worlds.noise import NO_NOISE, TEMPERS, Noise
 from support.worlds.surfaces import SURFACES
 
 TUNED_SEED, HELD_OUT_SEED = 1, 1001
@@ -110,6 +110,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
         default=NO_NOISE,
         help="let the model err now and then",
     )
+    parser.add_argument("--temper", choices=sorted(TEMPERS), help="a kind of model that errs")
     parser.add_argument(
         "--invents",
         type=float,
@@ -154,6 +155,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
         parser.error(f"the surface {options.surface} is held out: name it together with --held-out")
     if not options.held_out and options.seeds > MAX_TUNED_SEEDS:
         parser.error(f"there are {MAX_TUNED_SEEDS} seeds to tune on")
+    options.noise = TEMPERS[options.temper] if options.temper else options.noise
     given = {"invents": options.invents, "misjudges_lack": options.misjudges}
     options.noise = replace(
         options.noise, **{name: share for name, share in given.items() if share is not None}

@@ -9,8 +9,9 @@ from functools import lru_cache
 
 from support.worlds.generator import Fact
 
-_TOKEN = re.compile(r"[^\W_](?:\w*[^\W_])?")
-_SENTENCE_END = re.compile(r"(?<=[.!?…])\s+|\n+")
+_EAST = "\u3040-\u30ff\u3400-\u9fff"  # signs of which each is a word
+_TOKEN = re.compile(rf"[{_EAST}]|(?![{_EAST}])[^\W_](?:[^\W{_EAST}]*(?![{_EAST}])[^\W_])?")
+_SENTENCE_END = re.compile(r"(?<=[.!?…])\s+|(?<=。)|\n+")
 RIGHT, WRONG = "right", "wrong"
 
 
@@ -93,7 +94,12 @@ def _holds(sentence: str, value: str) -> bool:
     at = sentence.find(value) if value else -1
     while at >= 0:
         before, after = sentence[at - 1 : at], sentence[at + len(value) : at + len(value) + 1]
-        if not (before.isalnum() or (before and before in "-,.")) and not after.isalnum():
+        if not (_continues(before) or (before and before in "-,.")) and not _continues(after):
             return True
         at = sentence.find(value, at + 1)
     return False
+
+
+def _continues(char: str) -> bool:
+    """Whether a value beside this character is only a part of a longer one."""
+    return char.isalnum() and not re.match(f"[{_EAST}]", char)

@@ -13,9 +13,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import log
 
-from support.worlds.surfaces import SURFACES, Names, Surface, join_words
+from support.worlds.surfaces import SURFACES, Names, Surface
 
-KINDS = ("chain", "join", "brief", "fanout")
+FURTHER_KINDS = ("siblings", "contradiction", "hunt", "trip", "pieces")
+KINDS = ("chain", "join", "brief", "fanout", *FURTHER_KINDS)
 PLACES_OF_FACT = ("early", "middle", "last", "any")
 MIN_CHARS, MAX_CHARS = 300, 8000
 HINT_SHARE = 0.1  # of a fact's earlier inputs whose results name it too
@@ -100,6 +101,10 @@ def make_world(
         from support.worlds.fanouts import make_fanout
 
         return make_fanout(n_facts, seed, result_chars=result_chars, fact_place=fact_place)
+    if kind in FURTHER_KINDS:
+        from support.worlds.kinds import make_further
+
+        return make_further(kind, n_facts, seed, result_chars=result_chars, fact_place=fact_place)
     rng = random.Random(f"{kind} {n_facts} {seed} {surface}")
     speech = SURFACES[surface]
     n_distractors = n_facts // 10 if n_distractors is None else n_distractors
@@ -216,7 +221,7 @@ class _Writer:
         """Return the fact with its result: its value and what comes next, among filler up to the
         length."""
         rng, speech = self._rng, self._speech
-        value = _sentence(rng.choice(speech.value_forms).format(s=fact.subject, v=fact.value))
+        value = _sentence(rng.choice(speech.value_forms).format(s=self._call(fact), v=fact.value))
         hints = {number: self._hint(self._facts[number]) for number in hinted}
         told = [*hints.values()]
         if fact.inputs and rng.random() < 0.5:
@@ -240,11 +245,16 @@ class _Writer:
     def _hint(self, hinted: Fact) -> str:
         forms = self._speech.hint_forms if hinted.inputs else self._speech.bare_hint_forms
         return _sentence(
-            self._rng.choice(forms).format(s=hinted.subject, i=self._subjects(hinted.inputs))
+            self._rng.choice(forms).format(s=self._call(hinted), i=self._subjects(hinted.inputs))
         )
 
     def _subjects(self, numbers: Sequence[int]) -> str:
-        return join_words([self._facts[number].subject for number in numbers]) if numbers else ""
+        called = [self._call(self._facts[number]) for number in numbers]
+        return self._speech.join(called) if numbers else ""
+
+    def _call(self, fact: Fact) -> str:
+        """One of the fact's names: the first, or any where the surface uses all."""
+        return self._rng.choice(fact.names) if self._speech.uses_all_names else fact.subject
 
 
 def _sentence(text: str) -> str:

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 from babyagi.llm.prompt import ToolCall
 from support.worlds import reading as reads
-from support.worlds.atlas import RIGHT, WRONG, Atlas
+from support.worlds.atlas import RIGHT, WRONG, Atlas, split_sentences
 from support.worlds.generator import World
 from support.worlds.noise import NO_NOISE, Noise
 from support.worlds.planning import Planner, render_plan
@@ -125,6 +125,9 @@ class SimulatedModel:
             return self._speak(reading, text + plan, fact=number, proposed=proposed)
         is_true = not missing and WRONG not in state_by_input.values()
         text = self._tell(reading, number, rng, is_true=is_true)
+        if self._noise.answers_half and rng.random() < self._noise.answers_half:
+            text = self._tell_half(reading, text, number, rng)
+            is_true = is_true and self._atlas.stands([text], number) == RIGHT
         plan, proposed = self._plan_own(reading, text, rng)
         return self._speak(reading, text + plan, fact=number, is_found=is_true, proposed=proposed)
 
@@ -194,14 +197,31 @@ class SimulatedModel:
             text += f"\n{more}"
         return text
 
+    def _tell_half(self, reading: Reading, text: str, number: int, rng: random.Random) -> str:
+        """Half of the sentences of an answer, and those that the last try gave, every other time
+        with a word on what is left out."""
+        sentences = split_sentences(text)
+        kept = sorted(rng.sample(range(len(sentences)), -(-len(sentences) // 2)))
+        half = " ".join(
+            sentence
+            for place, sentence in enumerate(sentences)
+            if place in kept or sentence in reading.last_try
+        )
+        if rng.random() < 0.5:
+            return half
+        return f"{half}\nLACKING: the rest of {self.world.facts[number].subject}"
+
     def _lack(
         self, reading: Reading, number: int, missing: Sequence[int], rng: random.Random
     ) -> str:
         facts = self.world.facts
+        speech = self.world.surface
         said = {
             "s": facts[number].subject,
-            "m": join_words([facts[given].subject for given in missing]),
+            "m": speech.join([facts[given].subject for given in missing]),
         }
+        if speech.lack_forms:
+            return rng.choice(speech.lack_forms).format(**said)
         is_marked = reading.is_told_of_marker and rng.random() < 0.75
         lack = rng.choice(LACK_MARKED if is_marked else LACK_SENTENCES).format(**said)
         if not is_marked and len(facts[number].inputs) > 1:

@@ -14,7 +14,6 @@ from support.worlds.atlas import Atlas, split_sentences
 from support.worlds.generator import World
 from support.worlds.noise import Noise
 from support.worlds.reading import Listed, Reading, Shown
-from support.worlds.surfaces import join_words
 
 _LACK_SIGNS = (
     "lacking:",
@@ -31,6 +30,18 @@ _LACK_SIGNS = (
 _REFUSAL_SIGNS = ("i'm sorry", "as an ai language model", "i cannot assist")
 
 
+AGAIN_FORMS = (
+    "Double-check {s}",
+    "Confirm {s} with a second look",
+    "Verify that {s} is correct",
+    "Summarize what was found on {s}",
+    "Re-examine {s} in more depth",
+    "Cross-check {s} against the other results",
+    "Document {s} in a table",
+    "Validate {s} once more",
+    "Prepare a short note on {s}",
+    "Review {s} for completeness",
+)
 GIVEN_UP = ("dead", "cancelled")  # what a list says of tasks that bring nothing any more
 MAX_NAME_CHARS = 300  # a task that needs more than fits does not name it
 
@@ -105,6 +116,7 @@ class _Planning:
         self._noise = noise
         self._reading = reading
         self._rng = rng
+        self._lack_signs = (*_LACK_SIGNS, *world.surface.lack_signs)
         self._can_judge = "unanswered" in reading.wanted or "lacks" in reading.wanted
         self._data = reading.data
         self._id_by_fact: dict[int, int | None] = {}  # of listed and of finished tasks
@@ -135,6 +147,8 @@ class _Planning:
             else:
                 self._wish_for_hinted(shown)
         self._wish_for_parts()
+        if self._noise.rewords and self._rng.random() < self._noise.rewords:
+            self._wish_again()
         tasks = self._name(list(self._wishes.values())[: self._reading.max_tasks])
         label_by_fact = {task.fact: task.label for task in tasks}
         unanswered = [
@@ -156,7 +170,7 @@ class _Planning:
         own = self._atlas.asked(shown.name)
         has_value = own is not None and bool(self._atlas.stands([shown.text], own))
         folded = shown.text.casefold()
-        says_lack = any(sign in folded for sign in _LACK_SIGNS)
+        says_lack = any(sign in folded for sign in self._lack_signs)
         is_useless = not has_value and (says_lack or any(sign in folded for sign in _REFUSAL_SIGNS))
         if self._rng.random() < (
             self._noise.misjudges_lack if is_useless else self._noise.misjudges_answer
@@ -166,11 +180,17 @@ class _Planning:
             return None
         return [
             number
-            for number in dict.fromkeys(self._atlas.named(_lacking_part(shown.text)))
+            for number in dict.fromkeys(
+                self._atlas.named(_lacking_part(shown.text, self._lack_signs))
+            )
             if number != own
         ]
 
     def _is_met(self) -> bool:
+        if self._noise.claims_met and self._rng.random() < self._noise.claims_met:
+            return True
+        if self._noise.denies_met and self._rng.random() < self._noise.denies_met:
+            return False
         done = {
             self._atlas.asked(listed.name)
             for listed in self._reading.listed
@@ -229,6 +249,16 @@ class _Planning:
             if number not in self._open_facts:
                 self._wishes.setdefault(number, _Wish(fact=number, inputs=(), source=None))
 
+    def _wish_again(self) -> None:
+        """Wish for one or two things that are listed or done already, in other words."""
+        known = sorted(number for number in self._id_by_fact if number not in self._wishes)
+        for number in self._rng.sample(known, min(len(known), self._rng.randint(1, 2))):
+            wish = _Wish(fact=number, inputs=(), source=None)
+            form = self._rng.choice(AGAIN_FORMS)
+            subject = self._rng.choice(self._world.facts[number].names)
+            wish.name = form.format(s=subject)
+            self._wishes[number] = wish
+
     def _name(self, wishes: Sequence[_Wish]) -> list[PlannedTask]:
         label_by_fact = {wish.fact: _label(place) for place, wish in enumerate(wishes)}
         return [
@@ -271,19 +301,20 @@ class _Planning:
         return name.replace(f"the {subject}", subject) if "'s " in subject else name
 
     def _words(self, numbers: Sequence[int]) -> str:
-        return (
-            join_words([self._world.facts[number].subject for number in numbers])
-            if numbers
-            else "an answer"
-        )
+        facts = [self._world.facts[number] for number in numbers]
+        calls_many_names = self._world.surface.uses_all_names and self._noise.renames
+        called = [
+            self._rng.choice(fact.names) if calls_many_names else fact.subject for fact in facts
+        ]
+        return self._world.surface.join(called) if called else "an answer"
 
 
-def _lacking_part(text: str) -> str:
+def _lacking_part(text: str, signs: Sequence[str]) -> str:
     """The sentences that say what is missing."""
     return "\n".join(
         sentence
         for sentence in split_sentences(text)
-        if any(sign in sentence.casefold() for sign in _LACK_SIGNS)
+        if any(sign in sentence.casefold() for sign in signs)
     )
 
 

@@ -86,6 +86,7 @@ class Reading:
     observations: tuple[str, ...] = ()
     called: str = ""
     missing_parts: tuple[str, ...] = ()
+    last_try: str = ""
     speech: Speech = field(default_factory=Speech)
     wanted: frozenset[str] = frozenset()
     max_tasks: int = 1000
@@ -129,7 +130,8 @@ def read(asked: Asked) -> Reading:
 
 
 def _read_ours(asked: Asked, role: str, system: str) -> Reading:
-    objective, task, results, listed, observations = (
+    objective, task, last_try, results, listed, observations = (
+        "",
         "",
         "",
         list[Shown](),
@@ -160,6 +162,8 @@ def _read_ours(asked: Asked, role: str, system: str) -> Reading:
                 results.append(
                     _read_result(text, int(from_result[1]) if from_result else pending[0], pending)
                 )
+            elif label == "last try":
+                last_try = text
             elif label == "missing parts":
                 missing += text.splitlines()
             elif "tasks" in label:
@@ -176,6 +180,7 @@ def _read_ours(asked: Asked, role: str, system: str) -> Reading:
         observations=tuple(observations),
         called="\n".join(_calls_of(asked)),
         missing_parts=tuple(missing),
+        last_try=last_try,
         speech=_read_speech(asked, system),
         wanted=frozenset(re.findall(r'"(\w+)":', instructions)) | _keys(asked.schema),
         max_tasks=int(most[1]) if most else 1000,

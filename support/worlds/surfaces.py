@@ -37,10 +37,19 @@ class Surface:
     objective_forms: tuple[str, ...]
     bare_hint_forms: tuple[str, ...] = ()  # of what needs nothing
     is_held_out: bool = False
+    uses_all_names: bool = False  # results call a thing by any of its names
+    # how a lack is said, with `{m}` for what is missing, and the words that give it away; English
+    # where there are none
+    lack_forms: tuple[str, ...] = ()
+    lack_signs: tuple[str, ...] = ()
+    last_joint: str = " and "
+
+    def join(self, words: Sequence[str]) -> str:
+        return join_words(words, last_joint=self.last_joint)
 
 
-def join_words(words: Sequence[str]) -> str:
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+def join_words(words: Sequence[str], *, last_joint: str = " and ") -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])}{last_joint}{words[-1]}"
 
 
 def _fill(
@@ -658,4 +667,122 @@ POST = Surface(
     is_held_out=True,
 )
 
-SURFACES = {surface.name: surface for surface in (CODES, PLACES, LAB, POST)}
+# -- other languages
+# --------------------------------------------------------------------------------------------------
+
+_TOWNS_IN_POLISH = dict(
+    pair.split("/")
+    for pair in (
+        "Kraków/Krakowie Gdańsk/Gdańsku Łódź/Łodzi Toruń/Toruniu Przemyśl/Przemyślu "
+        "Sandomierz/Sandomierzu Zamość/Zamościu Białystok/Białymstoku Chełm/Chełmie Nysa/Nysie "
+        "Żory/Żorach Piła/Pile Słupsk/Słupsku Ełk/Ełku Płock/Płocku Łomża/Łomży"
+    ).split()
+)
+_MATTERS_IN_POLISH = {
+    "wysokość wieży": "wysokości wieży",
+    "głębokość studni": "głębokości studni",
+    "długość mostu": "długości mostu",
+    "waga dzwonu": "wagi dzwonu",
+    "wiek ratusza": "wieku ratusza",
+    "szerokość bramy": "szerokości bramy",
+    "cena biletu na zamek": "ceny biletu na zamek",
+}
+
+
+def _polish_names(n: int, rng: random.Random) -> list[Names]:
+    found: list[Names] = [
+        (f"{matter} w {place}", f"{of_matter} w {place}", f"{town}: {matter}")
+        for town, place in _TOWNS_IN_POLISH.items()
+        for matter, of_matter in _MATTERS_IN_POLISH.items()
+    ]
+    return rng.sample(found, n)
+
+
+POLISH = Surface(
+    name="polish",
+    make_names=_polish_names,
+    make_value=lambda names, rng: (
+        f"{rng.randint(100, 9999)} {rng.choice(('łokci', 'stóp', 'miar'))}"
+    ),
+    make_filler=lambda rng: rng.choice(
+        (
+            "Kronika milczy o tym przez {n} stron.",
+            "Pisarz poprawił {n} wierszy innym atramentem.",
+            "Księga leżała w skrzyni przez {n} lat.",
+            "Na marginesie ktoś narysował konia.",
+        )
+    ).format(n=rng.randint(2, 60)),
+    value_forms=("{s} to {v}.", "{s}: {v}.", "Według księgi {s} wynosi {v}."),
+    hint_forms=(
+        "Potem trzeba ustalić, ile to jest: {s}; potrzebne są {i}.",
+        "Mając {i}, można podać {s}.",
+        "Kolejne pytanie: {s}, wynika z {i}.",
+    ),
+    bare_hint_forms=("Trzeba sprawdzić: {s}.",),
+    origin_forms=("Wzięto pod uwagę: {i}.",),
+    task_forms=("Ustal: {s}", "Znajdź: {s}", "Sprawdź w kronice: {s}"),
+    needing_forms=(
+        "Ustal: {s} (potrzebne: {i})",
+        "Znajdź: {s}, mając {i}",
+        "Oblicz: {s} na podstawie {i}",
+    ),
+    objective_forms=("Proszę ustalić, ile to jest: {s}.",),
+    uses_all_names=True,
+    lack_forms=(
+        "LACKING: {m}",
+        "Brakuje danych: {m}.",
+        "Nie znam jeszcze: {m}. Bez tego nie mogę podać: {s}.",
+        "Wśród wcześniejszych wyników nie ma: {m}.",
+    ),
+    lack_signs=("brakuje danych", "nie znam jeszcze", "wśród wcześniejszych wyników nie ma"),
+    last_joint=" i ",
+)
+
+_TOWNS_IN_JAPANESE = (
+    "札幌 函館 仙台 金沢 京都 奈良 高松 松山 長崎 鹿児島 弘前 松本 岡山 熊本 那覇".split()
+)
+_MATTERS_IN_JAPANESE = (
+    "塔の高さ 井戸の深さ 橋の長さ 鐘の重さ 庁舎の築年数 門の幅 入場券の値段"
+).split()
+
+JAPANESE = Surface(
+    name="japanese",
+    make_names=lambda n, rng: rng.sample(
+        [
+            (f"{town}の{matter}", f"{matter}({town})")
+            for town in _TOWNS_IN_JAPANESE
+            for matter in _MATTERS_IN_JAPANESE
+        ],
+        n,
+    ),
+    make_value=lambda names, rng: f"{rng.randint(100, 9999)}尺",
+    make_filler=lambda rng: rng.choice(
+        (
+            "古い帳面は{n}頁にわたって何も語らない。",
+            "書記は{n}行を別の墨で直した。",
+            "蔵の鍵は{n}本ある。",
+            "余白には馬の絵がある。",
+        )
+    ).format(n=rng.randint(2, 60)),
+    value_forms=("{s}は{v}です。", "{s}:{v}。", "帳面によると{s}は{v}。"),
+    hint_forms=(
+        "次に調べられるのは{s}で、{i}が必要です。",
+        "{i}が分かれば{s}を求められます。",
+    ),
+    bare_hint_forms=("{s}を調べること。",),
+    origin_forms=("根拠は{i}。",),
+    task_forms=("{s}を調べる", "{s}を求める", "{s}を確認してください"),
+    needing_forms=("{s}を求める({i}を使う)", "{s}を調べる。必要なもの:{i}"),
+    objective_forms=("{s}を明らかにしてください。",),
+    is_held_out=True,
+    uses_all_names=True,
+    lack_forms=(
+        "LACKING: {m}",
+        "{m}が分からないため、{s}を求められません。",
+        "{s}には{m}が必要ですが、与えられていません。",
+    ),
+    lack_signs=("分からないため", "与えられていません"),
+    last_joint="と",
+)
+
+SURFACES = {surface.name: surface for surface in (CODES, PLACES, LAB, POST, POLISH, JAPANESE)}

@@ -910,14 +910,16 @@ def checks_from_json(text: str) -> Checks:
 
 
 def lack_to_json(lack: Lack | None) -> str:
-    return "" if lack is None else to_json(asdict(lack))
+    if lack is None:
+        return ""
+    return to_json({key: value for key, value in asdict(lack).items() if key != "found" or value})
 
 
 def lack_from_json(text: str) -> Lack | None:
     if not text:
         return None
     fields = json.loads(text)
-    return Lack(what=fields["what"], shown=tuple(fields["shown"]))
+    return Lack(what=fields["what"], shown=tuple(fields["shown"]), found=fields.get("found", ""))
 
 
 @_damage_named("task {id}")

@@ -803,7 +803,11 @@ def apply_plan(
     progress = transitions.Progress.of(row)
     is_open = row["status"] != ObjectiveStatus.ENDED
     unanswered = {one.task_id: one for one in plan.unanswered}
-    lacking = [task for task in tasks if task.lack is not None or task.id in unanswered]
+    lacking = [
+        task
+        for task in tasks
+        if task.lack is not None or (task.id in unanswered and not _is_last_part(tx, task))
+    ]
     wanted = plan.proposals if is_open else ()
     unhelpful = {task.id: _shown(task, unanswered) for task in lacking}
     added = add_proposals(tx, objective_id, wanted, unhelpful=unhelpful)
@@ -830,6 +834,8 @@ def apply_plan(
         transitions.put_progress(tx, objective_id, progress)
     if plan.is_met and is_open:
         claim_met(tx, objective_id, task_id=tasks[-1].id if tasks else None)
+    elif is_open and not progress.may_start and _has_unchecked_answer(tx, objective_id):
+        tx.run("set_claimed_met", objective_id=objective_id)
     return added.plan
 
 
@@ -850,13 +856,17 @@ def _note_plan(tx: Transaction, objective_id: int, plan: Planned, tasks: Sequenc
 def claim_met(tx: Transaction, objective_id: int, *, task_id: int | None) -> None:
     """Record an agent's claim that the objective is met. Ignore it if no task was answered since
     the last check, because that check decided otherwise."""
-    row = transitions.objective_row(tx, objective_id)
-    checks = transitions.read_objective(tx, objective_id).checks
-    if row["n_answers"] > checks.n_answers:
+    if _has_unchecked_answer(tx, objective_id):
         tx.run("set_claimed_met", objective_id=objective_id)
         transitions.append_event(
             tx, objective_id, events.OBJECTIVE_CLAIMED_MET, task_id, task_id=task_id
         )
+
+
+def _has_unchecked_answer(tx: Transaction, objective_id: int) -> bool:
+    """Return whether a task was answered since the last check."""
+    checks = transitions.read_objective(tx, objective_id).checks
+    return bool(transitions.objective_row(tx, objective_id)["n_answers"] > checks.n_answers)
 
 
 def record_lack(tx: Transaction, task: Task) -> TaskStatus:
@@ -932,9 +942,11 @@ def _requeue(
     """
     objective_id = task.objective_id
     if task.lack is None and named is not None:  # the task has a result that does not answer it
+        found = _answer_in_part(tx, task)
         tx.run("delete_result", objective_id=objective_id, task_id=task.id)
         tx.run("delete_vectors", objective_id=objective_id, task_id=task.id)
-        task = lifecycle.lacked(task, lack=Lack(what=named.lack, shown=named.shown))
+        lack = Lack(what=named.lack, shown=named.shown, found=found)
+        task = lifecycle.lacked(task, lack=lack)
         _note_lacked(tx, task)
     if task.n_lacks >= lifecycle.MAX_LACKS:
         _give_up_lacking(tx, task)
@@ -956,6 +968,18 @@ def _requeue(
     blockers = [row["id"] for row in tx.all("blockers", objective_id=objective_id, task_id=task.id)]
     data = {"try_no": task.try_no, "waits_for": blockers}
     transitions.append_task_event(tx, task, events.TASK_REQUEUED, **data)
+
+
+def _answer_in_part(tx: Transaction, task: Task) -> str:
+    """Return the text of the task's result if it answers the task in part, else ''."""
+    rows = tx.all("results_of", objective_id=task.objective_id, task_ids=to_json([task.id]))
+    return next((result.text for result in map(result_from_row, rows) if result.lack), "")
+
+
+def _is_last_part(tx: Transaction, task: Task) -> bool:
+    """Return whether the task has an answer in part, and no further try is allowed, so that this
+    answer stays: it is worth more than none."""
+    return task.n_lacks + 1 >= lifecycle.MAX_LACKS and bool(_answer_in_part(tx, task))
 
 
 def _note_lacked(tx: Transaction, task: Task) -> None:
@@ -1038,6 +1062,8 @@ def finish_check(
         return
     is_in_vain = is_round and lifecycle.is_in_vain(checks)
     added = () if is_in_vain else _add_for_missing(tx, objective, wanted)
+    if added and not is_empty:
+        put_in_place(tx, objective_id, [task.id for task in added], Place.FIRST)
     if is_in_vain or (
         is_round and not added and lifecycle.is_in_vain(replace(checks, n_idle=checks.n_idle + 1))
     ):

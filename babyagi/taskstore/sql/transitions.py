@@ -413,6 +413,14 @@ class Progress:
             n_answers=row["n_answers"],
         )
 
+    @property
+    def may_start(self) -> bool:
+        """Whether another task may be started; see `lifecycle.may_start`."""
+        return lifecycle.may_start(
+            n_tasks_without_progress=self.n_tasks_without_progress,
+            n_tries_without_answer=self.n_tries_without_answer,
+        )
+
     def after_answer(self, *, n_added: int, is_repeat: bool) -> Progress:
         """Return the counters after one more try that gave an answer.
 
