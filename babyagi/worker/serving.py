@@ -495,6 +495,8 @@ class Serving:
                     return await self._store.objective(self._objective_id)
                 except StoreUnavailableError as error:
                     self._rest_from_store(error)
+                    if self._is_draining:
+                        return await self._store.objective(self._objective_id)
                     await self._process.sleep(STORE_PAUSE_S)
                 except (StoreUnusableError, NotFoundError):
                     raise
@@ -654,6 +656,8 @@ class Serving:
                     return
             except StoreUnavailableError as error:
                 self._rest_from_store(error)
+                if self._gate.reason and not self._running:
+                    return
             except PERSON_MENDS as error:
                 self.fail(error)
                 self.drop()
@@ -670,7 +674,8 @@ class Serving:
         After work of this worker has ended, or when the last claim left more to claim, look and
         claim in one transaction. Otherwise look first with a read, which blocks no other worker.
         """
-        await self._rejoin_if_unclear()
+        if not self._outages.is_resting:  # each failure would add a further try to those to come
+            await self._rejoin_if_unclear()
         if not self._expects_work or self._must_not_claim() or self._is_probing():
             self._claimable = await self._store.claimable(self._objective_id)
             duty = lifecycle.first_duty(self._claimable, self._deferral)
