@@ -639,7 +639,7 @@ class Serving:
     # ----------------------------------------------------------------------------------------------
 
     async def _dispatch(self, group: asyncio.TaskGroup) -> None:
-        while True:
+        while self._running or not self._gate.reason:
             await self._process.slots.acquire()
             work = None
             try:
@@ -653,8 +653,6 @@ class Serving:
                     return
             except StoreUnavailableError as error:
                 self._rest_from_store(error)
-                if self._gate.reason and not self._running:
-                    return
             except PERSON_MENDS as error:
                 self.fail(error)
                 self.drop()
