@@ -232,13 +232,12 @@ PASSING_CODES = (
 LASTING_CODES = (
     sqlite3.SQLITE_CORRUPT,
     sqlite3.SQLITE_NOTADB,
-    sqlite3.SQLITE_CANTOPEN,
-    sqlite3.SQLITE_READONLY,
-    sqlite3.SQLITE_PERM,
     sqlite3.SQLITE_AUTH,
     sqlite3.SQLITE_FORMAT,
     sqlite3.SQLITE_NOLFS,
 )
+# the system refuses access to a file that may be sound
+REFUSED_CODES = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM)
 
 
 @cache
@@ -515,6 +514,14 @@ class SqliteEngine:
             fix = "make room on its disk, then type the same again" if is_full else ""
             what = f"the task store {self.where} cannot answer now"
             return StoreUnavailableError(what, why=why, fix=fix, guide="store")
+        if code is not None and code & 0xFF in REFUSED_CODES:
+            return StoreUnusableError(
+                f"the task store {self.where} cannot be opened or written",
+                why=why,
+                fix="nothing stored is lost; let this user write the file and its folder, and this "
+                "process open more files (ulimit -n)",
+                guide="store",
+            )
         if (code is not None and code & 0xFF in LASTING_CODES) or "decode to UTF-8" in why:
             return self._damaged(why)
         # SQLite stores the schema as text in the file, which can be damaged as well

@@ -495,6 +495,8 @@ class Serving:
                     return await self._store.objective(self._objective_id)
                 except StoreUnavailableError as error:
                     self._rest_from_store(error)
+                    if self._is_draining:
+                        return await self._store.objective(self._objective_id)
                     await self._process.sleep(STORE_PAUSE_S)
                 except (StoreUnusableError, NotFoundError):
                     raise
@@ -637,17 +639,14 @@ class Serving:
     # ----------------------------------------------------------------------------------------------
 
     async def _dispatch(self, group: asyncio.TaskGroup) -> None:
-        while True:
+        while self._running or not self._gate.reason:
             await self._process.slots.acquire()
             work = None
             try:
                 self._wake.clear()
                 work = await self._claim_one()
                 if work is not None:
-                    task = group.create_task(self._carry_out(work))
-                    self._running.add(task)
-                    self._probing_task = task if self._outages.n else None
-                    task.add_done_callback(self._forget)
+                    self._begin(work, group)
                     if not self._was_last(work):
                         continue
                 elif await self._is_finished():
@@ -663,6 +662,12 @@ class Serving:
                     self._process.slots.release()
             await self._wait(IDLE_WAIT_S)
 
+    def _begin(self, work: Work, group: asyncio.TaskGroup) -> None:
+        task = group.create_task(self._carry_out(work))
+        self._running.add(task)
+        self._probing_task = task if self._outages.n else None
+        task.add_done_callback(self._forget)
+
     async def _claim_one(self) -> Work | None:
         """Claim the first duty (such as planning) that is due, else the best task, and return it as
         work; None when nothing can be claimed.
@@ -670,7 +675,8 @@ class Serving:
         After work of this worker has ended, or when the last claim left more to claim, look and
         claim in one transaction. Otherwise look first with a read, which blocks no other worker.
         """
-        await self._rejoin_if_unclear()
+        if not self._outages.is_resting:  # each failure would add a further try to those to come
+            await self._rejoin_if_unclear()
         if not self._expects_work or self._must_not_claim() or self._is_probing():
             self._claimable = await self._store.claimable(self._objective_id)
             duty = lifecycle.first_duty(self._claimable, self._deferral)

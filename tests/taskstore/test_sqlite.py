@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import random
 import re
+import resource
 import shutil
 import signal
 import sqlite3
@@ -13,7 +14,7 @@ import stat
 import subprocess
 import sys
 import threading
-from contextlib import asynccontextmanager, closing, suppress
+from contextlib import asynccontextmanager, closing, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -155,6 +156,30 @@ async def test_a_file_that_is_no_database_is_unusable_and_left_alone(tmp_path):
         await open_inline(path)
     assert "move it" in caught.value.fix
     assert path.read_bytes().startswith(b"these are my notes")
+
+
+@contextmanager
+def no_more_open_files():
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    next_fd = os.dup(0)
+    os.close(next_fd)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (next_fd + 1, hard))  # one for the lock
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+async def test_a_file_that_cannot_be_opened_is_not_called_damaged(tmp_path):
+    path = tmp_path / "tasks.db"
+    await make_filled(path)
+
+    with no_more_open_files(), pytest.raises(StoreUnusableError) as caught:
+        await open_inline(path)
+
+    assert "backup" not in caught.value.fix
+    assert "move it" not in caught.value.fix
+    assert "ulimit" in caught.value.fix
 
 
 async def test_somebody_elses_database_is_unusable(tmp_path):

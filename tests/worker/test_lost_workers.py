@@ -3,6 +3,7 @@ clock: no healthy task is given up."""
 
 import asyncio
 import random
+import signal
 from itertools import count
 from typing import Any
 
@@ -14,7 +15,7 @@ from babyagi.taskstore import lifecycle
 from babyagi.taskstore.sqlite import MemoryTaskStore
 from babyagi.worker.lease import reap_namesakes
 from babyagi.worker.serving import Pace
-from support.virtual import VirtualClock, VirtualWorld, run_virtually
+from support.virtual import VirtualClock, VirtualWorld, run_virtually, virtually
 from tests.test_loop import Script, task_of
 from tests.worker.test_process import SlowModel
 
@@ -60,6 +61,79 @@ class Line:
         await self.awake.wait()
         if self.is_dead:
             await asyncio.Event().wait()
+
+
+class FullStore:
+    """A store whose disk becomes full when one method has been called: it takes no write then, but
+    releases work, where it has room for that. It counts what it refused."""
+
+    def __init__(self, store, *, full_after, releases):
+        self.store = store
+        self.full_after = full_after
+        self.releases = releases
+        self.is_full = False
+        self.n_refused = 0
+        self.on_refused = lambda: None
+
+    def __getattr__(self, name):
+        verb = getattr(self.store, name)
+
+        async def write(*args, **options):
+            if self.is_full and not (self.releases and name.startswith("release_")):
+                self.n_refused += 1
+                self.on_refused()
+                raise StoreUnavailableError("the disk is full")
+            found = await verb(*args, **options)
+            self.is_full = self.is_full or (name == self.full_after and self.n_refused == 0)
+            return found
+
+        return write if name in WRITES else verb
+
+
+async def work_on_a_disk_that_fills_up(**room):
+    model = SlowModel(Script(), lambda: asyncio.sleep(LATENCY_S))
+    world = VirtualWorld(model=model, pace=Pace(lease_s=LEASE_S))
+    objective = await world.start(limits=NO_LIMITS)
+    await world.store.add_tasks(objective.id, [Proposal(name=f"Task {n}") for n in range(8)])
+    world.store = FullStore(world.store, **room)
+    worker = world.open_worker()
+    running = asyncio.create_task(worker.run(objective.id))
+    await asyncio.sleep(LATENCY_S + 1)
+    assert world.store.is_full
+    return world.store, worker, running
+
+
+@virtually
+async def test_a_refused_write_that_changes_the_file_is_not_tried_again_at_once():
+    store, worker, running = await work_on_a_disk_that_fills_up(
+        full_after="claim_next", releases=True
+    )
+    store.on_refused = lambda: asyncio.get_running_loop().call_later(0.1, worker._wake_all)
+    n_before = store.n_refused
+    await asyncio.sleep(60)
+    n_in_minute = store.n_refused - n_before
+    store.is_full = False
+    async with asyncio.timeout(600):
+        ended, _ = await running
+
+    assert n_in_minute < 200  # two thirds are of the lease
+    assert ended.stop_reason is StopReason.FINISHED
+
+
+@pytest.mark.parametrize("full_after", ["join_objective", "claim_next", "intend_step"])
+@pytest.mark.parametrize("releases", [False, True])
+@virtually
+async def test_a_worker_whose_store_takes_no_write_stops_when_it_is_told_to(full_after, releases):
+    _, worker, running = await work_on_a_disk_that_fills_up(
+        full_after=full_after, releases=releases
+    )
+
+    worker.stop()
+    async with asyncio.timeout(2 * Pace().drain_s):
+        ended, stopped_by = await running
+
+    assert ended.stop_reason is None
+    assert stopped_by == signal.SIGTERM
 
 
 class City:
