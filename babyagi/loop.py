@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from datetime import date, datetime
@@ -70,6 +70,7 @@ from babyagi.react.outputs import require_json
 from babyagi.react.steps import AgentBounds
 from babyagi.reporting.report import compose_report
 from babyagi.tasks import (
+    CheckedPart,
     Claim,
     Duty,
     DutyClaim,
@@ -909,45 +910,44 @@ class Loop:
         """Return whether the objective is met, why not, and what was found part by part.
 
         The model is asked twice, the second time to doubt that the objective is met; both at the
-        same time if an agent claims that it is. Where the two replies disagree about a part, a
-        third call decides.
+        same time if an agent claims that it is and the first prompt holds every result whole. Else
+        the second prompt holds what the first reply quoted, and results that were not in the first
+        one whole. Where the two replies disagree about a part, a third call decides.
         """
         asked, granted = objective.spec.asked, objective.spec.tools
         doers = {f"tool:{tool.name}" for tool in granted if tool.effect is not Effect.READ}
         results = await self._store.results(objective.id)
-        excerpts, _ = await self._excerpts_for(objective, results, CHECK_TOKENS)
-        look = partial(check_objective, objective_text=asked, excerpts=excerpts, journal=journal)
+        look = partial(check_objective, objective_text=asked, journal=journal)
+        verify = partial(look_up, results=results, objective_text=asked, doers=doers)
+        known = still_shown(objective.checks.parts, results, objective_text=asked, doers=doers)
+        show = partial(self._excerpts_for, objective, results, CHECK_TOKENS)
+        new_ids = await self._find_unchecked(objective.id, results)
+        excerpts, left_out = await show(parts=known, unread=new_ids)
         try:
             # a person's claim needs no proof, and is not verified
             if objective.spec.model_by_role[Role.CREATION] == HUMAN:
-                reply = await look(path="check")
-                return (
-                    reply.is_met,
-                    reply.reason,
-                    replace(NOTHING_CHECKED, missing=() if reply.is_met else reply.missing),
-                )
-            if objective.is_claimed_met:
+                reply = await look(path="check", excerpts=excerpts)
+                missing = () if reply.is_met else reply.missing
+                return reply.is_met, reply.reason, replace(NOTHING_CHECKED, missing=missing)
+            unread = _find_cut(excerpts, left_out, results, first=new_ids)
+            doubt = partial(look, path="check/doubt", stance=DOUBTING)
+            if objective.is_claimed_met and not unread:
                 replies = await side_by_side(
-                    [look(path="check"), look(path="check/doubt", stance=DOUBTING)]
+                    [look(path="check", excerpts=excerpts), doubt(excerpts=excerpts)]
                 )
             else:
-                replies = [
-                    await look(path="check"),
-                    await look(path="check/doubt", stance=DOUBTING),
-                ]
-            views = [
-                look_up(reply, results, objective_text=asked, doers=doers) for reply in replies
-            ]
-            known = still_shown(objective.checks.parts, results, objective_text=asked, doers=doers)
+                replies = [await look(path="check", excerpts=excerpts)]
+                parts = (*known, *verify(replies[0])[1].parts)
+                excerpts, _ = await show(parts=parts, unread=unread)
+                replies.append(await doubt(excerpts=excerpts))
+            views = list(map(verify, replies))
             settled = settle(views, known)
             if settled.contested:
-                replies.append(
-                    await look(path="check/third", stance=SETTLING, contested=settled.contested)
-                )
-                settled = settle(
-                    [*views, look_up(replies[-1], results, objective_text=asked, doers=doers)],
-                    known,
-                )
+                parts = (*known, *(part for _, view in views for part in view.parts))
+                excerpts, _ = await show(parts=parts)
+                third = partial(look, path="check/third", stance=SETTLING)
+                replies.append(await third(excerpts=excerpts, contested=settled.contested))
+                settled = settle([*views, verify(replies[-1])], known)
         except FAULTS_OF_THE_TASK as error:
             return False, f"the check could not be made: {error.what}", NOTHING_CHECKED
         if settled.is_met:
@@ -957,6 +957,16 @@ class Loop:
             "the check named no part that is answered",
         )
         return False, "; ".join(settled.checked.missing) or reason, settled.checked
+
+    async def _find_unchecked(self, objective_id: int, results: Sequence[Result]) -> frozenset[int]:
+        """Return the tasks whose results were recorded after the last check; none if there was no
+        check."""
+        checked = await self._store.events_of(
+            objective_id, kinds=(events.OBJECTIVE_CHECKED,), limit=1
+        )
+        return frozenset(
+            result.task_id for result in results if checked and result.created_at >= checked[0].at
+        )
 
     async def _propose_missing(
         self, objective: Objective, journal: Journal, checked: Checked, sources: tuple[str, ...]
@@ -991,7 +1001,10 @@ class Loop:
     async def _report(self, claim: DutyClaim, objective: Objective, journal: Journal) -> None:
         answer, why = "", "the model wrote nothing"
         excerpts, left_out = await self._excerpts_for(
-            objective, await self._store.results(objective.id), REPORT_TOKENS
+            objective,
+            await self._store.results(objective.id),
+            REPORT_TOKENS,
+            parts=objective.checks.parts,
         )
         try:
             if excerpts:
@@ -1030,7 +1043,8 @@ class Loop:
         answer, left_out = await self._find_answer(claim.fence, objective), list[Result]()
         if answer:
             results = await self._store.results(objective.id)
-            left_out += (await self._excerpts_for(objective, results, REPORT_TOKENS))[1]
+            show = partial(self._excerpts_for, objective, results, REPORT_TOKENS)
+            left_out += (await show(parts=objective.checks.parts))[1]
             if objective.spec.output_schema is not None:
                 await Journal(self._backends, fence=claim.fence).keep(NO_OUTPUT, why)
         written = Written(text=answer, why_not=why, left_out=tuple(left_out))
@@ -1044,10 +1058,22 @@ class Loop:
         )
 
     async def _excerpts_for(
-        self, objective: Objective, results: Sequence[Result], budget_tokens: int
+        self,
+        objective: Objective,
+        results: Sequence[Result],
+        budget_tokens: int,
+        *,
+        parts: Sequence[CheckedPart],
+        unread: Collection[int] = (),
     ) -> tuple[list[Excerpt], Sequence[Result]]:
         """Return the excerpts of results for the prompt of a check or a report, and the results of
-        which nothing fitted into it."""
+        which nothing fitted into it.
+
+        Args:
+            parts: the parts of the objective that were found answered; what was quoted for them is
+                shown.
+            unread: the tasks of results that no check was shown whole.
+        """
         built_on = {
             task_id
             for task in await self._store.tasks(objective.id)
@@ -1059,7 +1085,8 @@ class Loop:
             objective.spec.asked,
             budget_tokens=budget_tokens,
             leaf_ids=leaves,
-            proven=_quotes_by_task(objective),
+            proven=_quotes_by_task(parts),
+            unread=unread,
         )
         excerpts = [
             Excerpt(
@@ -1073,10 +1100,26 @@ class Loop:
         return excerpts, left_out
 
 
-def _quotes_by_task(objective: Objective) -> Mapping[int, str]:
-    """Return what the last check quoted, by the tasks from whose results it quoted."""
+def _find_cut(
+    excerpts: Sequence[Excerpt],
+    left_out: Sequence[Result],
+    results: Sequence[Result],
+    *,
+    first: frozenset[int],
+) -> frozenset[int]:
+    """Return the tasks whose results were shortened or left out: only those of `first` if there are
+    any, else all."""
+    text_by_id = {result.task_id: result.text for result in results}
+    cut = {one.task_id for one in excerpts if one.text != text_by_id[one.task_id]}
+    cut |= {result.task_id for result in left_out}
+    return frozenset(cut & first or cut)
+
+
+def _quotes_by_task(parts: Sequence[CheckedPart]) -> Mapping[int, str]:
+    """Return what was quoted for these parts of the objective, by the tasks from whose results it
+    was quoted."""
     quotes: dict[int, list[str]] = {}
-    for part in objective.checks.parts:
+    for part in parts:
         quotes.setdefault(part.task_id, []).append(part.quote)
     return {task_id: "\n".join(quoted) for task_id, quoted in quotes.items()}
 

@@ -501,15 +501,18 @@ def choose_for_objective(
     budget_tokens: int,
     leaf_ids: Collection[int] = (),
     proven: Mapping[int, str] | None = None,
+    unread: Collection[int] = (),
 ) -> tuple[list[Chosen], list[Result]]:
     """Choose what a check or a report is shown: the most important results whole, up to half of the
     budget, and of each other result the passages that say most about the objective and about the
     result's own task. First come the results that an earlier check quoted, so that a part once
-    answered stays answered.
+    answered stays answered. Then come unread results, which may take the other half too, except
+    what the passages of all results need; beside them only the passages of quoted ones are shown.
 
     Args:
         leaf_ids: the tasks from which no other task was planned, and on which none depends.
         proven: by task, what an earlier check quoted from its result.
+        unread: the tasks of results that no earlier check was shown whole.
 
     Returns:
         The chosen results, whole ones first and the others by task id; and the results that did not
@@ -522,18 +525,21 @@ def choose_for_objective(
     whole: list[Chosen] = []
     others: list[Chosen] = []
     left_out: list[Result] = []
-    whole_left, left = budget // 2, budget
-    for result in _order_for_objective(results, weights, quotes):
+    rooms = _rooms_for_whole(results, budget, quotes=quotes, unread=unread)
+    n_whole, left = 0, budget
+    for result in _order_for_objective(results, weights, quotes=quotes, unread=unread):
         reason, weight = weights[_key(result)]
         size = _size(result.text)
-        is_whole = size <= max(whole_left, 0) or size <= min(EXTRACT_BYTES, left)
+        room = max(0, rooms[_key(result)] - n_whole)
+        is_whole = size <= room or size <= min(EXTRACT_BYTES, left)
         text = (
             result.text
             if is_whole
             else _extract(
                 result,
-                is_decisive=reason == "marks" or result.task_id in quotes,
-                asked="\n".join(filter(None, [objective_text, quotes.get(result.task_id, "")])),
+                is_decisive=reason == "marks",
+                asked=objective_text,
+                quoted=quotes.get(result.task_id, ""),
             )
             if left >= MIN_NEEDED_BYTES
             else ""
@@ -550,21 +556,46 @@ def choose_for_objective(
             )
             (whole if is_whole else others).append(chosen)
             left -= _size(text)
-            whole_left -= _size(text) if is_whole else 0
+            n_whole += _size(text) if is_whole else 0
     others.sort(key=lambda chosen: chosen.result.task_id)
     left_out.sort(key=lambda result: result.task_id)
     return [*whole, *others], left_out
 
 
+def _rooms_for_whole(
+    results: Sequence[Result], budget: int, *, quotes: Collection[int], unread: Collection[int]
+) -> Mapping[tuple[int, int], int]:
+    """Return, for each result, how many bytes it and the whole results before it may take."""
+    n_extracts = sum(
+        MIN_NEEDED_BYTES if result.task_id in quotes else EXTRACT_BYTES for result in results
+    )
+    return {
+        _key(result): max(budget // 2, budget - n_extracts)
+        if result.task_id in unread
+        else 0
+        if unread and result.task_id in quotes
+        else budget // 2
+        for result in results
+    }
+
+
 def _order_for_objective(
     results: Sequence[Result],
     weights: Mapping[tuple[int, int], tuple[str, float]],
+    *,
     quotes: Collection[int],
+    unread: Collection[int],
 ) -> list[Result]:
-    """Return the quoted results, then the others, each group with the weightiest first."""
+    """Return the quoted results, then the unread ones, then the others, each group with the
+    weightiest first."""
     return sorted(
         results,
-        key=lambda one: (one.task_id not in quotes, -weights[_key(one)][1], -one.task_id),
+        key=lambda one: (
+            one.task_id not in quotes,
+            one.task_id not in unread,
+            -weights[_key(one)][1],
+            -one.task_id,
+        ),
     )
 
 
@@ -586,10 +617,10 @@ def _weigh_for_objective(
     return weights
 
 
-def _extract(result: Result, *, is_decisive: bool, asked: str) -> str:
+def _extract(result: Result, *, is_decisive: bool, asked: str, quoted: str) -> str:
     return (
-        cut_result(result, MIN_NEEDED_BYTES, task_name=asked)
-        if is_decisive
+        cut_result(result, MIN_NEEDED_BYTES, task_name=asked, quoted=quoted)
+        if is_decisive or quoted
         else cut_passage(result, EXTRACT_BYTES, query=asked)
     )
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from babyagi.index.trigrams import Words, read_texts
+from babyagi.index.trigrams import Words, fold, read_texts
 from babyagi.tasks import Result
 from babyagi.text import split_sentences
 
@@ -21,6 +21,7 @@ MAX_HEAD_BYTES = 120  # a longer heading is not kept with a passage
 NEXT_SHARE = 0.5
 BEFORE_SHARE = 0.3  # a passage gets this share of the score of the passage after it
 FIGURE_BONUS = 0.1  # for a passage with a digit: most values contain one
+QUOTED_BONUS = 10.0  # more than any other passage can have
 N_EXTRACTED = 2  # at most so many sentences represent a whole result
 N_QUERIES = 16  # cached: one task or objective is compared with many results
 GAP = "…"
@@ -40,7 +41,7 @@ class _Passage:
 
 
 def cut_result(
-    result: Result, max_bytes: int, *, task_name: str = "", max_passages: int = 0
+    result: Result, max_bytes: int, *, task_name: str = "", max_passages: int = 0, quoted: str = ""
 ) -> str:
     """Return the result's text, or the parts of it that fit into `max_bytes` of UTF-8.
 
@@ -52,6 +53,7 @@ def cut_result(
         task_name: the reader's task.
         max_passages: if the text does not fit, keep at most this many passages; 0 for as many as
             fit.
+        quoted: what was quoted from the result; the passages that hold it come first.
     """
     if _size(result.text) <= max_bytes:
         return result.text
@@ -59,6 +61,8 @@ def cut_result(
     if not passages:
         return _cut_end(result.text, max_bytes)
     scores = _rank(passages, result.task_name, task_name)
+    for place in _find_quoted(passages, quoted):
+        scores[place] += QUOTED_BONUS
     kept = _keep(passages, scores, max_bytes, max_passages or len(passages))
     if not kept:
         return _cut_end(passages[scores.index(max(scores))].text, max_bytes)
@@ -145,6 +149,23 @@ def _rank(passages: Sequence[_Passage], own_name: str, task_name: str) -> list[f
 
 
 _query = lru_cache(maxsize=N_QUERIES)(Words)
+
+
+def _find_quoted(passages: Sequence[_Passage], quoted: str) -> set[int]:
+    """Return, for each sentence of a quotation, the place of the passage that holds it or is
+    nearest to it."""
+    sentences = split_sentences(quoted)
+    if not sentences:
+        return set()
+    read, folded = read_texts([one.text for one in passages]), [fold(one.text) for one in passages]
+    found = set()
+    for sentence in sentences:
+        scores = Words(sentence).score(read)
+        ranked = [
+            (fold(sentence) in text, score) for text, score in zip(folded, scores, strict=True)
+        ]
+        found.add(ranked.index(max(ranked)))
+    return found
 
 
 def _keep(
