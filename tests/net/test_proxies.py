@@ -93,7 +93,7 @@ async def listening():
     finally:
         server.close()
         await server.wait_closed()
-        await asyncio.gather(*answering)
+        await asyncio.gather(*filter(None, answering))
 
 
 async def attempt(client, base, proxies):
