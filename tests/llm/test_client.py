@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from babyagi.errors import (
+    BabyagiError,
     ContextTooLongError,
     CredentialsError,
     EndlessAnswerError,
@@ -254,7 +255,7 @@ async def test_tools_that_a_model_does_not_take_are_offered_once_and_it_answers_
     assert (await model.complete(PROMPT, role=Role.EXECUTION)).text == "hello there"
 
 
-WITHOUT_END = {
+WITHOUT_END: dict[str, tuple[type[BabyagiError], str]] = {
     "200-50mb": (EndlessAnswerError, "was longer than"),
     "c-slow-body": (OverdueError, r"did not complete its answer in 2 s"),
     "c-hang": (OverdueError, r"gave no answer in 0\.5 s"),
