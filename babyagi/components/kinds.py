@@ -268,7 +268,7 @@ def read_kinds(
         SettingsError: the text names the component, the faulty parameter and the remedy.
     """
     found: dict[str, Kind] = {}
-    for is_node in (False, True):  # a prompt node refers to other components
+    for is_node in (False, True):  # prompt nodes come last, because they refer to other components
         for name, component in components.items():
             if (component.type == "PromptNode") is is_node:
                 given = _find_overrides(component, variables)

@@ -49,7 +49,7 @@ _TOOLS = re.compile(
     r"(?i)does not support (tools|function)|tool[_ ]choice.*requires|enable-auto-tool-choice|"
     r"tools.*not supported|support tool use"
 )
-# a llama.cpp without its --jinja
+# how a llama.cpp that was started without --jinja refuses tools
 _TOOLS_BY_500 = re.compile(r"unsupported param: tools|tools param requires", re.IGNORECASE)
 # A gateway timed out: the model behind it may have worked, and may be billed.
 _MAYBE_BILLED = frozenset({408, 504, 524})

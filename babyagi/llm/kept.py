@@ -18,7 +18,7 @@ from babyagi.llm.prompt import UNMARKED, Message, Prompt, Speaker, ToolCall
 
 COMPRESSED = "zlib:"  # JSON never begins with it
 MIN_COMPRESSED_CHARS = 500
-MAX_BYTES = 64_000_000  # of one prompt, which no model takes
+MAX_BYTES = 64_000_000  # of one prompt; no model takes so much
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
