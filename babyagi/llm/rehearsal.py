@@ -34,8 +34,8 @@ from babyagi.llm.prompt import (
     Speaker,
     ToolCall,
     bound_tokens,
+    estimate_prompt_tokens,
     estimate_tokens,
-    prompt_text_bytes,
 )
 from babyagi.tasks import ASKED_FURTHER, Reservation, Role, Usage
 from babyagi.text import sentences_of, shorten
@@ -99,7 +99,7 @@ class RehearsalModel:
         text, calls = _respond(prompt)
         usage = Usage(
             calls=1,
-            prompt_tokens=-(-prompt_text_bytes(prompt) // 4),
+            prompt_tokens=estimate_prompt_tokens(prompt),
             completion_tokens=estimate_tokens(text + "".join(call.arguments for call in calls)),
         )
         reason = "tool_calls" if calls else "stop"
