@@ -37,7 +37,7 @@ KEY_VARIABLES = (
     DEEPSET_KEY,
     GITHUB_KEY,
 )
-"""The environment variables that may hold the keys of components."""
+"""The environment variables that may contain the keys of components."""
 REACT_TEMPLATE = "zero-shot-react"  # only for agents: the text protocol itself
 CONVERSATIONAL = "conversational-agent"  # only for agents: an instruction, for any protocol
 TEMPLATE_NAMES = tuple(

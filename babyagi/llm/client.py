@@ -819,7 +819,7 @@ class OpenAIModel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dialect:
-    """Converts a prompt to a request of one API, and its reply to a `RawReply`."""
+    """Converts prompts to requests of one API, and its replies to `RawReply`."""
 
     path: str
     render: Callable[[Prompt, str, Form], dict[str, Any]]

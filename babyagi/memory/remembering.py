@@ -226,7 +226,7 @@ class TaskMemory:
         await self._update(calls)
 
     async def has_pending(self) -> bool:
-        """Return whether the summary or the facts do not cover all turns yet."""
+        """Return whether there are turns that the summary or the facts do not cover yet."""
         return bool(find_pending(self._kind, await self._log.read()))
 
     async def flush(self, calls: Calls, *, within_s: float) -> None:
