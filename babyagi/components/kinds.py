@@ -164,7 +164,7 @@ class PromptNode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebSearch:
-    """A web search with one engine, of all pages or only of those of the `domains`."""
+    """A web search with one engine: of the whole web, or only of the `domains` if there are any."""
 
     name: str
     engine: str

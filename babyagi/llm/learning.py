@@ -176,8 +176,8 @@ class LearningModel:
 
 def _is_context(n_tokens: int) -> bool:
     """Return whether a count of prompt tokens that is too low may be the length of the server's
-    context, which means that the server cut the prompt. Otherwise it may be a server that counts
-    only uncached tokens."""
+    context: if so, the server cut the prompt. Any other low count may come from a server that
+    counts only uncached tokens."""
     past = n_tokens % CONTEXT_STEP
     return n_tokens >= MIN_CONTEXT_TOKENS and min(past, CONTEXT_STEP - past) <= CONTEXT_SLACK
 

@@ -540,8 +540,8 @@ def _ranked(blocks: Sequence[tuple[str, str]], question: Question) -> list[tuple
 def _counts_by_path(
     blocks: Sequence[tuple[str, str]],
 ) -> Mapping[str, tuple[int, Mapping[str, int]]]:
-    """Return by document that was read the number of its passages, and in how many of these each
-    word occurs."""
+    """Return, by path, the number of passages of each document that was read, and in how many of
+    them each word occurs."""
     counts = {}
     for label, text in blocks:
         for path, n, said in _COUNTED.findall(text) if label == "result" else ():
@@ -711,8 +711,8 @@ class Question:
         return {word: counted[word] for word in self.weight_by_word if counted[word]}
 
     def weigh(self, counts: Mapping[str, int], n_sections: int) -> dict[str, float]:
-        """Return the weights of the question's words among `n_sections` passages: the rarer a word,
-        the higher.
+        """Return the weights of the question's words among `n_sections` passages. A rare word
+        weighs more than a frequent one.
 
         Args:
             counts: in how many passages each word occurs; other words have no weight.
