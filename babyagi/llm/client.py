@@ -39,10 +39,10 @@ from babyagi.llm.errors import (
     Form,
     ModelAddress,
     RefusedParameterError,
-    build_refusal,
     check_model_name,
     is_about_form,
     judge,
+    judge_error_body,
     read_refusal,
     translate,
 )
@@ -439,7 +439,7 @@ class Endpoint:
             )
             unreadable.said_usage = error.usage
             return unreadable
-        found = self._judge_error_body(error.said, address)
+        found = judge_error_body(error.said, address)
         found.may_be_billed = found.may_be_billed or error.has_begun
         return found
 
@@ -451,15 +451,8 @@ class Endpoint:
         if not isinstance(found, dict):
             raise _unreadable(address, f"a JSON {type(found).__name__}")
         if found.get("error"):
-            raise self._judge_error_body(found, address)
+            raise judge_error_body(found, address)
         return found
-
-    def _judge_error_body(self, found: Mapping[str, Any], address: ModelAddress) -> BabyagiError:
-        """Return the error of this program for an error object that came with status 200 in place
-        of an answer."""
-        code = found["error"].get("code") if isinstance(found["error"], dict) else None
-        status = code if isinstance(code, int) and 400 <= code < 600 else 500
-        return judge(build_refusal(status, found), address)
 
     def _open(self, address: ModelAddress) -> AsyncOpenAI:
         """Open the client with explicit arguments only, so that no environment variable has an

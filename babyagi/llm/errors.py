@@ -164,6 +164,14 @@ def judge(refusal: Refusal, address: ModelAddress) -> BabyagiError:
     return _judge_prompt(refusal, address, why) or _judge_status(refusal, address, why)
 
 
+def judge_error_body(body: Mapping[str, Any], address: ModelAddress) -> BabyagiError:
+    """Return the error of this program for a JSON object with an `error`, which came with status
+    200 in place of an answer."""
+    code = body["error"].get("code") if isinstance(body["error"], dict) else None
+    status = code if isinstance(code, int) and 400 <= code < 600 else 500
+    return judge(build_refusal(status, body), address)
+
+
 def _judge_prompt(refusal: Refusal, address: ModelAddress, why: str) -> BabyagiError | None:
     """Return the error for a refusal that is recognised by its text; None if its status decides."""
     if _QUOTA.search(refusal.words) or refusal.status == 402:
