@@ -216,9 +216,24 @@ class AgentDescription:
     protocol: AgentProtocol | str
     bounds: AgentBounds
     instruction: str
-    model: str
-    api_key: str = field(repr=False)
+    model: str = ""
+    api_key: str = field(default="", repr=False)
     memory: ConversationMemory | None = None
+
+    def as_tool(self, name: str, description: str) -> Tool:
+        """Return the agent as a tool of another agent, whose model it uses.
+
+        Raises:
+            ValueError: the name is invalid for a tool.
+        """
+        return build_agent_tool(
+            name,
+            description,
+            instruction=self.instruction,
+            tools=self.tools,
+            bounds=self.bounds,
+            protocol=self.protocol,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -256,19 +271,12 @@ def load_description(
         entry = document.find_agent(name)
         builder = _Builder(document, granted)
         builder.check_pipelines()
-        built = builder.build_agent(entry)
-        memory = builder.find_memory(entry)
+        agent = replace(builder.build_agent(entry), memory=builder.find_memory(entry))
         model = None if has_model else builder.require_one_model()
-        return AgentDescription(
-            name=entry.name,
-            tools=built.tools,
-            protocol=built.protocol,
-            bounds=built.bounds,
-            instruction=built.instruction,
-            model=model.model if model else "",
-            api_key=model.api_key.reveal(granted.keys) if model and model.api_key else "",
-            memory=memory,
-        )
+        if model is None:
+            return agent
+        key = model.api_key.reveal(granted.keys) if model.api_key else ""
+        return replace(agent, model=model.model, api_key=key)
 
 
 def build_described_agent_tool(agent: AgentDescription) -> Tool:
@@ -281,13 +289,8 @@ def build_described_agent_tool(agent: AgentDescription) -> Tool:
         raise _has_memory(agent.name)
     uses = "; ".join(f"{tool.name} ({tool.description})" for tool in agent.tools)
     try:
-        return build_agent_tool(
-            agent.name,
-            f"Ask the agent {agent.name}, which answers with the help of: {uses}",
-            instruction=agent.instruction or fill("agent"),
-            tools=agent.tools,
-            bounds=agent.bounds,
-            protocol=agent.protocol,
+        return agent.as_tool(
+            agent.name, f"Ask the agent {agent.name}, which answers with the help of: {uses}"
         )
     except ValueError as error:
         raise fault(f"agent {shown(agent.name)}: {error}") from None
@@ -311,16 +314,6 @@ def _named(path: Path) -> Iterator[None]:
         ) from None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Built:
-    """An agent of a file, with its tools built."""
-
-    tools: tuple[Tool, ...]
-    protocol: AgentProtocol | str
-    bounds: AgentBounds
-    instruction: str
-
-
 class _Builder:
     """Builds the agents of a file and their tools. Each agent is built once, even if several
     entries name it."""
@@ -330,7 +323,7 @@ class _Builder:
         self._keys = granted.keys
         self._proxies = read_proxies(granted.variables)
         self._kinds = read_kinds(document.components, granted.variables, hosts=granted.hosts)
-        self._agents: dict[str, _Built] = {}
+        self._agents: dict[str, AgentDescription] = {}
         self._underway: list[str] = []
         self._models: dict[str, PromptModel] = {}  # by the name of the agent or node that uses it
 
@@ -359,7 +352,8 @@ class _Builder:
                 )
         return asked[0][1] if asked else None
 
-    def build_agent(self, entry: AgentEntry) -> _Built:
+    def build_agent(self, entry: AgentEntry) -> AgentDescription:
+        """Return the agent with its tools, but without its model and memory."""
         if entry.name in self._underway:
             circle = " → ".join([*self._underway[self._underway.index(entry.name) :], entry.name])
             raise fault(f"agents use each other in a cycle: {circle}", "remove one of these tools")
@@ -374,7 +368,8 @@ class _Builder:
             self._note_model(node)
             tools = tuple(self._build_tool(tool, entry) for tool in entry.tools)
             instruction, protocol = _read_agent_template(node.template, entry, tools)
-            self._agents[entry.name] = _Built(
+            self._agents[entry.name] = AgentDescription(
+                name=entry.name,
                 tools=tools,
                 protocol=protocol,
                 bounds=replace(entry.bounds, stop_words=node.stop_words),
@@ -422,15 +417,7 @@ class _Builder:
             inner = self._document.agents[entry.target]
             if inner.memory is not None:
                 raise _has_memory(inner.name, f"{where}: ")
-            built = self.build_agent(inner)
-            return build_agent_tool(
-                name,
-                description,
-                instruction=built.instruction,
-                tools=built.tools,
-                bounds=built.bounds,
-                protocol=built.protocol,
-            )
+            return self.build_agent(inner).as_tool(name, description)
         return self._build_component(entry, where, self._kinds.get(entry.target))
 
     def _build_component(self, entry: ToolEntry, where: str, kind: Kind | None) -> Tool:

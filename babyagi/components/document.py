@@ -337,7 +337,7 @@ class AgentEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
-    """The content of a file, by name. No two entries have the same name, whatever they are."""
+    """The content of a file, by name. No two entries of any kind have the same name."""
 
     components: Mapping[str, Component]
     pipelines: Mapping[str, PipelineEntry]

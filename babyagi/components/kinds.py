@@ -37,7 +37,7 @@ KEY_VARIABLES = (
     DEEPSET_KEY,
     GITHUB_KEY,
 )
-"""The environment variables that may hold the keys of components."""
+"""The environment variables that may contain the keys of components."""
 REACT_TEMPLATE = "zero-shot-react"  # only for agents: the text protocol itself
 CONVERSATIONAL = "conversational-agent"  # only for agents: an instruction, for any protocol
 TEMPLATE_NAMES = tuple(
@@ -164,7 +164,7 @@ class PromptNode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebSearch:
-    """A web search with one engine, of all pages or only of those of the `domains`."""
+    """A web search with one engine: of the whole web, or only of the `domains` if there are any."""
 
     name: str
     engine: str
@@ -268,7 +268,7 @@ def read_kinds(
         SettingsError: the text names the component, the faulty parameter and the remedy.
     """
     found: dict[str, Kind] = {}
-    for is_node in (False, True):  # a prompt node refers to other components
+    for is_node in (False, True):  # prompt nodes come last, because they refer to other components
         for name, component in components.items():
             if (component.type == "PromptNode") is is_node:
                 given = _find_overrides(component, variables)

@@ -337,7 +337,7 @@ class Folder:
         self, files: Iterable[ListedFile], *, read_document: ReadDocument | None = None
     ) -> Iterator[tuple[ListedFile, Sequence[str] | None]]:
         """Yield each file with its lines; None in place of the lines of a file that cannot be read
-        as text. Of a text file over `MAX_FILE_BYTES`, only the beginning is read."""
+        as text. Only the beginning of a text file over `MAX_FILE_BYTES` is read."""
         count_names = cache(self._count_names)
         for file in files:
             try:
@@ -700,8 +700,8 @@ def _decode_bytes(data: bytes) -> str:
 
 
 def _split_lines(text: str, *, is_cut: bool) -> list[str]:
-    """Return the lines as editors count them. Where the text was cut, the incomplete last line is
-    left out."""
+    """Return the lines as editors count them. If the text was cut, the incomplete last line is left
+    out."""
     lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     if lines[-1] == "" or (is_cut and len(lines) > 1):
         lines.pop()

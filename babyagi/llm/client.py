@@ -39,10 +39,10 @@ from babyagi.llm.errors import (
     Form,
     ModelAddress,
     RefusedParameterError,
-    build_refusal,
     check_model_name,
     is_about_form,
     judge,
+    judge_error_body,
     read_refusal,
     translate,
 )
@@ -372,7 +372,7 @@ class Endpoint:
                         await _drain(chunks)
                         return found
                     body = first + b"".join([chunk async for chunk in chunks])
-                # an event stream whose first chunk had too little of it to tell
+                # an event stream whose first chunk was too short to recognise it
                 if build_reply is not None and _EVENT.match(body):
                     return await build_reply(_chain(body, chunks))
                 return self._read(body, address)
@@ -439,7 +439,7 @@ class Endpoint:
             )
             unreadable.said_usage = error.usage
             return unreadable
-        found = self._judge_error_body(error.said, address)
+        found = judge_error_body(error.said, address)
         found.may_be_billed = found.may_be_billed or error.has_begun
         return found
 
@@ -451,15 +451,8 @@ class Endpoint:
         if not isinstance(found, dict):
             raise _unreadable(address, f"a JSON {type(found).__name__}")
         if found.get("error"):
-            raise self._judge_error_body(found, address)
+            raise judge_error_body(found, address)
         return found
-
-    def _judge_error_body(self, found: Mapping[str, Any], address: ModelAddress) -> BabyagiError:
-        """Return the error of this program for an error object that came with status 200 in place
-        of an answer."""
-        code = found["error"].get("code") if isinstance(found["error"], dict) else None
-        status = code if isinstance(code, int) and 400 <= code < 600 else 500
-        return judge(build_refusal(status, found), address)
 
     def _open(self, address: ModelAddress) -> AsyncOpenAI:
         """Open the client with explicit arguments only, so that no environment variable has an
@@ -484,7 +477,7 @@ class Endpoint:
                 client = plain(base_url=self.base_url, **told)
             client.admin_api_key = client.project = client.webhook_secret = None
             client.organization = account.organization or None
-            # else it has the headers of OPENAI_CUSTOM_HEADERS
+            # else requests would have the headers in OPENAI_CUSTOM_HEADERS
             client._custom_headers = {"user-agent": "babyagi"}
             client._platform = "Unknown"  # else the client starts processes to find out
             self._client = client
@@ -548,7 +541,8 @@ class Endpoint:
 def _describe_stranger(answer: httpx2.Response) -> str:
     """Return what in the answer shows that the server is no API for models; "" if nothing does."""
     is_page = "html" in answer.headers.get("content-type", "").lower()
-    if is_page and answer.status_code < 500:  # a gateway says so of an API that is down
+    # with a higher status, the page may be that of a gateway whose API is down
+    if is_page and answer.status_code < 500:
         return f"a web page (status {answer.status_code})"
     is_nowhere = answer.status_code == 404 and answer.request.url.path == "/models"
     return "status 404" if is_nowhere else ""
@@ -818,7 +812,7 @@ class OpenAIModel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dialect:
-    """Converts a prompt to a request of one API, and its reply to a `RawReply`."""
+    """Converts prompts to requests of one API, and its replies to `RawReply`."""
 
     path: str
     render: Callable[[Prompt, str, Form], dict[str, Any]]
@@ -938,7 +932,7 @@ def _render_response_request(prompt: Prompt, name: str, form: Form) -> dict[str,
     request: dict[str, Any] = {
         "model": name,
         "input": [item for message in prompt.messages for item in _render_items(message)],
-        # the hidden reasoning of a model counts towards it
+        # it limits the hidden reasoning of a model as well
         "max_output_tokens": prompt.max_output_tokens,
     }
     if form.stores:

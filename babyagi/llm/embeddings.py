@@ -49,8 +49,8 @@ TROUBLE = (ModelUnavailableError, ContextTooLongError, RequestRefusedError, Endl
 
 
 class OpenAIEmbedder:
-    """An `Embedder` behind an endpoint. Of a text longer than `MAX_BYTES_PER_TEXT` only the
-    beginning is embedded.
+    """An `Embedder` behind an endpoint. Only the beginning of a text longer than
+    `MAX_BYTES_PER_TEXT` is embedded.
 
     Args:
         endpoint: closed together with the embedder; a model may share it.

@@ -49,7 +49,7 @@ _TOOLS = re.compile(
     r"(?i)does not support (tools|function)|tool[_ ]choice.*requires|enable-auto-tool-choice|"
     r"tools.*not supported|support tool use"
 )
-# a llama.cpp without its --jinja
+# how a llama.cpp that was started without --jinja refuses tools
 _TOOLS_BY_500 = re.compile(r"unsupported param: tools|tools param requires", re.IGNORECASE)
 # A gateway timed out: the model behind it may have worked, and may be billed.
 _MAYBE_BILLED = frozenset({408, 504, 524})
@@ -162,6 +162,14 @@ def judge(refusal: Refusal, address: ModelAddress) -> BabyagiError:
     """Return the error of this program for an error that the endpoint at this address reported."""
     why = say_why(refusal.message, address)
     return _judge_prompt(refusal, address, why) or _judge_status(refusal, address, why)
+
+
+def judge_error_body(body: Mapping[str, Any], address: ModelAddress) -> BabyagiError:
+    """Return the error of this program for a JSON object with an `error`, which came with status
+    200 in place of an answer."""
+    code = body["error"].get("code") if isinstance(body["error"], dict) else None
+    status = code if isinstance(code, int) and 400 <= code < 600 else 500
+    return judge(build_refusal(status, body), address)
 
 
 def _judge_prompt(refusal: Refusal, address: ModelAddress, why: str) -> BabyagiError | None:

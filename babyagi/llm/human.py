@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from babyagi.llm.port import Completion, OnText
-from babyagi.llm.prompt import Prompt, bound_tokens, estimate_tokens, prompt_text_bytes
+from babyagi.llm.prompt import Prompt, bound_tokens, estimate_prompt_tokens, estimate_tokens
 from babyagi.tasks import Reservation, Role, Usage
 from babyagi.text import clean
 
@@ -35,7 +35,7 @@ class HumanModel:
         async with self._turn:
             typed = await self._ask("\n\n".join(message.text for message in prompt.messages))
         text = clean(typed).strip()
-        n_read, n_written = -(-prompt_text_bytes(prompt) // 4), estimate_tokens(text)
+        n_read, n_written = estimate_prompt_tokens(prompt), estimate_tokens(text)
         usage = Usage(calls=1, prompt_tokens=n_read, completion_tokens=n_written)
         return Completion(text=text, model=self.name, usage=usage)
 

@@ -1,8 +1,8 @@
 """The text that the journal stores for a prompt: JSON, compressed if it is long. The messages at
 its beginning that an earlier prompt of the same owner also has are not stored again.
 
-Fences (the lines around texts) are stored without the secret mark that `prompt.seal` inserts. Of
-each tool only the name is stored. Compression halves the size of a run's prompts.
+Fences (the lines around texts) are stored without the secret mark that `prompt.seal` inserts. Only
+the name of each tool is stored. Compression halves the size of a run's prompts.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from babyagi.llm.prompt import UNMARKED, Message, Prompt, Speaker, ToolCall
 
 COMPRESSED = "zlib:"  # JSON never begins with it
 MIN_COMPRESSED_CHARS = 500
-MAX_BYTES = 64_000_000  # of one prompt, which no model takes
+MAX_BYTES = 64_000_000  # of one prompt; no model takes so much
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -27,9 +27,8 @@ KNOWN_PROVIDERS = tuple(
 MIN_MEASURED_BYTES = 500  # a shorter prompt does not show how many tokens a byte makes
 MAX_BYTES_PER_TOKEN = 8  # in a text of many words, the mean token is shorter than this
 SURELY_LESS = 0.7  # a count below this share of the expected tokens lacks part of the prompt
-MIN_TOOL_SHARE = (
-    0.4  # whether the count lacks the tools shows only if they are so much of the prompt
-)
+# If the tools are a smaller share of the prompt, the count does not show whether they are in it.
+MIN_TOOL_SHARE = 0.4
 MIN_HIDDEN_TOKENS = 32  # so many more tokens than bytes of visible text are hidden reasoning
 MIN_CONTEXT_TOKENS = 1000
 CONTEXT_STEP = 256  # the length of every context is a multiple of this
@@ -177,8 +176,8 @@ class LearningModel:
 
 def _is_context(n_tokens: int) -> bool:
     """Return whether a count of prompt tokens that is too low may be the length of the server's
-    context, which means that the server cut the prompt. Otherwise it may be a server that counts
-    only uncached tokens."""
+    context: if so, the server cut the prompt. Any other low count may come from a server that
+    counts only uncached tokens."""
     past = n_tokens % CONTEXT_STEP
     return n_tokens >= MIN_CONTEXT_TOKENS and min(past, CONTEXT_STEP - past) <= CONTEXT_SLACK
 

@@ -33,7 +33,7 @@ from babyagi.errors import (
 )
 from babyagi.llm.client import CHAT
 from babyagi.llm.embeddings import normalize
-from babyagi.llm.errors import Form, ModelAddress, build_refusal, judge
+from babyagi.llm.errors import Form, ModelAddress, build_refusal, judge, judge_error_body
 from babyagi.llm.port import Abilities, Completion, OnText
 from babyagi.llm.prompt import Prompt, bound_tokens
 from babyagi.llm.reading import as_mapping, build_completion
@@ -433,10 +433,7 @@ class LlamaModel:
                 has_begun=builder.has_begun,
             ) from error
         except StreamError as error:
-            said = error.said or {"error": error.what}
-            status = as_mapping(said["error"]).get("code")
-            refusal = build_refusal(status if isinstance(status, int) else 500, said)
-            raise judge(refusal, _ADDRESS) from error
+            raise judge_error_body(error.said or {"error": error.what}, _ADDRESS) from error
 
     def _find_room(self, prompt: Prompt, n_tokens: int) -> int:
         """Return how many tokens the answer may have.

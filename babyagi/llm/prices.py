@@ -53,7 +53,7 @@ def find_price(
         return Price(prompt_usd_per_mtok=price_in, completion_usd_per_mtok=price_out)
     if base_url and not _has_domain(base_url):
         return None
-    import_whole("genai_prices")  # a namespace package, as chromadb is
+    import_whole("genai_prices")  # while no other thread imports a large package
     import genai_prices
 
     one_token = genai_prices.Usage(input_tokens=1, output_tokens=1)

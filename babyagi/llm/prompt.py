@@ -245,6 +245,12 @@ def estimate_tokens(text: str) -> int:
     return -(-len(text.encode("utf-8", "replace")) // 4)
 
 
+def estimate_prompt_tokens(prompt: Prompt) -> int:
+    """Estimate the tokens of all texts in the prompt that the model reads, as `estimate_tokens`
+    does."""
+    return -(-prompt_text_bytes(prompt) // 4)
+
+
 def prompt_text_bytes(prompt: Prompt) -> int:
     """Return the size, in UTF-8 bytes, of all texts in the prompt that the model reads."""
     return sum(len(part.encode("utf-8", "replace")) for part in _read_parts(prompt))

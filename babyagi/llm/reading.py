@@ -16,8 +16,8 @@ from babyagi.llm.prompt import (
     Prompt,
     ToolCall,
     bound_tokens,
+    estimate_prompt_tokens,
     estimate_tokens,
-    prompt_text_bytes,
 )
 from babyagi.shapes import is_deep
 from babyagi.tasks import Usage
@@ -247,7 +247,7 @@ def count_stopped(prompt: Prompt, came: str, *, price: Price | None) -> Usage:
         came: the received text.
     """
     bound, most = bound_tokens(prompt), prompt.max_output_tokens
-    read = min(bound, -(-prompt_text_bytes(prompt) // 4))
+    read = min(bound, estimate_prompt_tokens(prompt))
     written = min(most, estimate_tokens(came))
     cost_usd = price.cost_usd(bound, most) if price else 0.0
     spent_usd = price.cost_usd(read, written) if price else 0.0

@@ -34,8 +34,8 @@ from babyagi.llm.prompt import (
     Speaker,
     ToolCall,
     bound_tokens,
+    estimate_prompt_tokens,
     estimate_tokens,
-    prompt_text_bytes,
 )
 from babyagi.tasks import ASKED_FURTHER, Reservation, Role, Usage
 from babyagi.text import sentences_of, shorten
@@ -99,7 +99,7 @@ class RehearsalModel:
         text, calls = _respond(prompt)
         usage = Usage(
             calls=1,
-            prompt_tokens=-(-prompt_text_bytes(prompt) // 4),
+            prompt_tokens=estimate_prompt_tokens(prompt),
             completion_tokens=estimate_tokens(text + "".join(call.arguments for call in calls)),
         )
         reason = "tool_calls" if calls else "stop"
@@ -248,7 +248,7 @@ def _next_line(observations: Sequence[str], n_calls: int) -> int:
 
 def _quote_document(path: str, observations: Sequence[str], question: Question) -> str:
     """Return the best passages of the document as quotes, after a line that counts in how many of
-    its passages each word of the question occurs. From these counts a comparison computes which
+    its passages each word of the question occurs. A comparison computes from these counts which
     words are rare in the whole folder."""
     line_by_number = {
         int(found.group(1)): found.group(2)
@@ -277,7 +277,7 @@ def _compare(blocks: Sequence[tuple[str, str]], question: Question) -> str:
     best = _ranked(blocks, question)[:QUOTES_IN_COMPARISON]
     n_documents = len({quote.path for quote in _quotes(blocks)})
     if not best:
-        return f"None of the {n_documents} documents holds words of the question."
+        return f"None of the {n_documents} documents contains words of the question."
     said = f"Of the quotes from {n_documents} documents these share most with the question:"
     return "\n".join([said, *(quote.render() for _, quote in best)])
 
@@ -387,7 +387,7 @@ def _find_part(
     question: str, blocks: Sequence[tuple[str, str]], instructions: str
 ) -> dict[str, str | int] | None:
     """Return a part of the check's reply: the question, a quote that answers it, and the number of
-    the task whose result holds the quote. None if no result holds any text."""
+    the task whose result contains the quote. None if all results are empty."""
     asked = read_question(question)
     results = [text.partition("\n")[::2] for label, text in blocks if label == "result"]
     if best := _plainest(_ranked(blocks, asked), instructions) or _quotes(blocks):
@@ -540,8 +540,8 @@ def _ranked(blocks: Sequence[tuple[str, str]], question: Question) -> list[tuple
 def _counts_by_path(
     blocks: Sequence[tuple[str, str]],
 ) -> Mapping[str, tuple[int, Mapping[str, int]]]:
-    """Return, for each document that was read, the number of its passages, and in how many of them
-    each word occurs."""
+    """Return, by path, the number of passages of each document that was read, and in how many of
+    them each word occurs."""
     counts = {}
     for label, text in blocks:
         for path, n, said in _COUNTED.findall(text) if label == "result" else ():
@@ -703,16 +703,16 @@ class Question:
     weight_by_word: Mapping[str, float]
 
     def counts(self, sections: Iterable[Section]) -> dict[str, int]:
-        """Return for each word of the question in how many of the passages it occurs, without words
-        that occur in none."""
+        """Return the number of passages in which each word of the question occurs. Words that occur
+        in none are left out."""
         counted: Counter[str] = Counter()
         for section in sections:
             counted.update(list(self.match(section.text, least=0.5)))
         return {word: counted[word] for word in self.weight_by_word if counted[word]}
 
     def weigh(self, counts: Mapping[str, int], n_sections: int) -> dict[str, float]:
-        """Return the weights of the question's words among `n_sections` passages: the rarer a word,
-        the higher.
+        """Return the weights of the question's words among `n_sections` passages. A rare word
+        weighs more than a frequent one.
 
         Args:
             counts: in how many passages each word occurs; other words have no weight.

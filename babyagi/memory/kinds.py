@@ -84,8 +84,8 @@ def _require_from(value: int, name: str, least: int) -> None:
 
 
 def find_pending(kind: ConversationMemory, known: Known) -> tuple[Turn, ...]:
-    """Return the turns that the summary or the facts do not cover yet; none for a memory without
-    these."""
+    """Return the turns that the summary or the facts do not cover yet; none if the memory has
+    neither."""
     match kind:
         case ConversationSummaryMemory():
             upto = known.summary.upto

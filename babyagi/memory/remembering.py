@@ -226,7 +226,7 @@ class TaskMemory:
         await self._update(calls)
 
     async def has_pending(self) -> bool:
-        """Return whether the summary or the facts do not cover all turns yet."""
+        """Return whether there are turns that the summary or the facts do not cover yet."""
         return bool(find_pending(self._kind, await self._log.read()))
 
     async def flush(self, calls: Calls, *, within_s: float) -> None:
@@ -264,7 +264,7 @@ MAX_CONDENSED_WORDS = 120
 MAX_CONDENSED_CHARS = 1200
 MAX_KNOWN_SHOWN = 60  # known facts, the newest, that are shown with the turns to search
 MAX_OUTPUT_TOKENS = 1200
-ASKING = ("?", "？", "؟", ";")  # the last as Greek writes it
+ASKING = ("?", "？", "؟", ";")  # the last one is the Greek question mark
 
 _TEXT = {"type": "string"}
 _FACT = takes("entity", "fact", "turn", entity=_TEXT, fact=_TEXT, turn={"type": "integer"})

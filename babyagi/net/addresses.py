@@ -155,9 +155,9 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
 def is_public(address: Address) -> bool:
-    """Return whether the address is on the public internet. Not public are the addresses of this
-    machine, private, link-local, carrier-internal, multicast and documentation blocks, and IPv6
-    forms of IPv4 addresses."""
+    """Return whether the address is on the public internet. The addresses of this machine, of
+    private, link-local, carrier-internal, multicast and documentation blocks, and IPv6 forms of
+    IPv4 addresses are not."""
     if isinstance(address, ipaddress.IPv4Address):
         return not any(address in network for network in _NOT_PUBLIC_V4)
     is_special = any(address in network for network in _NOT_PUBLIC_V6)

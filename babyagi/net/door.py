@@ -68,7 +68,7 @@ _OURS = (b"User-Agent", USER_AGENT.encode())
 _HEADERS = (
     _OURS,
     (b"Accept", b"text/html, application/xhtml+xml, text/*, application/pdf, application/json"),
-    (b"Accept-Encoding", b"gzip, deflate"),
+    (b"Accept-Encoding", b"gzip"),
     (b"Accept-Language", b"en, *;q=0.5"),
 )
 
@@ -366,22 +366,7 @@ def _unpacker(encoding: str) -> Callable[[bytes, int], bytes]:
             return lambda chunk, n_bytes: chunk[:n_bytes]
         case "gzip" | "x-gzip":
             return zlib.decompressobj(wbits=31).decompress
-        case "deflate":
-            return _Deflated()
     raise ToolError(f"the page is compressed as {encoding[:40]!r}, which was not requested")
-
-
-class _Deflated:
-    """Decompresses `deflate`: in the standard it is the zlib format, but some servers send raw
-    deflate. The first byte shows which of the two it is."""
-
-    def __init__(self) -> None:
-        self._stream: Any = None
-
-    def __call__(self, chunk: bytes, n_bytes: int) -> bytes:
-        if self._stream is None and chunk:
-            self._stream = zlib.decompressobj(wbits=15 if chunk[0] & 0x0F == 8 else -15)
-        return self._stream.decompress(chunk, n_bytes) if chunk else b""
 
 
 # -- robots.txt, redirects, shown addresses

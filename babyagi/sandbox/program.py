@@ -34,7 +34,7 @@ ANSWER, FAULT = "A", "F"
 
 CODE_NAME = "<code>"
 MAX_FAULT_CHARS = 300
-# Of a longer program the value of the last line is not computed, because the syntax tree of a
+# The value of the last line of a longer program is not computed, because the syntax tree of a
 # megabyte takes 400 MB.
 MAX_SPLIT_CHARS = 100_000
 MAX_ZONES = 200
@@ -221,7 +221,7 @@ def load(lists: list[str]) -> None:
 
 def load_zones(code: str) -> None:
     """Load the time zones that the code names, such as `Berlin` or `Europe/Berlin`. References to
-    them are kept, because the library's cache drops zones without any."""
+    them are kept, because the library's cache drops zones that nothing refers to."""
     import zoneinfo
 
     names: set[str] = set()
@@ -741,7 +741,7 @@ class MemoryFiles:
         return self.kept[name]
 
     def _require_folder(self, name: str) -> None:
-        """Raise when a part of the path that should be a folder is a file."""
+        """Raise `NotADirectoryError` if the path leads through a file."""
         parents = name.split("/")[:-1]
         files = {*self.given, *self.listed, *self.kept}
         if any("/".join(parents[:n]) in files for n in range(1, len(parents) + 1)):

@@ -244,7 +244,7 @@ async def _run(job: _Job) -> tuple[bytes, int]:
             process.wait()
         finally:
             process.kill()
-            # the pipe ends when the process does, after a moment to free its memory
+            # the pipe ends with the process, which frees its memory first
             while await _receive(output_fd):
                 pass
     return outcome, process.returncode

@@ -183,7 +183,7 @@ def _make_run(
     function: Function, name: str, shapes: Mapping[str, Shape]
 ) -> Callable[[Mapping[str, Any]], Awaitable[Passage]]:
     is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
-        # of an object that can be called
+        # the function behind an object that can be called
         getattr(function, "__call__", None)  # noqa: B004
     )
 

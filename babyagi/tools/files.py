@@ -33,8 +33,8 @@ from babyagi.tasks import Effect, Passage
 from babyagi.text import shorten
 from babyagi.tools.base import Preview, Tool, number_schema, takes, text_schema
 
-# Of each text, from the first change to the last. In the worst case, the time to compare grows with
-# the product of the two numbers of lines.
+# The lines of each text from the first change to the last. The time to compare may grow with the
+# product of the two numbers of lines.
 MAX_COMPARED_LINES = 4000
 N_AROUND = 3  # lines shown on each side of a change
 
@@ -81,7 +81,7 @@ def _compare_middle(old: Sequence[str], new: Sequence[str]) -> Iterator[SignedLi
 
 def _leave_out(lines: Sequence[SignedLine]) -> Iterator[SignedLine]:
     """Yield the lines of a difference, without those that are more than `N_AROUND` lines away from
-    any change. In place of the lines left out comes the sign `@` with their number."""
+    any change. The sign `@` with their number takes the place of the lines left out."""
     changed = [at for at, (sign, _) in enumerate(lines) if sign != " "]
     shown = {near for at in changed for near in range(at - N_AROUND, at + N_AROUND + 1)}
     n_left_out = 0
@@ -285,7 +285,7 @@ def render_found(found: Found, *, words: str) -> str:
         )
     if not found.extracts:
         n_read = found.n_files - len(found.textless)
-        return "\n".join([f"No passage of {n_read} files holds {words[:100]!r}.", *notes])
+        return "\n".join([f"No passage of {n_read} files contains {words[:100]!r}.", *notes])
     shown: list[str] = []
     n_chars = 0
     for extract in found.extracts:
@@ -532,8 +532,8 @@ class FileSearch:
         return "\n".join(kept.lines)
 
     def _keep(self, split: Mapping[tuple[str, str], _Kept]) -> None:
-        """Cache the passages of these files, and as many of those cached before as fit. Of each
-        file only the latest state stays."""
+        """Cache the passages of these files, and as many of those cached before as fit. Only the
+        latest state of each file stays."""
         paths = {path for path, _ in split}
         before = {key: kept for key, kept in self._kept.items() if key[0] not in paths}
         n_chars, self._kept = 0, {}

@@ -431,7 +431,7 @@ async def open_client(
                 command=sys.executable, args=args, env={**server.env}, cwd=server.cwd or None,
                 encoding_error_handler="replace",
             )  # fmt: skip
-            errlog: Any = errors  # it needs only a file descriptor
+            errlog: Any = errors  # the library uses only its file descriptor
             transport = stdio_client(guarded, errlog=errlog)
         else:
             http = await stack.enter_async_context(_open_http(server))
@@ -473,7 +473,7 @@ def _read_parameters(given: Any) -> dict[str, Any] | None:
         return None
     try:
         schema = read_schema(given)
-        n_chars = len(json.dumps(schema, allow_nan=False))  # no model can be sent a NaN
+        n_chars = len(json.dumps(schema, allow_nan=False))  # NaN cannot be sent to a model
     except ValueError:
         return None
     return schema if schema.get("type") == "object" and n_chars <= MAX_SCHEMA_CHARS else None

@@ -272,8 +272,8 @@ def _hand_out(ran: Ran, files: Files, scratch: Scratch | None, origin: str) -> P
 
 
 def _find_artifacts(written: Mapping[str, bytes]) -> tuple[list[Artifact], list[str]]:
-    """Return the written files to show with a result, and a line for each file of a type to show
-    that cannot be shown."""
+    """Return the written files to show with a result, and a line for each other file of such a
+    type, which says why it is not shown."""
     artifacts: list[Artifact] = []
     faults: list[str] = []
     left_chars = MAX_ALL_SHOWN_CHARS

@@ -12,7 +12,7 @@ async def no_sleep(seconds):
 
 
 @asynccontextmanager
-async def serving(handle, *, path="/v1", **options):
+async def handled_by(handle, *, path="/v1", **options):
     """Yield an endpoint at a server of which `handle`, a coroutine of a reader and a writer, answers
     each connection."""
     answering = []

@@ -19,7 +19,7 @@ from babyagi.errors import (
 )
 from babyagi.llm.client import Account, Endpoint, OpenAIModel
 from babyagi.tasks import Role
-from tests.llm.conftest import no_sleep, serving
+from tests.llm.conftest import handled_by, no_sleep
 from tests.llm.test_client import DIALECTS, PROMPT, ask
 
 HOSTILE = {
@@ -122,7 +122,7 @@ async def test_azure_is_asked_at_the_deployment_with_its_version_and_its_own_hea
         writer.close()
 
     account = Account(key="azure-key", azure_api_version="2024-10-21")
-    async with serving(handle, path="", api_key=account) as endpoint:
+    async with handled_by(handle, path="", api_key=account) as endpoint:
         model = OpenAIModel("my-deployment", endpoint)
         completion = await model.complete(PROMPT, role=Role.EXECUTION)
 

@@ -18,7 +18,7 @@ from babyagi.errors import (
 )
 from babyagi.llm.client import Account, OpenAIModel
 from babyagi.tasks import Role
-from tests.llm.conftest import serving
+from tests.llm.conftest import handled_by
 from tests.llm.test_client import EVERYTHING, PROMPT
 
 
@@ -196,7 +196,7 @@ async def standing_in(name, body, *, status=200):
 
     version = "2024-10-21" if name == "Azure" else ""
     account = Account(key="k", azure_api_version=version)
-    async with serving(handle, path="" if version else "/v1", api_key=account) as endpoint:
+    async with handled_by(handle, path="" if version else "/v1", api_key=account) as endpoint:
         yield OpenAIModel("m", endpoint)
 
 

@@ -29,7 +29,7 @@ from babyagi.llm.streaming import (
 from babyagi.tasks import Role
 from support.local_server import Answer, applies_to, fault_named
 from support.local_server.wire import read_request
-from tests.llm.conftest import serving
+from tests.llm.conftest import handled_by
 from tests.llm.test_client import DIALECTS, EVERYTHING, PATHS, PROMPT, TABLE
 
 ROWS = [row for row in TABLE if row["stream"]]
@@ -317,7 +317,7 @@ async def test_a_call_that_is_given_up_closes_its_connection():
         closed.set()
         writer.close()
 
-    async with asyncio.timeout(120), serving(handle) as endpoint:
+    async with asyncio.timeout(120), handled_by(handle) as endpoint:
         model = OpenAIModel("m", endpoint)
         call = asyncio.ensure_future(
             model.complete(PROMPT, role=Role.EXECUTION, on_text=lambda text: begun.set())
@@ -369,7 +369,7 @@ async def served(body, *, head="content-type: text/event-stream", again=b""):
             writer.close()
             await writer.wait_closed()
 
-    async with serving(handle, timeout_s=30) as endpoint:
+    async with handled_by(handle, timeout_s=30) as endpoint:
         yield endpoint
 
 
@@ -405,7 +405,7 @@ async def test_a_server_that_closes_connections_unannounced_costs_one_call():
             await writer.wait_closed()
 
     texts = []
-    async with asyncio.timeout(120), serving(handle) as endpoint:
+    async with asyncio.timeout(120), handled_by(handle) as endpoint:
         for _ in range(5):
             try:
                 texts.append((await stream(endpoint))[0].text)

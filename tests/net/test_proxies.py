@@ -76,10 +76,12 @@ async def listening():
     """The first line of each request that comes to a port of this machine; none is answered
     well."""
     lines: list[str] = []
-    answering = []
+    answering: list[asyncio.Task[None]] = []
 
     async def handle(reader, writer):
-        answering.append(asyncio.current_task())
+        task = asyncio.current_task()
+        assert task is not None
+        answering.append(task)
         lines.append((await reader.readline()).decode("latin-1").strip())
         writer.write(b"HTTP/1.1 503 no\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
         with suppress(ConnectionError):

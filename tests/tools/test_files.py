@@ -163,7 +163,7 @@ async def test_a_search_names_the_files_that_it_could_not_read(tools, tmp_path):
         nothing = await search(tools, "euros", pattern="p*.png")
         found = await search(tools, "Größe", pattern="[op]*")
         assert nothing.text == (
-            "No passage of 0 files holds 'euros'.\n[not searched, because they are not readable as text: "
+            "No passage of 0 files contains 'euros'.\n[not searched, because they are not readable as text: "
             "photo0.png, photo1.png, photo2.png, photo3.png, photo4.png and 2 more; "
             "read_file says why]"
         )
