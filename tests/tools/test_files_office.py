@@ -47,7 +47,9 @@ async def test_a_search_finds_what_stands_in_a_workbook_and_names_what_it_cannot
 
 
 async def test_an_office_document_that_cannot_be_read_is_an_error_and_never_text(tools):
-    with pytest.raises(ToolError, match=r"'broken\.docx' cannot be read: it is not a readable Word document"):
+    with pytest.raises(
+        ToolError, match=r"'broken\.docx' cannot be read: it is not a readable Word document"
+    ):
         await read(tools, "broken.docx")
     with pytest.raises(ToolError, match=r"'far\.xlsx' cannot be read"):
         await read(tools, "far.xlsx")
