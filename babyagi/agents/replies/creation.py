@@ -561,6 +561,7 @@ _AFTER_NOTE = re.compile(
 _NEXT_SPEAKER = re.compile(r"(?:\A|\s)(?:Human|Assistant): .*", re.DOTALL)
 MAX_QUESTION_CHARS = 300
 _REFERENCE_END = re.compile(r"[,;/&|\[\](){}]|\band\b|\bafter\b|(?:\A|\s)[-*]\s")
+# a task and what it lacks: `task 14: the price`
 _LACK = re.compile(
     r"\W*(?:task\s*)?#?(\d{1,18})\b\s*(?:[:.)–—-]+\s*)?(.*)", re.IGNORECASE | re.DOTALL
 )
