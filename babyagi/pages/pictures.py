@@ -249,7 +249,7 @@ def render_timeline(
     height = LANE_HEIGHT * (len(shown) + 1)
     head = Html(
         f'<svg class="timeline" font-size="13" viewBox="0 0 {WIDTH:.0f} {height:.0f}" '
-        'role="img" aria-label="What was done when">'
+        'role="img" aria-label="Timeline">'
     )
     parts = [head, *_draw_axis(scale, height)]
     for number, (label, lane) in enumerate(shown):
@@ -376,7 +376,7 @@ def render_graph(tasks: Sequence[Task], *, link: Callable[[int], str]) -> Html:
     by_id = {box.task.id: box for box in boxes if box.task is not None}
     head = Html(
         f'<svg class="graph" width="{width}" height="{height}" viewBox="0 0 {width} {height}" '
-        'role="group" aria-label="What came of what">'
+        'role="group" aria-label="Graph of the tasks">'
     )
     parts = [head, *(_draw_line(box, other) for box in boxes for other in box.below)]
     parts += _draw_waits(by_id)
