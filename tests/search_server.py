@@ -10,6 +10,8 @@ from contextlib import suppress
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+from support.connections import Connections
+
 HANG = object()
 ENDLESS = object()
 
@@ -21,34 +23,27 @@ class SearchServer:
     def __init__(self, answer: Callable[[str], Any]) -> None:
         self.requests: list[dict[str, str]] = []
         self._answer = answer
-        self._underway = set[asyncio.Task[Any]]()
+        self._connections = Connections()
 
     async def __aenter__(self) -> SearchServer:
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
-        self.base_url = f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
+        port = await self._connections.listen(self._serve, "127.0.0.1", 0)
+        self.base_url = f"http://127.0.0.1:{port}"
         return self
 
     async def __aexit__(self, *exc: object) -> None:
-        self._server.close()
-        for serving in tuple(self._underway):
-            serving.cancel()
-        await asyncio.gather(*tuple(self._underway), return_exceptions=True)
+        await self._connections.close()
 
     @property
     def queries(self) -> list[str]:
         return [request["q"] for request in self.requests]
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        serving = asyncio.current_task()
-        assert serving is not None
-        self._underway.add(serving)
         try:
             await self._serve_one(reader, writer)
         finally:
             writer.close()
             with suppress(ConnectionError):
                 await writer.wait_closed()
-            self._underway.discard(serving)
 
     async def _serve_one(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with suppress(ConnectionError, asyncio.IncompleteReadError):

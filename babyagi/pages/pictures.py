@@ -249,41 +249,40 @@ def render_timeline(
     height = LANE_HEIGHT * (len(shown) + 1)
     head = Html(
         f'<svg class="timeline" font-size="13" viewBox="0 0 {WIDTH:.0f} {height:.0f}" '
-        'role="img" aria-label="What was done when">'
+        'role="img" aria-label="Timeline">'
     )
     parts = [head, *_draw_axis(scale, height)]
-    for number, (name, lane) in enumerate(shown):
+    for number, (label, lane) in enumerate(shown):
         top = LANE_HEIGHT * number
-        parts.append(_draw_label(name, top))
-        parts += [_draw_bar(bar, top, scale, (known_tasks, link)) for bar in lane]
+        parts.append(_draw_label(label, top))
+        for bar in lane:
+            name = known_tasks.get(bar.task_id or 0, "")
+            drawn = _draw_bar(bar, top, scale, name)
+            href = escape(link(bar.task_id or 0))
+            parts.append(Html(f'<a href="{href}">{drawn}</a>') if name else drawn)
     parts.append(Html("</svg>"))
     left_out = len(bars) - sum(len(lane) for _, lane in shown)
     if left_out > 0:
-        parts.append(Html(f"<p class=quiet>{left_out:,} shorter ones are not drawn.</p>"))
+        parts.append(Html(f"<p class=quiet>{left_out:,} shorter bars are not drawn.</p>"))
     return join(parts)
 
 
-def _draw_label(name: str, top: float) -> Html:
-    cut = name if len(name) <= 25 else name[:24] + "…"
+def _draw_label(label: str, top: float) -> Html:
+    cut = label if len(label) <= 25 else label[:24] + "…"
     return Html(f'<text class="lane" fill="{QUIET}" x="0" y="{top + 12:.0f}">{escape(cut)}</text>')
 
 
-def _draw_bar(
-    bar: Bar, top: float, scale: Scale, known: tuple[Mapping[int, str], Callable[[int], str]]
-) -> Html:
-    known_tasks, link = known
+def _draw_bar(bar: Bar, top: float, scale: Scale, name: str) -> Html:
     left, right = scale.place(bar.started_at), scale.place(bar.ended_at)
     inset = 4.0 if bar.is_call and bar.task_id is not None else 0.0
     kind = "call" if bar.is_call else _class_of(bar.outcome)
-    name = known_tasks.get(bar.task_id or 0, "")
     words = ", ".join(filter(None, [say_duration(bar.length_s), bar.outcome or "still at work"]))
     title = escape(f"{bar.label}{f': {name[:120]}' if name and not bar.is_call else ''} ({words})")
-    rect = Html(
+    return Html(
         f'<rect class="{kind}" fill="{COLOURS[kind]}" x="{left:.1f}" y="{top + inset:.0f}" '
         f'width="{max(1.0, right - left):.1f}" height="{BAR_HEIGHT - 2 * inset:.0f}" rx="2">'
         f"<title>{title}</title></rect>"
     )
-    return Html(f'<a href="{escape(link(bar.task_id or 0))}">{rect}</a>') if name else rect
 
 
 def _class_of(outcome: str) -> str:
@@ -377,7 +376,7 @@ def render_graph(tasks: Sequence[Task], *, link: Callable[[int], str]) -> Html:
     by_id = {box.task.id: box for box in boxes if box.task is not None}
     head = Html(
         f'<svg class="graph" width="{width}" height="{height}" viewBox="0 0 {width} {height}" '
-        'role="group" aria-label="What came of what">'
+        'role="group" aria-label="Graph of the tasks">'
     )
     parts = [head, *(_draw_line(box, other) for box in boxes for other in box.below)]
     parts += _draw_waits(by_id)

@@ -235,7 +235,7 @@ def _render_inside(task: Task, result: Result | None, drawn: Html, known: set[in
         parts.append(drawn)
     lack = result.lack if result is not None else task.lack.what if task.lack is not None else ""
     if lack:
-        head = "It does not answer:" if result is not None else "It lacked:"
+        head = "Not answered:" if result is not None else "Lacking:"
         parts.append(fill("<p><b>$head</b> $lack</p>", head=head, lack=lack))
     return join(parts)
 

@@ -373,7 +373,7 @@ class Door:
         origin = head.get("origin")
         if origin is not None and not self._names.has_origin(origin, asked):
             raise RefusedError(FOREIGN)
-        access = self._find_access(head, port=self._names.port)
+        access = self._find_access(head)
         if access is None:
             if path.startswith(PUBLIC_PREFIXES):
                 return None
@@ -382,13 +382,13 @@ class Door:
             self._require_own_page(scope, head, access)
         return access
 
-    def _find_access(self, head: Mapping[str, str], *, port: int) -> Access | None:
+    def _find_access(self, head: Mapping[str, str]) -> Access | None:
         said = head.get("authorization")
         if said is not None:
             scheme, _, token = said.partition(" ")
             level = self._keys.level_of_token(token) if scheme.casefold() == "bearer" else None
             return None if level is None else Access(level=level)
-        session = _find_cookie(head.get("cookie", ""), cookie_name(port))
+        session = _find_cookie(head.get("cookie", ""), cookie_name(self._names.port))
         level = self._keys.level_of_session(session) if session else None
         return None if level is None else Access(level=level, session=session)
 

@@ -114,17 +114,17 @@ def parse_parameters(pairs: Sequence[tuple[str, str]], hint: type) -> Any:
         BadRequestError: a parameter is unknown, has an invalid value, or may not be repeated.
     """
     if len(pairs) > MAX_PARAMETERS:
-        raise BadRequestError(400, f"the address has over {MAX_PARAMETERS} parameters")
+        raise BadRequestError(400, f"there are more than {MAX_PARAMETERS} parameters")
     fields = shape_of(hint).schema["properties"]
     value: dict[str, Any] = {}
     for name, text in pairs:
         if fields.get(name, {}).get("type") == "array":
             value.setdefault(name, []).append(clean(text))
         elif name in value:
-            raise BadRequestError(400, f"the parameter {name[:100]!r} is in the address twice")
+            raise BadRequestError(400, f"the parameter {name[:100]!r} is given twice")
         else:
             value[name] = clean(text)
-    found = _read(value, "the address", hint, is_strict=False)
+    found = _read(value, "the query", hint, is_strict=False)
     for name in fields:
         _require_small(getattr(found, name))
     return found
@@ -134,7 +134,7 @@ def _read(value: Any, where: str, hint: type, *, is_strict: bool) -> Any:
     try:
         return shape_of(hint).read(value, where, is_strict)
     except ShapeError as error:
-        raise BadRequestError(422, f"{where} has an invalid value", str(error)) from None
+        raise BadRequestError(422, f"{where} is invalid", str(error)) from None
 
 
 def _require_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -162,7 +162,7 @@ def _checked(value: Any) -> Any:
 
 def _require_small(value: Any) -> None:
     if isinstance(value, int | float) and abs(value) > MAX_NUMBER:
-        raise BadRequestError(400, f"a number in the address is over {MAX_NUMBER:,}")
+        raise BadRequestError(400, f"a parameter is a number over {MAX_NUMBER:,}")
     if isinstance(value, list | tuple):
         for one in value:
             _require_small(one)

@@ -13,12 +13,13 @@ import hashlib
 import inspect
 import json
 from collections import Counter
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any, Self
 
 from babyagi.tasks import Usage
+from support.connections import Connections
 from support.local_server.answers import Answerer, rehearsal_answer
 from support.local_server.dialects import (
     CHAT,
@@ -113,8 +114,7 @@ class LocalServer:
         self.piece_latency_s = piece_latency_s  # between two events of a good stream
         self._host = host
         self._port = port
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._servers: list[asyncio.Server] = []
+        self._connections = Connections()
         self._elsewhere = ""
         self.reset()
 
@@ -158,13 +158,12 @@ class LocalServer:
     # ----------------------------------------------------------------------------------------------
 
     async def __aenter__(self) -> Self:
-        main = await asyncio.start_server(
-            self._accept, self._host, self._port, limit=MAX_HEAD_BYTES, backlog=BACKLOG
+        listen, limit = self._connections.listen, MAX_HEAD_BYTES
+        self._port = await listen(
+            self._accept, self._host, self._port, limit=limit, backlog=BACKLOG
         )
-        other = await asyncio.start_server(self._accept_stray, self._host, 0, limit=MAX_HEAD_BYTES)
-        self._servers = [main, other]
-        self._port = main.sockets[0].getsockname()[1]
-        self._elsewhere = f"http://{self._host}:{other.sockets[0].getsockname()[1]}"
+        other_port = await listen(self._accept_stray, self._host, 0, limit=limit)
+        self._elsewhere = f"http://{self._host}:{other_port}"
         return self
 
     async def __aexit__(
@@ -173,35 +172,20 @@ class LocalServer:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        for server in self._servers:
-            server.close()
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        for server in self._servers:
-            await server.wait_closed()
+        await self._connections.close()
         if self.errors and error is None:
             raise self.errors[0]
 
-    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.n_connections += 1
-        self._own(
-            self._serve(Connection(reader, writer, slow_body_s=self._slow_body_s), self._respond)
-        )
+        connection = Connection(reader, writer, slow_body_s=self._slow_body_s)
+        await self._serve(connection, self._respond)
 
-    def _accept_stray(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._own(
-            self._serve(
-                Connection(reader, writer, slow_body_s=self._slow_body_s), self._respond_elsewhere
-            )
-        )
-
-    def _own(self, serving: Coroutine[Any, Any, None]) -> None:
-        # No task group: the block may be left by another task than the one that entered it, as
-        # fixtures do.
-        task = asyncio.get_running_loop().create_task(serving)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+    async def _accept_stray(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        connection = Connection(reader, writer, slow_body_s=self._slow_body_s)
+        await self._serve(connection, self._respond_elsewhere)
 
     async def _serve(
         self, connection: Connection, respond: Callable[[Connection, HttpRequest], Awaitable[bool]]

@@ -19,6 +19,7 @@ from types import TracebackType
 from typing import Protocol, Self
 from urllib.parse import urlsplit
 
+from support.connections import Connections
 from support.postgres_server import PostgresServer
 
 HOSTS = ("a", "b")
@@ -159,8 +160,7 @@ class Forwarders:
         self._open = {place: asyncio.Event() for place in (*HOSTS, SERVER)}
         for event in self._open.values():
             event.set()
-        self._servers: list[asyncio.Server] = []
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._connections = Connections()
 
     async def __aenter__(self) -> Self:
         return self
@@ -171,11 +171,7 @@ class Forwarders:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        for server in self._servers:
-            server.close()
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._connections.close()
 
     def open_postgres(self, *settings: str) -> PostgresServer:
         return PostgresServer(*settings)
@@ -196,16 +192,11 @@ class Forwarders:
         parts = urlsplit(url)
         gates = [self._open[place] for place in places]
 
-        async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            task = asyncio.current_task()
-            assert task is not None
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+        async def carry(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             await _carry_both_ways(reader, writer, (parts.hostname or "", parts.port or 0), gates)
 
-        server = await asyncio.start_server(accept, f"127.0.0.{2 + HOSTS.index(host)}", 0)
-        self._servers.append(server)
-        address, port = server.sockets[0].getsockname()[:2]
+        address = f"127.0.0.{2 + HOSTS.index(host)}"
+        port = await self._connections.listen(carry, address, 0)
         return url.replace(f"{parts.hostname}:{parts.port}", f"{address}:{port}")
 
     def cut(self, place: str) -> None:

@@ -90,7 +90,7 @@ def test_of_thousands_of_bars_the_longest_are_drawn_and_the_others_are_counted()
     drawn = render_timeline([bar(n, n + 0.5) for n in range(4000)], known_tasks={})
 
     assert drawn.count("<rect") == pictures.MAX_BARS
-    assert "2,500 shorter ones are not drawn" in drawn
+    assert "2,500 shorter bars are not drawn" in drawn
 
 
 def test_a_hostile_name_is_text_in_the_drawing():

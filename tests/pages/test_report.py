@@ -60,7 +60,7 @@ def read(page):
 def test_the_page_holds_the_answer_each_result_what_it_cost_and_why_it_stopped():
     page = page_of(results=[samples.result(task_id=1)])
 
-    assert page.index("It is so.") < page.index("What it took") < page.index("Nothing else differs")
+    assert page.index("It is so.") < page.index("Totals") < page.index("Nothing else differs")
     for said in ("limit:tasks", "$0.0123", "2 model calls", "$0.0040", "1 of 1"):
         assert said in page, said
 

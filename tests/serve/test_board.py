@@ -271,7 +271,7 @@ async def test_the_list_of_objectives_is_filtered(served):
 
     assert "Sing it" in found.text
     assert "Know it" not in found.text
-    assert "No objective fits this filter." in none.text
+    assert "No objective matches this filter." in none.text
 
 
 async def test_there_is_no_page_of_a_duty_that_does_not_exist(served):

@@ -181,7 +181,7 @@ async def test_an_open_page_outlives_its_server_and_misses_nothing(tmp_path):
         await page.wait_for_selector("#live.off")
         # nothing is lost that was being written, and nothing is said to be done that is not
         await page.click(".add button")
-        await page.wait_for_selector("#trouble:has-text('nothing was changed')")
+        await page.wait_for_selector("#trouble:has-text('does not answer')")
         assert await page.input_value(".add input[name=name]") == "Half a sentence"
         offload = ThreadOffload(name="taskstore", n_threads=1)
         home = tmp_path / "home"

@@ -75,7 +75,7 @@ async def test_an_error_is_one_line_for_the_model():
         with pytest.raises(ToolError, match="the query is empty"):
             await open_search(server).run({"query": "  "})
     async with SearchServer(lambda query: {"error": "We could not process this."}) as server:
-        with pytest.raises(ToolError, match="an error in place of results"):
+        with pytest.raises(ToolError, match="answered with an error instead of results"):
             await open_search(server).run({"query": "x"})
     assert len(server.requests) == 1
 

@@ -73,6 +73,7 @@ MET_KEYS = tuple(
     "objectivemet objectiveismet met ismet objectivereached objectiveachieved objectivecomplete "
     "objectivecompleted".split()
 )
+# headings above anything but new tasks: `Reasons`, `Known tasks`
 _OTHER_SECTIONS = re.compile(
     r"(?:reasons?|reasoning|rationale|notes?|why|explanations?|comments?|summary"
     r"|findings?|observations?|dependency|dependencies|results?"
@@ -84,6 +85,7 @@ _OTHER_SECTIONS = re.compile(
 
 _LETTERS = r"[a-zA-Z]|[ivxIVX]{2,6}"
 _COUNTED = rf"[#№]?\d{{1,4}}|{_LETTERS}|one|two|three|four|five|six|seven|eight|nine|ten"
+# the mark of a list item: `1.`, `①`, `-`, `a)`, `Task 1:`
 _MARK = (
     r"(?P<number>[#(\[]?\d{1,4}(?:\ufe0f?\u20e3|\s*[.):\]．）：、]+(?!\d)|\s[-–—]\s)|#\d{1,4}\s)"
     r"|(?P<circled>[①-⑳⓪❶-❿➀-➓⓵-⓾㊀-㊉])"
@@ -99,6 +101,7 @@ _ITEM = re.compile(
 )
 _QUOTE_MARK = re.compile(r"^[ \t]*> ?", re.MULTILINE)
 _TOML_HEAD = re.compile(r"^\[\[(?:new_)?tasks\]\][ \t]*\n", re.MULTILINE)
+# a line such as `**Task 1**`, after which the name follows on the next line
 _LONE_LABEL = re.compile(
     r"^([ \t]*+(?:#{1,6} )?)(?:\*\*)?((?:task|step) "
     r"(?:\d{1,3}|[a-z]))(?:\*\*)?:?(?:\*\*)?[ \t]*+\n\s*+(?=\w)",
@@ -106,7 +109,9 @@ _LONE_LABEL = re.compile(
 )
 _BLOCK_MARK = re.compile(r"\A[|>][+-]?(?:\s|\Z)")  # the mark of a multi-line text in YAML
 _ROMANS = "i ii iii iv v vi vii viii ix x xi xii xiii xiv xv xvi xvii xviii xix xx".split()
+# a line that belongs to no item: a heading, a code fence, a rule, a line in bold, a tag
 _HEADING = re.compile(r"#{1,6}\s|`{3}|[-=*_.]{3,}$|\*\*[^*]+\*\*:?$|</?[\w-]+>$")
+# a heading (`## New tasks`), or a key that may have a value (`objective_met: no`)
 _SECTION = re.compile(
     r"(?P<open>[#*\s\[{]*+)[\"']?(?P<title>[A-Za-z][\w "
     r"'’-]{0,60}?)[\"']?[\s*]*+(?:\([^()]{0,40}\)[\s*]*+)?[\]}]*+"
@@ -115,9 +120,10 @@ _SECTION = re.compile(
 _KEYED = re.compile(
     r"[\"']?(?P<key>[A-Za-z][A-Za-z_ -]{0,24}?)[\"']?\s{0,3}[:=](?:\s+(?P<value>.*))?", re.DOTALL
 )
+# the bold beginning of an item: `**Find X**: …`
 _LEAD_BOLD = re.compile(r"\A(?:\*\*([^*]+)\*\*(?=\s*[:–—-])|\*\*([^*]+:)\*\*(?=\s))")
 _SIDE_KEYS = frozenset({*AFTER_KEYS, *LABEL_KEYS, *SOURCE_KEYS, *LACKS_KEYS})
-# keys that mark a name even without any other key
+# keys that mark the name of an item whose only line is a key and a value
 _LONE_KEYS = frozenset("name task title taskname description".split())
 
 _TABLE_RULE = re.compile(r"[|\s:+=-]*+")
@@ -136,11 +142,14 @@ _CELL_TAG = re.compile(r"<(?:td|th)\b[^<>]{0,100}>", re.IGNORECASE)
 _CELL_TAG_END = re.compile(r"</(?:td|th)>", re.IGNORECASE)
 _CELL_END = re.compile(r"(?<!\\)\|")
 
+# words of the prompt, and of error messages, that show that a line is no task
 _INSTRUCTION = re.compile(
     r"^Role: |\bjson\b|objective_met|listed tasks?\b|at most \d+|\btry again\b|\bcheck back\b",
     re.IGNORECASE,
 )
+# the hexadecimal mark with which a prompt surrounds data
 _FENCE_MARK = re.compile(r"\W*(?=\D*\d)[0-9a-fA-F]{8,64}\W*")
+# words with which no command begins
 _NO_VERBS = frozenset(
     "i the a an this that these those there here it we you he she they my your our its in on at as "
     "if for to of from by with and or but so no not none nothing yes ok okay sure sorry "
@@ -496,14 +505,15 @@ def _first_word(line: str) -> str:
     return line.split(maxsplit=1)[0].casefold().rstrip(",:")
 
 
+# -- the reply as a whole
+# --------------------------------------------------------------------------------------------------
+
 MAX_NAME_CHARS = 500
 MAX_REFERENCE_CHARS = 2000
 EXPECTED_TASKS = (
     'expected JSON: {"tasks": [{"id": "a", "name": "…", "after": []}], "unanswered": [], '
     '"objective_met": false}'
 )
-
-
 NOT_READ = f"The reply could not be read as JSON, or was cut off; {EXPECTED_TASKS}."
 NOT_SAID = f"The reply does not say which tasks are needed; {EXPECTED_TASKS}."
 
@@ -531,7 +541,7 @@ class CreationReply:
 
 
 _OWN_KEYS = {*NAME_KEYS, *AFTER_KEYS, *LABEL_KEYS, *SOURCE_KEYS, *LACKS_KEYS, "answered"}
-# keys whose value may also be a text that lists tasks
+# keys whose value may be a text with a list of tasks
 _TEXT_KEYS = frozenset({"tasks", "newtasks", "nexttasks", "newtask", "nexttask"})
 _WRAPPER_KEYS = tuple("data items list result results output response answer json".split())
 _TASK_ID_KEYS = ("task", "taskid", "id", "number", "result", "finishedtask", "no", "name")
@@ -542,6 +552,7 @@ _UNREADABLE = object()  # takes the place of an item that cannot be read
 _NUMBERED_KEY = re.compile(r"(?:newtask|task|step|todo|t)?\d{1,4}")
 _PLAIN_NUMBER = re.compile(r"(?:(?:task|id|no\.?)\s+)?#?\s*\d+", re.IGNORECASE)
 _NUMBERING = re.compile(r"(?:(?:task|step)\s+)?[#(]?(\d{1,3})\s*[.):]\s+(?=\S)", re.IGNORECASE)
+# at the end of a name: `(after tasks 3 and 4)`
 _AFTER_NOTE = re.compile(
     r"\s*[(\[](?:after|depends "
     r"on|needs|requires)[:\s]\s*((?:tasks?\s|[#\d,\s]|and\s|&){1,60})[)\]]\.?\Z",
@@ -550,10 +561,12 @@ _AFTER_NOTE = re.compile(
 _NEXT_SPEAKER = re.compile(r"(?:\A|\s)(?:Human|Assistant): .*", re.DOTALL)
 MAX_QUESTION_CHARS = 300
 _REFERENCE_END = re.compile(r"[,;/&|\[\](){}]|\band\b|\bafter\b|(?:\A|\s)[-*]\s")
+# a task and what it lacks: `task 14: the price`
 _LACK = re.compile(
     r"\W*(?:task\s*)?#?(\d{1,18})\b\s*(?:[:.)–—-]+\s*)?(.*)", re.IGNORECASE | re.DOTALL
 )
 _NUMBERS = re.compile(r"[\d\s,#]+")
+# a line such as `Task 3 lacks the price` or `Task 3 is not fully answered: …`
 _VERDICT = re.compile(
     r"^[ \t>*_#•-]{0,9}(?:the |finished )?task[ \t]{1,3}#?(?P<task>\d{1,18})\b[ \t*_]{0,6}"
     r"(?:[:–—-][ \t*_]{0,6})?"
@@ -564,12 +577,14 @@ _VERDICT = re.compile(
     r"|(?:still )?(?:lacks|misses|needs)\b(?![ \t]to\b))(?P<lack>[^\n]*)$",
     re.IGNORECASE | re.MULTILINE,
 )
+# the words between such a verdict and what is lacking: `, because it lacks`
 _BEFORE_LACK = re.compile(
     r"[\s:;,.()–—-]*(?:(?:because|since|as|and|it|still|lacks?|lacking|misses|missing|needs?)\b"
     r"[\s:]*){0,6}",
     re.IGNORECASE,
 )
 _PRIORITY = r"(?:very )?(?:high|highest|medium|normal|low|lowest|top)"
+# at the end of a name: `(high priority)`, `[P1]`
 _URGENCY = re.compile(
     rf"\s*[(\[](?:(?P<bare>{_PRIORITY}|urgent)|{_PRIORITY}[ -]priority"
     r"|priority[: ]{1,2}\w{1,8}|p[0-5])"
@@ -591,6 +606,7 @@ _APOLOGY = re.compile(
     r"ai|unfortunately)",
     re.IGNORECASE,
 )
+# error pages, tracebacks, and tool calls
 _NO_REPLY = re.compile(
     r"\A\s*(?:<!doctype|<html|<\?xml[^<>]{0,200}>\s*<(?:html|error))|^traceback \(most "
     r"recent|^[ \t]*+file \"[^\"\n]{1,300}\", line \d+"
@@ -600,7 +616,8 @@ _NO_REPLY = re.compile(
     r"|<(?:tool_call|function_call|function|invoke|antml)\b|^[ \t*#]{0,9}action[ "
     r"\t*]{0,9}:[^\n]*\n[\n \t*#]{0,9}action[ _]input|`{3}tool",
     re.IGNORECASE | re.MULTILINE,
-)  # error pages, tracebacks, and tool calls
+)
+# "No further tasks are needed" at the beginning, and then the same anywhere in a short reply
 _NOT_NEEDED = re.compile(
     r"[^\n]{0,120}\b(?:no(?: [\w-]+){0,3} (?:tasks?|steps?|actions?|work)|nothing)\b[^\n]{0,60}"
     r"\b(?:needed|necessary|required|remains?|to add|left|to do)\b",
@@ -1217,6 +1234,7 @@ _PLAN_WORD = re.compile(
 _OPENING_FENCE = re.compile(r"`{3,}\w*\Z")
 _FENCE_LINE = re.compile(r"^[ \t]*`{3}", re.MULTILINE)
 _RULE = re.compile(r"[-=*_]{3,}")
+# the beginning of a plan: `{"tasks"`, or only `{"ta` at the end of the text
 _BEGUN_BLOCK = re.compile(
     r"^[ \t]*(?:`{3}\w*\s*)?\{\s*+(?:\"(?:lacks|tasks|objective_met)\"|\"?\w*\Z)", re.MULTILINE
 )

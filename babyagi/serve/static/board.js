@@ -266,7 +266,7 @@ document.addEventListener("submit", async (event) => {
       if (form.matches(".add")) form.querySelector("input[name=name]").focus();
     }
   } catch {
-    complain("The server does not answer; nothing was changed.");
+    complain("The server does not answer; perhaps nothing was changed.");
   }
   button.disabled = false;
 });
@@ -315,7 +315,7 @@ document.addEventListener("drop", async (event) => {
   try {
     await send(`${target.list.dataset.order}${card.dataset.key}/move`, { word, ...to });
   } catch {
-    complain("The server does not answer; nothing was changed.");
+    complain("The server does not answer; perhaps nothing was changed.");
   }
   await refresh();
 });

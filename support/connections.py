@@ -1,0 +1,43 @@
+"""Servers on sockets of this machine, and the tasks that serve their connections."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Coroutine[Any, Any, None]]
+
+
+class Connections:
+    """Opens servers, and runs a task for each of their connections. All end with `close`.
+
+    It is no task group: a block in a fixture may be left by another task than the one that entered
+    it.
+    """
+
+    def __init__(self) -> None:
+        self._servers: list[asyncio.Server] = []
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def listen(self, serve: Serve, host: str, port: int, **options: Any) -> int:
+        """Serve every connection to this address with `serve`, and return the port. The `options`
+        are those of `asyncio.start_server`."""
+
+        def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            task = asyncio.get_running_loop().create_task(serve(reader, writer))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+        server = await asyncio.start_server(accept, host, port, **options)
+        self._servers.append(server)
+        return int(server.sockets[0].getsockname()[1])
+
+    async def close(self) -> None:
+        for server in self._servers:
+            server.close()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        for server in self._servers:
+            await server.wait_closed()
