@@ -33,9 +33,10 @@ from babyagi.backends import require_result_store, utc_now
 from babyagi.errors import MalformedReplyError, NotFoundError
 from babyagi.inbox import describe, needs_leave, take_words
 from babyagi.journal import OnPiece, TextPiece
-from babyagi.llm.client import is_client, missing_key
+from babyagi.llm.client import is_client
 from babyagi.llm.embeddings import fetch_files
 from babyagi.llm.port import ChatModel, Completion
+from babyagi.model_clients import missing_key
 from babyagi.offload import call_either, run_blocking
 from babyagi.options import (
     LIMIT_NAMES,
@@ -441,11 +442,8 @@ async def run_objective(
 
 async def _load(work: Work, environ: Mapping[str, str], cwd: Path) -> Settings:
     settings = load_for_program(work.flags, environ=environ, cwd=cwd)
-    missing = missing_key(
-        set(settings.model_by_role.values()) - set(work.given.model_by_name),
-        has_key=bool(settings.openai_api_key),
-        base_url=settings.openai_base_url,
-    )
+    asked = set(settings.model_by_role.values()) - set(work.given.model_by_name)
+    missing = missing_key(settings, asked)
     if missing is not None:
         raise missing
     require_result_store(settings)

@@ -103,7 +103,7 @@ def add(objective_words: tuple[str, ...], as_json: bool, **flags: Any) -> None:
     rule = {name: flags.pop(name) for name in RULE_FLAGS}
     given = given_flags(flags)
     if objective_words:
-        given["objective"] = require_words(" ".join(objective_words))
+        given["objective"] = require_words(objective_words)
     loaded = load(given)
     require_objective(loaded.settings, "babyagi schedule add --every 1d")
     asyncio.run(_add(loaded, rule, as_json=as_json))
