@@ -132,7 +132,8 @@ def require_words(words: Sequence[str], what: str = "an objective", *, before: s
     if not text.strip():
         command = click.get_current_context().command_path
         noun = what.partition(" ")[2]
-        raise wrong_usage(f"the {noun} is empty", f'{command} {before}"{what}"')
+        wrong = f"the {noun} is {'empty' if words else 'missing'}"
+        raise wrong_usage(wrong, f'{command} {before}"{what}"')
     return text
 
 

@@ -516,13 +516,13 @@ class _Reading:
 
 
 def _parse(declared: Declared, raw: object) -> object:
-    words = [str(word) for word in raw] if isinstance(raw, (tuple, list)) else [str(raw)]
-    if not isinstance(raw, str) and declared.parse is parse_paths:  # a path may contain blanks
-        return tuple(parse_path(word) for word in words)
     if isinstance(raw, bool) and declared.is_switch:
         return raw
     if isinstance(raw, Secret):
         raw = raw.reveal()
+    words = [str(word) for word in raw] if isinstance(raw, (tuple, list)) else [str(raw)]
+    if not isinstance(raw, str) and declared.parse is parse_paths:  # a path may contain blanks
+        return tuple(parse_path(word) for word in words)
     text = " ".join(words)
     if declared.takes_empty and not text.strip():
         return None
