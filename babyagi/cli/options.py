@@ -3,6 +3,7 @@ settings."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -121,14 +122,15 @@ def setting_options(
 
 
 def require_words(words: Sequence[str], what: str = "an objective", *, before: str = "") -> str:
-    """Return the words as one text. If it is blank, raise `click.UsageError`, so that a script
-    whose variable is empty does not run the objective that the settings name.
+    """Return the words as one text; `-` alone stands for the text on standard input. If the text
+    is blank, raise `click.UsageError`, so that a script whose variable is empty does not run the
+    objective that the settings name.
 
     Args:
         what: what the words are, for the message.
         before: what is typed between the command and the words.
     """
-    text = " ".join(words)
+    text = sys.stdin.read().strip() if tuple(words) == ("-",) else " ".join(words)
     if not text.strip():
         command = click.get_current_context().command_path
         noun = what.partition(" ")[2]
