@@ -117,11 +117,12 @@ def run(
 ) -> int:
     """Run an objective until it ends, and print its report.
 
-    Standard output holds the report and nothing else. If an objective with the same text, first
-    task and name exists, it is continued, or if it has ended, its report is printed again. With
-    --json every event is one line, and the last line is the outcome. With --join it works on an
-    objective that another process started, or waits until one does. With --continue the words are a
-    further question to an objective; its results are used to answer it.
+    The objective `-` stands for the text on standard input. Standard output holds the report and
+    nothing else. If an objective with the same text, first task and name exists, it is continued,
+    or if it has ended, its report is printed again. With --json every event is one line, and the
+    last line is the outcome. With --join it works on an objective that another process started, or
+    waits until one does. With --continue the words are a further question to an objective; its
+    results are used to answer it.
     """
     from babyagi.cli.run import continue_objective, run_objective
 
