@@ -440,7 +440,7 @@ async def _do(operation: Operation, desk: Desk, request: Request) -> Response:
         return render_refusal(door.UNSIGNED)
     if access.level < operation.level:
         wanted = operation.level.word
-        fix = f"babyagi open --level {wanted}"
+        fix = f"`babyagi open --level {wanted}`"
         return _say(403, f"this needs a key of the level {wanted}", "", fix)
     assert operation.run is not None
     form = dict(pairs)
