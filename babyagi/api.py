@@ -33,9 +33,10 @@ from babyagi.backends import require_result_store, utc_now
 from babyagi.errors import MalformedReplyError, NotFoundError
 from babyagi.inbox import describe, needs_leave, take_words
 from babyagi.journal import OnPiece, TextPiece
-from babyagi.llm.client import is_client, missing_key
+from babyagi.llm.client import is_client
 from babyagi.llm.embeddings import fetch_files
 from babyagi.llm.port import ChatModel, Completion
+from babyagi.model_clients import missing_key
 from babyagi.offload import call_either, run_blocking
 from babyagi.options import (
     LIMIT_NAMES,
@@ -139,6 +140,9 @@ class ObjectiveOutcome(Generic[T]):
             f"<ObjectiveOutcome: objective {one.id}, {one.stop_reason or one.status}, "
             f"{len(self.results)} results, {one.usage.calls} calls, {one.spent}>"
         )
+
+    def __str__(self) -> str:
+        return self.report or repr(self)
 
 
 # -- the events of a stream, in the order in which they happened
@@ -265,33 +269,8 @@ async def run_async(
 async def run_async(
     objective: str, *, output_type: object = None, **options: Any
 ) -> ObjectiveOutcome[Any]:
-    """Run an objective until it ends, and return its outcome.
-
-        outcome = await babyagi.run_async("What do two teas cost?", tools=[price], max_cost=0.10)
-        print(outcome.report)
-
-    If an earlier run had the same objective, first task and instance name, this one continues it.
-    The outcome of an objective that has ended is returned again, unless `new=True`.
-
-    Args:
-        objective: the objective's text.
-        output_type: the type that the report is read into: a dataclass, a TypedDict, a model of
-            pydantic, list[…] of them, a Literal, int, …. This needs one more model call.
-        options: `first_task`; `tools`: your functions, and names of tools that ship; `files`: a
-            folder that may be read; `model`: a name or a `ChatModel`; `max_tasks`, `max_cost` (US
-            dollars), `max_time` (seconds, or as `"30m"`), `max_tokens`, or all as
-            `limits=Limits(…)`; `ask`: a function that takes a question and returns a person's
-            answer; `enrich`: a function that is called before a result is recorded, with the task's
-            name and the result, and returns the result to record; `new=True` to start a new
-            objective even if the same one exists; and any setting by its name (`babyagi config
-            --json` lists them). Other options come from the environment, a `.env` file (only
-            harmless ones if the file is not trusted) or the default, as on the command line.
-
-    Raises:
-        TypeError: an option is unknown.
-        ValueError: a function cannot be a tool, or the type cannot be described to a model.
-        BabyagiError: its text says what to do.
-    """
+    """Run an objective until it ends, and return its outcome, as `run` does, but from code that is
+    async. Arguments and errors are those of `run`."""
     work = _read_options(objective, output_type, options)
     return await run_objective(work, environ=variables_here(), cwd=Path.cwd())
 
@@ -315,8 +294,34 @@ def run(
 
 
 def run(objective: str, *, output_type: object = None, **options: Any) -> ObjectiveOutcome[Any]:
-    """Run an objective and return its outcome, as `run_async` does, but from code that is not async
-    or in a notebook."""
+    """Run an objective until it ends, and return its outcome.
+
+        outcome = babyagi.run("What do two teas cost?", tools=[price], max_cost=0.10)
+        print(outcome.report)
+
+    If an earlier run had the same objective, first task and instance name, this one continues it.
+    The outcome of an objective that has ended is returned again, unless `new=True`. It works in a
+    notebook too; from code that is async, call `run_async`.
+
+    Args:
+        objective: the objective's text.
+        output_type: the type that the report is read into: a dataclass, a TypedDict, a model of
+            pydantic, list[…] of them, a Literal, int, …. This needs one more model call.
+        options: `first_task`; `tools`: your functions, and names of tools that ship; `files`: a
+            folder that may be read; `model`: a name or a `ChatModel`; `max_tasks`, `max_cost` (US
+            dollars), `max_time` (seconds, or as `"30m"`), `max_tokens`, or all as
+            `limits=Limits(…)`; `ask`: a function that takes a question and returns a person's
+            answer; `enrich`: a function that is called before a result is recorded, with the task's
+            name and the result, and returns the result to record; `new=True` to start a new
+            objective even if the same one exists; and any setting by its name (`babyagi config
+            --json` lists them). Other options come from the environment, a `.env` file (only
+            harmless ones if the file is not trusted) or the default, as on the command line.
+
+    Raises:
+        TypeError: an option is unknown.
+        ValueError: a function cannot be a tool, or the type cannot be described to a model.
+        BabyagiError: its text says what to do.
+    """
     return run_blocking(run_async(objective, output_type=output_type, **options))
 
 
@@ -345,7 +350,7 @@ def stream(objective: str, *, output_type: object = None, **options: Any) -> Str
 
     Both `for` and `async for` can be used. Leaving the loop early stops the run: calls in flight
     are given time to end, and a later run of the same objective continues from there. Arguments and
-    errors are those of `run_async`.
+    errors are those of `run`.
     """
     work = _read_options(objective, output_type, options)
     return Stream(work, environ=variables_here(), cwd=Path.cwd())
@@ -441,11 +446,8 @@ async def run_objective(
 
 async def _load(work: Work, environ: Mapping[str, str], cwd: Path) -> Settings:
     settings = load_for_program(work.flags, environ=environ, cwd=cwd)
-    missing = missing_key(
-        set(settings.model_by_role.values()) - set(work.given.model_by_name),
-        has_key=bool(settings.openai_api_key),
-        base_url=settings.openai_base_url,
-    )
+    asked = set(settings.model_by_role.values()) - set(work.given.model_by_name)
+    missing = missing_key(settings, asked)
     if missing is not None:
         raise missing
     require_result_store(settings)

@@ -12,7 +12,7 @@ from babyagi.errors import CredentialsError, SettingsError
 from babyagi.files.home import remember_abilities, remembered_abilities
 from babyagi.heavy_imports import import_openai
 from babyagi.index.hashing import HashEmbedder
-from babyagi.llm.client import Account, Endpoint, OpenAIModel, missing_key
+from babyagi.llm.client import Account, Endpoint, OpenAIModel
 from babyagi.llm.embeddings import OnnxEmbedder, OpenAIEmbedder
 from babyagi.llm.human import HumanModel
 from babyagi.llm.learning import (
@@ -48,6 +48,22 @@ _HOW = {
 }
 
 AskHuman = Callable[[str], Awaitable[str]]
+
+
+def missing_key(settings: Settings, models: Iterable[str]) -> CredentialsError | None:
+    """Return an error if these models need a key and none is set; None otherwise. Servers other
+    than OpenAI's are assumed to need no key."""
+    asked = set(models) - set(MODELS_WITHOUT_ENDPOINT)
+    if not asked or settings.openai_api_key or settings.openai_base_url:
+        return None
+    return CredentialsError(
+        f"no key for the model {', '.join(sorted(asked))}",
+        why="OPENAI_API_KEY is not set in the environment or in a .env file",
+        fix="export OPENAI_API_KEY=…; for a local server, export "
+        "OPENAI_BASE_URL=http://127.0.0.1:11434/v1; to type the answers yourself, export "
+        "LLM_MODEL=human; babyagi demo needs no model",
+        guide="models",
+    )
 
 
 class Models:
@@ -107,11 +123,7 @@ class Models:
                 f"objective {objective.id} was started with {_listed(frozen.values())}; "
                 f"{which}: {_listed(mine.values())}"
             )
-        missing = missing_key(
-            [name for name in names.values() if name not in self._given],
-            has_key=bool(settings.openai_api_key),
-            base_url=settings.openai_base_url,
-        )
+        missing = missing_key(settings, set(names.values()) - set(self._given))
         if missing is not None:
             raise missing
         self._require_prices(objective, names.values())

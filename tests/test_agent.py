@@ -48,6 +48,7 @@ def test_a_question_and_a_function_are_enough_for_an_answer():
     )
 
     assert (run.output, run.stopped) == ("It says: 20000", Stopped.FINISH)
+    assert str(run) == run.text
     assert run.steps[0].observations[0].passage.text == "20000"
     assert run.usage.calls == 2
 

@@ -75,6 +75,13 @@ def test_functions_are_tools_of_the_loop():
     assert outcome.stop_reason is babyagi.StopReason.FINISHED
     assert outcome.output == outcome.report and outcome.report.startswith("# Report")
     assert repr(outcome).startswith("<ObjectiveOutcome: objective 1, finished, 1 results")
+    assert str(outcome) == outcome.report
+
+
+@pytest.mark.parametrize("option", [{"files": ["notes", "more"]}, {"model": ["a", "b"]}])
+def test_a_list_where_one_value_is_wanted_is_refused_before_anything_is_begun(option):
+    with pytest.raises((babyagi.BabyagiError, TypeError), match=r"one FOLDER, not 2|not list"):
+        run(**option)
 
 
 def test_a_bare_function_is_called_without_asking_for_approval_and_may_fail():

@@ -42,9 +42,14 @@ def guide_folder() -> Path:
     return Path(str(resources.files("babyagi") / "guide"))
 
 
+FIRST_PAGE = "start"
+
+
 def list_topics() -> list[tuple[str, str]]:
-    """Return the name and the title of each page of the guide, ordered by name."""
-    return [(name, _title(page)) for name, page in sorted(_pages().items())]
+    """Return the name and the title of each page of the guide: the first steps first, then by
+    name."""
+    pages = sorted(_pages().items(), key=lambda item: (item[0] != FIRST_PAGE, item[0]))
+    return [(name, _title(page)) for name, page in pages]
 
 
 def read_page(topic: str) -> str:

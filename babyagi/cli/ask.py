@@ -77,7 +77,8 @@ def ask(
     from babyagi.cli import exits, session
     from babyagi.cli.run import tell_notices
 
-    question, given = require_words(" ".join(question_words)), given_flags(flags)
+    question = require_words(question_words, "a question", before="FILE ")
+    given = given_flags(flags)
     loaded = session.load(given)
     tell_notices(loaded.notices)
     named = {"memory": memory} if memory else {}

@@ -3,7 +3,7 @@ checks the task store for damage."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 import click
@@ -31,7 +31,7 @@ from babyagi.cli.text import (
 
 if TYPE_CHECKING:
     from babyagi.index.indexer import CheckReport
-    from babyagi.index.search import Ranking
+    from babyagi.index.search import RankedResult
     from babyagi.results import IndexStatus, Results
     from babyagi.tasks import Objective
     from babyagi.taskstore.port import TaskStore, Verification
@@ -82,7 +82,7 @@ def _render_ids(what: str, ids: Sequence[str]) -> list[Line]:
     return [Line(f"{what}: {', '.join(safe_line(id_) for id_ in ids[:N_NAMED])}{more}", Style.RED)]
 
 
-def render_ranking(ranking: Ranking, *, objective_id: int, width: int) -> list[Line]:
+def render_ranking(ranking: Iterable[RankedResult], *, objective_id: int, width: int) -> list[Line]:
     """Return two lines for each result found: its score and task, and the beginning of its text. A
     result of an objective other than `objective_id` is shown with its objective."""
     lines: list[Line] = []
@@ -226,13 +226,14 @@ def search(
     if as_json:
         print_json(json_shapes.search_shape(found, words, ranking))
         return
+    shown = [entry for entry in ranking if round(entry.score, N_DECIMALS)]
     if ranking.degraded:
         warn(f"note: {ranking.degraded}", Style.YELLOW)
     if not len(ranking):
         echo("No result yet. `babyagi status` shows the state.")
-    elif not any(round(entry.score, N_DECIMALS) for entry in ranking):
+    elif not shown:
         warn("note: no result is near to this text", Style.YELLOW)
-    echo_lines(render_ranking(ranking, objective_id=found.id, width=terminal_width()))
+    echo_lines(render_ranking(shown, objective_id=found.id, width=terminal_width()))
 
 
 def _with_results(

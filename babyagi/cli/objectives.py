@@ -297,7 +297,7 @@ def extend(objective: str, as_json: bool, **limits: str | None) -> None:
 
     given = parse_flags(limits)
     if not given:
-        raise wrong_usage("extend needs at least one limit, for instance --max-tasks 100")
+        raise wrong_usage("extend needs at least one limit", "babyagi extend --max-tasks 100")
 
     async def change(store: TaskStore, before: Objective) -> Standing:
         found, counts = await verbs.extend(store, before, given)
@@ -477,7 +477,10 @@ def _place(first: bool, last: bool, before: int | None) -> Place | int:
     from babyagi.tasks import Place
 
     if first + last + (before is not None) != 1:
-        raise wrong_usage("say where to move the task: --first, --last or --before TASK")
+        raise wrong_usage(
+            "say where to move the task: --first, --last or --before TASK",
+            "babyagi tasks move TASK --first",
+        )
     if before is not None:
         return before
     return Place.FIRST if first else Place.LAST

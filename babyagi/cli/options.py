@@ -3,7 +3,8 @@ settings."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -120,17 +121,40 @@ def setting_options(
     return decorate
 
 
-def require_words(text: str, otherwise: str = "the objective is empty") -> str:
-    """Return `text`. If it is blank, raise `click.UsageError` with the message `otherwise`, so that
-    a script whose variable is empty does not run the objective that the settings name."""
+def require_words(words: Sequence[str], what: str = "an objective", *, before: str = "") -> str:
+    """Return the words as one text; `-` alone stands for the text on standard input. If the text
+    is blank, raise `click.UsageError`, so that a script whose variable is empty does not run the
+    objective that the settings name.
+
+    Args:
+        what: what the words are, for the message.
+        before: what is typed between the command and the words.
+    """
+    text = sys.stdin.read().strip() if tuple(words) == ("-",) else " ".join(words)
     if not text.strip():
-        raise wrong_usage(otherwise)
+        command = click.get_current_context().command_path
+        noun = what.partition(" ")[2]
+        wrong = f"the {noun} is {'empty' if words else 'missing'}"
+        raise wrong_usage(wrong, f'{command} {before}"{what}"')
     return text
 
 
-def wrong_usage(what: str) -> click.UsageError:
-    """Return a usage error of the current command, with the message `what`."""
-    return click.UsageError(what, click.get_current_context())
+class WrongUsage(click.UsageError):
+    """A usage error that says what to type instead; '' means that the command's help says it."""
+
+    def __init__(self, message: str, context: click.Context, *, fix: str) -> None:
+        super().__init__(message, context)
+        self.fix = fix
+
+
+def wrong_usage(what: str, fix: str = "", context: click.Context | None = None) -> WrongUsage:
+    """Return a usage error of the command of `context`, by default the current one.
+
+    Args:
+        what: the message.
+        fix: what to type instead; '' means that the command's help says it.
+    """
+    return WrongUsage(what, context or click.get_current_context(), fix=fix)
 
 
 def given_flags(flags: Mapping[str, Any]) -> dict[str, Any]:

@@ -56,11 +56,9 @@ def missing_credentials(
             fix="type the command on a terminal, or choose another model with LLM_MODEL",
             guide="models",
         )
-    from babyagi.llm.client import missing_key
+    from babyagi.model_clients import missing_key
 
-    return missing_key(
-        asked, has_key=bool(settings.openai_api_key), base_url=settings.openai_base_url
-    )
+    return missing_key(settings, asked)
 
 
 def require_embedder(settings: Settings, model: str = "") -> None:

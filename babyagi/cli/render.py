@@ -45,8 +45,15 @@ Row = tuple[Objective, Mapping[TaskStatus, int], datetime]
 
 
 def render_duration(seconds: float) -> str:
-    """Return a duration in its two largest units, such as 45 s, 12 min 5 s or 2 h 3 min."""
+    """Return a duration that is still passing in its two largest units, such as 45 s, 12 min 5 s or
+    2 h 3 min. It has no fraction of a second, which would change at each look."""
     return say_duration(max(0, int(seconds)))
+
+
+def render_worked(objective: Objective) -> str:
+    """Return how long workers worked on the objective; once it has ended, as its report says it."""
+    has_ended = objective.status is ObjectiveStatus.ENDED
+    return (say_duration if has_ended else render_duration)(objective.active_s)
 
 
 def render_age(seconds: float) -> str:
@@ -116,7 +123,7 @@ def render_limits(objective: Objective, counts: Mapping[TaskStatus, int]) -> lis
     limits, usage = objective.spec.limits, objective.usage
     over = (TaskStatus.DONE, TaskStatus.RECORDED, TaskStatus.DEAD)
     n_tasks = sum(counts.get(status, 0) for status in over)
-    times = f"{render_duration(objective.active_s)}/{render_duration(limits.max_time_s)}"
+    times = f"{render_worked(objective)}/{render_duration(limits.max_time_s)}"
     entries = [
         (limits.max_tasks, f"tasks {n_tasks}/{limits.max_tasks}"),
         (limits.max_calls, f"calls {usage.calls}/{limits.max_calls}"),
@@ -159,7 +166,7 @@ def render_objectives(rows: Sequence[Row], width: int, *, now: datetime) -> list
             "id": f"{objective.id}",
             "begun": f"{objective.created_at.astimezone():%Y-%m-%d %H:%M}",
             "last": render_age((now - last_at).total_seconds()),
-            "worked": render_duration(objective.active_s),
+            "worked": render_worked(objective),
             "status": _short_status(objective, counts),
             "done": f"{counts.get(TaskStatus.DONE, 0)}/{sum(counts.values())}",
             "cost": _spent(objective),
@@ -336,7 +343,7 @@ def render_closing(
     `is_told` the first two are left out, because the report on the screen states them."""
     lines: list[Line] = []
     if not is_told:
-        used = f"{render_usage(objective)}. {render_duration(objective.active_s)}."
+        used = f"{render_usage(objective)}. {render_worked(objective)}."
         lines = [
             Line(f"Objective {objective.id} {_how_it_came_out(objective)}", Style.BOLD),
             Line(f"Tasks: {render_counts(counts)}. {used}"),

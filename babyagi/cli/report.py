@@ -19,6 +19,7 @@ import click
 from babyagi.cli.options import json_option, objective_option, wrong_usage
 from babyagi.cli.text import echo, is_terminal, warn, write_bytes
 from babyagi.errors import SettingsError
+from babyagi.reporting.next_command import quoted
 
 if TYPE_CHECKING:
     from babyagi.tasks import Objective
@@ -31,6 +32,12 @@ _FORMAT_BY_SUFFIX = {
     ".json": JSON,
     ".pdf": PDF,
 }
+
+# of documents that a person may expect here; other suffixes, such as that of a temporary file, do
+# not name a format
+_OTHER_SUFFIXES = (
+    ".doc .docx .odt .rtf .epub .tex .xls .xlsx .ods .csv .ppt .pptx .xml .yaml".split()
+)
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -74,12 +81,13 @@ def choose_output(output: str | None, report_format: str | None, *, as_json: boo
 
     Raises:
         SettingsError: the file cannot be written, or the package for PDF is missing.
-        click.UsageError: the options contradict each other.
+        click.UsageError: the options contradict each other, or the file's suffix names a format
+            that no report has.
     """
     path = Path(output) if output not in (None, "", "-") else None
     if output == "":
         raise wrong_usage("--output names no file")
-    chosen = report_format or (_FORMAT_BY_SUFFIX.get(path.suffix.lower(), MARKDOWN) if path else "")
+    chosen = report_format or (_format_of(path) if path else "")
     if as_json and path is None and chosen not in ("", JSON):
         raise wrong_usage(
             f"--json and --format {chosen} both need standard output; add --output FILE"
@@ -93,6 +101,18 @@ def choose_output(output: str | None, report_format: str | None, *, as_json: boo
     if path is not None:
         require_writable(path)
     return Output(path=path, format=chosen or (JSON if as_json else MARKDOWN), as_json=as_json)
+
+
+def _format_of(path: Path) -> str:
+    suffix = path.suffix.lower()
+    if suffix in _OTHER_SUFFIXES:
+        known = ", ".join([".md", ".html", ".json", ".pdf"])
+        raise wrong_usage(
+            f"a report cannot be written as {suffix}; the file's suffix can be {known}",
+            f"--output {quoted(str(path.with_suffix('.html')))}, or --format md for Markdown in "
+            f"{path.name}",
+        )
+    return _FORMAT_BY_SUFFIX.get(suffix, MARKDOWN)
 
 
 # -- files

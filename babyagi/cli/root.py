@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import errno
+import itertools
 import os
 import re
 import signal
@@ -38,6 +39,7 @@ from babyagi.cli.completion import complete_objectives, complete_pages, complete
 from babyagi.cli.exits import ExitCode, Terminated, code_of_error
 from babyagi.cli.options import (
     LIMITS,
+    WrongUsage,
     given_flags,
     json_option,
     new_option,
@@ -115,11 +117,12 @@ def run(
 ) -> int:
     """Run an objective until it ends, and print its report.
 
-    Standard output holds the report and nothing else. If an objective with the same text, first
-    task and name exists, it is continued, or if it has ended, its report is printed again. With
-    --json every event is one line, and the last line is the outcome. With --join it works on an
-    objective that another process started, or waits until one does. With --continue the words are a
-    further question to an objective; its results are used to answer it.
+    The objective `-` stands for the text on standard input. Standard output holds the report and
+    nothing else. If an objective with the same text, first task and name exists, it is continued,
+    or if it has ended, its report is printed again. With --json every event is one line, and the
+    last line is the outcome. With --join it works on an objective that another process started, or
+    waits until one does. With --continue the words are a further question to an objective; its
+    results are used to answer it.
     """
     from babyagi.cli.run import continue_objective, run_objective
 
@@ -127,10 +130,11 @@ def run(
     if continued is not None:
         if always_new or objective:
             raise wrong_usage("--continue cannot be combined with --new or --objective")
-        question = require_words(" ".join(objective_words), "the further question is missing")
+        before = f"--continue {continued} "
+        question = require_words(objective_words, "a further question", before=before)
         return continue_objective(question, selector=continued, flags=given, output=output)
     if objective_words:
-        given["objective"] = require_words(" ".join(objective_words))
+        given["objective"] = require_words(objective_words)
     return run_objective(given, selector=objective or "", always_new=always_new, output=output)
 
 
@@ -218,7 +222,7 @@ def submit(objective_words: tuple[str, ...], always_new: bool, as_json: bool, **
 
     given = given_flags(flags)
     if objective_words:
-        given["objective"] = require_words(" ".join(objective_words))
+        given["objective"] = require_words(objective_words)
     return submit_objective(given, always_new=always_new, as_json=as_json)
 
 
@@ -352,18 +356,23 @@ def doctor(is_quick: bool, as_json: bool) -> int:
 @click.argument("topic", required=False, shell_complete=complete_pages)
 def guide(topic: str | None) -> None:
     """Print a page of the guide, or list its pages."""
-    from babyagi.cli.about import list_topics, read_page
+    from babyagi.cli.about import list_topics
 
     if topic is not None:
-        from babyagi.cli.markdown import show_page
-
-        show_page(read_page(topic))
+        _show_page(topic)
         return
     topics = list_topics()
     for name, title in topics:
         echo(f"babyagi guide {name:<14} {title}")
     if not topics:
         echo("This installation has no guide pages; babyagi --help lists the commands.")
+
+
+def _show_page(topic: str) -> None:
+    from babyagi.cli.about import read_page
+    from babyagi.cli.markdown import show_page
+
+    show_page(read_page(topic))
 
 
 # -- the commands that look into a run: show, why, log
@@ -471,6 +480,7 @@ def log(
 Items = list[CompletionItem]
 
 HELP_FLAGS = ("-h", "--help")
+VERSION_FLAGS = ("-V", "--version")
 # how similar the first of several words must be to a command's name; a less similar word is taken
 # as the beginning of an objective
 SURELY_MEANT = 0.75
@@ -491,7 +501,7 @@ class Commands(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and args[0] not in self.commands:
-            raise click.UsageError(what_was_meant([args[0]]), ctx)
+            raise not_understood([args[0]], ctx)
         return super().resolve_command(ctx, args)
 
 
@@ -515,7 +525,7 @@ COMMANDS = (
     invoke_without_command=True,
     context_settings={"help_option_names": list(HELP_FLAGS)},
 )
-@click.option("--version", is_flag=True, help="Print the version and end.")
+@click.option(*VERSION_FLAGS, is_flag=True, help="Print the version and end.")
 @click.pass_context
 def babyagi(context: click.Context, version: bool) -> int | None:
     """An autonomous task-loop daemon: an objective goes in, a report comes out.
@@ -551,15 +561,15 @@ def help_(words: tuple[str, ...]) -> None:
 
     With the name of a page of the guide, show that page.
     """
-    from babyagi.cli.about import list_topics, read_page
+    from babyagi.cli.about import list_topics
 
     pages = dict(list_topics())
     found = _walk(words)
     if found is None and len(words) == 1 and words[0] in pages:
-        echo(read_page(words[0]).rstrip("\n"))
+        _show_page(words[0])
         return
     if found is None:
-        raise click.UsageError(no_help(words, pages), click.Context(babyagi, info_name="babyagi"))
+        raise no_help(words, pages)
     echo(found.command.get_help(found))
     if found.command is guide:
         echo(f"\nPages: {', '.join(pages)}")
@@ -567,12 +577,14 @@ def help_(words: tuple[str, ...]) -> None:
         echo(f"\nMore: babyagi guide {words[0]}")
 
 
-def no_help(words: Sequence[str], pages: Iterable[str]) -> str:
-    """Return the message that `babyagi help` does not know the words, with a suggestion."""
+def no_help(words: Sequence[str], pages: Iterable[str]) -> click.UsageError:
+    """Return the error that `babyagi help` does not know the words, with a suggestion."""
     near = difflib.get_close_matches(words[0], [*babyagi.commands, *pages], n=1)
-    return f"there is no command {' '.join(words)!r}" + (
-        f"; did you mean `babyagi help {near[0]}`?" if near else "; babyagi help lists them"
-    )
+    meant = f"babyagi help {near[0]}" if near else ""
+    said = f"; did you mean `{meant}`?" if near else "; babyagi help lists them"
+    what = f"there is no command {' '.join(words)!r}{said}"
+    context = click.Context(babyagi, info_name="babyagi")
+    return wrong_usage(what, meant or "babyagi help", context)
 
 
 def _walk(words: Sequence[str]) -> click.Context | None:
@@ -596,14 +608,14 @@ def route(args: Sequence[str]) -> list[str]:
         click.UsageError: the arguments neither begin with a command nor describe a run.
     """
     first = args[0] if args else ""
-    if not args or first in babyagi.commands or first in (*HELP_FLAGS, "--version"):
+    if not args or first in babyagi.commands or first in (*HELP_FLAGS, *VERSION_FLAGS):
         return list(args)
     context = click.Context(run, info_name="babyagi", help_option_names=list(HELP_FLAGS))
     given, _, _ = run.make_parser(context).parse_args(list(args))
     found = given.get("objective_words")
     words = found if isinstance(found, tuple) else ()
     if words and not _is_run(words, set(given)):
-        raise click.UsageError(what_was_meant(words), click.Context(babyagi, info_name="babyagi"))
+        raise not_understood(words, click.Context(babyagi, info_name="babyagi"))
     return ["run", *args]
 
 
@@ -616,22 +628,61 @@ def _is_run(words: Sequence[str], flags: set[str]) -> bool:
     return "initial_task" in flags or (bool(flags & ORIGINAL_FLAGS) and " " in " ".join(words))
 
 
-def what_was_meant(words: Sequence[str]) -> str:
-    """Return a message that says why the words are not understood, and what to type instead."""
-    text = " ".join(words)
-    run_it = f"to run an objective type: babyagi run {quoted(text)}"
-    if words[0] in babyagi.commands:
-        return (
-            f"flags go after the command: babyagi {words[0]} … (or babyagi run … for an "
-            f"objective that begins with {words[0]!r})"
+def not_understood(words: Sequence[str], context: click.Context) -> click.UsageError:
+    """Return an error that says why the words are no command, and what to type instead."""
+    text, first, rest = " ".join(words), words[0], quoted(" ".join(words[1:]))
+    run_it = f"babyagi run {quoted(text)}"
+    if first in babyagi.commands:
+        what = (
+            f"flags go after the command: babyagi {first} … (or babyagi run … for an "
+            f"objective that begins with {first!r})"
         )
-    if " " in text:
-        first = text.split()[0]
-        near = difflib.get_close_matches(first, babyagi.commands, n=1, cutoff=SURELY_MEANT)
-        return run_it + (f"; or did you mean `babyagi {near[0]}`?" if near else "")
-    near = difflib.get_close_matches(text, [*babyagi.commands, "--version"], n=1)
-    meant = f"did you mean `babyagi {near[0]}`?" if near else run_it
-    return f"there is no command {text!r}; {meant}"
+        return wrong_usage(what, f"babyagi {first} --help", context)
+    meant = _command_meant(first, cutoff=SURELY_MEANT if " " in text else 0.6)
+    if " " in text and (meant == "" or first.casefold() in OTHER_WORDS):
+        or_meant = f"; or did you mean `babyagi {meant}`?" if meant not in ("", "run") else ""
+        return wrong_usage(f"to run an objective type: {run_it}{or_meant}", run_it, context)
+    if meant:
+        what = f"there is no command {first!r}; did you mean `babyagi {meant}`?"
+        return wrong_usage(what, f"babyagi {meant} {rest if words[1:] else ''}".rstrip(), context)
+    what = f"there is no command {text!r}; to run an objective type: {run_it}"
+    return wrong_usage(what, run_it, context)
+
+
+# the words that other programs have for a command, and what they are called here
+OTHER_WORDS = {
+    **dict.fromkeys(("ls", "list", "ps", "jobs", "history"), "objectives"),
+    **dict.fromkeys(("start", "exec", "go"), "run"),
+    **dict.fromkeys(("stop", "suspend"), "pause"),
+    **dict.fromkeys(("kill", "abort", "end"), "cancel"),
+    **dict.fromkeys(("continue", "restart"), "resume"),
+    **dict.fromkeys(("rm", "remove"), "delete"),
+    **dict.fromkeys(("init", "setup", "quickstart", "tutorial"), "guide start"),
+    **dict.fromkeys(("man", "docs"), "guide"),
+    **dict.fromkeys(("login", "auth"), "guide models"),
+    **dict.fromkeys(("env", "settings"), "config"),
+    **dict.fromkeys(("check", "health"), "doctor"),
+    **dict.fromkeys(("board", "dashboard", "ui"), "open"),
+    **dict.fromkeys(("chat", "agent"), "ask"),
+    **dict.fromkeys(("example", "examples", "try"), "demo"),
+    **dict.fromkeys(("info", "state"), "status"),
+    **dict.fromkeys(("search", "find"), "results search"),
+    "add": "tasks add",
+    "cron": "schedule",
+    "daemon": "worker",
+    "version": "--version",
+}
+
+
+def _command_meant(typed: str, *, cutoff: float) -> str:
+    """Return the command that a mistyped word or a word of other programs stands for; '' if none is
+    near enough."""
+    word = typed.casefold()
+    if word in OTHER_WORDS or word in babyagi.commands:
+        return OTHER_WORDS.get(word, word)
+    swapped = [name for name in babyagi.commands if sorted(name) == sorted(word)]
+    near = difflib.get_close_matches(word, [*babyagi.commands, "--version"], n=1, cutoff=cutoff)
+    return [*swapped, *near, ""][0]
 
 
 # --------------------------------------------------------------------------------------------------
@@ -654,9 +705,18 @@ def run_guarded(args: list[str]) -> int:
         # click raises this with code 0 after a completion, with 1 if the reader of a pipe is gone
         return _tell(BrokenPipeError()) if error.code else 0
     except BaseException as raised:
+        if isinstance(raised, click.UsageError) and raised.ctx is None:
+            raised.ctx = _context_of(args)
         return _tell(first_error(raised))
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+def _context_of(args: Sequence[str]) -> click.Context | None:
+    """Return the click context of the command with which the command line begins."""
+    names = list(itertools.takewhile(lambda word: not word.startswith("-"), args))
+    found = (_walk(names[:n]) for n in range(len(names), -1, -1))
+    return next((one for one in found if one is not None), None)
 
 
 def _terminate(_signal_number: int, _frame: FrameType | None) -> None:
@@ -719,19 +779,22 @@ def _mend_usage(error: click.UsageError, context: click.Context) -> tuple[str, s
     """Return what is wrong with the typed command, and what to type instead, in words better than
     click's."""
     command, text = context.command_path, error.format_message()
+    if isinstance(error, WrongUsage):
+        return text, error.fix or f"{command} --help"
     if extra := EXTRA_WORDS.match(error.message):
         return _mend_extra(extra[1], context)
     if unknown := NO_COMMAND.match(error.message):
         return _mend_unknown(unknown[1], context)
     if isinstance(error, click.NoSuchOption):
-        near = error.possibilities or ()
-        meant = f"; did you mean {' or '.join(near)}?" if near else ""
-        return f"there is no option {error.option_name}{meant}", f"{command} --help"
+        return _mend_option(error.option_name, context)
+    if isinstance(error, click.BadOptionUsage):
+        return _mend_valueless(error, context)
     param = getattr(error, "param", None)
     if isinstance(error, click.MissingParameter) and param is not None:
-        words = context.command.collect_usage_pieces(context)
-        usage = " ".join([command, *(word for word in words if word != "[OPTIONS]")])
-        return f"{_name_of(param, context)} is missing", usage
+        words = [word for word in context.command.collect_usage_pieces(context)]
+        # of several forms the first, because typed literally the others would be a pipe
+        usage = [word.strip("{}").split("|")[0] for word in words if word != "[OPTIONS]"]
+        return f"{_name_of(param, context)} is missing", " ".join([command, *usage])
     if isinstance(error, click.BadParameter) and param is not None:
         return f"{_name_of(param, context)}: {error.message.rstrip('.')}", f"{command} --help"
     return text, f"{command} --help"
@@ -739,6 +802,29 @@ def _mend_usage(error: click.UsageError, context: click.Context) -> tuple[str, s
 
 def _name_of(param: click.Parameter, context: click.Context) -> str:
     return param.get_error_hint(context).strip("'[]")
+
+
+def _mend_option(typed: str, context: click.Context) -> tuple[str, str]:
+    params = (
+        [*context.command.params, *babyagi.params]
+        if context.parent is None
+        else (context.command.params)
+    )
+    names = [name for param in params for name in param.opts if name.startswith("--")]
+    near = difflib.get_close_matches(typed, [*names, "--help"], n=1)
+    meant = f"; did you mean {near[0]}?" if near else ""
+    return f"there is no option {typed}{meant}", f"{context.command_path} --help"
+
+
+def _mend_valueless(error: click.BadOptionUsage, context: click.Context) -> tuple[str, str]:
+    """Return the message for an option that was given without its value, or with one that it does
+    not take."""
+    command, name = context.command_path, error.option_name
+    param = next((one for one in context.command.params if name in one.opts), None)
+    if param is None or "requires an argument" not in error.message:
+        return error.message.rstrip("."), f"{command} --help"
+    value = param.make_metavar(context).strip("[]").split("|")[0]
+    return f"{name} needs a value", f"{command} {name} {value}"
 
 
 def _mend_extra(words: str, context: click.Context) -> tuple[str, str]:
@@ -759,13 +845,12 @@ def _mend_unknown(word: str, context: click.Context) -> tuple[str, str]:
         show_it = f"babyagi show {word}"
         return f"to show one task with its result, type `{show_it}`", show_it
     names = list(group.commands) if isinstance(group, click.Group) else []
-    near = difflib.get_close_matches(word, names, n=1)
+    removal = next((name for name in names if name in REMOVALS and word in REMOVALS), None)
+    near = [removal] if removal else difflib.get_close_matches(word, names, n=1)
     fix = f"{command} {near[0]}" if near else f"{command} --help"
     top = babyagi.commands.get(word)
     if not near and top is not None and any(isinstance(one, click.Argument) for one in top.params):
         fix = f"babyagi {word}"
-    elif not near and word in REMOVALS:
-        fix = next((f"{command} {name}" for name in names if name in REMOVALS), fix)
     return f"{command} has no command {word!r}, only {', '.join(names)}", fix
 
 

@@ -103,7 +103,7 @@ def add(objective_words: tuple[str, ...], as_json: bool, **flags: Any) -> None:
     rule = {name: flags.pop(name) for name in RULE_FLAGS}
     given = given_flags(flags)
     if objective_words:
-        given["objective"] = require_words(" ".join(objective_words))
+        given["objective"] = require_words(objective_words)
     loaded = load(given)
     require_objective(loaded.settings, "babyagi schedule add --every 1d")
     asyncio.run(_add(loaded, rule, as_json=as_json))
@@ -215,7 +215,7 @@ def _change(change: Callable[[TaskStore], Awaitable[Schedule]], as_json: bool) -
     if as_json:
         print_json({"v": VERSION, "schedule": schedule_shape(found)})
         return
-    echo(f"Schedule {found.id} is {found.status}. {_next(found)}.")
+    echo(f"Schedule {found.id} is {found.status}; {_next(found)}.")
 
 
 # -- rendering
@@ -261,7 +261,7 @@ def render_schedule(one: Schedule) -> list[Line]:
         Line(f"  {_next(one)}"),
         Line(f"  a tick starts the objective up to {grace} late; {_OF_LATER_TICKS[spec.catch_up]}"),
         Line(f"  while its objective is running, {_WHILE_ONE_IS_AT_WORK[spec.overlap]}"),
-        Line(f"  limit: {day} a day, {tick} a tick"),
+        Line(f"  cost limit of a day: {day}, of a tick: {tick}"),
     ]
 
 

@@ -303,14 +303,23 @@ async def pick_unfinished(store: TaskStore, selector: str) -> Objective:
         raise _none_yet()
     unfinished = [one for one in objectives if not is_over(one) and not one.is_set_aside]
     if not unfinished:
-        raise NotFoundError(
-            "there is no unfinished objective",
-            why="every objective of the task store has ended and has its report, or never began",
-            fix='babyagi run --continue latest "a further question", or babyagi run "an '
-            'objective"; babyagi objectives lists all objectives',
-            guide="objectives",
-        )
+        raise await _none_unfinished(store)
     return unfinished[-1]
+
+
+async def _none_unfinished(store: TaskStore) -> NotFoundError:
+    """Return the error that says how to go on with the objective that the person used last."""
+    from babyagi.cli.render import render_going_on
+
+    last = await pick_objective(store, LATEST)
+    goes_on = render_going_on(last, await store.counts(last.id))
+    asks = f'babyagi run --continue {last.id} "a further question"'
+    return NotFoundError(
+        "there is no unfinished objective",
+        why="every objective of the task store has ended and has its report, or never began",
+        fix=f"{goes_on}; or {asks}" if goes_on else asks,
+        guide="objectives",
+    )
 
 
 def is_over(objective: Objective) -> bool:

@@ -47,7 +47,7 @@ from babyagi.reporting.why import Reason
 from babyagi.settings.values import parse_duration_s
 from babyagi.tasks import PNG, Duty, Event, Objective, Result, Step, StepState, Task, Usage
 from babyagi.taskstore.port import TaskStore
-from babyagi.text import say_count
+from babyagi.text import say_count, say_duration
 from babyagi.verbs import Shown
 
 FOLDED_ROWS = 4  # of a text that is not shown whole
@@ -250,7 +250,7 @@ def _render_times(task: Task) -> str:
     done = render.render_moment(task.finished_at)
     day, _, time = done.partition(" ")
     done = time if started.startswith(day) else done
-    return f"{started}, done at {done} ({render.render_duration(took_s)})"
+    return f"{started}, done at {done} ({say_duration(took_s)})"
 
 
 def _render_given(steps: Sequence[Step]) -> Iterator[Line]:

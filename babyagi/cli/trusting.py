@@ -34,8 +34,11 @@ def trust(revoke: bool, lists: bool) -> None:
     """
     loaded = _read()
     if lists:
-        for path in trusted_paths(loaded.trust_home):
+        paths = trusted_paths(loaded.trust_home)
+        for path in paths:
             echo(str(path))
+        if not paths:
+            warn("No file is trusted.")
         return
     if revoke:
         _revoke(loaded.trust_home)

@@ -56,7 +56,7 @@ _TASK_WORDS = {
     events.TASK_DEAD: "given up",
     events.TASK_RELEASED: "released",
     events.TASK_CANCELLED: "cancelled",
-    events.TASK_MOVED: "moved in the list by a person",
+    events.TASK_MOVED: "placed in the list by a person",
     events.TASK_RETRIED: "retried",
     events.TASK_PARKED: "waits for your answer",
     events.TASK_ANSWERED: "has its answer and is queued again",
@@ -110,11 +110,11 @@ def describe_event(event: Event, task_name: str) -> str | None:
     """Return the event in words, such as `task 4 done: Read limits.md (2 new)`; None for kinds of
     events that are not shown. `task_name` is '' to leave the name out."""
     if event.kind in _TASK_WORDS and event.task_id is not None:
-        name = f": {fit(task_name, NAME_WIDTH)}" if task_name else ""
-        is_said = (
-            event.kind == events.TASK_DUPLICATE_DROPPED and event.data.get("name") == task_name
-        )
-        details = "" if is_said else _describe_data(event)
+        is_proposal = event.kind in (events.TASK_DUPLICATE_DROPPED, events.TASK_TOO_DEEP_DROPPED)
+        # of a proposal its own name, not that of the task which proposed it
+        shown = str(event.data.get("name") or task_name) if is_proposal else task_name
+        name = f": {fit(shown, NAME_WIDTH)}" if shown else ""
+        details = "" if is_proposal else _describe_data(event)
         return f"task {event.task_id} {_TASK_WORDS[event.kind]}{name}{details}"
     if event.kind == events.RESULTS_INDEXED and event.data.get("n", 0) < N_CATCHING_UP:
         return None  # results are indexed as they arrive: nothing to show

@@ -12,7 +12,6 @@ from collections.abc import (
     AsyncIterator,
     Awaitable,
     Callable,
-    Iterable,
     Iterator,
     Mapping,
     Sequence,
@@ -26,7 +25,6 @@ from urllib.parse import urlsplit
 
 from babyagi.errors import (
     BabyagiError,
-    CredentialsError,
     EndlessAnswerError,
     MalformedReplyError,
     ModelRejectedError,
@@ -81,23 +79,6 @@ if TYPE_CHECKING:
     from typing_extensions import TypeIs
 
 _HTTP_ROOMS = frozenset({"httpx2", "httpcore2", "httpx", "httpcore", "anyio", "ssl"})
-WITHOUT_ENDPOINT = ("human", "rehearsal", "llama")
-
-
-def missing_key(models: Iterable[str], *, has_key: bool, base_url: str) -> CredentialsError | None:
-    """Return an error if these models need a key and none is set; None otherwise. Servers other
-    than OpenAI's are assumed to need no key."""
-    asked = set(models) - set(WITHOUT_ENDPOINT)
-    if not asked or has_key or base_url:
-        return None
-    return CredentialsError(
-        f"no key for the model {', '.join(sorted(asked))}",
-        why="OPENAI_API_KEY is not set in the environment or in a .env file",
-        fix="set OPENAI_API_KEY=…, or OPENAI_BASE_URL=http://127.0.0.1:11434/v1 "
-        "for a local server, or LLM_MODEL=human to type the answers yourself; or try babyagi demo, "
-        "which needs no model",
-        guide="models",
-    )
 
 
 # -- one server: takes a JSON object, returns a JSON object

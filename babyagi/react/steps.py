@@ -174,6 +174,9 @@ class Run(Generic[T]):
             )
         return self.values[0]
 
+    def __str__(self) -> str:
+        return self.text or self.detail
+
 
 # --------------------------------------------------------------------------------------------------
 # What an executor reports while it works, in this order (`*`: repeated): started, (asked, decided,

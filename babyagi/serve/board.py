@@ -439,7 +439,9 @@ async def _do(operation: Operation, desk: Desk, request: Request) -> Response:
     if not access.session or not is_ours:
         return render_refusal(door.UNSIGNED)
     if access.level < operation.level:
-        return _say(403, f"this needs a key of the level {operation.level.word}", "")
+        wanted = operation.level.word
+        fix = f"`babyagi open --level {wanted}`"
+        return _say(403, f"this needs a key of the level {wanted}", "", fix)
     assert operation.run is not None
     form = dict(pairs)
     if operation.name in ASKS and form.get("sure") != "yes":

@@ -94,25 +94,28 @@ class ObjectiveFields:
     instance_name: str = declare("babyagi", "INSTANCE_NAME BABY_NAME -n --name",
         "A name that distinguishes objectives with the same text and first task.",
         untrusted=anything)
-    files: Path | None = declare(None, "BABYAGI_FILES --files", "The folder that tasks may read.",
-        parse=parse_path, metavar="FOLDER", default_text="none; then no file tool is offered")
+    files: Path | None = declare(None, "BABYAGI_FILES --files",
+        "The folder that tasks may read, with the folders in it.",
+        parse=parse_path, takes_many=True, metavar="FOLDER",
+        default_text="none; then no file tool is offered")
     tools: tuple[str, ...] = declare((), "BABYAGI_TOOLS --tools",
         "More tools that tasks may use, by name or by set: web (web_search, open_page; extra "
         "`web`), python (run_python), github (search_issues, issue_link), ask_pipeline, "
         "calculator, write_file, files, recall (always, not only when it seems to be needed); "
-        "`babyagi tools` lists them.", parse=names_of(*_TOOLS.split()), metavar="NAMES",
+        "`babyagi tools` lists them.", parse=names_of(*_TOOLS.split()), takes_many=True,
+        metavar="NAMES",
         default_text="those that read the folder, if there is one")
     mcp: Path | None = declare(None, "BABYAGI_MCP --mcp",
         "A file of MCP servers whose tools tasks may use (extra `mcp`).", parse=parse_path,
-        metavar="FILE", default_text="none")
+        takes_many=True, metavar="FILE", default_text="none")
     tools_from: str = declare("", "BABYAGI_TOOLS_FROM --tools-from",
         "Your own code that tasks may call: Python functions (module, module:object, file.py, or a "
-        "folder), or an agent of a YAML file (FILE.yaml#NAME).", metavar="WHERE",
+        "folder), or an agent of a YAML file (FILE.yaml#NAME).", takes_many=True, metavar="WHERE",
         default_text="none")
     agent: str = declare("", "BABYAGI_AGENT --agent",
         "An agent of a YAML file that carries the tasks out, with its tools, bounds, protocol and "
-        "memory: FILE, or FILE#NAME if the file has several agents.", metavar="FILE[#NAME]",
-        default_text="none")
+        "memory: FILE, or FILE#NAME if the file has several agents.", takes_many=True,
+        metavar="FILE[#NAME]", default_text="none")
     ask: bool = declare(False, "BABYAGI_ASK",
         "Whether the model may ask you questions; a task waits for the answer.")
     approve: str = declare("once", "BABYAGI_APPROVE",
@@ -398,7 +401,7 @@ class Settings(ObjectiveFields):
         "pages are relevant to a question.", parse=parse_path, default_text="BM25")
     agent_hosts: tuple[str, ...] = declare((), "BABYAGI_AGENT_HOSTS --agent-hosts",
         "Hosts, besides the providers' own, to which an agent from a file may send questions "
-        "and keys.", parse=parse_hosts, metavar="HOSTS", default_text="none")
+        "and keys.", parse=parse_hosts, takes_many=True, metavar="HOSTS", default_text="none")
     log_file: Path | None = declare(None, "BABYAGI_LOG_FILE", "The log file.", parse=parse_path,
         default_text="babyagi.log in BABYAGI_HOME")
     log_level: str = declare("info", "BABYAGI_LOG_LEVEL",
@@ -411,7 +414,7 @@ class Settings(ObjectiveFields):
         "The format of a worker's log on standard error when that is not a terminal.",
         choices=("text", "json"), untrusted=anything)
     no_color: bool = declare(False, "NO_COLOR --no-color",
-        "Turns off colours on the terminal if set to any value (https://no-color.org).",
+        "Print no colours; the variable has this effect with any value (https://no-color.org).",
         parse=parse_presence, untrusted=anything)
 
     extra_env_files: tuple[Path, ...] = declare((), "DOTENV_EXTENSIONS -e --env",

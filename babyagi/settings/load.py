@@ -304,7 +304,9 @@ def load_settings(
         faults += _find_conflicts(settings, given)
     if faults:
         listed = "\n  ".join([f"{len(faults)} settings cannot be used:", *faults])
-        raise SettingsError(faults[0] if len(faults) == 1 else listed, fix=_FIX, guide="settings")
+        wrong = reading.wrong_flags
+        fix = f"correct {', '.join(wrong)}, or leave it out" if len(wrong) == len(faults) else _FIX
+        raise SettingsError(faults[0] if len(faults) == 1 else listed, fix=fix, guide="settings")
     return Loaded(
         settings=settings,
         sources=MappingProxyType(sources),
@@ -367,6 +369,7 @@ class _Reading:
         self.given: dict[str, _Given] = {}
         self.untrusted: list[Untrusted] = []
         self.faults: list[str] = []
+        self.wrong_flags: list[str] = []
 
     def read(self, *, reads_files: bool) -> dict[str, Any]:
         """Return the valid values by field name. Settings that no source sets are left out."""
@@ -440,6 +443,7 @@ class _Reading:
                     shown = "" if declared.is_secret else f", got {_show(given.raw)}"
                     self.faults.append(f"{given.label} must be {error}{shown}")
                     self.given[name] = given
+                    self.wrong_flags += [given.label] if not given.variable else []
                 continue
             if file is not None and not self._is_harmless(name, declared, value, file):
                 shown = value.hint if isinstance(value, Secret) else str(given.raw)
@@ -512,16 +516,20 @@ class _Reading:
 
 
 def _parse(declared: Declared, raw: object) -> object:
-    if isinstance(raw, (tuple, list)) and declared.takes_many:
-        return tuple(parse_path(str(word)) for word in raw)
     if isinstance(raw, bool) and declared.is_switch:
         return raw
     if isinstance(raw, Secret):
         raw = raw.reveal()
-    text = " ".join(raw) if isinstance(raw, (tuple, list)) else str(raw)
+    words = [str(word) for word in raw] if isinstance(raw, (tuple, list)) else [str(raw)]
+    if not isinstance(raw, str) and declared.parse is parse_paths:  # a path may contain blanks
+        return tuple(parse_path(word) for word in words)
+    text = " ".join(words)
     if declared.takes_empty and not text.strip():
         return None
-    return declared.parse(text)
+    value = declared.parse(text)
+    if len(words) > 1 and not isinstance(value, tuple):
+        raise ValueError(f"one {declared.metavar}, not {len(words)}")
+    return value
 
 
 def _anchor(value: object, cwd: Path) -> object:
@@ -534,7 +542,7 @@ def _anchor(value: object, cwd: Path) -> object:
 
 
 def _show(raw: object) -> str:
-    text = str(raw)
+    text = ", ".join(map(str, raw)) if isinstance(raw, (tuple, list)) else str(raw)
     if "@" in text:  # the text before it may be a password
         text = redact_url(text) if "://" in text else f"***{text[text.rindex('@') :]}"
     return repr(shorten(redact(text), 60))

@@ -197,7 +197,7 @@ def names_of(*names: str) -> Callable[[str], tuple[str, ...]]:
             listed = f"a list, separated by commas, of these names: {', '.join(names)}"
             near = get_close_matches(unknown[0], names, n=1)
             guess = f" (perhaps {near[0]})" if near else ""
-            raise ValueError(f"{listed}; not {unknown[0][:80]}{guess}")
+            raise ValueError(f"{listed}; {unknown[0][:80]} is none of them{guess}")
         return given
 
     return parse
@@ -344,7 +344,8 @@ class Declared:
             clear in its plain form.
         takes_empty: an empty value means "none" and overrides sources of lower precedence. If
             False, an empty value counts as not set.
-        takes_many: the flag may be repeated; the loader takes a tuple.
+        takes_many: the flag may be repeated, and the loader is given a tuple. Without it, the last
+            of several flags holds, which is right for a number and wrong for a folder or a list.
         untrusted: returns whether a value other than the default may be taken from an untrusted
             file. Such a value must not be able to run programs, send data, read files or spend more
             money.

@@ -144,7 +144,8 @@ def test_a_search_finds_the_results_that_bear_on_a_text(home, capsys):
 def test_a_search_that_finds_nothing_near_says_so(home, capsys):
     fill_home()
     assert run_guarded(["results", "search", "qqq"]) == 0
-    assert "no result is near to this text" in capsys.readouterr().err
+    out, err = capsys.readouterr()
+    assert "no result is near to this text" in err and out == ""
     assert run_guarded(["results", "search", "manuscripts"]) == 0
     assert "no result is near" not in capsys.readouterr().err
 

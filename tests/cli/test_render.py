@@ -200,3 +200,12 @@ def test_a_list_of_objectives_stays_within_the_terminal(width):
             [(found, samples.COUNTS, samples.START)], width, now=samples.START
         )
         assert all(len(line.text) <= max(width, 58) for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("status", "text"), [(ObjectiveStatus.ACTIVE, "2 s"), (ObjectiveStatus.ENDED, "2.8 s")]
+)
+def test_the_time_of_work_is_as_in_the_report_once_the_objective_has_ended(status, text):
+    one = samples.objective(status=status, active_s=2.8)
+
+    assert render.render_worked(one) == text

@@ -101,6 +101,8 @@ def test_options_that_do_not_go_together_are_a_usage_error(line, capsys):
         ("r.json", [], "{"),
         ("r", [], "# Report: find"),
         ("r.md", ["--format", "html"], "<!doctype html>"),
+        ("r.Xb12", [], "# Report: find"),
+        ("r.docx", ["--format", "md"], "# Report: find"),
     ],
 )
 def test_the_format_follows_the_suffix_where_none_is_given(name, more, beginning, tmp_path, capsys):
@@ -111,6 +113,16 @@ def test_the_format_follows_the_suffix_where_none_is_given(name, more, beginning
     assert (tmp_path / name).read_text().startswith(beginning)
     out, err = capsys.readouterr()
     assert out == "" and name in err
+
+
+@pytest.mark.parametrize("name", ["r.docx", "r.ODT", "my report.xlsx"])
+def test_a_suffix_of_a_format_that_no_report_has_is_refused_with_the_formats(name, capsys):
+    for line in (["report"], ["run", "x"], ["demo"]):
+        assert run_guarded([*line, "--output", name]) == 2
+
+        what, fix, _ = capsys.readouterr().err.splitlines()
+        assert what.endswith("the file's suffix can be .md, .html, .json, .pdf")
+        assert f'--output "{name.partition(".")[0]}.html"' in fix
 
 
 def test_a_run_writes_the_file_and_prints_the_report_as_well(tmp_path, capsys):

@@ -9,7 +9,7 @@ import pytest
 
 from babyagi import errors
 from babyagi.cli import root
-from babyagi.cli.root import COMMANDS, route, run_guarded
+from babyagi.cli.root import COMMANDS, OTHER_WORDS, babyagi, route, run_guarded
 
 
 @pytest.mark.parametrize(
@@ -79,11 +79,29 @@ def test_an_unknown_flag_is_a_usage_error(capsys):
         ("status latest", "chosen with --objective", "babyagi status --objective latest"),
         ("config get", "takes no words such as 'get'", "babyagi config --help"),
         ("ask", "FILE is missing", "babyagi ask FILE QUESTION..."),
-        ("completion", "{bash|zsh|fish} is missing", "babyagi completion {bash|zsh|fish}"),
+        ("completion", "{bash|zsh|fish} is missing", "babyagi completion bash"),
         ("report --format x", "--format: 'x' is not one of 'md'", "babyagi report --help"),
         ("log x", "TASK must be a whole number, got 'x'", "babyagi log --help"),
         ("run --max-task 4 x", "did you mean --max-tasks", "babyagi run --help"),
-        ("version", "did you mean `babyagi --version`", "babyagi --help"),
+        ("version", "did you mean `babyagi --version`", "babyagi --version"),
+        ("--verison", "did you mean --version?", "babyagi --help"),
+        ("taks", "did you mean `babyagi tasks`", "babyagi tasks"),
+        ("Status", "did you mean `babyagi status`", "babyagi status"),
+        ("RUN compare them", "did you mean `babyagi run`", 'babyagi run "compare them"'),
+        ("rnu compare them", "did you mean `babyagi run`", 'babyagi run "compare them"'),
+        ("ls", "did you mean `babyagi objectives`", "babyagi objectives"),
+        ("stop", "did you mean `babyagi pause`", "babyagi pause"),
+        ("stop the leak", "or did you mean `babyagi pause`", 'babyagi run "stop the leak"'),
+        ("xyzzy", "there is no command 'xyzzy'", 'babyagi run "xyzzy"'),
+        ("help statsu", "did you mean `babyagi help status`", "babyagi help status"),
+        ("tasks remove 3", "has no command 'remove'", "babyagi tasks skip"),
+        ("show", "TASK|plan|order|check|report is missing", "babyagi show TASK"),
+        ("extend", "needs at least one limit", "babyagi extend --max-tasks 100"),
+        ("extend --max-tasks", "--max-tasks needs a value", "babyagi extend --max-tasks N"),
+        ("run --mode", "--mode needs a value", "babyagi run --mode none"),
+        ("tasks list --status", "--status needs a value", "babyagi tasks list --status queued"),
+        ("status --json=3", "does not take a value", "babyagi status --help"),
+        ("tasks move 1", "say where", "babyagi tasks move TASK --first"),
         ("submit", "there is no objective", 'babyagi submit "an objective"'),
     ],
 )
@@ -93,6 +111,33 @@ def test_words_that_a_command_does_not_take_are_said_with_what_to_type(line, wha
     first, *others = capsys.readouterr().err.splitlines()
     assert first.startswith("babyagi: ") and what in first
     assert f"  try:     {fix}" in others
+
+
+@pytest.mark.parametrize(
+    ("line", "what", "fix"),
+    [
+        (["run", ""], "the objective is empty", 'babyagi run "an objective"'),
+        (["submit", " "], "the objective is empty", 'babyagi submit "an objective"'),
+        (["schedule", "add", ""], "the objective is empty", 'babyagi schedule add "an objective"'),
+        (["ask", "a.yaml", ""], "the question is empty", 'babyagi ask FILE "a question"'),
+        (
+            ["run", "--continue", "4"],
+            "the further question is missing",
+            'babyagi run --continue 4 "a further question"',
+        ),
+    ],
+)
+def test_words_that_are_blank_are_said_with_what_belongs_there(line, what, fix, capsys):
+    assert run_guarded(line) == 2
+
+    assert capsys.readouterr().err.splitlines()[:2] == [f"babyagi: {what}", f"  try:     {fix}"]
+
+
+def test_other_words_stand_for_commands_that_exist():
+    for word, meant in OTHER_WORDS.items():
+        assert word not in babyagi.commands
+        name = meant.split()[0]
+        assert name == "--version" or name in babyagi.commands
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
@@ -126,8 +171,9 @@ def test_the_help_of_a_run_names_the_choices_of_each_option_that_has_some(capsys
     assert "--mode none|local|distributed" in out and "--memory objective|shared" in out
 
 
-def test_the_version_is_printed_alone(capsys):
-    assert run_guarded(["--version"]) == 0
+@pytest.mark.parametrize("word", ["--version", "-V"])
+def test_the_version_is_printed_alone(word, capsys):
+    assert run_guarded([word]) == 0
     assert re.fullmatch(r"babyagi \d+\.\d+\.\d+\n", capsys.readouterr().out)
 
 

@@ -37,7 +37,7 @@ def test_what_a_person_reads_says_when_what_and_what_to_type(capsys):
     assert run_guarded([*line, "--model", "rehearsal"]) == 0
     said = capsys.readouterr().out
     assert "cron 0 9 * * 1-5 Europe/Berlin" in said
-    assert "limit: $5 a day, $1 a tick" in said
+    assert "cost limit of a day: $5, of a tick: $1" in said
     assert "babyagi worker" in said
     assert run_guarded(["schedule", "show", "1"]) == 0
     assert "No tick has been due yet." in capsys.readouterr().out
@@ -47,7 +47,7 @@ def test_a_tick_without_a_limit_of_money_is_not_said_to_cost_nothing(capsys):
     line = ["schedule", "add", "Read the news", "--every", "1h", "--model", "rehearsal"]
     assert run_guarded([*line, "--max-cost", "0", "--daily-limit", "0"]) == 0
 
-    assert ", none a tick" in capsys.readouterr().out
+    assert "of a tick: none" in capsys.readouterr().out
 
 
 def test_ticks_are_shown_with_what_became_of_them(capsys):
@@ -109,7 +109,7 @@ def test_a_limit_a_day_that_cannot_be_held_is_refused_and_the_usual_one_is_left_
     assert run_guarded(line) == 0
     captured = capsys.readouterr()
     assert "no daily cost limit" in captured.err
-    assert "limit: none a day" in captured.out
+    assert "cost limit of a day: none" in captured.out
 
 
 def test_the_folder_of_a_schedule_is_that_of_what_its_ticks_begin(capsys, tmp_path, home):

@@ -1,3 +1,4 @@
+import io
 import logging
 import os
 import subprocess
@@ -8,8 +9,11 @@ import click
 import pytest
 
 from babyagi.cli import root, session
+from babyagi.cli.root import run_guarded
 from babyagi.cli.session import close_log, open_log
 from babyagi.errors import CredentialsError, SettingsError, first_error
+from babyagi.tasks import StopReason
+from tests.cli import homes
 from tests.cli.samples import HOSTILE
 
 
@@ -253,3 +257,43 @@ def test_a_log_in_the_home_is_for_its_owner_and_one_elsewhere_follows_the_umask(
         for path in (home, home / "babyagi.log", tmp_path / "elsewhere" / "x.log")
     ]
     assert modes == [0o700, 0o600, 0o640]
+
+
+@pytest.mark.parametrize(
+    ("reason", "fix"),
+    [
+        (
+            StopReason.LIMIT_TASKS,
+            "babyagi extend --objective 1 --max-tasks 100, then babyagi resume --objective 1; or "
+            'babyagi run --continue 1 "a further question"',
+        ),
+        (StopReason.FINISHED, 'babyagi run --continue 1 "a further question"'),
+    ],
+)
+def test_where_nothing_is_unfinished_resume_says_how_the_last_objective_goes_on(
+    reason, fix, home, capsys
+):
+    homes.fill_home(reason=reason)
+
+    assert run_guarded(["resume"]) == 8
+
+    assert f"  try:     {fix}" in capsys.readouterr().err.splitlines()
+
+
+@pytest.mark.parametrize(("typed", "objective"), [("tea\n", "tea"), ("of two\nlines", "of two")])
+def test_a_dash_stands_for_the_objective_on_standard_input(
+    typed, objective, home, capsys, monkeypatch
+):
+    monkeypatch.setattr("sys.stdin", io.StringIO(typed))
+
+    assert run_guarded(["submit", "-", "--model", "rehearsal"]) == 0
+
+    assert f"Objective 1 is queued: {objective}" in capsys.readouterr().out
+
+
+def test_an_empty_standard_input_is_no_objective(home, capsys, monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.StringIO("\n"))
+
+    assert run_guarded(["run", "-"]) == 2
+
+    assert "the objective is empty" in capsys.readouterr().err

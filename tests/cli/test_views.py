@@ -91,7 +91,7 @@ def test_every_change_of_state_has_words(kind):
         (
             events.TASK_DUPLICATE_DROPPED,
             {"name": "Read b.md", "repeats": 2},
-            "task 4 proposed a task that exists already: Read a.md (Read b.md)",
+            "task 4 proposed a task that exists already: Read b.md",
         ),
         (
             events.TASK_DUPLICATE_DROPPED,

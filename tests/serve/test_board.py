@@ -202,7 +202,9 @@ async def test_who_may_only_read_sees_no_form_and_changes_nothing(served):
         assert 'method="post"' not in (await browser.look(path)).text
     word = served.desk.keys.form_word(browser.cookie.partition("=")[2])
 
-    assert (await browser.send("/do/objectives/1/pause", word)).status == 403
+    refused = await browser.send("/do/objectives/1/pause", word)
+    assert refused.status == 403
+    assert "babyagi open --level steer" in refused.text
 
 
 async def test_a_code_opens_the_board_once(served):

@@ -214,6 +214,39 @@ def test_all_faults_are_reported_together(load, tmp_path):
     assert what.startswith("5 settings cannot be used:\n")
 
 
+@pytest.mark.parametrize(
+    ("flags", "what"),
+    [
+        ({"files": ["notes", "more"]}, "--files must be one FOLDER, not 2, got 'notes, more'"),
+        ({"mcp": ("a.json", "b.json")}, "--mcp must be one FILE, not 2, got 'a.json, b.json'"),
+        ({"llm_model": ["a", "b"]}, "--model must be one MODEL, not 2, got 'a, b'"),
+    ],
+)
+def test_several_values_for_one_are_refused_and_not_joined(load, flags, what):
+    assert fault_of(load, flags) == what
+
+
+def test_lists_of_names_are_joined_and_one_value_may_stand_in_a_list(load):
+    settings = load({"tools": ("web_search", "calculator,open_page"), "files": ["d"]}).settings
+
+    assert settings.tools == ("web_search", "calculator", "open_page")
+    assert settings.files.name == "d"
+
+
+@pytest.mark.parametrize(
+    ("flags", "variables", "fix"),
+    [
+        ({"cooperative_mode": "x"}, {}, "correct --mode, or leave it out"),
+        ({}, {"COOPERATIVE_MODE": "x"}, "correct the value where it is set, or remove it there"),
+    ],
+)
+def test_the_remedy_names_the_flag_or_else_the_place(load, flags, variables, fix):
+    with pytest.raises(SettingsError) as caught:
+        load(flags, **variables)
+
+    assert caught.value.fix == fix
+
+
 def test_one_fault_stands_alone_on_its_line(load):
     assert (
         fault_of(load, BABYAGI_LEASE_S="sixty")

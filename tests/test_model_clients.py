@@ -1,6 +1,8 @@
 import pytest
 
-from babyagi.llm.client import missing_key
+from babyagi.model_clients import missing_key
+from babyagi.settings.fields import Settings
+from babyagi.settings.values import Secret
 
 
 @pytest.mark.parametrize(
@@ -16,7 +18,9 @@ from babyagi.llm.client import missing_key
 def test_a_key_is_missing_where_a_model_of_an_endpoint_is_asked_without_one(
     models, has_key, base_url, is_missing
 ):
-    error = missing_key(models, has_key=has_key, base_url=base_url)
+    settings = Settings(openai_api_key=Secret("k" * has_key), openai_base_url=base_url)
+
+    error = missing_key(settings, models)
 
     assert (error is not None) is is_missing
     assert error is None or "gpt-6-luna" in error.what
