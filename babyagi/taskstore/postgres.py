@@ -150,7 +150,7 @@ class StatementPipeline(psycopg.Pipeline):
 
     def end(self) -> None:
         """Send the end of this series of statements, without waiting. If one of them fails, the
-        next wait raises the error."""
+        next statement that is sent raises the error."""
         self._enqueue_sync()
         self._conn.wait(self._communicate_gen())
 
