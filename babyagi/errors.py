@@ -22,7 +22,7 @@ BabyagiError
 │   │   └── ToolsUnsupportedError   no tool support; a prompt without tools may work
 │   ├── StoreUnusableError          damaged, newer than this program, or not writable
 │   └── NotFoundError               the objective, task or report does not exist
-├── not a fault: the loop reads it and does what it says
+├── nobody is at fault: the program catches it and changes course
 │   ├── LimitReachedError           the next call does not fit under a limit
 │   ├── ObjectiveStoppedError       paused or ended: no further call
 │   ├── ParkedError                 a person was asked; the task waits, its claim is given up
@@ -121,8 +121,8 @@ class OverdueError(ModelUnavailableError):
     """A call of a model was cut off at its deadline.
 
     Args:
-        has_begun: part of the answer had arrived. If the model answers a small test call after
-            that, this call was the cause and not an outage.
+        has_begun: True if part of the answer had arrived. The worker then sends the model a small
+            test call, to find out whether there is an outage or this one answer is too long.
     """
 
     def __init__(self, what: str, *, fix: str = "", has_begun: bool = False) -> None:
@@ -212,12 +212,12 @@ PERSON_MENDS = (
     StoreUnusableError,
     NotFoundError,
 )
-"""Errors that waiting cannot resolve."""
+"""The errors that only a person can mend; waiting does not help."""
 
 
 def first_error(error: BaseException) -> BaseException:
-    """Return the first error of an exception group, which is the one that ended the others; any
-    other error is returned as it is."""
+    """Return the first error in an exception group, which caused the others to be cancelled. Return
+    any other error unchanged."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error
@@ -240,7 +240,7 @@ FIX_BY_ERROR: dict[type[BabyagiError], str] = {
     ObjectiveStoppedError: "babyagi resume continues it",
     SettingsError: "babyagi config shows every setting and where it comes from",
 }
-"""What to type if an error has no `fix` of its own; the first class that matches counts."""
+"""What to type for an error without a `fix` of its own. The first class that matches is used."""
 
 
 def find_fix(error: BabyagiError) -> str:

@@ -1,8 +1,8 @@
-"""The kinds of event in the task store.
+"""The kinds of events in the task store.
 
-A name is a noun and a past participle. A kind never changes its meaning; a new meaning gets a new
-kind. Every event that leaves the program (`run --json`) contains `EVENT_VERSION`, which rises when
-a field changes its meaning.
+A kind is named by a noun and a past participle, and never changes its meaning. Every event that
+leaves the program (`run --json`) contains `EVENT_VERSION`, which rises when a field changes its
+meaning.
 """
 
 EVENT_VERSION = 1
@@ -13,22 +13,22 @@ OBJECTIVE_PAUSED = "objective.paused"
 OBJECTIVE_RESUMED = "objective.resumed"
 OBJECTIVE_EXTENDED = "objective.extended"
 OBJECTIVE_ASKED_FURTHER = "objective.asked_further"  # a person added a further question
-OBJECTIVE_SPACE_CHANGED = "objective.space_changed"
-OBJECTIVE_CLAIMED_MET = "objective.claimed_met"
+OBJECTIVE_SPACE_CHANGED = "objective.space_changed"  # another model embeds its results
+OBJECTIVE_CLAIMED_MET = "objective.claimed_met"  # an agent says that it is met; a check follows
 OBJECTIVE_CHECKED = "objective.checked"
 OBJECTIVE_ENDED = "objective.ended"
 OBJECTIVE_REOPENED = "objective.reopened"
 
 TASK_ADDED = "task.added"
 TASK_DUPLICATE_DROPPED = "task.duplicate_dropped"
-TASK_TOO_DEEP_DROPPED = "task.too_deep_dropped"  # earlier versions; now task.proposal_dropped
+TASK_TOO_DEEP_DROPPED = "task.too_deep_dropped"  # only in stores of earlier versions
 TASK_CLAIMED = "task.claimed"
-TASK_RECORDED = "task.recorded"
-TASK_LACKED = "task.lacked"  # a try ended without a result, and said what information it lacked
-TASK_REQUEUED = "task.requeued"  # queued again after a lack; says which tasks it waits for
-TASK_WOKEN = "task.woken"  # may be tried again: a result holds what the task lacked
-TASK_AFTER_DROPPED = "task.after_dropped"  # a dependency of the task could not be kept
-TASK_PROPOSAL_DROPPED = "task.proposal_dropped"  # a proposed task was left out by a bound
+TASK_RECORDED = "task.recorded"  # its result is stored; planning follows
+TASK_LACKED = "task.lacked"  # a try ended because it lacked information
+TASK_REQUEUED = "task.requeued"  # queued again after it lacked information
+TASK_WOKEN = "task.woken"  # claimable again, because a result contains what it lacked
+TASK_AFTER_DROPPED = "task.after_dropped"  # it does not wait for a task that it was to come after
+TASK_PROPOSAL_DROPPED = "task.proposal_dropped"  # there were too many proposed tasks
 TASK_DONE = "task.done"
 TASK_FAILED = "task.failed"
 TASK_DEAD = "task.dead"
@@ -36,30 +36,32 @@ TASK_RELEASED = "task.released"
 TASK_CANCELLED = "task.cancelled"
 TASK_MOVED = "task.moved"
 TASK_RETRIED = "task.retried"
-TASK_PARKED = "task.parked"
-TASK_ANSWERED = "task.answered"
+TASK_PARKED = "task.parked"  # it waits for a person
+TASK_ANSWERED = "task.answered"  # a person answered, so it is queued again
 
 ORDER_APPLIED = "order.applied"
-PLAN_FAILED = "plan.failed"  # nothing could be planned from these results
-CONTEXT_CUT = "context.cut"  # a prompt holds results only in part, or not at all
-PERSON_TOLD = "person.told"  # notifications were sent of all events up to `up_to`
-HOOK_TOLD = "hook.told"  # the same for the address that was named with the objective
+PLAN_FAILED = "plan.failed"  # nothing could be planned from these tasks
+CONTEXT_CUT = "context.cut"  # results were shortened or left out to fit into a prompt
+PERSON_TOLD = "person.told"  # notifications were sent about all events up to the id `up_to`
+HOOK_TOLD = "hook.told"  # the same, for the address that was given with the objective
 REPORT_WRITTEN = "report.written"
 RESULTS_INDEXED = "results.indexed"
 # results cannot be written to the index for now; a worker tries again by itself
 INDEX_UNAVAILABLE = "index.unavailable"
 INDEX_AVAILABLE = "index.available"
 
-STEP_INTENDED = "step.intended"
-STEP_RECORDED = "step.recorded"
-STEP_ABANDONED = "step.abandoned"
+STEP_INTENDED = "step.intended"  # a call is about to be made
+STEP_RECORDED = "step.recorded"  # the outcome of a call is stored
+STEP_ABANDONED = "step.abandoned"  # a call gave no outcome
+# a claim ended while its call was in flight, so what was reserved for the call is counted as usage
 STEP_UNCONFIRMED = "step.unconfirmed"
-# an answer cost more than was reserved for it, or does not say what it cost
+# an answer cost more than was reserved for it, or does not state its cost
 STEP_OVERSPENT = "step.overspent"
-STEP_LEFT_UNKNOWN = "step.left_unknown"
+STEP_LEFT_UNKNOWN = "step.left_unknown"  # whether the call was made is unknown; a person decides
+# a recorded answer was reused although the request would be another one now
 STEP_REQUEST_CHANGED = "step.request_changed"
 
-MODEL_UNAVAILABLE = "model.unavailable"  # this worker waits, and tries again by itself
+MODEL_UNAVAILABLE = "model.unavailable"  # the worker waits, and tries again by itself
 MODEL_AVAILABLE = "model.available"
 
 WORKER_JOINED = "worker.joined"

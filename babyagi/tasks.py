@@ -1,9 +1,9 @@
 """The data types: objective, task, result, step, event, and the small values they consist of.
 
-All are frozen, slotted and keyword-only. Times are aware UTC datetimes, money is in US dollars. A
-value cannot be built if it is invalid; only objectives, tasks and results are checked elsewhere, by
-the task store, which alone makes them, when it reads a row (`taskstore/sql/database.py`). Nothing
-here uses a disk, a clock or a network.
+All are frozen, slotted and keyword-only. Times are aware UTC datetimes, and money is in US dollars.
+Invalid values are refused when an object is built. Objectives, tasks and results are an exception:
+only the task store builds them, and it checks the rows (`taskstore/sql/database.py`). Nothing here
+uses a disk, a clock or a network.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ class TaskStatus(StrEnum):
 
     QUEUED = "queued"
     RUNNING = "running"
-    # its result or lack is stored; the planning from it is still to be done
+    # its result, or what it lacked, is stored; tasks are still to be planned from it
     RECORDED = "recorded"
     DONE = "done"
-    WAITING = "waiting"  # a person was asked
-    DEAD = "dead"  # it failed too often, or what it lacked never came
+    WAITING = "waiting"  # for a person's answer
+    DEAD = "dead"  # it failed too often, or the information that it lacked was never found
     CANCELLED = "cancelled"
 
 
@@ -41,7 +41,7 @@ class ObjectiveStatus(StrEnum):
 
 
 class StopReason(StrEnum):
-    """Why an objective ended. `words` say it to a person, after "it stopped:"."""
+    """Why an objective ended. `words` is the phrase for a person, to follow "it stopped:"."""
 
     words: str
 
@@ -62,7 +62,7 @@ class StopReason(StrEnum):
     LIMIT_COST = "limit:cost", "the limit of money is reached"
     LIMIT_TIME = "limit:time", "the limit of time is reached"
     WAITING = "waiting", "it waits for a person"
-    STALLED = "stalled", "nothing new came of the last tasks"
+    STALLED = "stalled", "the last tasks brought nothing new"
     FAILED = "failed", "it could not go on"
     CANCELLED = "cancelled", "a person ended it"
 
@@ -93,7 +93,7 @@ class Effect(StrEnum):
 
 
 class Approval(StrEnum):
-    """Which tool calls need a person's approval first; fixed when the objective is created."""
+    """Which tool calls a person must approve first; fixed when the objective is created."""
 
     ONCE = "once"  # those with the effect `once`
     NONE = "none"
@@ -117,16 +117,16 @@ class Duty(StrEnum):
     """Work for the whole objective, such as planning. Like a task, each kind is claimed by one
     worker at a time."""
 
-    ORDER = "order"  # ask for a new order of the list
-    PLAN = "plan"  # propose tasks from what was recorded
-    CHECK = "check"  # is the objective met?
-    REPORT = "report"
-    INDEX = "index"  # feed results to the index
+    ORDER = "order"  # put the task list in a new order
+    PLAN = "plan"  # propose new tasks from recorded ones
+    CHECK = "check"  # decide whether the objective is met
+    REPORT = "report"  # write the report
+    INDEX = "index"  # write results to the index
 
 
 ASKED_FURTHER = "Asked further: "  # prefix of a further question in `ObjectiveSpec.asked`
-MAX_SOURCES = 30  # named as sources of one text
-MAX_ARTIFACTS = 20  # of one tool call
+MAX_SOURCES = 30  # the most sources that are named for one text
+MAX_ARTIFACTS = 20  # the most artifacts of one tool call
 PNG = "image/png"
 _OUTSIDE = re.compile(r"file:|scratch:|web:|search:|tool:|more:\d{1,9}$|result:\d+/")
 
@@ -196,10 +196,11 @@ class Passage:
 
 
 def find_sources(origins: Iterable[str]) -> tuple[str, ...]:
-    """Return the origins from outside, each once, files and pages first. This objective's own
-    model, person and results are not from outside.
+    """Return the origins outside this objective (files, pages, searches, tools, results of other
+    objectives), each once, files and pages first. The person, the models and the results of this
+    objective are left out.
 
-    If there are more than `MAX_SOURCES`, the last entry is `more:N`, for N others.
+    If there are more than `MAX_SOURCES`, the last entry is `more:N`, which stands for N others.
     """
     found = [origin for origin in dict.fromkeys(origins) if _OUTSIDE.match(origin)]
     named = sorted(
@@ -213,8 +214,8 @@ def find_sources(origins: Iterable[str]) -> tuple[str, ...]:
 
 
 def make_passage(text: str, origins: Sequence[str]) -> Passage:
-    """Return the text as a passage; it was derived from texts of these origins. Its origin is the
-    model, unless only a person or only the program contributed."""
+    """Return the text, which was derived from texts with these origins, as a passage. Its origin is
+    the model, unless only a person or only the program contributed."""
     sources = find_sources(origins)
     author = origins[0] if origins and set(origins) in ({"person"}, {"program"}) else "model"
     return Passage(text=text, origin=author, sources=sources)
@@ -242,9 +243,9 @@ class Limits:
 class Usage:
     """The cost of calls. Money is in US dollars, rounded up to whole micro-dollars for each call.
 
-    `unconfirmed_tokens` and `unconfirmed_cost_usd` are the part that no answer has confirmed: calls
-    that a kill or an outage left open, and answers that do not report their cost. Such calls are
-    counted with their whole reservation.
+    `unconfirmed_tokens` and `unconfirmed_cost_usd` are the part of the totals that no answer has
+    confirmed: the calls that a kill or an outage interrupted, and the answers that do not state
+    their cost. Such calls are counted with everything that was reserved for them.
     """
 
     calls: int = 0
@@ -281,8 +282,8 @@ class Usage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reservation:
-    """The maximum cost of one call. It is reserved from the moment the call is recorded as intended
-    until its outcome is recorded."""
+    """The maximum cost of one call. It is reserved from the time when the call is recorded as
+    intended until its outcome is recorded."""
 
     calls: int = 0
     tokens: int = 0
@@ -332,16 +333,16 @@ class ObjectiveSpec:
     limits: Limits = field(default_factory=Limits)
     model_by_role: Mapping[Role, str]
     temperature: float | None = None
-    has_price: bool = True  # the prices of its models were known, so its cost is known
+    has_price: bool = True  # whether the prices of its models, and so its cost, are known
     embedding_space: str
     results_store_name: str = "babyagi"
     tools: tuple[ToolGrant, ...] = ()
     approval: Approval = Approval.ONCE
     memory: Memory = Memory.OBJECTIVE
     planning: Planning = Planning.SEPARATE
-    # JSON Schema of the report's answer, if a program requested one
+    # the JSON Schema that a program requested for the answer in the report
     output_schema: Mapping[str, Any] | None = None
-    agent: str = ""  # from a file, executes the tasks; `tools` includes its tools
+    agent: str = ""  # the agent from a file that executes the tasks; `tools` includes its tools
     prompt_version: str
     further: tuple[str, ...] = ()
 
@@ -360,8 +361,8 @@ class ObjectiveSpec:
 
     @property
     def asked(self) -> str:
-        """Everything that the objective asks: its text, then each further question on its own
-        line."""
+        """Everything that the objective asks: its text, and each further question on a line of its
+        own."""
         return "\n".join([self.text, *(f"{ASKED_FURTHER}{one}" for one in self.further)])
 
     def __post_init__(self) -> None:
@@ -371,8 +372,8 @@ class ObjectiveSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckedPart:
-    """A part of the objective, as the check names it, and the quote from a result that answers
-    it."""
+    """A part of the objective, as the check names it, and a quote from the result of task `task_id`
+    that answers it."""
 
     part: str
     task_id: int
@@ -381,13 +382,15 @@ class CheckedPart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checks:
-    """The outcome of the last check of an objective, and a summary of the checks that were made
-    with an empty task list and found something missing.
+    """The outcome of the last check of an objective, and counts of the checks that were made with
+    an empty task list and found something missing.
 
     Attributes:
-        n_idle: how many such checks in a row saw no new answer since the previous check.
-        n_stuck: how many such checks in a row found no fewer parts missing than the best check.
-        least_missing: the number of missing parts in the best check.
+        parts: the parts that are answered.
+        missing: the parts that are not answered.
+        n_idle: how many such checks in a row saw no new answer since the check before.
+        n_stuck: how many such checks in a row found no fewer missing parts than `least_missing`.
+        least_missing: the lowest number of missing parts that a check has found.
         n_answers: the number of answers at the last check.
     """
 
@@ -406,8 +409,8 @@ class Objective:
     Attributes:
         uid: a random id, from which every id that is used outside the store is derived.
         is_claimed_met: an agent has said that the objective is met, and no check has run since.
-        overspent: the limit (`cost`, `tokens`) that can no longer be kept, because a call cost more
-            than was reserved for it, or its cost was not reported.
+        overspent: the limit (`cost`, `tokens`) that can no longer be guaranteed, because a call
+            cost more than was reserved for it, or its cost was not stated; '' if there is none.
         n_begun: the number of tasks that were ever started.
         report_no: how many times a report became due.
         stop_detail: more about why it ended, or why it was set aside (`is_set_aside`).
@@ -438,8 +441,8 @@ class Objective:
 
     @property
     def is_set_aside(self) -> bool:
-        """Return whether the objective is paused because a run got no answer. Workers do not claim
-        it until a person resumes it."""
+        """Whether the objective is paused because a run got no answer. Workers do not work on it
+        until a person resumes it."""
         return self.status is ObjectiveStatus.PAUSED and bool(self.stop_detail)
 
     @property
@@ -457,8 +460,9 @@ class Objective:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lack:
-    """The information that a try of a task lacked, in the model's words, the ids of the tasks whose
-    results the prompt of the try contained, and what the try found, if it answered in part."""
+    """The information that a try of a task lacked, in the model's words. `shown`: the ids of the
+    tasks whose results were in the prompt of the try. `found`: what the try found, if it answered
+    in part."""
 
     what: str
     shown: tuple[int, ...] = ()
@@ -549,8 +553,8 @@ class Result:
 
     Attributes:
         lack: the part of its task that it does not answer; empty if it answers all.
-        is_planned: tasks have been planned from it, which makes it final. Until then it is
-            withdrawn if the creation agent judges that it does not answer its task.
+        is_planned: whether tasks have been planned from it, which makes it final. Until then, it is
+            withdrawn if the creation agent decides that it does not answer its task.
     """
 
     task_id: int
@@ -621,7 +625,7 @@ class DutyClaim:
 class StepState(StrEnum):
     INTENDED = "intended"
     DONE = "done"
-    UNKNOWN = "unknown"  # intended and never confirmed; a person must decide
+    UNKNOWN = "unknown"  # intended, but perhaps never made; a person must decide
     ASKED = "asked"  # a person was asked and has not answered
 
 
@@ -636,8 +640,8 @@ class Step:
         request: the prompt (`llm/kept.py`) or the tool call, as JSON text; may be "" for a step
             that an earlier version of this program recorded.
         id: the number by which a person can name the step to answer it.
-        unconfirmed: the part of `usage` that belongs to claims that ended with the call in flight,
-            as (claim number, usage).
+        unconfirmed: the part of `usage` that was charged because claims ended while the call was in
+            flight, as pairs of claim number and usage.
     """
 
     objective_id: int
@@ -678,8 +682,8 @@ class Event:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Joined:
-    """A worker's part in an objective: since when it serves it, why it cannot claim there ("" if it
-    can), and its claims."""
+    """An objective that a worker serves: since when, why the worker cannot claim anything there (""
+    if it can), and what it has claimed."""
 
     objective_id: int
     blocked_reason: str
@@ -693,8 +697,8 @@ class Worker:
     """A running worker process, and when its lease ends. The store fills in `since`, `lease_left_s`
     and `joined`.
 
-    `home` is the random id of its home folder. Within one home folder, names of running workers are
-    unique.
+    `home` is the random id of its home folder. Running workers of one home folder have different
+    names.
     """
 
     id: str

@@ -1,7 +1,7 @@
-"""What a person does with objectives and tasks: each action is written once here, for the command
-line and for the API.
+"""What a person does with objectives and tasks: one function for each action, which the command
+line and the API share.
 
-Each function takes a store and returns data types; `json_shapes.py` converts them to JSON. Nothing
+Each function takes a store and returns data types, which `json_shapes.py` converts to JSON. Nothing
 here prints, asks a person, or chooses the objective.
 """
 
@@ -53,12 +53,13 @@ if TYPE_CHECKING:
     from babyagi.tools.base import Preview
 
 Row = tuple[Objective, Mapping[TaskStatus, int]]
+"""An objective, and the number of its tasks with each status."""
 
-REPORT_LEASE_S = 60.0
-PAGE = 1000
+REPORT_LEASE_S = 60.0  # the lease of `cancel` while it writes a report
+PAGE = 1000  # tasks that are read at a time
 OPEN_FIRST = tuple(map(TaskStatus, "running recorded waiting queued dead".split()))
 SHOWN_DUTIES = (Duty.PLAN, Duty.ORDER, Duty.CHECK, Duty.REPORT)
-MAX_EVENTS = 10_000  # how many events are searched for calls without an outcome
+MAX_EVENTS = 10_000  # the most events that are searched for calls without an outcome
 
 # -- objectives
 # --------------------------------------------------------------------------------------------------
@@ -67,8 +68,13 @@ MAX_EVENTS = 10_000  # how many events are searched for calls without an outcome
 async def find_objectives(
     store: TaskStore, words: Sequence[str] = (), *, is_ended: bool = False, is_active: bool = False
 ) -> list[Objective]:
-    """Return the objectives whose text contains all the words, oldest first; with `is_ended` or
-    `is_active`, only those that have ended, or that have not ended."""
+    """Return the objectives whose text or further questions contain all the words, oldest first.
+
+    Args:
+        words: upper and lower case are not distinguished.
+        is_ended: only objectives that have ended.
+        is_active: only objectives that have not ended.
+    """
     wanted = [word.casefold() for word in words]
     return [
         one
@@ -80,7 +86,8 @@ async def find_objectives(
 
 
 async def find_last_event_at(store: TaskStore, objective: Objective) -> datetime:
-    """Return the time of the objective's last event."""
+    """Return the time of the objective's last event; without one, when the objective was
+    created."""
     last = await store.last_event_id(objective.id)
     told = await store.events(objective.id, after_id=last - 1, limit=1)
     return told[0].at if told else objective.created_at
@@ -88,8 +95,14 @@ async def find_last_event_at(store: TaskStore, objective: Objective) -> datetime
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stand:
-    """The state of an objective: how many tasks have each status, the live workers, why results are
-    not indexed ('' if they are), and why it makes progress or not."""
+    """The state of an objective.
+
+    Attributes:
+        counts: how many of its tasks have each status.
+        workers: all workers of the store.
+        index_trouble: why its results cannot be written to the index; '' if they can.
+        reason: why it makes progress or not.
+    """
 
     objective: Objective
     counts: Mapping[TaskStatus, int]
@@ -111,7 +124,7 @@ async def find_stand(store: TaskStore, objective: Objective) -> Stand:
 
 
 def serving(workers: Sequence[Worker], objective_id: int) -> list[Worker]:
-    """Return the workers with a live lease that serve the objective and are not blocked there."""
+    """Return the workers with a living lease that serve the objective and are not blocked there."""
 
     def serves(worker: Worker) -> bool:
         joined = [one for one in worker.joined if one.objective_id == objective_id]
@@ -126,14 +139,15 @@ async def pause(store: TaskStore, objective: Objective) -> Row:
 
 
 async def resume(store: TaskStore, objective: Objective) -> Row:
-    """Make a paused objective active again, so that the workers of the store continue it; nothing
-    is worked on here."""
+    """Make a paused objective active again, so that the workers of the store continue it. This
+    process does not work on it."""
     found = await store.resume_objective(objective.id)
     return found, await store.counts(found.id)
 
 
 async def cancel(store: TaskStore, objective: Objective) -> Row:
-    """End the objective. If no worker is left to write its report, write it without a model."""
+    """End the objective. If no worker serves it that could write its report, write the report here,
+    without a model."""
     found = await store.end_objective(
         objective.id, reason=StopReason.CANCELLED, detail="by the command `cancel`"
     )
@@ -157,15 +171,19 @@ async def _write_report(store: TaskStore, objective_id: int) -> None:
 
 
 async def extend(store: TaskStore, objective: Objective, limits: Mapping[str, Any]) -> Row:
-    """Change the limits that `limits` gives by their names in `Limits`; the others stay."""
+    """Change some limits of the objective, and keep the others.
+
+    Args:
+        limits: the new values, by the names of the fields of `Limits`.
+    """
     new = replace(objective.spec.limits, **limits)
     found = await store.extend_objective(objective.id, limits=new)
     return found, await store.counts(found.id)
 
 
 async def delete_whole(store: TaskStore, settings: Settings, objective: Objective) -> str:
-    """Delete the objective, its vectors, and what this home folder stores about it. Return why
-    vectors may remain in the index; '' if none do."""
+    """Delete the objective, its vectors in the index, and what this home folder stores about it.
+    Return the reason for which vectors may remain in the index; '' if none remain."""
     from babyagi.backends import drop_collection
 
     has_results = bool(await store.result_ids(objective.id))
@@ -184,14 +202,14 @@ class Prunable:
 
 
 async def find_prunable(store: TaskStore, *, before: datetime) -> list[Prunable]:
-    """Return the objectives that may be deleted: those that ended before the moment `before`, and
-    those that never got an answer."""
+    """Return the objectives that may be deleted: those that ended before the time `before`, and
+    those that have ended or were set aside without an answer."""
     judged = [await _judge(store, one, before=before) for one in await store.objectives()]
     return [going for going in judged if going is not None]
 
 
 async def _judge(store: TaskStore, objective: Objective, *, before: datetime) -> Prunable | None:
-    """Return the objective with the reason why it may be deleted; None if it must be kept."""
+    """Return the objective with the reason for which it may be deleted; None if it must be kept."""
     is_over = objective.is_set_aside or objective.has_report
     if objective.status is ObjectiveStatus.ACTIVE or not is_over:
         return None
@@ -205,22 +223,24 @@ async def _judge(store: TaskStore, objective: Objective, *, before: datetime) ->
     return None
 
 
-# -- the list of tasks: looking
+# -- the list of tasks: reading it
 # --------------------------------------------------------------------------------------------------
 
 
 def count_tasks(facts: Facts, wanted: Sequence[TaskStatus]) -> int:
+    """Return the number of tasks with the wanted statuses. No status means all statuses."""
     return sum(n for status, n in facts.standing.counts.items() if not wanted or status in wanted)
 
 
 async def choose_pages(
     store: TaskStore, facts: Facts, wanted: Sequence[TaskStatus], limit: int
 ) -> AsyncIterator[list[Task]]:
-    """Yield the tasks with the wanted statuses page by page, at most `limit` tasks. No status means
-    all statuses, and a limit of 0 all tasks.
+    """Yield pages of the tasks with the wanted statuses, at most `limit` tasks in all. No status
+    means all statuses, and a limit of 0 means no limit.
 
-    If there are more tasks than `limit` and no status is given, the running, recorded, waiting,
-    queued and dead tasks come first, then the latest finished ones.
+    The tasks are in list order. But if no status is given and there are more tasks than `limit`,
+    the running, recorded, waiting, queued and dead tasks come first, in this order, and then the
+    most recently finished ones.
     """
     objective_id = facts.objective.id
     if limit and not wanted and count_tasks(facts, wanted) > limit:
@@ -249,8 +269,12 @@ async def walk_tasks(
     after: Task | None = None,
     limit: int = 0,
 ) -> AsyncIterator[list[Task]]:
-    """Yield the tasks with these statuses page by page, in list order, beginning behind the task
-    `after`. `limit`: how many tasks of each status are read at a time; 0 means `PAGE`."""
+    """Yield pages of the tasks with these statuses, in list order.
+
+    Args:
+        after: the pages begin behind this task; None begins with the first task.
+        limit: how many tasks of each status are read at a time; 0 means `PAGE`.
+    """
     n_read = limit or PAGE
     known: dict[TaskStatus, list[Task]] = {status: [] for status in statuses}
     last: dict[TaskStatus, Task | None] = dict.fromkeys(statuses, after)
@@ -263,7 +287,7 @@ async def walk_tasks(
             known[status], last[status] = page, page[-1] if page else None
             if len(page) < n_read:
                 unread.discard(status)
-        # tasks before the last one of an incomplete page are complete
+        # of the statuses with unread tasks, all tasks up to `end` have been read
         end = min((_place(known[status][-1]) for status in unread), default=None)
         page = []
         for status, tasks_ in known.items():
@@ -291,25 +315,39 @@ async def why_task(store: TaskStore, objective: Objective, task_id: int) -> Reas
     return explain_task(task, facts, status_by_id=statuses, place=place)
 
 
-# -- the list of tasks: changing it while others work on it. Each change is one transaction in the
-# task store; a worker sees it at its next claim or call.
+# -- the list of tasks: changing it while workers work on it. Each change is one transaction of the
+# task store, and takes effect with a worker's next claim or call.
 # --------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changed:
-    """A task after a person's change. `words` complete a sentence about it: `is queued`."""
+    """A task after a person's change.
+
+    Attributes:
+        words: what happened to the task, to follow `task 7`: `is queued`.
+        is_reopened: whether the change has made an ended objective active again; None if this kind
+            of change cannot.
+        replaced_task_id: the task whose place it has taken, if any.
+    """
 
     task: Task
     words: str
-    is_reopened: bool | None = None  # None if the change cannot make its objective active again
+    is_reopened: bool | None = None
     replaced_task_id: int | None = None
 
 
 async def add_task(
     store: TaskStore, objective: Objective, name: str, *, to: Place, after: Sequence[int] = ()
 ) -> Changed:
-    """Add a task. An objective that has ended becomes active again, unless it was cancelled."""
+    """Add a task. An objective that has ended becomes active again, unless it was cancelled.
+
+    Raises:
+        NotFoundError: a task in `after` does not exist.
+        SettingsError: the name is empty.
+        LimitReachedError: the objective has ended, and a limit lets no further task start.
+        ObjectiveStoppedError: the objective was cancelled.
+    """
     from babyagi.app import require_room
 
     for task_id in after:
@@ -344,27 +382,31 @@ async def skip_task(store: TaskStore, objective: Objective, task_id: int) -> Cha
 
 
 async def retry_task(store: TaskStore, objective: Objective, task_id: int) -> Changed:
-    """Give a task that was given up another try, by queueing it again. An objective that has ended
-    becomes active again."""
+    """Queue a task that was given up, for another try. An objective that has ended becomes active
+    again."""
     from babyagi.app import require_room
 
     if objective.status is ObjectiveStatus.ENDED and find_used_up(objective) != "tasks":
-        require_room(objective)  # a task that was started before is not counted again
+        # the limit of tasks does not matter, because this task was counted when it first began
+        require_room(objective)
     task = await store.retry_task(objective.id, task_id)
     return _reopening(task, f"is queued for try {task.try_no}", objective)
 
 
 def _reopening(task: Task, words: str, before: Objective) -> Changed:
-    """Return the change of a task. If the objective had ended before it (`before` is the objective
-    as it was), the words also say that the objective is active again, and which command continues
-    it."""
+    """Return the change of a task. If the objective had ended, the words also say that it is active
+    again, and which command continues it.
+
+    Args:
+        before: the objective as it was before the change.
+    """
     is_reopened = before.status is ObjectiveStatus.ENDED
     if is_reopened:
         words += f"; objective {before.id} is active again: babyagi resume --objective {before.id}"
     return Changed(task=task, words=words, is_reopened=is_reopened)
 
 
-# -- a task, or a duty of the objective, with all its calls
+# -- a task, or a duty of the objective, with its calls
 # --------------------------------------------------------------------------------------------------
 
 
@@ -374,11 +416,11 @@ class Shown:
     planning) with its steps.
 
     Attributes:
-        times: one entry for a task, or for each time that the duty was done: the steps in order, by
-            their owner, such as `plan:2`.
-        n_times: how many times the duty was done, including those left out of `times`.
-        n_steps_before: the number of steps in the earlier times that `times` leaves out.
-        abandoned: the events of calls that ended without an outcome.
+        times: the steps by owner (`task:7`, `plan:2`), in order: one entry for a task, and one for
+            each run of a duty.
+        n_times: the number of all runs of the duty, including those that `times` leaves out.
+        n_steps_before: the number of steps in the earlier runs that `times` leaves out.
+        abandoned: the events about calls that gave no outcome.
     """
 
     objective: Objective
@@ -399,7 +441,7 @@ class Shown:
 
 
 async def fetch_task(store: TaskStore, objective: Objective, task_id: int) -> Shown:
-    """Return a task with all its steps (its recorded calls)."""
+    """Return a task with all its steps (its recorded calls). Raises `NotFoundError`."""
     task = await store.task(objective.id, task_id)
     owner = f"task:{task_id}"
     found = await store.results(objective.id, task_ids=[task_id])
@@ -420,9 +462,12 @@ async def fetch_task(store: TaskStore, objective: Objective, task_id: int) -> Sh
 async def fetch_duty(
     store: TaskStore, objective: Objective, duty: Duty, *, n_times: int = 0, only: int | None = None
 ) -> Shown:
-    """Return a duty (work for the whole objective, such as planning) with its steps from the last
-    `n_times` times that it was done (0: all times). `only`: the number of a step; then only the
-    time that contains this step is read."""
+    """Return a duty (work for the whole objective, such as planning) with its steps.
+
+    Args:
+        n_times: the number of the most recent runs to read; 0 means all.
+        only: the number of a step. If given, only the run that contains this step is read.
+    """
     n_by_owner = await store.duty_owners(objective.id, duty=duty)
     owners = list(n_by_owner)
     chosen = owners[-n_times:] if n_times else owners
@@ -444,9 +489,12 @@ async def fetch_duty(
 def number_exchanges(
     shown: Shown, secrets: Sequence[str], only: int | None = None
 ) -> Iterator[Exchange]:
-    """Yield the exchange (what was asked, and the answer) of each step in `shown`; with `only`,
-    just the one with that number. The first step has number 1. If planning, for instance, was done
-    several times, the numbers go on from one time to the next.
+    """Yield the exchange (the request and the answer) of each step in `shown`. Steps are numbered
+    from 1, through all runs of a duty.
+
+    Args:
+        secrets: texts to hide in the exchanges.
+        only: the number of a step. If given, only its exchange is yielded.
 
     Raises:
         NotFoundError: no step has the number `only`.
@@ -473,15 +521,16 @@ def number_exchanges(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """An open step (a call or question that waits for a person), and what the person needs to judge
-    it.
+    """An open step (a call or question that waits for a person), with what the person needs to
+    decide.
 
     Attributes:
-        model: the name of the model that asks; empty if unknown.
-        name: what a person types to name it: `4` for task 4, longer if that is ambiguous.
-        origins: where everything came from that the model had read before it asked.
-        preview: what the call would change; None if that cannot be determined here, and `trouble`
-            says why.
+        name: what a person types to refer to it: `4` for the request of task 4, or more if that is
+            ambiguous.
+        model: the name of the model that asks; '' if unknown.
+        origins: the origins of everything that the model had read before it asked.
+        preview: what the call would change; None if there is no preview.
+        trouble: why the preview could not be made; '' if it could, or there is none to make.
     """
 
     step: Step
@@ -496,8 +545,12 @@ class Request:
 async def gather_request(
     store: TaskStore, step: Step, settings: Settings, *, among: Sequence[Step] = ()
 ) -> Request:
-    """Return an open step (a call or question that waits for a person) with what a person needs to
-    judge it. `among`: all open steps, among which the request's name must be unambiguous."""
+    """Return an open step (a call or question that waits for a person), with what the person needs
+    to decide.
+
+    Args:
+        among: all open steps; the request's name is unambiguous among them.
+    """
     task = await store.task(step.objective_id, inbox.asking_task(step))
     steps = await store.steps(step.objective_id, owner=step.owner)
     earlier = [one for one in steps if one.kind == "model" and one.id < step.id]
@@ -507,7 +560,7 @@ async def gather_request(
     try:
         preview = await _preview(store, step, settings)
     except BabyagiError as error:
-        trouble = f"Its changes cannot be previewed here: {error.what}"
+        trouble = f"What it would change cannot be shown here: {error.what}"
     return Request(
         step=step,
         task=task,
@@ -520,7 +573,7 @@ async def gather_request(
 
 
 async def _trace(store: TaskStore, objective_id: int, origins: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the origins, and for each origin that is a result, the origins of that result too."""
+    """Return the origins together with the origins of the results among them, and so on."""
     found, asked = dict.fromkeys(origins), set[int]()
     while True:
         named = [origin.removeprefix("result:") for origin in found]
@@ -533,8 +586,13 @@ async def _trace(store: TaskStore, objective_id: int, origins: tuple[str, ...]) 
 
 
 async def _preview(store: TaskStore, step: Step, settings: Settings) -> Preview | None:
-    """Return a preview for the person: what the call would change in the local folder, or how the
-    tool has changed; None if nothing can be previewed. Raises `ToolError`, `SettingsError`."""
+    """Return what the call would change in the local folder, or how the tool has changed; None if
+    there is nothing to preview.
+
+    Raises:
+        ToolError: the tool cannot make the preview.
+        SettingsError: this machine does not know the folder.
+    """
     from asyncio import to_thread
 
     from babyagi.files.folder import Folder
@@ -568,8 +626,12 @@ async def _preview(store: TaskStore, step: Step, settings: Settings) -> Preview 
 async def settle(
     store: TaskStore, step: Step, decision: Decision, text: str, *, seen: Request | None = None
 ) -> Step:
-    """Record a person's decision about an open step (a call or question that waits for them).
-    `seen`: the request as the person saw it, with its preview.
+    """Record a person's decision about an open step (a call or question that waits for the person),
+    and return the step.
+
+    Args:
+        text: the person's answer, or reason.
+        seen: the request with its preview, as the person saw it.
 
     Raises:
         SettingsError: a step of this kind does not take this decision.

@@ -1,8 +1,8 @@
-"""The rules of the task list as pure functions: which states follow which, when an objective ends,
+"""The rules of the task list as pure functions: which status follows which, when an objective ends,
 what a person may change, and how a step changes.
 
-Nothing here reads a clock or keeps state. Times are in whole microseconds where a name ends in
-`_us`.
+Nothing here reads a clock or keeps state. A name that ends in `_us` is a time in whole
+microseconds.
 """
 
 from __future__ import annotations
@@ -41,21 +41,26 @@ from babyagi.text import one_line
 MAX_NAME_CHARS = 2000
 MAX_DETAIL_CHARS = 2000
 MAX_FOUND_CHARS = 4000  # of an answer in part, which the next try is shown
-MAX_TASKS_WITHOUT_PROGRESS = 5  # tasks in a row without progress, before no other task is started
-# tries in a row that gave neither an answer nor a new task, before no other task is started
+# After so many tasks in a row without progress, or so many tries in a row that gave neither an
+# answer nor a new task, no further task of the objective is started.
+MAX_TASKS_WITHOUT_PROGRESS = 5
 MAX_TRIES_WITHOUT_ANSWER = 20
-MAX_LACKS = 3  # tries of a task that lacked something, before it is given up
-# of an objective: a person cannot see more at a glance, and each question is paid for
+MAX_LACKS = 3  # a task is given up after so many tries that lacked information
+# Open questions of one objective: a person cannot see more at a glance, and each one costs calls.
 MAX_OPEN_QUESTIONS = 5
-MAX_REPEATS = 4  # of one name, without a newer result that bears on it
+# How often tasks of one name may be proposed again: without a newer result that bears on the name,
+# and in all.
+MAX_REPEATS = 4
 MAX_REPEATS_IN_ALL = 12
-MAX_IDLE_CHECKS = 3  # in a row, without a new answer in between
-# a task is given up after so many workers in a row were lost while they held it, and none of them
-# recorded a step of it
+# A task is given up after so many workers in a row were lost while they held it, without recording
+# a step of it.
 MAX_LOST = 10
-SUSPECT_FROM = 4  # from this number of lost workers on, the task may be what kills them
+SUSPECT_FROM = 4  # from this number of lost workers on, the task itself may be what kills them
 MAX_LOST_PAUSE_S = 60.0
-MAX_STUCK_CHECKS = 10  # in a row, without a check that found fewer missing parts
+# An objective ends as `unmet` after so many checks in a row of an empty list without a new answer,
+# or without a check that found fewer missing parts.
+MAX_IDLE_CHECKS = 3
+MAX_STUCK_CHECKS = 10
 
 OPEN = (TaskStatus.QUEUED, TaskStatus.RUNNING, TaskStatus.RECORDED, TaskStatus.WAITING)
 AT_WORK = (TaskStatus.RUNNING, TaskStatus.RECORDED)
@@ -74,14 +79,15 @@ REOPENED_BY_EXTENDING = (
     StopReason.UNMET,
     StopReason.FAILED,
 )
-FOR_GOOD = StopReason.CANCELLED  # the reason of an end that cannot be re-opened
-# The default first task of this version, and the one that earlier versions had instead.
+# an objective that ended for this reason never becomes active again
+FOR_GOOD = StopReason.CANCELLED
+# The default first task of this version, and the default of earlier versions.
 EARLIER_DEFAULTS = {"Find out as much as can be found out now": "Develop a task list"}
 
 
 def storable(text: str, *, max_chars: int | None = None) -> str:
-    """Replace what stores refuse in a text (lone surrogates, which UTF-8 cannot encode, and NUL,
-    which PostgreSQL rejects), cut the text to `max_chars`, and return it."""
+    """Return the text as every store accepts it, cut to `max_chars`: lone surrogates, which UTF-8
+    cannot encode, and NUL, which PostgreSQL rejects, are replaced."""
     return text.encode("utf-8", "replace").decode("utf-8").replace("\x00", "\ufffd")[:max_chars]
 
 
@@ -98,8 +104,8 @@ def identity_key(spec: ObjectiveSpec) -> str:
 
 
 def earlier_identity_key(spec: ObjectiveSpec) -> str:
-    """Return the `identity_key` that this spec had before the default first task was changed. For a
-    spec with its own first task, the key is the same as today."""
+    """Return the `identity_key` that earlier versions, with another default first task, gave to an
+    objective like this. Without the default first task, it equals `identity_key`."""
     initial_task = EARLIER_DEFAULTS.get(spec.initial_task, spec.initial_task)
     return identity_key(replace(spec, initial_task=initial_task))
 
@@ -111,8 +117,7 @@ def first_task(spec: ObjectiveSpec) -> Proposal:
 
 
 def further_question(text: str) -> str:
-    """Return a person's further question as the objective stores it: on one line, not cut to a
-    maximum length.
+    """Return a person's further question as the objective stores it: on one line, of any length.
 
     Raises:
         SettingsError: the question is empty.
@@ -139,8 +144,8 @@ def deal_ranks(current: Iterable[tuple[int, int]], wanted: Sequence[int]) -> dic
         wanted: ids in the new order. Unknown and repeated ids are ignored.
 
     Returns:
-        The new rank of each task in `wanted`, by id. The ranks are those that these same tasks hold
-        now; all other tasks keep theirs.
+        The new ranks by id, in the new order, for the tasks in `wanted`. They get the ranks that
+        the same tasks have now; all other tasks keep theirs.
     """
     rank_by_id = dict(current)
     named = [task_id for task_id in dict.fromkeys(wanted) if task_id in rank_by_id]
@@ -169,7 +174,8 @@ def duty_owner(duty: Duty, row: Mapping[str, Any]) -> str:
 
 
 DUTIES = (Duty.CHECK, Duty.PLAN, Duty.ORDER, Duty.REPORT)
-"""The duties that a worker's dispatcher claims, in this order. `INDEX` has a loop of its own."""
+"""The duties in the order in which a worker claims them. `INDEX` is missing, because a separate
+loop of the worker claims it."""
 
 
 def first_duty(claimable: Claimable, deferral: Deferral) -> Duty | None:
@@ -197,8 +203,9 @@ def _is_put_off(duty: Duty, claimable: Claimable, deferral: Deferral) -> bool:
 
 
 def elapsed_us(active_us: int, *, since_seen_us: int, lease_us: int) -> int:
-    """Return the active time up to now, in microseconds. The time since a worker was last seen
-    counts for one lease at most, so that a clock that jumps cannot add more."""
+    """Return the active time up to now, in microseconds: `active_us` plus the time since the
+    workers were last seen. That time counts for one lease at most, so a clock that jumps cannot add
+    more."""
     return active_us + min(max(since_seen_us, 0), lease_us)
 
 
@@ -207,8 +214,9 @@ def elapsed_us(active_us: int, *, since_seen_us: int, lease_us: int) -> int:
 
 
 def pause_after_loss(n_lost: int) -> float:
-    """Return for how many seconds a task cannot be claimed after `n_lost` workers in a row were
-    lost while they held it: 0 after the first loss, then doubling up to `MAX_LOST_PAUSE_S`."""
+    """Return the delay in seconds before a task can be claimed again, after `n_lost` workers in a
+    row were lost while they held it: 0 after the first loss, then 1, doubling up to
+    `MAX_LOST_PAUSE_S`."""
     return min(2.0 ** (n_lost - 2), MAX_LOST_PAUSE_S) if n_lost > 1 else 0.0
 
 
@@ -219,11 +227,12 @@ def is_delayed(now_us: int, *, not_before_us: int | None, delay_us: int) -> bool
 
 
 def goes_back(status: TaskStatus, *, is_asking: bool) -> bool:
-    """Return whether a task whose worker gives it up, and that would get this status, goes back to
-    the list instead (`status_when_freed`). A status such as done stays.
+    """Return whether a released task goes back to the list, where `status_when_freed` determines
+    its status, rather than getting `status`.
 
-    A task that is asking a person does not become dead, because the call in question may have been
-    made.
+    A task goes back instead of staying running or becoming queued. A task that waits for a person's
+    answer (`is_asking`) also goes back instead of becoming dead, because the answer may say that a
+    call which must not be repeated was made.
     """
     return status in (TaskStatus.RUNNING, TaskStatus.QUEUED) or (
         status is TaskStatus.DEAD and is_asking
@@ -231,9 +240,9 @@ def goes_back(status: TaskStatus, *, is_asking: bool) -> bool:
 
 
 def status_when_freed(stop_reason: str | None, *, is_asking: bool) -> TaskStatus:
-    """Return the status of a task that goes back to the list: queued; waiting, while a person must
-    answer one of its steps; or cancelled, when the objective ended with a reason that cancels all
-    queued tasks."""
+    """Return the status of a task that goes back to the list: cancelled, if the objective has ended
+    for a reason that cancels all queued tasks; else waiting, if a person must answer one of its
+    steps; else queued."""
     if stop_reason in CANCELLING:
         return TaskStatus.CANCELLED
     return TaskStatus.WAITING if is_asking else TaskStatus.QUEUED
@@ -294,7 +303,7 @@ def is_reached(limit: float, reached: float) -> bool:
 
 
 def may_start(*, n_tasks_without_progress: int, n_tries_without_answer: int) -> bool:
-    """Return whether another task may be started. False means that the objective is stalled: too
+    """Return whether another task may be started. If not, the objective is stalled: there were too
     many tasks without progress, or too many tries without an answer, in a row."""
     return (
         n_tasks_without_progress < MAX_TASKS_WITHOUT_PROGRESS
@@ -303,16 +312,16 @@ def may_start(*, n_tasks_without_progress: int, n_tries_without_answer: int) -> 
 
 
 def needs_check(snapshot: Snapshot) -> bool:
-    """Return whether a model must now check whether the objective is met: because an agent claims
-    that it is, or because nothing is left to do and at least one task was answered."""
+    """Return whether a check whether the objective is met is due: an agent claims that it is met,
+    or nothing is left to do and at least one task is done. False once the time limit is reached."""
     if is_reached(snapshot.limits.max_time_s, snapshot.active_s):
         return False
     return snapshot.is_claimed_met or (snapshot.is_empty and snapshot.n_done > 0)
 
 
 def conclude(snapshot: Snapshot) -> StopReason | None:
-    """Return why an active objective ends now, None while it goes on. An empty task list alone does
-    not end it, because a check must first decide whether it is met."""
+    """Return the reason for which an active objective ends now, or None if it goes on. An empty
+    task list does not end it by itself: first a check decides whether the objective is met."""
     if snapshot.n_held:
         return None
     if is_reached(snapshot.limits.max_time_s, snapshot.active_s):
@@ -327,12 +336,11 @@ def conclude(snapshot: Snapshot) -> StopReason | None:
 
 
 def explain(reason: StopReason, snapshot: Snapshot, *, errors: Sequence[str] = ()) -> str:
-    """Return a sentence for a person that adds detail to the stop reason from `conclude`; '' when
-    there is nothing to add.
+    """Return a sentence for a person with details of the stop reason that `conclude` returned; ''
+    when there are none.
 
     Args:
-        errors: the errors of the tasks that were given up. The sentence names the most frequent
-            one.
+        errors: the errors of the dead tasks. The sentence contains the most frequent one.
     """
     if reason is StopReason.FAILED:
         why = f": {Counter(errors).most_common(1)[0][0]}" if errors else ""
@@ -365,8 +373,8 @@ def after_check(
 
     Args:
         n_answers: how many answers the objective has now.
-        is_round: whether the task list was empty. Only such a check counts as unsuccessful when
-            there is no new answer (`n_idle`), or no fewer missing parts than before (`n_stuck`).
+        is_round: whether the task list was empty. Only such a check raises `n_idle` (when there is
+            no new answer) and `n_stuck` (when no fewer parts are missing than before).
     """
     n_missing = max(1, len(missing))
     is_better = not checks.least_missing or n_missing < checks.least_missing
@@ -382,8 +390,8 @@ def after_check(
 
 
 def is_in_vain(checks: Checks) -> bool:
-    """Return whether the objective should end because repeatedly adding tasks for its missing parts
-    has brought nothing."""
+    """Return whether the objective should end, because adding tasks for its missing parts has
+    brought nothing several times in a row."""
     return checks.n_idle >= MAX_IDLE_CHECKS or checks.n_stuck >= MAX_STUCK_CHECKS
 
 
@@ -398,7 +406,7 @@ def require_nobody_at_work(objective_id: int, *, is_held: bool) -> None:
 
 
 # --------------------------------------------------------------------------------------------------
-# What a person may change in a task list while workers work on it, as pure functions.
+# What a person may change in a task list while workers work on it.
 # --------------------------------------------------------------------------------------------------
 
 
@@ -408,7 +416,7 @@ def require_changeable(task: Task) -> None:
         return
     is_dead = task.status is TaskStatus.DEAD
     raise SettingsError(
-        f"task {task.id} is {task.status.value} and stays as it is",
+        f"task {task.id} cannot be changed, because it is {task.status.value}",
         why="only a task that is queued or waiting can be changed",
         fix=f"babyagi retry {task.id}" if is_dead else "babyagi tasks shows which tasks are queued",
         guide="tasks",
@@ -416,12 +424,11 @@ def require_changeable(task: Task) -> None:
 
 
 def require_dead(task: Task) -> None:
+    """Raise `SettingsError` unless the task is dead."""
     if task.status is not TaskStatus.DEAD:
         raise SettingsError(
-            (
-                f"task {task.id} is {task.status.value}; only a task that was given up can "
-                "be tried again"
-            ),
+            f"task {task.id} cannot be retried, because it is {task.status.value}",
+            why="only a task that was given up (dead) can be retried",
             fix="babyagi tasks shows which tasks are dead",
             guide="tasks",
         )
@@ -440,8 +447,8 @@ def require_reopenable(objective_id: int, stop_reason: str | None) -> None:
 
 
 def replacement(task: Task, name: str) -> Proposal:
-    """Return the proposal for a task that replaces `task` and comes after the same tasks. The name
-    is not cut to a maximum length, because a person wrote it.
+    """Return the proposal for a task that replaces `task` and waits for the same tasks. The name
+    may have any length, because a person wrote it.
 
     Raises:
         SettingsError: the name is empty.
@@ -483,12 +490,13 @@ def put_at(listed: Sequence[int], moved: Sequence[int], to: Place | int) -> list
 
 
 # --------------------------------------------------------------------------------------------------
-# How the data types of the task store are made and changed, as pure functions.
+# How the task store creates and changes its data types.
 # --------------------------------------------------------------------------------------------------
 
-INPUTS = "inputs"  # kind of a step that is no call, but stores what a try was given or chose
-ONCE = "once"  # kind of a step that is a tool call which must not be repeated
-CHANGED = "changed"  # kind of a step that asks about a tool that differs from what was granted
+# kinds of steps
+INPUTS = "inputs"  # not a call: stores the inputs of a try
+ONCE = "once"  # a tool call that must not be repeated
+CHANGED = "changed"  # a question whether a tool that differs from the granted one may be used
 
 
 def new_result(task: Task, *, text: str, origins: Sequence[str], lack: str, at: datetime) -> Result:
@@ -505,9 +513,9 @@ def new_result(task: Task, *, text: str, origins: Sequence[str], lack: str, at: 
 
 
 def new_step(fence: Fence, *, key: str, at: datetime, **fields: Any) -> Step:
-    """Return a new step (the record of a call), not stored yet, with `fields` as its further
-    fields. Without a `state` among them it is INTENDED. Without a `kind` it is of the kind "": its
-    outcome is about to be recorded, and nothing was stored before the call."""
+    """Return a new step (the record of a call) with these `fields`; it is not stored yet. Without a
+    `state` among them, it is INTENDED. A step without a `kind` has the kind "": nothing was stored
+    before its call, and its outcome is about to be recorded."""
     return Step(
         objective_id=fence.objective_id,
         owner=fence.owner,
@@ -519,16 +527,18 @@ def new_step(fence: Fence, *, key: str, at: datetime, **fields: Any) -> Step:
 
 
 def open_step(fence: Fence, *, key: str, kind: str, request: str, at: datetime) -> Step:
-    """Return a new step (the record of a call or question) whose request is stored in full, because
-    a person may have to read it. Equal requests have equal hashes, in whichever try."""
+    """Return a new step (the record of a call or a question to a person) with its whole request,
+    because a person may have to read it. The hash depends on the request alone, so it is the same
+    in every try."""
     request = storable(request)
     request_hash = hashlib.sha256(request.encode()).hexdigest()[:32]
     return new_step(fence, key=key, at=at, kind=kind, request_hash=request_hash, request=request)
 
 
 def decide_change(spec: ObjectiveSpec, step: Step) -> ObjectiveSpec:
-    """Return the spec after a person decided about a changed tool: its new form is granted, or
-    recorded as refused. If the step did not ask about a changed tool, return the spec unchanged."""
+    """Return the spec after a person has decided about a changed tool: the tool's new form is
+    granted, or recorded as refused. If the step asked about something else, return the spec
+    unchanged."""
     if step.kind != CHANGED:
         return spec
     asked = json.loads(step.request)
@@ -543,13 +553,13 @@ def decide_change(spec: ObjectiveSpec, step: Step) -> ObjectiveSpec:
 
 
 def is_open(step: Step) -> bool:
-    """Return whether the step waits for a person to answer or to decide."""
+    """Return whether the step waits for a person's answer or decision."""
     return step.state in (StepState.ASKED, StepState.UNKNOWN)
 
 
 def not_asked(step_id: int) -> NotFoundError:
     return NotFoundError(
-        f"nothing waits for a person under number {step_id}",
+        f"no question or approval with the number {step_id} waits for a person",
         fix="babyagi inbox shows the questions and approvals that wait, with their numbers",
         guide="inbox",
     )
@@ -575,20 +585,20 @@ def outcome_fields(*, output: str, origins: Sequence[str], at: datetime) -> dict
 
 
 def is_repeated(step: Step, *, claim_no: int, is_held: bool) -> bool:
-    """Return whether this same claim has recorded the step before. A worker sends an outcome twice
-    when the first commit seemed to fail; its usage must be counted only once."""
+    """Return whether this same claim has recorded the step already, so that its usage must not be
+    counted again. A worker records an outcome twice when the first commit only seemed to fail."""
     return step.state is StepState.DONE and step.claim_no == claim_no and not is_held
 
 
 def is_forgettable(step: Step, *, claim_no: int) -> bool:
-    """Return whether the step can be deleted after its call gave no outcome: the step is not done,
-    and no call of another claim can still bring an answer to it."""
+    """Return whether the step can be deleted after its call gave no outcome: it is not done, and no
+    call of another claim can still record an outcome in it."""
     return step.state is StepState.INTENDED and step.claim_no == claim_no and not step.unconfirmed
 
 
 def failed(task: Task, *, error: str) -> Task:
-    """Return the task after a failed try. `try_no` rises, so that the next try does not replay the
-    journaled steps of this one."""
+    """Return the task after a failed try. Its `try_no` rises, so that the next try does not reuse
+    the recorded steps of this one."""
     error = storable(error, max_chars=MAX_DETAIL_CHARS)
     return replace(task, failures=task.failures + 1, n_lost=0, error=error, try_no=task.try_no + 1)
 
@@ -605,7 +615,7 @@ def claimed(task: Task, *, at: datetime) -> Task:
 
 
 def lacked(task: Task, *, lack: Lack) -> Task:
-    """Return the task after a try that could not answer it because information was lacking."""
+    """Return the task after a try that lacked information."""
     lack = replace(
         lack,
         what=storable(lack.what, max_chars=MAX_DETAIL_CHARS),
@@ -615,10 +625,11 @@ def lacked(task: Task, *, lack: Lack) -> Task:
 
 
 def step_data(step: Step, usage: Usage, *, model: str = "") -> dict[str, Any]:
-    """Return the data of an event about a step, with the usage that the event reports.
+    """Return the data of an event about a step.
 
     Args:
-        model: the model that was called; "" takes `step.model`.
+        usage: the usage that the event reports.
+        model: the model that was called; "" stands for `step.model`.
     """
     return {
         "owner": step.owner,

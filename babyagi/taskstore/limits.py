@@ -1,7 +1,7 @@
-"""Limits as pure functions: what a call reserves and what is charged for it, how much of each limit
-is kept back for the check and the report, and when a call is refused.
+"""Limits as pure functions: what is reserved and charged for a call, how much of each limit is kept
+back for the check and the report, and when a call is refused.
 
-Money is in whole micro-dollars where a name contains `microusd`.
+A name that contains `microusd` is an amount of money in whole micro-dollars.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from babyagi.errors import LimitReachedError, ObjectiveStoppedError
 from babyagi.tasks import Limits, Objective, ObjectiveStatus, Reservation, Step, Usage
 from babyagi.taskstore.lifecycle import is_reached
 
-# maximum of calls or tokens in one step; a larger number is an endpoint's mistake, and must not
-# overflow a sum
+# The most calls, tokens and micro-dollars that are counted for one step. A larger number is a
+# mistake of the endpoint, and might overflow a sum.
 MAX_COUNT = 10**12
 MAX_COST_MICROUSD = 10**12
 MAX_SLICE_TOKENS = 16_000  # maximum kept back for a check, and again for the report
@@ -54,6 +54,7 @@ def countable_usage(usage: Usage) -> Usage:
 
 
 def countable_reservation(reservation: Reservation) -> Reservation:
+    """Return the reservation, changed in the same way as by `countable_usage`."""
     return Reservation(
         calls=_count(reservation.calls),
         tokens=_count(reservation.tokens),
@@ -62,8 +63,8 @@ def countable_reservation(reservation: Reservation) -> Reservation:
 
 
 def charge_of(reservation: Reservation) -> Usage:
-    """Return the usage to charge for a call whose outcome is unknown: all that was reserved for
-    it."""
+    """Return the usage to charge for a call whose outcome is unknown: everything that was reserved
+    for it, marked as unconfirmed."""
     return unconfirmed(
         Usage(
             calls=reservation.calls, prompt_tokens=reservation.tokens, cost_usd=reservation.cost_usd
@@ -72,15 +73,18 @@ def charge_of(reservation: Reservation) -> Usage:
 
 
 def unconfirmed(usage: Usage) -> Usage:
-    """Return the usage with all its tokens and costs marked as unconfirmed: no answer of a model
-    has stated them."""
+    """Return the usage with all its tokens and costs marked as unconfirmed, which means that no
+    answer of a model has stated them."""
     return replace(usage, unconfirmed_tokens=usage.tokens, unconfirmed_cost_usd=usage.cost_usd)
 
 
 def charge_unconfirmed(step: Step) -> tuple[Step, Usage]:
-    """Return the step after its claim ended while its call was in flight, and the usage to charge
-    for that call: all that was reserved for it. If the answer arrives later, `end_call` corrects
-    the charge."""
+    """Charge a step's reservation, because its claim ended while its call was in flight.
+
+    Returns:
+        The changed step, and the usage to charge: everything that was reserved for the call. If the
+        answer arrives later, `end_call` corrects the charge.
+    """
     charge = charge_of(step.reservation)
     unconfirmed = (*step.unconfirmed, (step.claim_no, charge))
     return replace(
@@ -89,8 +93,8 @@ def charge_unconfirmed(step: Step) -> tuple[Step, Usage]:
 
 
 def reserved_for(step: Step, *, claim_no: int) -> Reservation:
-    """Return what was reserved for the call that claim `claim_no` made of this step, even if the
-    reservation was meanwhile counted as usage."""
+    """Return what was reserved for the call that claim `claim_no` made of this step, even if it has
+    been charged meanwhile."""
     charged = sum((charge for no, charge in step.unconfirmed if no == claim_no), Usage())
     if charged.calls or step.claim_no != claim_no:
         return Reservation(calls=charged.calls, tokens=charged.tokens, cost_usd=charged.cost_usd)
@@ -98,16 +102,16 @@ def reserved_for(step: Step, *, claim_no: int) -> Reservation:
 
 
 def end_call(step: Step, usage: Usage, *, claim_no: int, is_held: bool) -> tuple[Step, bool, Usage]:
-    """Release the reservation of the call that claim `claim_no` made of this step, and count the
-    call's usage.
+    """End the call that claim `claim_no` made of this step: replace its reservation, or what was
+    charged for it, by its usage.
 
     Args:
         usage: the call's usage, as `countable_usage` returns it.
+        is_held: whether the step holds a reservation, of whichever claim.
 
     Returns:
-        The step with the call's usage and without its reservation; whether a call of another claim
-        still holds a reservation; and the usage still to be counted, which is negative when more
-        was charged already.
+        The changed step; whether the call of another claim still holds a reservation; and the usage
+        to add to the totals, which is negative if more was charged already.
     """
     charged = sum((charge for no, charge in step.unconfirmed if no == claim_no), Usage())
     counted = usage - charged
@@ -123,7 +127,8 @@ def end_call(step: Step, usage: Usage, *, claim_no: int, is_held: bool) -> tuple
 
 def find_overspent(limits: Limits, usage: Usage, reserved: Reservation) -> str:
     """Return the limit (`cost` or `tokens`) that can no longer be guaranteed, because an answer
-    used more than was reserved for its call or does not state its cost; '' when there is none."""
+    used more than was reserved for its call or does not state its cost. Return '' when no limit is
+    affected."""
     if limits.max_cost_usd and costs_more(usage, reserved):
         return "cost"
     return "tokens" if limits.max_tokens and usage.tokens > reserved.tokens else ""
@@ -138,12 +143,12 @@ def costs_more(usage: Usage, reserved: Reservation) -> bool:
 
 def kept_back(limits: Limits, owner: str) -> Reservation:
     """Return how much of each limit the calls of `owner` (`task:7`, `plan:2`, `report` …) must
-    leave unused. All calls except the report's leave a slice for the report; all except those of
-    the report and of checks leave another slice for a check.
+    leave unused: a slice for the report, unless they are the report's own calls, and a slice for a
+    check, unless they are calls of the report or of a check.
 
     The report's slice is one call, a tenth of the tokens but at most 16,000, and a twentieth of the
-    money. The check's slice has the same tokens and money, and two calls if the limit is at least
-    20 calls, else none.
+    money. The check's slice is as many tokens and as much money, and two calls if the limit is at
+    least 20 calls, else none.
     """
     if is_report_owner(owner):
         return Reservation()
@@ -158,8 +163,8 @@ def kept_back(limits: Limits, owner: str) -> Reservation:
 
 
 def raise_by_kept_back(limits: Limits) -> Limits:
-    """Return limits so much higher that `limits` remain after `kept_back` is subtracted. For an
-    objective that ends without a check and a report, and so may use what is kept back for them."""
+    """Return higher limits, of which `limits` remain after `kept_back` is subtracted. For an
+    objective that makes no check and no report, and so may use what would be kept back for them."""
     n_calls, microusd = (
         limits.max_calls + min(limits.max_calls, 1),
         to_microusd(limits.max_cost_usd),
@@ -176,12 +181,13 @@ def raise_by_kept_back(limits: Limits) -> Limits:
 def refuse_reservation(
     limits: Limits, usage: Usage, held: Reservation, reservation: Reservation, *, owner: str
 ) -> str | None:
-    """Return the first limit (`calls`, `tokens` or `cost`) that this reservation would exceed, None
-    when it fits. What `kept_back` keeps from calls of this owner (`task:7`, `report` …) counts as
-    used.
+    """Return the first limit (`calls`, `tokens` or `cost`) that a call with this reservation would
+    exceed; None if the call fits.
 
     Args:
         held: what calls in flight have reserved already.
+        owner: who makes the call (`task:7`, `report` …). What it must leave unused (`kept_back`)
+            counts as used.
     """
     kept = kept_back(limits, owner)
     sums = (
@@ -211,11 +217,11 @@ FIELD_BY_NAME = {
 
 
 def find_used_up(objective: Objective, limits: Limits | None = None) -> str:
-    """Return the limit that prevents any further task of the objective from starting (`tasks`,
-    `calls`, `tokens`, `cost` or `time`); '' when there is none.
+    """Return the limit (`tasks`, `calls`, `tokens`, `cost` or `time`) that prevents any further
+    task of the objective from starting; '' when no limit does.
 
     Args:
-        limits: the limits to compare with; None takes the objective's own.
+        limits: the limits to test; None stands for the objective's own.
     """
     limits = limits or objective.spec.limits
     held = (objective.stop_reason or "").partition("limit:")[2] or objective.overspent
@@ -238,7 +244,7 @@ def require_call_allowed(objective: Objective, *, owner: str, reservation: Reser
 
     Raises:
         ObjectiveStoppedError: the objective is paused or has ended.
-        LimitReachedError: the call exceeds a limit. With `is_final`, it would exceed the limit even
+        LimitReachedError: the call would exceed a limit. `is_final` is set if it would do so even
             if no other call were in flight.
     """
     is_report = is_report_owner(owner)
@@ -252,15 +258,15 @@ def require_call_allowed(objective: Objective, *, owner: str, reservation: Reser
     if objective.overspent:
         raise LimitReachedError(
             (
-                "a model's answer cost more than was reserved for it, or did not say what it "
-                f"cost: the limit of {objective.overspent} cannot be guaranteed any more"
+                "a model's answer cost more than was reserved for it, or did not state its cost, "
+                f"so the limit of {objective.overspent} can no longer be guaranteed"
             ),
             limit=objective.overspent,
             is_final=True,
         )
     if not is_report and is_reached(limits.max_time_s, objective.active_s):
         raise LimitReachedError(
-            f"the time limit of {limits.max_time_s:g} s is used up", limit="time", is_final=True
+            f"the time limit of {limits.max_time_s:g} s is reached", limit="time", is_final=True
         )
     final = refuse_reservation(limits, objective.usage, Reservation(), reservation, owner=owner)
     name = final or refuse_reservation(

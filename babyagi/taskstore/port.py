@@ -1,5 +1,5 @@
-"""The port of the task store: the methods that each database implements, each of them one
-transaction, and the data types that only these methods use."""
+"""The interface of the task store: the methods, each of which is one transaction, and the data
+types that only these methods use."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Claimable:
             counted up to 100.
         duties: the duties (work for the whole objective, such as planning) to be done, except
             `INDEX`, in the order in which a worker claims them.
-        conclusion: the reason for which the objective should end now; None while it should go on.
+        conclusion: the reason for which the objective must end now; None while it goes on.
     """
 
     objective: Objective
@@ -64,7 +64,7 @@ class Claimable:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deferral:
     """The minimum counts below which a worker postpones a duty (work for the whole objective, such
-    as planning).
+    as planning), because the model call would not pay yet.
 
     The duty to order the list is postponed while fewer than `min_startable` tasks can be started,
     or fewer than `min_unordered` were added since the last order. Planning is postponed while a
@@ -81,9 +81,9 @@ class Deferral:
 class Lease:
     """A worker's lease of `length_s` seconds, as the store holds it.
 
-    `has_run_out` says that `until` has passed by the store's clock, or lies further ahead than any
-    lease can end. It does not prove that the worker is dead: the clock may have jumped, or the
-    store may have refused writes for a while.
+    `has_run_out`: by the store's clock, `until` has passed, or lies more than `length_s` ahead,
+    which no renewal can cause. This does not prove that the worker is dead: the clock may have
+    jumped, or the store may have refused writes for a while.
     """
 
     worker_id: str
@@ -99,13 +99,12 @@ class WorkerStore(Protocol):
     claim."""
 
     async def open_objectives(self) -> list[int]:
-        """Return the ids of the objectives that have work for workers: those that are active, and
-        those that have ended but have no report yet. Oldest first. It takes one read of the
-        database."""
+        """Return the ids of the objectives that have work for workers, oldest first: those that are
+        active, and those that have ended but have no report yet. Costs one read of the database."""
         ...
 
     async def claimable(self, objective_id: int) -> Claimable:
-        """Return what a worker could claim in the objective now, in one read of the database.
+        """Return what a worker could claim in the objective now. Costs one read of the database.
         Raises `NotFoundError`."""
         ...
 
@@ -126,7 +125,7 @@ class WorkerStore(Protocol):
         """Register the worker with a lease that ends in `lease_s` seconds. The worker serves no
         objective yet.
 
-        Those fields of `worker` that the store itself determines are ignored.
+        `worker.lease_until` and the fields that the store fills in are ignored.
         """
         ...
 
@@ -145,8 +144,8 @@ class WorkerStore(Protocol):
         ...
 
     async def leave_objective(self, worker_id: str, objective_id: int) -> None:
-        """Let the worker no longer serve the objective, and release its claims there without
-        counting a failure. Do nothing when the worker does not serve the objective."""
+        """End the worker's service of the objective, and release its claims there without counting
+        a failure. Does nothing if the worker does not serve the objective."""
         ...
 
     async def renew_lease(self, worker_id: str, *, lease_s: float) -> None:
@@ -164,52 +163,52 @@ class WorkerStore(Protocol):
         ...
 
     async def leases(self) -> list[Lease]:
-        """Return the leases of all workers, by worker id, in one read of the database."""
+        """Return the leases of all workers, ordered by worker id. Costs one read of the
+        database."""
         ...
 
     async def reap_workers(self, *, silent: Mapping[str, datetime] | None = None) -> int:
-        """Remove dead workers, release their claims, and return how many tasks that freed. When no
-        worker is dead, it takes one read of the database.
+        """Remove dead workers, release their claims, and return how many tasks were released. Costs
+        one read of the database when no worker is dead.
 
-        Without `silent`, a worker is dead when its lease has ended, or ends later than any lease
-        can end (the clock jumped back). With `silent`, a map from worker ids to the lease expiry
-        that the caller last saw, only the named workers can be dead, and only those whose lease
-        still has that expiry: a later one means that the worker has renewed it.
+        A worker is dead if its lease has run out (`Lease.has_run_out`).
 
-        A running task is queued again at its old rank with the same `try_no`, and its `n_lost`
-        rises by 1. After each loss the task is delayed longer; at `lifecycle.MAX_LOST` losses it
+        A running task of a dead worker is queued again at its old rank with the same `try_no`, and
+        its `n_lost` rises by 1. Its delay grows with each loss; at `lifecycle.MAX_LOST` losses it
         becomes dead. No failure is counted. Recording a step of the task sets `n_lost` back to 0,
-        because a task that progresses is not what kills the workers. A task whose outcome is
-        recorded keeps it. Planning, and every other duty that a dead worker held, can be claimed
-        again.
+        because a task that progresses is not what kills the workers. A recorded outcome stays. The
+        duties that a dead worker held, such as planning, can be claimed again.
+
+        Args:
+            silent: if given, only these workers can be dead: the expiry of their leases, as the
+                caller last saw it, by worker id. A worker whose lease now has another expiry has
+                renewed it, and is not dead.
         """
         ...
 
     async def reap_gone(self, worker_ids: Collection[str]) -> int:
-        """Do as `reap_workers` does, for workers whose processes are known to have ended, whatever
-        their leases say. Unknown ids are ignored."""
+        """Do as `reap_workers` does for these workers, whatever their leases, because their
+        processes are known to have ended. Unknown ids are ignored."""
         ...
 
     async def workers(self) -> list[Worker]:
-        """Return all registered workers by id, including dead ones that `reap_workers` has not
-        removed yet."""
+        """Return all registered workers, ordered by id, including dead ones that `reap_workers` has
+        not removed yet."""
         ...
 
 
 # --------------------------------------------------------------------------------------------------
-# The task store's port: the store holds all objectives, tasks, results, steps and events.
-#
-# Promises, for every implementation (`tests/taskstore/contract.py` holds them to it):
+# The promises of every task store (`tests/taskstore/contract.py` tests them):
 #
 # * Each method is one transaction. It commits whole or not at all, and its changes are durable when
 # it returns.
-# * Lock, fence, count: a method that takes a `Fence`, `Claim` or `DutyClaim` first checks that the
-# worker still holds the claim, and raises `LeaseLostError` with nothing changed when it does not.
-# The exceptions are `record_step` and `abandon_step`.
+# * A method that takes a `Fence`, `Claim` or `DutyClaim` first checks that the worker still holds
+# the claim. If not, it changes nothing and raises `LeaseLostError`. The exceptions are
+# `record_step` and `abandon_step`.
 # * The argument `first` is recorded in the method's transaction, before the method's own change, as
 # `record_step` (an `Outcome`) or `put_step` (a `Kept`) would under the same fence. When the method
 # raises, `first` is not recorded either.
-# * The clock is the store's. Callers hand in durations, never instants.
+# * Time is measured by the store's clock. Callers pass durations, never instants.
 # * Every change of state appends its events in the same transaction.
 # * `StoreUnavailableError` means: nothing changed, try again later. `StoreUnusableError` means: a
 # person must act.
@@ -302,8 +301,8 @@ class Plannable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Intention:
-    """A call that is about to be made; the argument of `intend_step`. `request` is the prompt or
-    the tool call, stored for a person who later looks at the step."""
+    """A call that is about to be made, the argument of `intend_step`. `request` is the prompt or
+    the tool call, stored so that a person can read it later."""
 
     key: str
     kind: str
@@ -315,8 +314,8 @@ class Intention:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """The outcome of a call that was recorded as intended before; the arguments of `record_step`
-    together."""
+    """The outcome of a call that was recorded as intended before: the arguments of `record_step` in
+    one object."""
 
     key: str
     output: str
@@ -327,8 +326,8 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
-    """A step that `put_step` records only when it is done, without recording first that it is
-    intended, because it costs nothing."""
+    """A step that costs nothing, so `put_step` records it when it is done, without recording before
+    that it is intended."""
 
     key: str
     kind: str
@@ -340,8 +339,8 @@ class Kept:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verification:
-    """What reading every row of the store found: the numbers of rows, steps and results, and a
-    description of each damaged row."""
+    """The outcome of reading every row of the store: the numbers of rows, steps and results, and a
+    description of each damage."""
 
     n_rows: int
     n_steps: int
@@ -351,13 +350,15 @@ class Verification:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """The facts that tell whether and why an objective goes on, read at one instant.
+    """The facts from which one sees whether an objective makes progress, and why not; read at one
+    instant.
 
     Attributes:
+        counts: the number of tasks with each status.
         n_begun: number of tasks that a worker has claimed at least once.
         n_tasks_without_progress, n_tries_without_answer: as in `lifecycle.Snapshot`.
-        outage: the event that says that the model does not answer; None when the model answers, or
-            was not asked yet.
+        outage: the event of the present outage; None when the model answered the last call, or was
+            not called yet.
         at: the instant of the read, by the store's clock.
     """
 
@@ -429,16 +430,16 @@ class ScheduleStore(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Queue:
-    """The queued tasks of an objective, counted by what each one waits for.
+    """The queued tasks of an objective, counted by what they wait for.
 
     Attributes:
-        n_after: for the tasks that it was planned after.
-        n_lack: for tasks that bring information which an earlier try lacked.
-        n_asking: for other tasks' questions to be answered: as many questions to a person are open
-            as may be, and this task may ask one.
-        n_delayed: for the end of a delay.
-        n_free: only for a worker.
-        free_s: for how many seconds the oldest of the `n_free` tasks has been waiting.
+        n_after: those that wait for the tasks that they come after.
+        n_lack: those that wait for tasks which provide the information that an earlier try lacked.
+        n_asking: those that want to ask a person, but must wait until one of the open questions is
+            answered.
+        n_delayed: those whose delay has not passed.
+        n_free: those that wait only for a worker.
+        free_s: how many seconds the oldest of the `n_free` tasks has been waiting.
     """
 
     n_after: int = 0
@@ -458,8 +459,8 @@ class Vitals:
     """Measurements of the whole store, read at one instant.
 
     Attributes:
-        standings: the `Standing` (why it goes on or not) and the `Queue` of each active objective;
-            `Standing.counts` is empty here.
+        standings: the `Standing` and the `Queue` of each active objective. Here `Standing.counts`
+            is empty, and `Standing.outage` has no data.
         n_queued_paused, n_queued_ended: numbers of queued tasks of paused and of ended objectives.
         totals: counts by (name of the measurement, label, label), as the SQL query `totals` returns
             them.
@@ -478,8 +479,9 @@ class Vitals:
 
 
 class TaskStore(WorkerStore, ScheduleStore, Protocol):
-    """The whole state of the program: its objectives with their tasks, results, steps and events,
-    its workers and its schedules. Each process opens its own instance on the shared database."""
+    """The whole state of the program: the objectives with their tasks, results, steps and events,
+    the workers and the schedules. Each process opens its own store object on the shared
+    database."""
 
     # -- objectives
     # ----------------------------------------------------------------------------------------------
@@ -573,7 +575,8 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
         ...
 
     async def counts(self, objective_id: int) -> Mapping[TaskStatus, int]:
-        """Return how many tasks of the objective have each status; every status is a key."""
+        """Return how many tasks of the objective have each status. Every status is a key. Raises
+        `NotFoundError`."""
         ...
 
     # -- claims
@@ -670,8 +673,8 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
         `delay_s` seconds. No failure is counted."""
         ...
 
-    # -- steering: changes by a person while workers run; they take effect with the next claim and
-    # the next call
+    # -- changes by a person while workers run; they take effect with the next claim or call
+    # ----------------------------------------------------------------------------------------------
 
     async def add_tasks(
         self,
@@ -690,9 +693,9 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
         ...
 
     async def move_task(self, objective_id: int, task_id: int, *, to: Place | int) -> Task:
-        """Move a queued or waiting task before or behind all other open tasks, or before the task
-        whose id is `to`. The revision of the order rises, so a worker that is ordering the list
-        meanwhile gets a `StaleOrderError`.
+        """Move a queued or waiting task to the front or the end of the list, or before the task
+        whose id is `to`, and return it. A worker that is making a new order meanwhile will get a
+        `StaleOrderError`.
 
         Raises:
             NotFoundError: no such task.
@@ -711,7 +714,8 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
         ...
 
     async def cancel_task(self, objective_id: int, task_id: int) -> Task:
-        """Cancel a queued or waiting task. Tasks that come `after` this task no longer wait for it.
+        """Cancel a queued or waiting task, and return it. Tasks that come `after` it no longer wait
+        for it.
 
         Raises:
             NotFoundError: no such task.
@@ -720,9 +724,9 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
         ...
 
     async def retry_task(self, objective_id: int, task_id: int) -> Task:
-        """Queue a dead task at its old rank, as a new try with `failures` and `n_lacks` back at 0.
-        Tasks that come after this task wait for it again. An objective that has ended becomes
-        active again and needs a new report.
+        """Queue a dead task at its old rank, as a new try with `failures` and `n_lacks` set to 0,
+        and return it. Tasks that come after it wait for it again. An objective that has ended
+        becomes active again and needs a new report.
 
         Raises:
             NotFoundError: no such task.
@@ -778,8 +782,8 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
         task_ids: Sequence[int],
         first: Outcome | Kept | None = None,
     ) -> None:
-        """Put the queued tasks `task_ids` in this order, by exchanging their ranks among them
-        (`lifecycle.deal_ranks`), and finish the claimed duty of ordering.
+        """Put the queued tasks `task_ids` in this order, by exchanging their ranks
+        (`lifecycle.deal_ranks`), and release the duty to order.
 
         Raises:
             StaleOrderError: the list was re-ordered since `revision`; a new order is still due.
@@ -796,23 +800,28 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
         proposals: Sequence[Proposal] = (),
         fallback: Sequence[Proposal] = (),
     ) -> Objective:
-        """Record the outcome of a check whether the objective is met.
+        """Record the outcome of a check whether the objective is met, release the duty to check,
+        and return the objective.
 
         If `is_met`, the objective ends: with `OBJECTIVE_MET` if an agent had claimed that it is
         met, else with `FINISHED` unless a task was added meanwhile. If not, `proposals` (tasks for
-        what is missing) are added, or `fallback` when all the proposals are in the list already.
-        But if the tasks that earlier checks added have led to nothing several times in a row
+        the missing parts) are added, or `fallback` if the list contains all of them already. But if
+        the tasks that earlier checks added have brought nothing several times in a row
         (`lifecycle.is_in_vain`), nothing is added, and the objective ends with `UNMET`.
         """
         ...
 
-    async def record_report(self, claim: DutyClaim, *, markdown: str) -> None: ...
+    async def record_report(self, claim: DutyClaim, *, markdown: str) -> None:
+        """Store the objective's report, and release the duty to write it."""
+        ...
 
     async def report(self, objective_id: int) -> str | None:
         """Return the objective's report as Markdown; None before it is written."""
         ...
 
-    async def release_duty(self, claim: DutyClaim, *, delay_s: float = 0.0) -> None: ...
+    async def release_duty(self, claim: DutyClaim, *, delay_s: float = 0.0) -> None:
+        """Release the duty. If it is still due, it can be claimed again after `delay_s` seconds."""
+        ...
 
     # -- the journal's steps
     # -------------------------------------------------------------------------------------------
@@ -820,14 +829,14 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
     async def intend_step(
         self, fence: Fence, *, intention: Intention, first: Outcome | Kept | None = None
     ) -> Step:
-        """Record that a call is about to be made, reserve its maximum cost against every limit, and
-        keep its request. `first` is recorded in the same transaction.
+        """Record that a call is about to be made, with its request, reserve its maximum cost
+        against every limit, and return the step.
 
-        A step that is done, or is intended under this same claim, is returned unchanged. An
-        intended step of an earlier claim may have been paid for: when that claim ended, its
-        reservation was counted as usage (`STEP_UNCONFIRMED`). Such a step is intended again. What
-        `limits.kept_back` keeps for a check and for the report cannot be used by calls for anything
-        else.
+        A step that is done, or is intended under this same claim, is returned unchanged. The call
+        of a step that is intended under an earlier claim may have been paid for, so its reservation
+        was counted as usage when that claim ended (`STEP_UNCONFIRMED`); now the call is intended
+        again. Calls for anything but a check or the report cannot use what `limits.kept_back` keeps
+        for these.
 
         Raises:
             LeaseLostError: the claim is no longer held.
@@ -858,14 +867,14 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
         ...
 
     async def abandon_step(self, fence: Fence, *, key: str, usage: Usage) -> None:
-        """Drop the intention of a call that gave no outcome, give back its reservation (or what was
-        charged when its claim ended), and count `usage`, which the provider may bill. The call
+        """Record that an intended call gave no outcome: release its reservation (or what was
+        charged for it when its claim ended), and count `usage`, which the provider may bill. This
         succeeds even if the claim is no longer held."""
         ...
 
     async def put_step(self, fence: Fence, *, kept: Kept) -> Step:
-        """Record a step that cost nothing and can be repeated at no cost, in one write. If an
-        outcome is recorded under this key already, that first one stays and is returned."""
+        """Record a step that cost nothing and can be repeated at no cost, and return it. If a step
+        with this key exists already, it stays and is returned instead."""
         ...
 
     async def intend_once(self, fence: Fence, *, key: str, request: str) -> Step:
@@ -879,12 +888,13 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
         ...
 
     async def park_task(self, fence: Fence, *, key: str, kind: str, request: str) -> Step:
-        """Put `request` to a person, and let the running task wait for the answer. The step becomes
-        ASKED, or UNKNOWN if it was intended. The worker can claim another task in its place, and no
-        failure is counted. If the step is done already, return it, and the task stays claimed.
+        """Store the question `request` to a person, and release the running task, which waits for
+        the answer. No failure is counted. Return the step, whose state becomes ASKED, or UNKNOWN if
+        it was intended. But if the step is done already, return it, and change nothing.
 
-        When five steps of the objective wait for a person already, the question is not stored, and
-        the task is queued again until one of the five is answered.
+        If `lifecycle.MAX_OPEN_QUESTIONS` steps of the objective wait for a person already, the
+        question is not stored, and the task is queued again. It can be claimed when one of those
+        questions is answered.
         """
         ...
 
@@ -909,30 +919,30 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
         ...
 
     async def steps(self, objective_id: int, *, owner: str) -> list[Step]:
-        """Return the steps of a task (the owner `task:7`), or of one run of a duty such as planning
-        (`plan:2`), in the order in which they were created."""
+        """Return the steps of an owner in the order in which they were created. The owner is a task
+        (`task:7`), or one run of a duty (`plan:2`)."""
         ...
 
     async def steps_of(
         self, objective_id: int, *, owners: Sequence[str]
     ) -> Mapping[str, Sequence[Step]]:
-        """Return the steps of each of these owners (`task:7`, `plan:2` …), as `steps` does; an
-        unknown owner has no steps. It takes one read of the database."""
+        """Return the steps of each of these owners (`task:7`, `plan:2` …), as `steps` does, by
+        owner; an unknown owner has none. Costs one read of the database."""
         ...
 
     async def steps_at(self, objective_id: int, *, named: Sequence[tuple[str, str]]) -> list[Step]:
-        """Return the steps that have one of these pairs of owner (such as `task:7`) and key. Pairs
-        without a step are left out."""
+        """Return the steps with these pairs of owner (such as `task:7`) and key. Pairs without a
+        step are left out."""
         ...
 
     async def duty_owners(self, objective_id: int, *, duty: Duty) -> Mapping[str, int]:
-        """Return, for all runs of a duty such as planning, oldest first, how many steps each one
-        has. The keys are the owner names of the steps, such as `plan:2` for the second planning."""
+        """Return how many steps each run of a duty has, oldest run first. The keys are the owner
+        names of the steps, such as `plan:2` for the second planning."""
         ...
 
     async def verify(self, objective_id: int | None = None) -> Verification:
-        """Read every row of every table, of one objective or of all, compare it with its checksum
-        (if it has one) and with the other rows, and describe each damaged row.
+        """Read every row of every table, for one objective or for all, compare it with its checksum
+        (if it has one) and with other rows, and return a description of each damage.
 
         Raises:
             NotFoundError: no such objective.
@@ -973,8 +983,8 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
         ...
 
     async def standing(self, objective_id: int) -> Standing:
-        """Return the facts that tell whether and why the objective goes on. Raises
-        `NotFoundError`."""
+        """Return the facts from which one sees whether the objective makes progress, and why not.
+        Raises `NotFoundError`."""
         ...
 
     async def vitals(self) -> Vitals:
@@ -1018,7 +1028,10 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
 
     async def events(
         self, objective_id: int, *, after_id: int = 0, limit: int = 1000
-    ) -> list[Event]: ...
+    ) -> list[Event]:
+        """Return the first `limit` events of the objective whose id is greater than `after_id`, by
+        id. Raises `NotFoundError`."""
+        ...
 
     async def events_of_all(self, *, after_id: int, limit: int) -> list[Event]:
         """Return the events of all objectives whose id is greater than `after_id`, by id. Events of
@@ -1062,11 +1075,13 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
 
     async def append_event(
         self, objective_id: int, *, kind: str, task_id: int | None = None, data: Mapping[str, Any]
-    ) -> None: ...
+    ) -> None:
+        """Append an event that belongs to no other change. Raises `NotFoundError`."""
+        ...
 
     async def secret(self, candidate: str) -> str:
-        """Return the store's secret, from which the random-looking texts around the passages of
-        prompts are derived. The first `candidate` that any worker passes becomes the secret for all
+        """Return the store's secret, from which the unpredictable lines around the passages of
+        prompts are derived. The first `candidate` that any worker passes becomes the secret of all
         workers.
 
         The secret is never shown, exported or sent anywhere.
@@ -1122,7 +1137,9 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
         """
         ...
 
-    async def mark_indexed(self, objective_id: int, *, task_ids: Sequence[int]) -> None: ...
+    async def mark_indexed(self, objective_id: int, *, task_ids: Sequence[int]) -> None:
+        """Record that the results of these tasks are in the index. Raises `NotFoundError`."""
+        ...
 
     async def owe_index(self, objective_id: int) -> None:
         """Mark every result as not indexed, because the index was lost or its embedding space has
@@ -1149,6 +1166,11 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
 
     async def vectors(
         self, objective_id: int, *, space: str, task_ids: Sequence[int] | None = None
-    ) -> Mapping[int, bytes]: ...
+    ) -> Mapping[int, bytes]:
+        """Return the stored vectors of an embedding space by task id: all, or those of the tasks
+        `task_ids`. Tasks without a vector are left out."""
+        ...
 
-    async def close(self) -> None: ...
+    async def close(self) -> None:
+        """Close the database. A second call does nothing."""
+        ...

@@ -1,5 +1,5 @@
-"""PostgreSQL as a driver of the SQL store: connections, errors, schema, and LISTEN, by which the
-server tells of commits."""
+"""The PostgreSQL driver of the SQL store: connections, errors, the schema, and LISTEN, through
+which the server announces commits."""
 
 from __future__ import annotations
 
@@ -21,13 +21,14 @@ from babyagi.redaction import redact, redact_url
 from babyagi.taskstore.sql import database
 from babyagi.taskstore.sql.database import QueuedWrite, Row, Transaction, from_time
 
-# Classes of SQLSTATE. These errors pass with time; 25: a standby server, until it is promoted
+# Classes of SQLSTATE, by who can mend the error.
+# Time mends these. 25 comes from a standby server, until it is promoted.
 PASSING = frozenset("08 25 40 53 55 57 58 72".split())
-LASTING = frozenset("28 3D 3F F0 XX".split())  # a person must mend the cause
-OURS = frozenset(  # a wrong SQL statement, a programmer's mistake
+LASTING = frozenset("28 3D 3F F0 XX".split())  # a person must mend these
+OURS = frozenset(  # only a wrong SQL statement of this program causes these
     "02 03 09 0A 0B 0F 0L 0P 0Z 10 20 21 22 23 24 26 27 2B 2D 2F 34 38 39 3B 42 44 54 HV P0".split()
 )
-# errors that a person must mend: rights are missing, or the tables or the database are gone
+# Codes of other classes that a person must mend: missing rights, tables or databases.
 LASTING_CODES = frozenset(("42501", "42P01", "3F000", "57P04"))
 ROLLED_BACK = "40"
 LASTING_WORDS = re.compile(
@@ -39,7 +40,7 @@ LASTING_WORDS = re.compile(
     r"currently accepting connections"
 )
 WHY_CHARS = 300
-# texts that psycopg's message quotes from the URL; even a short one could be part of the password
+# texts that psycopg's message quotes from the URL; any of them could be part of the password
 _QUOTED = re.compile(r'"(?!(?:port|host|user|dbname|sslmode|connect_timeout|=)")[^"]*"')
 
 
@@ -59,8 +60,8 @@ def translating_errors(shown: str) -> Iterator[None]:
 def translate(
     error: psycopg.Error, shown: str
 ) -> StoreUnavailableError | StoreUnusableError | SettingsError | None:
-    """Return the error that stands for psycopg's error in `babyagi.errors`; None when only a wrong
-    SQL statement can have caused it."""
+    """Return the error of `babyagi.errors` for psycopg's error; None when only a wrong SQL
+    statement can have caused it."""
     why = _words(error)
     if error.sqlstate is None:
         if isinstance(error, psycopg.OperationalError) and not LASTING_WORDS.search(why):
@@ -85,8 +86,8 @@ def translate(
 
 
 def is_rolled_back(error: psycopg.Error) -> bool:
-    """Return whether the server has rolled the transaction back and asks to repeat it (a deadlock
-    or a conflict)."""
+    """Return whether the server has rolled the transaction back, because of a deadlock or a
+    conflict, so that it must be repeated."""
     return error.sqlstate is not None and error.sqlstate[:2] == ROLLED_BACK
 
 
@@ -103,17 +104,17 @@ def _unusable(shown: str, why: str) -> StoreUnusableError:
 
 
 def _words(error: psycopg.Error) -> str:
-    """Return the server's message on one line, cut to `WHY_CHARS` characters, without words that
-    look like keys."""
+    """Return the error's message on one line, with what looks like a key removed, cut to
+    `WHY_CHARS` characters."""
     return redact(" ".join(str(error).split()))[:WHY_CHARS]
 
 
 # --------------------------------------------------------------------------------------------------
-# Connections to PostgreSQL: one per thread, with a bound on every wait, and the settings of their
-# sessions.
+# Connections to PostgreSQL: one per thread, with a time limit for every wait.
 # --------------------------------------------------------------------------------------------------
 
-CONNECTING = {  # seconds, and milliseconds for tcp_user_timeout; what the URL sets takes precedence
+# Parameters that the URL may override, in seconds; `tcp_user_timeout` in milliseconds.
+CONNECTING = {
     "connect_timeout": 5,
     "keepalives_idle": 5,
     "keepalives_interval": 3,
@@ -122,8 +123,8 @@ CONNECTING = {  # seconds, and milliseconds for tcp_user_timeout; what the URL s
     "application_name": "babyagi",
     "client_encoding": "utf8",
 }
-# every query has an index, so the planner's guesses about a table that was empty a minute ago must
-# not matter
+# The settings of each session. There is an index for every query. The planner must use it, whatever
+# it assumes about a table that was empty a minute ago.
 SESSION = (
     "-c search_path=babyagi -c synchronous_commit=on -c lock_timeout=10s -c statement_timeout=60s "
     "-c idle_in_transaction_session_timeout=5s -c plan_cache_mode=force_generic_plan -c jit=off "
@@ -135,11 +136,11 @@ ANSWER_S = 65.0  # longer than the server's own statement_timeout
 
 
 class StatementPipeline(psycopg.Pipeline):
-    """A connection's pipeline: statements are sent without waiting for the answer to each one."""
+    """The pipeline mode of a connection: statements are sent without waiting for their answers."""
 
     def wait_for_answers(self) -> None:
-        """Wait for the answers to all statements sent so far. Raise the first error; the statements
-        that were sent after the failing one did not run."""
+        """Wait for the answers to all statements that were sent. Raise the first error; the server
+        skips the statements after the one that failed."""
         try:
             self.sync()
         except psycopg.Error:
@@ -148,26 +149,26 @@ class StatementPipeline(psycopg.Pipeline):
             raise
 
     def end(self) -> None:
-        """Tell the server that this series of statements is complete, without waiting. If one
-        fails, the next statement that is sent raises the error."""
+        """Send the end of this series of statements, without waiting. If one of them fails, the
+        next statement that is sent raises the error."""
         self._enqueue_sync()
         self._conn.wait(self._communicate_gen())
 
 
 class BoundedConnection(psycopg.Connection[Any]):
-    """A connection that closes itself when a statement gets no answer within `ANSWER_S` seconds."""
+    """A connection that closes itself if a statement gets no answer within `ANSWER_S` seconds."""
 
     def enter_pipeline(self) -> StatementPipeline:
-        """Return the connection's pipeline, entering it if needed. From then on statements do not
-        wait for answers, until `leave_pipeline`."""
+        """Enter the connection's pipeline mode, if it is not entered yet, and return it. Until
+        `leave_pipeline`, statements do not wait for answers."""
         if not isinstance(self._pipeline, StatementPipeline):
             self._pipeline = StatementPipeline(self)
             self._pipeline.__enter__()
         return self._pipeline
 
     def leave_pipeline(self) -> None:
-        """Wait for all answers, and leave the pipeline. From then on each statement waits for its
-        own answer."""
+        """Wait for all answers, and leave the pipeline mode. From then on, each statement waits for
+        its answer. Does nothing outside the pipeline mode."""
         if self._pipeline is not None:
             self._pipeline.__exit__(None, None, None)
             self._pipeline = None
@@ -203,13 +204,14 @@ class Connections:
         self._is_closed = False
 
     def outside_pipeline(self) -> BoundedConnection:
-        """Return this thread's connection, after leaving the pipeline."""
+        """Return this thread's connection, with the pipeline mode left."""
         connection = self.of_this_thread()
         connection.leave_pipeline()
         return connection
 
     def of_this_thread(self) -> BoundedConnection:
-        """Return this thread's connection, without entering or leaving the pipeline."""
+        """Return this thread's connection, in the mode in which it is. Open one if there is none,
+        or if the last one was lost. Raise `StoreUnavailableError` if the store is closed."""
         connection: BoundedConnection | None = getattr(self._mine, "connection", None)
         if connection is not None and not connection.closed:
             return connection
@@ -222,8 +224,8 @@ class Connections:
         raise StoreUnavailableError(f"the task store {self.shown} is closed")
 
     def connect(self) -> BoundedConnection:
-        """Return a new connection. It sends every integer as eight bytes, because a statement would
-        otherwise be prepared once for each size of integer."""
+        """Return a new connection. It sends all integers as eight bytes; otherwise a statement
+        would be prepared once for each size of integer."""
         from psycopg.rows import dict_row
         from psycopg.types.numeric import Int8Dumper
 
@@ -235,7 +237,7 @@ class Connections:
         return connection
 
     def has_pid(self, pid: int) -> bool:
-        """Return whether one of these connections is served by the server process with this pid."""
+        """Return whether the server process with this pid serves one of these connections."""
         return any(
             not connection.closed and connection.info.backend_pid == pid
             for connection in tuple(self._all)
@@ -250,7 +252,7 @@ class Connections:
 
 @contextmanager
 def rolled_back_on_error(connection: psycopg.Connection[Any]) -> Iterator[None]:
-    """Roll the transaction back when the context raises."""
+    """Roll the transaction back if the body of the context raises."""
     try:
         yield
     except BaseException:
@@ -261,8 +263,8 @@ def rolled_back_on_error(connection: psycopg.Connection[Any]) -> Iterator[None]:
 
 @contextmanager
 def in_pipeline(connection: BoundedConnection) -> Iterator[StatementPipeline]:
-    """Enter the connection's pipeline. When the context raises, leave the pipeline and roll the
-    transaction back."""
+    """Enter the connection's pipeline mode, which stays on after the context. If the body of the
+    context raises, leave it and roll the transaction back."""
     pipeline = connection.enter_pipeline()
     try:
         yield pipeline
@@ -277,11 +279,11 @@ def in_pipeline(connection: BoundedConnection) -> Iterator[StatementPipeline]:
 
 
 # --------------------------------------------------------------------------------------------------
-# Being told of commits by other processes: one connection and one thread per store, which reconnect
-# by themselves.
+# Noticing commits of other processes: one connection and one thread per store object, which connect
+# again by themselves.
 # --------------------------------------------------------------------------------------------------
 
-# after so many seconds of silence a query tests whether the connection is alive
+# After so many seconds without a notification, a query tests whether the connection is alive.
 PING_S = 15.0
 RECONNECT_PAUSE_S = 1.0
 
@@ -313,8 +315,8 @@ class Listener:
 
     def n_heard(self) -> int:
         """Return a number that rises with each commit of another process. It also rises whenever
-        listening begins, because commits before that may have been missed; it is -1 before the
-        first time."""
+        listening begins, because earlier commits may have been missed. It is -1 until listening has
+        begun for the first time."""
         with self._lock:
             if self._thread is None:
                 self._thread = threading.Thread(
@@ -373,9 +375,9 @@ class Listener:
 class Schema:
     """The task store's schema in the database of this connection.
 
-    Args:
+    Attributes:
         queries: the named SQL queries.
-        scripts: the scripts that make the schema, one per version.
+        scripts: the scripts that create the schema, one per version.
         where: the URL without its password.
     """
 
@@ -385,8 +387,9 @@ class Schema:
     where: str
 
     def require_current(self) -> None:
-        """Make the schema if the database is empty. Raise `StoreUnusableError` when the schema has
-        another version than this program needs, or the tables are not those of a task store."""
+        """Create the schema if the database is empty. Raise `StoreUnusableError` if the schema has
+        another version than this program needs, if the tables are not those of a task store, or if
+        the database does not use UTF-8."""
         self._require_utf8()
         version = self.version()
         if version == 0:
@@ -404,8 +407,8 @@ class Schema:
             )
 
     def migrate(self) -> tuple[int, int]:
-        """Bring the schema to this program's version, each version in one transaction. Raise
-        `StoreUnusableError` while workers hold leases.
+        """Upgrade the schema to this program's version, each version in one transaction. Raise
+        `StoreUnusableError` while workers of the older version are running.
 
         Returns:
             The version before and after.
@@ -425,8 +428,8 @@ class Schema:
         )
 
     def _step_up(self) -> int:
-        """Raise the schema by one version, or in an empty database to the newest one, unless
-        another process has just done so. Return the version after that."""
+        """Upgrade the schema by one version, or create it in an empty database, unless another
+        process has just done so. Return the version after that."""
         with rolled_back_on_error(self.connection):
             self.connection.execute("BEGIN ISOLATION LEVEL READ COMMITTED")
             self._row("lock_schema")
@@ -457,7 +460,7 @@ class Schema:
         if encoding != "UTF8":
             raise StoreUnusableError(
                 f"the task store {self.where} cannot be used",
-                why=f"the database has the encoding {encoding}, and only UTF8 holds every text",
+                why=f"the database has the encoding {encoding}, but only UTF8 can store every text",
                 fix="create a database with ENCODING 'UTF8'",
                 guide="store",
             )
@@ -467,33 +470,34 @@ class Schema:
 
 
 # --------------------------------------------------------------------------------------------------
-# The PostgreSQL driver: locks, transactions and commits. It knows no method of the task store and
-# no rule of the task list.
+# The PostgreSQL driver: locks, transactions and commits. This code does not depend on the methods
+# of the task store.
 #
-# One connection per thread; a process needs two to four, however many tasks it works on. All tables
-# are in the schema `babyagi` of the database that the URL names. A write first locks its
-# objective's row (or, if it concerns several objectives, excludes all writers), then reads the
-# server's clock, and then does its work, at READ COMMITTED. Reads are REPEATABLE READ.
+# There is one connection per thread; a process needs two to four, however many tasks it works on.
+# All tables are in the schema `babyagi` of the database that the URL names. A write at READ
+# COMMITTED first locks its objective's row (or keeps all other writers out, if it concerns several
+# objectives), then reads the server's clock, and then does its work. Reads are REPEATABLE READ.
 #
-# Every wait has a bound: connecting, locks, statements, a network that is cut (keepalives), a
-# client that freezes in a transaction. LISTEN and the session's settings need a connection of their
-# own, so a pooler in transaction mode cannot be used.
+# Every wait has a time limit: for a connection, a lock, a statement, a network that was cut
+# (keepalives), and a client that freezes in a transaction. LISTEN and the settings of a session
+# need connections of their own, so a pooler in transaction mode cannot be used.
 # --------------------------------------------------------------------------------------------------
 
 T = TypeVar("T")
 
-# how often a transaction is tried that the server rolled back, or whose connection was lost before
-# its commit
+# A transaction is tried so often, if the server rolls it back or the connection is lost before its
+# commit.
 TRIES = 5
-COMMIT_DOUBT_S = 60.0  # how long to ask whether a commit happened whose answer was lost
+# If the answer to a COMMIT was lost, the server is asked for so long whether the commit happened.
+COMMIT_DOUBT_S = 60.0
 COMMIT_ASK_PAUSE_S = 0.2
 READING = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY"
-PLANS_S = 5.0  # lifetime of plans: one made for a table of ten rows is bad for ten thousand
+PLANS_S = 5.0  # lifetime of query plans: a plan for a table of ten rows is bad for ten thousand
 
 
 class StreamedTransaction(Transaction):
-    """A transaction on PostgreSQL whose `each` streams its rows from the server, for results that
-    do not fit in memory."""
+    """A transaction on PostgreSQL outside the pipeline mode. Its `each` streams the rows from the
+    server, for results that do not fit in memory."""
 
     def each(self, query: str, **values: Any) -> Iterator[Row]:
         connection: Any = self._connection
@@ -501,12 +505,12 @@ class StreamedTransaction(Transaction):
 
 
 class PipelinedTransaction(Transaction):
-    """A transaction on PostgreSQL in a pipeline. It waits only where an answer is needed, and the
-    statements since the last wait are sent together.
+    """A transaction on PostgreSQL in pipeline mode. It waits only when rows are needed, once for
+    all statements that were sent since the last wait.
 
     Args:
-        pipeline: the pipeline of `connection`.
-        begun: the cursor of the transaction's first statement, which returns one row with `now_us`.
+        pipeline: the pipeline mode of `connection`.
+        begun: the cursor of the transaction's first query, which returns one row with `now_us`.
     """
 
     def __init__(
@@ -528,7 +532,7 @@ class PipelinedTransaction(Transaction):
         return int(self.first()["now_us"])
 
     def first(self) -> Mapping[str, Any]:
-        """Return the row that the transaction's first statement returned."""
+        """Return the row of the transaction's first query."""
         if self._first is None:
             self._wait_for(self._begun)
             self._first = dict(self._begun.fetchall()[0])
@@ -579,14 +583,14 @@ class PostgresDatabase:
         clock: Callable[[], datetime] | None = None,
         scripts: Sequence[str] | None = None,
     ) -> None:
-        """Connect, and make the schema if the database is empty. Refuse an older schema, which only
-        `migrate` upgrades.
+        """Connect, and create the schema if the database is empty. An older schema is refused,
+        because only `migrate` upgrades it.
 
         Args:
             url: `postgresql://user:password@host:port/database`.
-            clock: for tests; None takes the server's.
-            scripts: the scripts that make the schema, one per version; None takes those of this
-                program.
+            clock: the time to use instead of the server's clock, for tests.
+            scripts: the scripts that create the schema, one per version; None stands for those of
+                this program.
 
         Raises:
             SettingsError, StoreUnusableError, StoreUnavailableError.
@@ -616,8 +620,8 @@ class PostgresDatabase:
     def write(
         self, work: Callable[[Transaction], T], *, objective_id: int | None, is_lasting: bool = True
     ) -> T:
-        """Do as `Database.write` says, but make every write durable, even if not `is_lasting`: the
-        workers on other machines go on when the server loses power."""
+        """Do as `Database.write` says, but make every write durable, even if not `is_lasting`,
+        because workers on other machines keep running when the server loses power."""
 
         def transact(connection: BoundedConnection) -> T:
             with in_pipeline(connection) as pipeline:
@@ -639,8 +643,8 @@ class PostgresDatabase:
         return QueuedWrite(work, objective_id=objective_id, is_lasting=is_lasting, run=self._run)
 
     def _run(self, write: QueuedWrite[Any]) -> None:
-        """Run this write in its own transaction. The server itself lets commits of several
-        connections share one sync of the disk."""
+        """Run this write in a transaction of its own. The server itself syncs the commits of
+        several connections to the disk together."""
         write.done = self.write(
             write.work, objective_id=write.objective_id, is_lasting=write.is_lasting
         )
@@ -660,8 +664,8 @@ class PostgresDatabase:
         raise StoreUnavailableError(f"{self.where} can be read only in a thread")
 
     def read_unchecked(self, work: Callable[[Transaction], T]) -> T:
-        """Do the same as `read`, but stream large results. Invalid text cannot occur, because the
-        server accepts only valid UTF-8."""
+        """Do the same as `read`, but stream large results. There is no invalid text to return,
+        because the server accepts only valid UTF-8."""
 
         def transact(connection: BoundedConnection) -> T:
             connection.leave_pipeline()
@@ -704,12 +708,12 @@ class PostgresDatabase:
         return from_time(self._clock()) if self._clock else None
 
     def _query_one(self, connection: psycopg.Connection[Any], query: str, **values: Any) -> Any:
-        """Return the first row of a query, outside the store's transactions."""
+        """Return the first row of a query that does not belong to a transaction of the store."""
         return connection.execute(self._queries[query], values).fetchone()
 
     def _repeat_if_rolled_back(self, transact: Callable[[BoundedConnection], T]) -> T:
-        """Run a transaction, and repeat it when the server rolled it back or the connection was
-        lost before its commit, because then nothing was changed."""
+        """Run a transaction, and return its outcome. If the server rolls it back, or the connection
+        is lost before its commit, nothing was changed, so repeat it, up to `TRIES` times in all."""
         with translating_errors(self.where):
             for _ in range(TRIES - 1):
                 connection = self._connections.of_this_thread()
@@ -722,8 +726,9 @@ class PostgresDatabase:
             return transact(self._connections.of_this_thread())
 
     def _plan_anew(self, connection: BoundedConnection) -> None:
-        """Every `PLANS_S` seconds, make the server plan this connection's queries anew. Meanwhile
-        the server reuses generic plans, because planning takes longer than the queries."""
+        """Make the server plan this connection's queries anew, if `PLANS_S` seconds have passed
+        since the last time. In between, the server reuses its plans, because planning takes longer
+        than the queries."""
         now_s = time.monotonic()
         if now_s - getattr(self._thread, "planned_at_s", 0.0) > PLANS_S:
             pipeline = connection.enter_pipeline()
@@ -734,8 +739,8 @@ class PostgresDatabase:
     def _commit(
         self, connection: BoundedConnection, pipeline: StatementPipeline, transaction: str
     ) -> None:
-        """Send COMMIT and wait for all answers. When the connection is lost meanwhile, ask on
-        another connection whether the commit happened."""
+        """Send COMMIT and wait for all answers. If the connection is lost meanwhile, ask on another
+        connection whether the commit happened, and raise only if it did not."""
         try:
             connection.execute("COMMIT")
             pipeline.wait_for_answers()
@@ -744,8 +749,8 @@ class PostgresDatabase:
                 raise
 
     def _was_committed(self, transaction: str) -> bool:
-        """Return whether the transaction was committed. Raise `StoreUnavailableError` when the
-        server gives no answer to that within `COMMIT_DOUBT_S` seconds."""
+        """Return whether the transaction was committed. Raise `StoreUnavailableError` if the server
+        does not say so within `COMMIT_DOUBT_S` seconds."""
         deadline = time.monotonic() + COMMIT_DOUBT_S
         while time.monotonic() < deadline:
             with suppress(psycopg.OperationalError):
@@ -758,13 +763,13 @@ class PostgresDatabase:
         raise StoreUnavailableError(
             f"the task store {self.where} cannot answer now",
             why="the connection was lost during a commit, and it is unknown whether the commit "
-            "happened",
+            "succeeded",
         )
 
 
 def migrate(url: str, *, scripts: Sequence[str] | None = None) -> tuple[int, int]:
-    """Bring the schema of this database to this program's version, and return the version before
-    and after. Raise the errors of `PostgresDatabase`."""
+    """Upgrade the schema of this database to this program's version, and return the version before
+    and after. Raises the errors of `PostgresDatabase`."""
     connections = Connections(url)
     scripts = database.load_scripts("postgres") if scripts is None else scripts
     with translating_errors(connections.shown), closing(connections):
@@ -780,9 +785,9 @@ NOW_US = "CAST(nullif(current_setting('babyagi.now_us', true), '') AS BIGINT)"
 
 
 def load_queries() -> dict[str, str]:
-    """Return the named SQL queries in psycopg's form, with `%(name)s` for `:name`. `:now_us`
-    becomes a setting that the server makes with its own clock as the transaction begins, so that a
-    query can be sent before the client has received that time."""
+    """Return the named SQL queries in psycopg's syntax, with `%(name)s` for `:name`. `:now_us` is
+    replaced by a setting that the server sets from its clock at the beginning of the transaction,
+    so a query can be sent before the client has received that time."""
     return {name: _in_dialect(query) for name, query in database.load_queries("postgres").items()}
 
 

@@ -1,8 +1,7 @@
-"""SQLite as a driver of the SQL store: a file that several processes share, or a database in
-memory.
+"""The SQLite driver of the SQL store: a file that several processes share, or a database in memory.
 
-Writers take turns by a lock on a file. The database is in WAL mode, and a thread notices the
-commits of other processes.
+Writing processes take turns by a lock on a second file. The database is in WAL mode, and a thread
+notices the commits of other processes.
 """
 
 from __future__ import annotations
@@ -39,29 +38,32 @@ from babyagi.taskstore.sql.database import (
 from babyagi.taskstore.sql.store import SqlTaskStore
 
 LOCK_TIMEOUT_S = 10.0
-# Pauses between tries to take the lock. Other processes hold it for a millisecond at most, and a
-# sleep costs a third of what a waiting thread costs. After these tries, 24 ms in all, a process
-# waits in the kernel's queue, which is fair. Shorter pauses and fewer tries cost eight processes up
-# to a third more of the processor (the figures are in `docs/log.md`).
+# Pauses between tries to take the lock. Other processes usually hold it for less than a
+# millisecond, and a sleep costs a third of the processor time of a waiting thread. After these
+# tries, 24 ms in all, a process waits in the kernel's queue, which is fair. With shorter pauses or
+# fewer tries, eight processes use up to a third more processor time (`docs/log.md` has the
+# figures).
 PAUSES_S = (0.0004, 0.0008, 0.0016, *[0.003] * 7)
 
 
 class FileLock:
-    """A lock on a file, for several processes, held inside `with`. Only one thread of a process may
-    use it. Entering raises `StoreUnavailableError` when another process, such as a frozen one, does
-    not release the lock within `LOCK_TIMEOUT_S`.
+    """A lock between processes, by flock on a file; a context manager. Only one thread of a process
+    may use it.
+
+    Entering the context raises `StoreUnavailableError` if another process does not release the lock
+    within `LOCK_TIMEOUT_S`, and `StoreUnusableError` if the file system has no locks.
 
     Args:
         path: the file to lock.
-        open_file: opens the file and returns a descriptor. A process that has to wait opens the
-            file once more, because an flock belongs to an open file description.
+        open_file: opens the file and returns a descriptor. To wait for the lock, the file is opened
+            once more, because an flock belongs to an open file description.
     """
 
     def __init__(self, path: Path, *, open_file: Callable[[Path], int]) -> None:
         self._path = path
         self._open_file = open_file
         self._fd = open_file(path)
-        self._waited_fd = -1  # holds the lock where it was waited for
+        self._waited_fd = -1  # the second descriptor, if the lock was taken by waiting, else -1
 
     def __enter__(self) -> None:
         if not self._is_taken():
@@ -75,8 +77,8 @@ class FileLock:
             self._waited_fd = -1
 
     def _is_taken(self) -> bool:
-        """Try a few times to take the lock, without queueing for it. Return whether that
-        succeeded."""
+        """Try several times to take the lock, without waiting in the kernel's queue. Return whether
+        that succeeded."""
         for pause_s in PAUSES_S:
             try:
                 fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -98,21 +100,21 @@ class FileLock:
         os.close(self._fd)
 
     def _wait(self) -> int:
-        """Open the file once more, queue for its lock, and return the new descriptor, which holds
-        the lock."""
+        """Wait for the lock in the kernel's queue, and return the new descriptor that holds it.
+        Raise `StoreUnavailableError` after `LOCK_TIMEOUT_S`."""
         fd = self._open_file(self._path)
         if not _Wait(fd).is_over(LOCK_TIMEOUT_S):
             raise StoreUnavailableError(
                 f"the task store {self._path.with_suffix('')} is locked",
-                why=f"another process kept the lock on {self._path} for {LOCK_TIMEOUT_S:g} s",
+                why=f"another process has held the lock on {self._path} for {LOCK_TIMEOUT_S:g} s",
                 guide="store",
             )
         return fd
 
 
 class _Wait:
-    """A thread that waits for the lock. If the caller gives up first, the thread waits on until it
-    gets the lock, and then closes the file, which releases it."""
+    """A thread that waits for the lock. If the caller stops waiting first, the thread continues
+    until it gets the lock, and then closes the file, which releases the lock."""
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
@@ -122,8 +124,8 @@ class _Wait:
         threading.Thread(target=self._run, name="taskstore-lock", daemon=True).start()
 
     def is_over(self, timeout_s: float) -> bool:
-        """Wait until the thread has the lock, at most `timeout_s` seconds, and return whether it
-        has. After False, the descriptor belongs to the thread, which closes it."""
+        """Wait at most `timeout_s` seconds until the thread has the lock, and return whether it
+        has. If False, the thread closes the descriptor."""
         self._got.wait(timeout_s)
         with self._mutex:
             self._is_left = not self._got.is_set()
@@ -139,26 +141,25 @@ class _Wait:
 
 
 # --------------------------------------------------------------------------------------------------
-# Notice commits to a file: a thread polls the write-ahead log.
+# Noticing commits: a thread polls the write-ahead log.
 #
-# A poll costs half as much in a thread of its own as in the event loop, whose wake-up takes many
-# steps (the figures are in `docs/log.md`).
+# In a thread, a poll costs half as much as in the event loop (`docs/log.md` has the figures).
 # --------------------------------------------------------------------------------------------------
 
 LOOK_S = 0.012  # pause between polls, so that an idle worker claims within 20 ms of a commit
 
 
 class FileWatch:
-    """A thread that polls a file and calls `on_commit` at the first poll, when the file's time or
-    size has changed, and once more at the poll after a change.
+    """A thread that polls the modification time and the size of a file. It calls `on_commit` at the
+    first poll, at each poll that finds a change, and at the poll after that.
 
-    The second call is needed because two commits close together may leave the same time and size,
-    and the second commit may come after the first call has led to a look at the store.
+    The last call is needed because two commits close together may leave the same time and size. The
+    second one may be committed after the caller has read the store because of the first.
     """
 
     def __init__(self, path: Path, *, on_commit: Callable[[], None]) -> None:
         self._path = str(path)
-        self._on_sign = on_commit
+        self._on_commit = on_commit
         self._is_closed = False
         self._seen = self._glance()
         self._thread = threading.Thread(target=self._run, name="taskstore-watch", daemon=True)
@@ -171,11 +172,11 @@ class FileWatch:
 
     @contextmanager
     def passing_over(self) -> Iterator[None]:
-        """Do not report what this process commits in the context. The caller must keep other
-        processes from committing meanwhile. Their earlier commits are still reported.
+        """During the context, do not report commits. They must all be of this process, so the
+        caller must hold the lock. Earlier commits of other processes are still reported.
 
-        After the commit, the file's modification time is set to now, so that even an immediate next
-        commit changes it: the kernel's own file times are milliseconds apart.
+        At the end, the file's modification time is set to now, so that even an immediate next
+        commit changes it: the times that the kernel sets are milliseconds apart.
         """
         is_known = self._glance() == self._seen
         yield
@@ -188,12 +189,12 @@ class FileWatch:
     def _run(self) -> None:
         looks_again = True
         while not self._is_closed:
-            time.sleep(LOOK_S)  # waiting for a threading.Event would cost half as much again
-            sign = self._glance()
-            is_new = sign != self._seen
+            time.sleep(LOOK_S)  # waiting for a threading.Event would cost 1.5 times as much
+            seen = self._glance()
+            is_new = seen != self._seen
             if is_new or looks_again:
-                self._on_sign()
-            self._seen, looks_again = sign, is_new
+                self._on_commit()
+            self._seen, looks_again = seen, is_new
 
     def _glance(self) -> tuple[int, int] | None:
         try:
@@ -208,17 +209,17 @@ class FileWatch:
 # SQLite's connection, transactions, schema and errors, for a database in a file (`SqliteDatabase`)
 # or in memory (`MemoryDatabase`).
 #
-# One connection, used by one thread at a time. This code knows no method of the task store and no
-# rule of the task list. Needs SQLite 3.35 or later.
+# One connection, used by one thread at a time. This code does not depend on the methods of the task
+# store. It needs SQLite 3.35 or later.
 # --------------------------------------------------------------------------------------------------
 
 T = TypeVar("T")
 
 BUSY_TIMEOUT_S = 10.0
-MAX_TOGETHER = 32  # queued writes in one transaction, so that no other process waits long
+MAX_TOGETHER = 32  # the most queued writes in one transaction, so that others wait only briefly
 VALUE = re.compile(r"(?<![:\w]):([a-z_]\w*)")  # the name of a value in a query
-MAX_REPEATED = 20  # rows in one statement; there is a statement for each number of them
-# the statement cache also holds BEGIN, COMMIT and the like, and the repeated statements
+MAX_REPEATED = 20  # the most rows in one repeated statement (`repeat_select`)
+# statements in the cache besides the named queries: BEGIN, COMMIT and the like, and repeated ones
 N_OWN_STATEMENTS = 20 + MAX_REPEATED
 PASSING_CODES = (
     sqlite3.SQLITE_BUSY,
@@ -242,9 +243,9 @@ REFUSED_CODES = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLIT
 
 @cache
 def number_values(sql: str) -> tuple[str, tuple[str, ...], bool]:
-    """Return the query with numbers in the place of its values' names (`?1` for the first name);
-    the names in the order of their numbers; and whether the time (`now_us`) is one of them. SQLite
-    binds values by number four times as fast as by name."""
+    """Return the query with its values numbered (`?1`, `?2` …) instead of named, the names in the
+    order of the numbers, and whether `now_us` is one of them. SQLite binds values by number four
+    times as fast as by name."""
     names = tuple(dict.fromkeys(re.findall(VALUE, sql)))
     numbered = re.sub(VALUE, lambda found: f"?{names.index(found[1]) + 1}", sql)
     return numbered, names, "now_us" in names
@@ -252,20 +253,20 @@ def number_values(sql: str) -> tuple[str, tuple[str, ...], bool]:
 
 @cache
 def repeat_select(sql: str, n: int) -> tuple[str, tuple[str, ...]]:
-    """Return an `INSERT … SELECT` whose `SELECT` is repeated for n rows, and the names of one row's
-    values in order. The statement takes the values of all rows one after another."""
+    """Return an `INSERT … SELECT` statement with its `SELECT` repeated for n rows, and the names of
+    one row's values in order. The statement takes the values of the first row, then those of the
+    second, and so on."""
     into, select, row = sql.rstrip(";").partition("SELECT")
     rows = " UNION ALL ".join([select + re.sub(VALUE, "?", row)] * n)
     return into + rows, tuple(re.findall(VALUE, sql))
 
 
 class SqliteTransaction(Transaction):
-    """A transaction on SQLite. Its rows are dictionaries, because `sqlite3.Row` compares the names
-    of all columns each time a column is read.
+    """A transaction on SQLite. Its rows are dictionaries, because `sqlite3.Row` searches the column
+    names each time a value is read.
 
     Args:
-        columns_by_query: a cache of the column names of queries, which this transaction fills
-            further.
+        columns_by_query: a cache of the column names of each query, to which this transaction adds.
     """
 
     def __init__(
@@ -287,8 +288,8 @@ class SqliteTransaction(Transaction):
         return (dict(zip(columns, values, strict=True)) for values in cursor)
 
     def _run_together(self, query: str, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Write the rows kept by `run_later` in a statement that repeats its `SELECT`. This costs
-        less than half as much as passing the rows as JSON."""
+        """Write the rows that `run_later` collected, by a statement that repeats its `SELECT`. This
+        takes less than half as long as passing the rows as JSON."""
         for begin in range(0, len(rows), MAX_REPEATED):
             some = rows[begin : begin + MAX_REPEATED]
             sql, names = repeat_select(self._queries[query], len(some))
@@ -309,7 +310,8 @@ class SqliteTransaction(Transaction):
 
 
 class _Translated:
-    """A context whose errors are replaced by what `translate` returns, if that is not None."""
+    """A context manager that replaces an error by what `translate` returns for it, unless that is
+    None."""
 
     def __init__(self, translate: Callable[[BaseException | None], Exception | None]) -> None:
         self._translate = translate
@@ -324,12 +326,12 @@ class _Translated:
 
 
 class SqliteEngine:
-    """A SQLite database, in a file or in memory. A subclass opens the connection and brings the
+    """A SQLite database, in a file or in memory. A subclass opens the connection and upgrades the
     schema to this program's version.
 
     Args:
-        where: the file, or another name of the database, to show to a person.
-        scripts: the scripts that make the schema, one per version; None takes those of this
+        where: the path of the file, or `:memory:`.
+        scripts: the scripts that create the schema, one per version; None stands for those of this
             program.
     """
 
@@ -385,8 +387,7 @@ class SqliteEngine:
                 write.is_over = True
 
     def _waiting(self) -> Iterator[QueuedWrite[Any]]:
-        """Yield the queued writes and remove them from the queue, leaving out those whose callers
-        have given up."""
+        """Remove the writes from the queue, and yield those that were not cancelled."""
         while self._queued:
             write = self._queued.popleft()
             if not write.is_over:
@@ -394,7 +395,7 @@ class SqliteEngine:
 
     def _run_in_savepoint(self, write: QueuedWrite[Any]) -> None:
         """Run one queued write in a savepoint, and store its outcome or its error in it. Raise the
-        error only if SQLite has rolled back the whole transaction because of it."""
+        error only if SQLite has rolled the whole transaction back because of it."""
         connection = self._open()
         connection.execute("SAVEPOINT one")
         try:
@@ -446,7 +447,12 @@ class SqliteEngine:
         *,
         connection: sqlite3.Connection | None = None,
     ) -> T:
-        """Run a transaction on `connection`; None takes the connection for writing."""
+        """Run `work` in one transaction and return what it returns.
+
+        Args:
+            begin: the statement that begins the transaction.
+            connection: None stands for the connection for writing.
+        """
         connection = self._open() if connection is None else connection
         connection.execute(begin)
         try:
@@ -485,7 +491,7 @@ class SqliteEngine:
         return connection
 
     def _run_scripts(self, version: int) -> None:
-        """Bring the schema from this version to the program's version. Each step to the next
+        """Upgrade the schema from this version to the program's version. Each step to the next
         version is one transaction."""
         connection = self._open()
         for script in self._scripts[version:]:
@@ -502,16 +508,16 @@ class SqliteEngine:
     def _translate(
         self, error: BaseException | None
     ) -> StoreUnavailableError | StoreUnusableError | None:
-        """Return the store's error for an error of SQLite; None for any other, also for those that
-        only a wrong SQL statement causes, a programmer's mistake."""
-        if isinstance(error, UnicodeDecodeError):  # SQLite's message quotes a damaged schema
+        """Return the store's error for an error of SQLite. Return None for other errors, and for
+        those that only a wrong SQL statement causes."""
+        if isinstance(error, UnicodeDecodeError):  # the message of SQLite quotes a damaged schema
             return self._damaged(str(error))
         if not isinstance(error, sqlite3.Error):
             return None
         why, code = str(error), getattr(error, "sqlite_errorcode", None)
         if code is not None and code & 0xFF in PASSING_CODES:
             is_full = code & 0xFF == sqlite3.SQLITE_FULL
-            fix = "make room on its disk, then type the same again" if is_full else ""
+            fix = "make room on its disk, then run the same command again" if is_full else ""
             what = f"the task store {self.where} cannot answer now"
             return StoreUnavailableError(what, why=why, fix=fix, guide="store")
         if code is not None and code & 0xFF in REFUSED_CODES:
@@ -524,14 +530,14 @@ class SqliteEngine:
             )
         if (code is not None and code & 0xFF in LASTING_CODES) or "decode to UTF-8" in why:
             return self._damaged(why)
-        # SQLite stores the schema as text in the file, which can be damaged as well
+        # SQLite stores the schema as text in the file, and that text can be damaged too
         if why.startswith(("no such table", "no such column")):
             return self._damaged(why)
         return self._contradictory(why) if code == sqlite3.SQLITE_CONSTRAINT_CHECK else None
 
     def _contradictory(self, why: str) -> StoreUnusableError:
-        """Return the error for a failed CHECK constraint: a count would fall below zero, so the
-        stored rows contradict each other."""
+        """Return the error for a failed CHECK constraint. It fails when a count would fall below
+        zero, which shows that stored rows contradict each other."""
         fix = (
             "babyagi journal verify names every damaged row; then restore a backup of the "
             "task store"
@@ -552,40 +558,42 @@ class SqliteEngine:
 # --------------------------------------------------------------------------------------------------
 # SQLite in a file: the file, its lock, its upgrades and its closing.
 #
-# Writers of all processes queue for an flock on a second file, because SQLite's own waiting is not
-# fair (of eight writers one starved for seconds). The lock is also held while the database is
+# Before a process writes, it locks a second file, because SQLite's own waiting is not fair (of
+# eight writing processes one waited for seconds). The lock is also held while the database is
 # opened, checkpointed and closed.
 #
-# Needs a local disk: flock and WAL do not work over most network file systems.
+# The file must be on a local disk: flock and WAL do not work over most network file systems.
 # --------------------------------------------------------------------------------------------------
 
-# a file of this size is checked in about 0.1 s; a larger one is checked row by row as it is read
+# The largest file whose pages are checked when it is opened, which takes about 0.1 s. In a larger
+# one, damage is found only when the damaged row is read.
 QUICK_CHECK_MAX_BYTES = 64_000_000
-# Page size of a new file; an existing file keeps its own. A commit that changes some bytes of a
-# page writes the whole page, so with half the usual size commits write 0.6 as much.
+# The page size of a new file; an existing file keeps its own. A commit writes every changed page as
+# a whole, so with half of SQLite's default size it writes 0.6 times as many bytes.
 PAGE_BYTES = 2048
 
 
 class SqliteDatabase(SqliteEngine):
-    """A SQLite database in a file. Every method except `read_at_once`, which has a connection of
-    its own, blocks and must be called in the store's thread."""
+    """A SQLite database in a file. Every method blocks and must be called in the store's thread,
+    except `read_at_once`, which uses a connection of its own."""
 
     reads_at_once = True
 
     def __init__(
         self, path: Path, *, clock: Callable[[], datetime], scripts: Sequence[str] | None = None
     ) -> None:
-        """Open the file and bring its schema to this program's version. A file that does not exist
-        is created with mode 0600.
+        """Open the file and upgrade its schema to this program's version. If the file does not
+        exist, it is created with mode 0600.
 
         Args:
-            scripts: the scripts that make the schema, one per version; None takes those of this
-                program.
+            clock: returns now as an aware UTC datetime.
+            scripts: the scripts that create the schema, one per version; None stands for those of
+                this program.
 
         Raises:
             StoreUnusableError, StoreUnavailableError.
         """
-        # SQLite keeps its log beside the file itself, and whoever opens it needs the same lock
+        # SQLite puts its log beside the real file, and the lock must be there as well
         path = path.resolve() if path.is_symlink() else path
         super().__init__(str(path), clock=clock, scripts=scripts)
         self.path = path
@@ -598,9 +606,9 @@ class SqliteDatabase(SqliteEngine):
         self._reading = threading.Lock()  # because one thread reads and another one closes
         try:
             with self._errors(), self._lock:
-                # Not when the file exists: if this process has it open already, closing this
-                # descriptor would release the locks of every connection to it (POSIX), and another
-                # process could remove its write-ahead log.
+                # Only if the file does not exist. If this process has it open already, closing
+                # another descriptor of it would release the locks of all its connections (POSIX),
+                # and another process could remove the write-ahead log.
                 if not os.access(path, os.R_OK | os.W_OK):
                     os.close(self._open_private(path))
                 self._opened = _identity(self.where)
@@ -631,8 +639,8 @@ class SqliteDatabase(SqliteEngine):
         return done
 
     def _sync(self) -> None:
-        """Wait until all that was committed before is on the disk. The lock is free meanwhile, so
-        other processes can commit, and several can wait for the disk at the same time."""
+        """Wait until all earlier commits are on the disk. The lock is not held meanwhile, so other
+        processes can commit, and several can wait for the disk at the same time."""
         try:
             os.fdatasync(self._wal_fd)
         except OSError as error:
@@ -656,7 +664,7 @@ class SqliteDatabase(SqliteEngine):
         self._watch = FileWatch(self._wal, on_commit=on_commit)
 
     def close(self) -> None:
-        """Write the write-ahead log back into the database file, and close both. A second call does
+        """Copy the write-ahead log into the database file, and close both. A second call does
         nothing."""
         if self._watch is not None:
             self._watch.close()
@@ -667,8 +675,8 @@ class SqliteDatabase(SqliteEngine):
             try:
                 self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
             except sqlite3.OperationalError as error:
-                # an error cut a read off, and its traceback still holds the cursor; whoever opens
-                # the store next finds everything in the log
+                # the traceback of an interrupted read still holds its cursor; everything stays in
+                # the log, for the next process that opens the store
                 if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_LOCKED:
                     raise
             finally:
@@ -695,7 +703,7 @@ class SqliteDatabase(SqliteEngine):
         if self.path.stat().st_size > QUICK_CHECK_MAX_BYTES:
             return
         connection = self._open()
-        # only pages are checked here; damaged rows are found, and named, when they are read
+        # only pages are checked here; a damaged row is found when it is read
         connection.execute("PRAGMA ignore_check_constraints = ON")
         found = [str(row[0]) for row in connection.execute("PRAGMA quick_check(1)")]
         connection.execute("PRAGMA ignore_check_constraints = OFF")
@@ -703,14 +711,13 @@ class SqliteDatabase(SqliteEngine):
             raise self._damaged(" ".join(" ".join(found).split())[:200])
 
     def _migrate(self) -> None:
-        """Bring the schema to this program's version, each version in one transaction. Before that,
-        copy the file as it is to a backup. Raise `StoreUnusableError` while workers of the older
-        version hold leases."""
+        """Upgrade the schema to this program's version, after a copy of the file was saved as a
+        backup. Raise `StoreUnusableError` if the schema is newer than this program, or while
+        workers of the older version are running."""
         version = self._schema_version()
         database.require_known(version, known=self.known_version, where=self.where)
         connection = self._open()
-        # this is the first change to the file, so it comes after the checks that the file is a
-        # task store
+        # the first change to the file, made only after the file was found to be a task store
         connection.execute("PRAGMA journal_mode = WAL").fetchall()
         if 0 < version < len(self._scripts):
             self._require_no_worker(version)
@@ -718,8 +725,8 @@ class SqliteDatabase(SqliteEngine):
         self._run_scripts(version)
 
     def _require_own_file(self) -> None:
-        """Raise `StoreUnusableError` when the path leads to another file than the open one, or to
-        none. SQLite would otherwise go on writing to a file that has no name any more."""
+        """Raise `StoreUnusableError` if the path no longer leads to the open file. Otherwise SQLite
+        would continue to write to a deleted or moved file."""
         found = _identity(self.where)
         if found != self._opened:
             raise StoreUnusableError(
@@ -729,7 +736,7 @@ class SqliteDatabase(SqliteEngine):
                 ),
                 why=(
                     "the file or its folder was removed, moved or replaced while this "
-                    "process was at work; nothing more is written to it"
+                    "process was running; nothing more is written to it"
                 ),
                 fix="put the file back, or restore a backup, then: babyagi resume",
                 guide="store",
@@ -752,8 +759,8 @@ class SqliteDatabase(SqliteEngine):
             raise database.upgrade_blocked(version, self._scripts, where=str(self.path))
 
     def _back_up(self, version: int) -> None:
-        """Copy the database to `<name>.version-<n>`. The copy gets this name only when it is
-        complete."""
+        """Copy the database to the file `<name>.version-<n>`. The copy gets this name only when it
+        is complete."""
         path = self.path.with_name(f"{self.path.name}.version-{version}")
         unfinished = path.with_name(f"{path.name}.unfinished")
         unfinished.unlink(missing_ok=True)
@@ -791,8 +798,8 @@ class SqliteDatabase(SqliteEngine):
 
 
 def _identity(path: str) -> tuple[int, int] | None:
-    """Return the device and inode of the file at this path, which differ for any file that replaces
-    it; None when there is no file."""
+    """Return the device and inode of the file at this path, by which a file that replaces it can be
+    recognized; None when there is no file."""
     try:
         found = os.stat(path)  # noqa: PTH116  (looked at in every transaction)
     except OSError:
@@ -801,10 +808,11 @@ def _identity(path: str) -> tuple[int, int] | None:
 
 
 # --------------------------------------------------------------------------------------------------
-# The task store in memory: the SQL store on a SQLite database that ends with the process. For
-# rehearsals whose results are not kept, simulations, and an agent in a program.
+# The task store in memory: the SQL store on a SQLite database that ends with the process. It is
+# used for simulations, for an agent inside a program, and for rehearsals whose results are not
+# kept.
 #
-# One connection, no file, no lock and no thread, so that simulated time can pass while it waits.
+# It has one connection, and no file, lock or thread, so virtual time can pass while it waits.
 # --------------------------------------------------------------------------------------------------
 
 
@@ -814,8 +822,8 @@ class MemoryDatabase(SqliteEngine):
     def __init__(self, *, clock: Callable[[], datetime]) -> None:
         super().__init__(":memory:", clock=clock)
         connection = self._connection = self._connect()
-        # a store that was not closed must close its connection when it is garbage-collected: from
-        # Python 3.13 on an unclosed connection causes a warning
+        # if the store is garbage-collected without `close`, its connection must be closed, because
+        # from Python 3.13 on an unclosed connection causes a warning
         self._close = weakref.finalize(self, connection.close)
         connection.deserialize(_blank_store())
 
@@ -829,8 +837,8 @@ class MemoryDatabase(SqliteEngine):
 
 @cache
 def _blank_store() -> bytes:
-    """Return an empty store as the bytes of a SQLite file. Loading these takes a tenth of the time
-    of running the schema's scripts."""
+    """Return an empty store as the bytes of a SQLite file. Loading these bytes takes a tenth of the
+    time of running the schema's scripts."""
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
         for script in load_scripts("sqlite"):
             connection.executescript(script)
@@ -861,13 +869,13 @@ async def open_sqlite(
     offload: Offload,
     tell: Callable[[str], None] = lambda _: None,
 ) -> SqlTaskStore:
-    """Open the task store in this SQLite file, creating the file when there is none. Its folder
-    must exist.
+    """Open the task store in this SQLite file. If there is no file, create it; its folder must
+    exist.
 
     Args:
         clock: returns now as an aware UTC datetime.
-        offload: runs blocking work, one call at a time; the caller closes it after the store.
-        tell: is called with a message for a person when the store cannot be written, once for each
+        offload: runs blocking work, one call at a time. The caller closes it after the store.
+        tell: called with a message for a person when the store cannot be written, once for each
             outage.
 
     Raises:

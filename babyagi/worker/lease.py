@@ -1,5 +1,5 @@
-"""How this process takes part among the workers of a store: its identity, its lease, the objectives
-that it serves, and how it finds dead workers."""
+"""This process as one of the workers of a store: its identity, its lease, the objectives that it
+serves, and how it recognizes dead workers."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from babyagi.taskstore.port import Lease, TaskStore
 
 logger = logging.getLogger(__name__)
 
-# short enough to release a dead worker's claims within a second of the end of its lease; a check is
-# one read
+# The pause between two checks of all leases, each of which is one read. It is short, so that a dead
+# worker's claims are released within a second after its lease has ended.
 CHECK_PAUSE_S = 0.5
 RENEWALS_PER_LEASE = 3
-# the longest time that a living worker needs to renew a lease that has run out, once the store
-# answers
+# So long a living worker needs at most to renew a lease that has run out, once the store answers.
 COMING_BACK_S = 10.0
 
 KnowsDead = Callable[[str], bool]
-"""Returns whether the worker with this name, in the home of this process, is certainly dead."""
+"""A function that returns whether the worker with this name, in this process's home folder, is
+certainly dead."""
 
 
 def knows_nobody_dead(_: str) -> bool:
-    """Return False for every worker name. For stores without file locks, where only leases show
+    """Return False for every worker name. For stores without file locks, where only the leases show
     which workers are dead."""
     return False
 
@@ -37,8 +37,8 @@ def knows_nobody_dead(_: str) -> bool:
 async def reap_namesakes(
     store: TaskStore, leases: Iterable[Lease], *, name: str, home: str
 ) -> None:
-    """Release the claims of earlier workers with this name in this home folder. They are certainly
-    dead, because this process holds the lock on the name."""
+    """Remove earlier workers with this name in this home folder, and release their claims. They are
+    certainly dead, because this process holds the lock on the name."""
     mine = [lease for lease in leases if (lease.name, lease.home) == (name, home)]
     await store.reap_gone([lease.worker_id for lease in mine])
 
@@ -46,8 +46,8 @@ async def reap_namesakes(
 class WorkerLease:
     """The lease of this process, one for all the objectives that it serves.
 
-    `identity.id` is replaced when the lease was lost, because the store accepts nothing more under
-    the old id.
+    When the lease is lost, `identity` gets a new id, because the store accepts nothing more under
+    the old one.
     """
 
     def __init__(
@@ -73,8 +73,7 @@ class WorkerLease:
         self._is_in_doubt = False
 
     async def begin(self) -> None:
-        """Register this worker. After a lost lease, also join the objectives again that it served
-        before."""
+        """Register this worker. After a lost lease, also rejoin the objectives that it served."""
         await self._store.register_worker(self.identity, lease_s=self._lease_s)
         for objective_id, blocked_reason in list(self._blocked_reason_by_objective.items()):
             try:
@@ -85,7 +84,7 @@ class WorkerLease:
 
     async def serve(self, objective_id: int, *, blocked_reason: str = "") -> None:
         """Join the objective. With a `blocked_reason`, this worker cannot claim anything there. If
-        the lease was lost, the objective is joined when this worker registers again.
+        the lease was lost, this worker joins the objective when it registers again.
 
         Raises:
             NotFoundError: there is no such objective.
@@ -97,29 +96,30 @@ class WorkerLease:
                 self.identity.id, objective_id, blocked_reason=blocked_reason
             )
         except LeaseLostError:
-            self.doubt()  # a worker that registers again joins this objective again
+            self.doubt()  # leads to a new registration, which joins this objective
 
     async def leave(self, objective_id: int) -> None:
+        """Leave the objective, if this worker serves it, and release its claims there."""
         if self._blocked_reason_by_objective.pop(objective_id, None) is None:
             return
         try:
             await self._store.leave_objective(self.identity.id, objective_id)
         except StoreUnavailableError as error:
-            what = "objective %d could not be left; this worker leaves it when it ends: %s"
+            what = "this worker could not leave objective %d; it leaves it when it ends: %s"
             logger.warning(what, objective_id, error.what)
 
     def doubt(self) -> None:
-        """Have the lease renewed at the next check, which shows whether it still lives. Called when
-        another worker holds a claim of this worker, or the lease has run out."""
+        """Renew the lease at the next check, to find out whether it is lost. Called when another
+        worker holds a claim of this worker, or when the lease has run out."""
         self._is_in_doubt = True
 
     async def keep(self, *, on_lost: Callable[[], None], on_freed: Callable[[], None]) -> None:
         """Until cancelled, renew the lease and release the claims of dead workers. The renewal
         comes first, so that this worker does not declare itself dead.
 
-        When the store was unavailable or this process was frozen, other workers may have been
-        unable to renew their leases. They then get at least one lease of time before they can be
-        declared dead.
+        While the store was unavailable or this process was frozen, other workers may have been
+        unable to renew their leases. After that, no worker is declared dead for the length of a
+        lease, and for `COMING_BACK_S` at least.
 
         Args:
             on_lost: called when this worker was declared dead, to drop all running work.
@@ -148,8 +148,8 @@ class WorkerLease:
                 in_touch_s = _now_s()
             except StoreUnavailableError as error:
                 if not was_in_doubt:
-                    again = "the renewal is tried again at every check"
-                    logger.warning("the lease cannot be renewed now; %s: %s", again, error.what)
+                    what = "the lease cannot be renewed now, and is tried again at each check: %s"
+                    logger.warning(what, error.what)
                 self.doubt()
 
     async def _renew(self, on_lost: Callable[[], None]) -> None:
@@ -169,21 +169,21 @@ class WorkerLease:
             await self.begin()
 
     async def _reap(self, *, may_judge: bool) -> int:
-        """Release the claims of dead workers, and return how many tasks that freed.
+        """Release the claims of dead workers, and return how many tasks were released.
 
         Args:
-            may_judge: whether a worker may be declared dead because it does not renew its lease.
+            may_judge: whether workers that do not renew their leases may be declared dead.
         """
         leases = await self._store.leases()
         mine = next((lease for lease in leases if lease.worker_id == self.identity.id), None)
-        # this worker was declared dead, or a clock jumped, or the machine slept
+        # this worker was declared dead, a clock jumped, or the machine was suspended
         if mine is None or mine.has_run_out:
             self.doubt()
         others = [lease for lease in leases if lease is not mine]
         gone = [lease.worker_id for lease in others if self._is_gone(lease)]
         n_freed = await self._store.reap_gone(gone)
         living = [lease for lease in others if lease.worker_id not in gone]
-        silent = self._watch.look(living, pause_s=self._pause_s)
+        silent = self._watch.observe(living, pause_s=self._pause_s)
         if silent and may_judge:
             n_freed += await self._store.reap_workers(silent=silent)
         return n_freed
@@ -207,8 +207,13 @@ class WorkerLease:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Seen:
-    """A lease that ends at `until`, as this process has watched it: `silent_s` is for how long it
-    was not renewed, and `overdue_s` how much of that was after it had run out."""
+    """What this process has observed of a lease.
+
+    Attributes:
+        until: when the lease ends.
+        silent_s: how long it was observed without a renewal.
+        overdue_s: the part of `silent_s` after the lease had run out.
+    """
 
     until: datetime
     silent_s: float = 0.0
@@ -219,23 +224,23 @@ class _Seen:
 
 
 class _Watch:
-    """Tracks which leases are not renewed while this process is awake.
+    """Observes which leases are not renewed while this process runs.
 
-    Time is measured by the number of looks, not by a clock. So no worker is declared dead because a
-    clock jumped, a machine slept, or the clocks of two machines differ.
+    Time is measured by counting observations, not by a clock. So no worker is declared dead because
+    a clock jumped, a machine was suspended, or the clocks of two machines differ.
     """
 
     def __init__(self) -> None:
         self._seen_by_id: dict[str, _Seen] = {}
 
-    def look(self, leases: Sequence[Lease], *, pause_s: float) -> dict[str, datetime]:
-        """Return the leases of workers that count as dead, as their expiry by worker id.
+    def observe(self, leases: Sequence[Lease], *, pause_s: float) -> dict[str, datetime]:
+        """Observe the leases, and return when the leases of dead workers end, by worker id.
 
-        A worker counts as dead once this process has watched its lease, without seeing a renewal,
-        either for as long as a lease lasts or for `COMING_BACK_S` after the lease ran out.
+        A worker counts as dead once its lease was observed without a renewal for the length of the
+        lease, or for `COMING_BACK_S` after the lease had run out.
 
         Args:
-            pause_s: the time since the previous look.
+            pause_s: the time since the previous observation.
         """
         before, by_id = self._seen_by_id, {lease.worker_id: lease for lease in leases}
         seen = {id_: _see(before.get(id_), lease, pause_s) for id_, lease in by_id.items()}
@@ -243,7 +248,7 @@ class _Watch:
         return {id_: lease.until for id_, lease in by_id.items() if seen[id_].is_dead(lease)}
 
     def forget(self) -> None:
-        """Forget all observations, because they prove nothing any more, and start again."""
+        """Forget all observations, because they no longer prove anything."""
         self._seen_by_id = {}
 
 

@@ -30,27 +30,28 @@ __all__ = ["Pace", "Patience", "Runtime", "WorkerLoop"]
 logger = logging.getLogger(__name__)
 
 CHANGE_WAIT_S = 5.0
-# schedules are looked at so often, to notice a clock that was set or a host that was suspended
+# Schedules are checked at least so often, because the clock may have been set or the host
+# suspended.
 MAX_TICK_WAIT_S = 60.0
-TICK_PAUSE_S = 2.0
+TICK_PAUSE_S = 2.0  # until schedules are checked again after an error of the store
 STOPPING_SIGNALS = (signal.SIGINT, signal.SIGTERM)
-# raised where a signal handler is set outside the main thread
+# raised when a signal handler is set outside the main thread
 NOT_IN_MAIN_THREAD = (ValueError, RuntimeError, NotImplementedError)
 STOPPING = "this worker was asked to stop"
 
 Around = Callable[[int, Coroutine[Any, Any, Objective]], Awaitable[Objective]]
-"""Takes an objective's id and a coroutine that works on it. Awaits the coroutine, and may do
-something before and after that."""
+"""A function that takes an objective's id and the coroutine that works on it, awaits the coroutine,
+and may do something before and after that."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Runtime:
-    """What a worker process depends on, so that tests can replace it.
+    """What a worker process takes from its environment, so that tests can replace it.
 
     Attributes:
-        identity: the worker as the store knows it.
+        identity: this worker, as it registers in the store.
         random: returns a number from 0 up to 1.
-        new_id: returns a new worker id, for use after a lost lease.
+        new_id: returns a new worker id, to register again after a lost lease.
         knows_dead: returns whether the worker with this name is certainly dead.
         tell: shows a message to the person who runs the worker.
         around: wraps the work on each objective in `serve_all`; None for no wrapper.
@@ -67,7 +68,7 @@ class Runtime:
 
 class WorkerLoop:
     """A worker process: it serves one objective until that ends (`run`), or all objectives of a
-    store until a signal asks it to stop (`serve_all`)."""
+    store until a signal stops it (`serve_all`)."""
 
     def __init__(
         self, store: TaskStore, open_loop: OpenLoop, *, pace: Pace, runtime: Runtime
@@ -110,11 +111,11 @@ class WorkerLoop:
 
         Args:
             patience: what to wait for instead of leaving the objective; None waits for nothing.
-            known: the objective, if the caller has just read it.
+            known: the objective, if the caller has just read it, to save a read.
 
         Returns:
-            The objective as it is at the end, and the number of the signal that stopped the run,
-            None without one.
+            The objective as it is at the end, and the number of the signal that stopped the run;
+            None if no signal did.
 
         Raises:
             CredentialsError, ModelRejectedError, SettingsError, StoreUnusableError: a person must
@@ -133,7 +134,7 @@ class WorkerLoop:
 
     async def serve_all(self, *, is_person_there: Callable[[], bool] = nobody) -> int | None:
         """Work on every objective that is active or needs its report, including objectives that are
-        added later, until a signal asks this process to stop. Return the signal's number.
+        added later, until a signal asks this process to stop. Return the number of the signal.
 
         Args:
             is_person_there: returns whether a person is present who can answer questions.
@@ -152,8 +153,9 @@ class WorkerLoop:
     async def _living(
         self, *beside: Callable[[], Coroutine[Any, Any, None]]
     ) -> AsyncIterator[asyncio.TaskGroup]:
-        """Inside the context, keep this worker alive: renew its lease, handle signals, and watch
-        for commits by other processes. Also run the coroutines `beside`."""
+        """During the context, keep this worker registered: renew its lease, handle signals, and
+        watch for commits by other processes. Also run the coroutines `beside`. Yield the task group
+        in which all of that runs."""
         await self.worker_lease.begin()
         try:
             async with asyncio.TaskGroup() as group:
@@ -179,7 +181,7 @@ class WorkerLoop:
                 for objective_id in await self._store.open_objectives():
                     if objective_id not in self._servings and objective_id not in self._shunned:
                         group.create_task(self._serve_among_others(objective_id))
-                        await asyncio.sleep(0)  # let it enter itself in `_servings`
+                        await asyncio.sleep(0)  # let it add itself to `_servings`
             except StoreUnavailableError as error:
                 logger.warning("the task store is unavailable: %s", error.what)
             except BabyagiError as error:
@@ -190,7 +192,7 @@ class WorkerLoop:
             await self._wait_for_change()
 
     async def _serve_among_others(self, objective_id: int) -> None:
-        """Serve one objective. Its errors do not stop the work on other objectives, except when the
+        """Serve one objective. Its errors do not stop the work on other objectives, unless the
         store is unusable."""
         try:
             async with self._serving(objective_id, self._patience) as serving:
@@ -201,15 +203,15 @@ class WorkerLoop:
         except StoreUnusableError as error:
             self._fail(error)
         except Exception:
-            what = "raised an unexpected error; this process does not work on it any more"
-            logger.exception("working on objective %d %s", objective_id, what)
+            what = "objective %d raised an unexpected error; this process no longer works on it"
+            logger.exception(what, objective_id)
             self._shunned.add(objective_id)
 
     @asynccontextmanager
     async def _serving(
         self, objective_id: int, patience: Patience, known: Objective | None = None
     ) -> AsyncIterator[Serving]:
-        """Yield a `Serving` for the objective, and keep it in `_servings` during the context."""
+        """Yield a `Serving` for the objective, which stays in `_servings` during the context."""
         serving = Serving(self._process, objective_id, patience=patience, known=known)
         self._servings[objective_id] = serving
         if self._stopped_by is not None:
@@ -219,7 +221,7 @@ class WorkerLoop:
         finally:
             del self._servings[objective_id]
             self._changed.set()
-            self._may_tick.set()  # a tick may have waited until this objective ended
+            self._may_tick.set()  # a tick may have waited for this objective's end
 
     def _fail(self, error: BabyagiError) -> None:
         """Stop the whole worker because of an error that affects every objective."""
@@ -239,13 +241,13 @@ class WorkerLoop:
 
     async def _watch_others(self) -> None:
         """Wake all waiting parts of this process when another process has committed. The first
-        return of `wait_for_change` is ignored, because the work begins with a look of its own."""
+        return of `wait_for_change` is ignored, because the work has just read the store itself."""
         has_begun = False
         while True:
             try:
                 await self._store.wait_for_change(timeout_s=CHANGE_WAIT_S)
-            except BabyagiError as error:  # the work gets the same error, and handles it
-                logger.warning("changes by other processes cannot be seen now: %s", error.what)
+            except BabyagiError as error:  # the work meets the same error, and handles it
+                logger.warning("changes by other processes cannot be noticed now: %s", error.what)
                 await self._runtime.sleep(CHANGE_WAIT_S)
             if has_begun:
                 self._wake_all()
@@ -262,8 +264,8 @@ class WorkerLoop:
                     await self._may_tick.wait()
 
     async def _fire_schedules(self) -> float:
-        """Start the objectives of the schedule ticks that are due now, and return for how many
-        seconds to wait before the next call."""
+        """Start the objectives whose schedules are due now. Return the seconds until the next
+        call."""
         try:
             fired = await self._store.fire_schedules(self.worker_lease.identity.id)
         except (LeaseLostError, StoreUnavailableError) as error:
@@ -272,8 +274,8 @@ class WorkerLoop:
         except BabyagiError as error:
             self._fail(error)
             return TICK_PAUSE_S
-        except Exception:  # such as a time zone that this machine does not know; the work goes on
-            logger.exception("deciding which schedules are due raised an unexpected error")
+        except Exception:  # such as a time zone that this machine lacks; the other work continues
+            logger.exception("checking which schedules are due raised an unexpected error")
             return MAX_TICK_WAIT_S
         for tick in fired.ticks:
             told = {"schedule_id": tick.schedule_id, "objective_id": tick.objective_id}
@@ -298,7 +300,7 @@ class WorkerLoop:
                 await self._changed.wait()
 
     def stop(self) -> None:
-        """Stop gently, as at the first signal: make no further call, and let calls in flight end. A
+        """Do what the first signal does: make no further call, and let calls in flight end. A
         second call does nothing."""
         if self._stopped_by is None:
             self._on_signal(signal.SIGTERM)
@@ -308,7 +310,7 @@ class WorkerLoop:
 
     def _handle_signals(self) -> None:
         loop = asyncio.get_running_loop()
-        with suppress(*NOT_IN_MAIN_THREAD):  # there the caller cancels this worker instead
+        with suppress(*NOT_IN_MAIN_THREAD):  # in another thread, the caller cancels this worker
             for number in _heard_signals():
                 loop.add_signal_handler(number, self._on_signal, number)
 

@@ -1,6 +1,5 @@
-"""The work on one objective, within the number of claims that the worker process may hold at once,
-and under its lease: claim work, carry it out, back off in outages, and feed the index. Every error
-that work raises is handled here."""
+"""One worker process's work on one objective: claim work, carry it out, back off in outages, and
+write results to the index. Every error that the work raises is handled here."""
 
 from __future__ import annotations
 
@@ -55,24 +54,28 @@ logger = logging.getLogger(__name__)
 # -- whether the model answers, and until when claiming is paused
 # --------------------------------------------------------------------------------------------------
 
-# so that work goes on within 20 s of an outage's end, even if each call takes 10 s to fail
+# With this maximum, work continues within 20 s after an outage, even if each call takes 10 s to
+# fail.
 MAX_BACKOFF_S = 10.0
-MAX_MODEL_WAIT_S = 20.0  # one model may be rate-limited for an hour; another one is tried meanwhile
-OVERDUE_BACKOFF_S = 1.0  # after a call that got no answer until its deadline
-PARTIAL_BACKOFF_S = 19.0  # when the model answers probes but no work
-# tries of work at the beginning of an outage that costs nothing; after them probes are sent instead
+# The longest pause in claiming because of a rate limit. One model may be limited for an hour, but
+# the work may use another one.
+MAX_MODEL_WAIT_S = 20.0
+OVERDUE_BACKOFF_S = 1.0  # after a call that got no complete answer before its deadline
+PARTIAL_BACKOFF_S = 19.0  # while the model answers probes (small test calls) but no work succeeds
+# In an outage whose failed calls cost nothing, work itself is tried so often; after that, only
+# probes are sent.
 N_FREE_TRIES = 2
-N_SAME_FAULTS = 3
+N_SAME_FAULTS = 3  # after so many different tasks with the same error, a probe tests the model
 
 
 class Outages:
-    """One worker's outages of a model in a row, and the pauses in claiming that follow from them.
+    """The model outages that one worker has met in a row, and the pauses in claiming that follow.
 
     Attributes:
-        n: number of outages since work last succeeded.
-        is_down: only a probe (a small test call) is worth sending to the model.
-        is_partial: the model has answered a probe, but no work has succeeded since.
-        waits_for_model: an outage was reported, and no work with that model has succeeded since.
+        n: the number of outages since work last succeeded.
+        is_down: whether the next call must be a probe (a small test call) rather than work.
+        is_partial: whether the model has answered a probe, but no work has succeeded since.
+        waits_for_model: whether an outage was reported as an event, and its end was not yet.
 
     Args:
         clock: monotonic seconds.
@@ -90,46 +93,45 @@ class Outages:
 
     @property
     def is_resting(self) -> bool:
-        """Whether claiming is paused. It is paused for all work, because an outage for one task is
-        an outage for all."""
+        """Whether claiming is paused. It is paused for all work, because all tasks meet the same
+        outage."""
         return self._clock() < self._rests_until_s
 
     def backoff(self) -> float:
-        """Count an outage, and return the seconds until the next try: doubling from 1 s to
-        `MAX_BACKOFF_S`, with jitter. A failure while claiming is paused belongs to the same outage
-        and is not counted."""
+        """Count an outage, and return the seconds until the next try: from 1 doubling up to
+        `MAX_BACKOFF_S`, times a random factor from 0.5 to 1. A failure while claiming is paused
+        belongs to the same outage and is not counted again."""
         if not self.is_resting:
             self.n += 1
         return float(min(MAX_BACKOFF_S, 2.0 ** min(self.n - 1, 10)) * (0.5 + 0.5 * self._random()))
 
     def rest(self, delay_s: float) -> None:
+        """Pause claiming for at least `delay_s` seconds from now."""
         self._rests_until_s = max(self._rests_until_s, self._clock() + delay_s)
 
     def end(self) -> bool:
-        """End the outage, because the model answers again. Return whether an outage was being
-        waited out."""
+        """End the outage, because the model answers again. Return whether an outage was reported,
+        so that its end must be reported too."""
         waited = self.waits_for_model
         self.waits_for_model = False
         self.work_again()
         return waited
 
     def work_again(self) -> None:
-        """Note that work succeeded, so that no outage counts any more, even if it was the outage of
-        another model."""
+        """Forget the outages, because work has succeeded, perhaps with another model."""
         self.n, self.is_down, self.is_partial = 0, False, False
 
 
 class SameFaults:
-    """The ids of the tasks that failed with the same type of error in a row, with no success in
-    between."""
+    """The tasks that failed in a row with the same type of error, without a success in between."""
 
     def __init__(self) -> None:
         self._fault: type[Exception] | None = None
         self._task_ids: set[int] = set()
 
     def note(self, error: Exception, task_id: int) -> bool:
-        """Add the task. Return whether so many different tasks have now met this error in a row
-        that the tasks are probably not its cause."""
+        """Add the task. Return whether `N_SAME_FAULTS` different tasks have met this error in a
+        row, so that the tasks are probably not its cause."""
         if type(error) is not self._fault:
             self.clear()
         self._fault = type(error)
@@ -141,7 +143,7 @@ class SameFaults:
         self._task_ids.clear()
 
 
-# -- the index, fed beside the work; no trouble with it stops the loop
+# -- writing results to the index beside the other work, which no trouble with the index stops
 # --------------------------------------------------------------------------------------------------
 
 FEED_PAUSE_S = 0.5  # results that arrive close together go into the index as one batch
@@ -151,14 +153,13 @@ OWNER_PAUSE_S = 30.0  # pause until the next test whether the process that owns 
 
 
 class IndexFeed:
-    """Puts new results into the index beside the other work. For that it claims the indexing of the
-    objective, so that only one worker does it at a time. Pauses while another process owns the
-    index. Trouble with the index never stops the other work.
+    """Writes new results to the index beside the other work. It claims the duty to index, so that
+    only one worker writes at a time, and pauses while another process owns the index.
 
     Args:
         availability: records whether the index can be used.
-        on_unclear: called when it is unclear whether this worker holds a claim, because the store's
-            answer was lost.
+        on_unclear: called when the store's answer was lost, so that it is unclear whether this
+            worker holds the claim.
     """
 
     def __init__(
@@ -181,8 +182,7 @@ class IndexFeed:
         self._is_owned_elsewhere = False
 
     async def begin(self) -> None:
-        """Test whether the index can be used, before anything is put into it. Takes seconds at
-        most.
+        """Test whether the index can be used, and record it if not. Takes a few seconds at most.
 
         Raises:
             SettingsError: a package that the index needs is not installed.
@@ -195,14 +195,15 @@ class IndexFeed:
             await self._availability.note_trouble(error, is_start=True)
 
     async def feed(self) -> None:
-        """Put results into the index until cancelled."""
+        """Until cancelled, write new results to the index."""
         pause_s = FEED_PAUSE_S
         while True:
             await self._sleep(pause_s)
             pause_s = await self._feed_once()
 
     async def finish(self, *, within_s: float) -> None:
-        """Put the remaining results into the index, within `within_s` seconds."""
+        """Write the remaining results to the index. Stop after `within_s` seconds; the next run
+        writes what is left."""
         try:
             async with asyncio.timeout(within_s):
                 while not self._is_owned_elsewhere and await self._look_and_index():
@@ -215,12 +216,12 @@ class IndexFeed:
             await self._availability.note_trouble(
                 IndexUnavailableError(f"not all results were written within {within_s:g} s")
             )
-        except Exception:  # the index is only a copy, and must not keep a run from ending
+        except Exception:  # the index is only a copy, so an error there must not fail the run
             logger.exception("some results are not in the result store; the next run adds them")
 
     async def _feed_once(self) -> float:
-        """Put a batch of results into the index, if there are new ones, and return the seconds
-        until the next call."""
+        """Write a batch of results to the index, if there are new ones. Return the seconds until
+        the next call."""
         try:
             await self._look_and_index()
         except IndexOwnedElsewhereError as error:
@@ -246,36 +247,30 @@ class IndexFeed:
         except BabyagiError as error:
             await self._availability.note_trouble(error)
             return FEED_RETRY_S
-        except Exception:  # a bug of ours: the index is only a copy, and must not stop the work
+        except Exception:  # a bug in this program, which must not stop the other work
             logger.exception("writing to the result store raised an unexpected error")
             return FEED_RETRY_S
         return FEED_PAUSE_S
 
     async def _look_and_index(self) -> int | None:
-        """Put a batch of results into the index, and return how many; None when another worker has
-        claimed the indexing. After earlier trouble, even of an earlier run, ping the index first:
-        when no result is left to index, nothing else would show that the index works again."""
+        """Write a batch of results to the index, and return how many; 0 when none is left, None
+        when another worker has claimed the duty. After earlier trouble, even of an earlier run,
+        ping the index first: if no result is left, nothing else would show that it works again."""
         if await self._availability.is_troubled():
             await self._loop.ping_index()
-        n_fed = await self._index_once()
-        if n_fed is not None:
-            await self._availability.note_success()
+        n_fed = 0
+        if await self._store.unindexed_results(self._objective_id, limit=1):
+            async with self._claiming() as claim:
+                if claim is None:
+                    return None
+                n_fed = await self._loop.feed_index(claim)
+                self._is_owned_elsewhere = False
+        await self._availability.note_success()
         return n_fed
 
-    async def _index_once(self) -> int | None:
-        """Do as `_look_and_index`, without the ping. Return 0 when the index lacks no result."""
-        if not await self._store.unindexed_results(self._objective_id, limit=1):
-            return 0
-        async with self._claiming() as claim:
-            if claim is None:
-                return None
-            n_fed = await self._loop.feed_index(claim)
-            self._is_owned_elsewhere = False
-            return n_fed
-
     async def finish_memory(self, *, within_s: float) -> None:
-        """After the report, update the agent's memory from the last tasks. What takes longer than
-        `within_s` seconds, or exceeds the limits, is left for the next run."""
+        """Once the report is written, update the agent's memory from the last tasks. Stop after
+        `within_s` seconds or at a limit; the next run does what is left."""
         try:
             objective = await self._store.objective(self._objective_id)
             is_cancelled = objective.stop_reason is StopReason.CANCELLED
@@ -289,6 +284,8 @@ class IndexFeed:
 
     @asynccontextmanager
     async def _claiming(self) -> AsyncIterator[DutyClaim | None]:
+        """During the context, claim the duty to index. Yield None if another worker has claimed
+        it."""
         try:
             claim = await self._store.claim_duty(
                 self._objective_id, self._worker_lease.identity.id, Duty.INDEX
@@ -307,57 +304,61 @@ class IndexFeed:
             except asyncio.CancelledError:
                 self._on_unclear()
                 raise
-            except BabyagiError as error:  # this error must not replace an error of the body
+            except BabyagiError as error:  # not raised, to keep the error of the context's body
                 logger.info("the claim to index results could not be released: %s", error.what)
                 self._on_unclear()
 
 
-# -- the work on one objective; when its process dies, the end of the lease releases its claims
+# -- the work on one objective
 # --------------------------------------------------------------------------------------------------
 
-# within this time changes are noticed that no commit announces: the end of a delay, a time limit
+# An idle worker looks for work so often, because no commit announces the end of a delay or a time
+# limit.
 IDLE_WAIT_S = 1.0
-STORE_PAUSE_S = 2.0  # before an unavailable store is tried again, which costs nothing
-RETRY_DELAY_S = 1.0
-TIME_LOOK_S = 1.0
-# for calls in flight at the time limit; a call that ends after the objective adds nothing to it
+STORE_PAUSE_S = 2.0  # until an unavailable store is tried again
+RETRY_DELAY_S = 1.0  # until a failed task or duty can be claimed again
+TIME_LOOK_S = 1.0  # pause between two tests of the time limit
+# After the time limit, calls in flight have so long to end: a call that ends after its objective
+# adds nothing to it.
 TIME_GRACE_S = 10.0
-# after so many claims of the report duty during an outage, the report is written from the results
-# alone
+# In an outage, after so many claims of the report duty, the report is written from the results
+# alone.
 MAX_REPORT_TRIES = 3
 MIN_PLANNED = 3  # with fewer recorded tasks, planning waits while there are tasks to start
-# with fewer startable tasks, or fewer tasks added since the last order, ordering the list is not
-# worth a call
+# With fewer startable tasks, or fewer tasks added since the last order, a new order is not worth a
+# call.
 MIN_ORDERED = 5
+# A blocked worker tries again after the first pause, which doubles up to the longest one. Meanwhile
+# it tests in short intervals whether the objective still needs work.
 BLOCKED_PAUSE_S = 30.0
-BLOCKED_LOOK_S = 5.0
 MAX_BLOCKED_PAUSE_S = 600.0
+BLOCKED_LOOK_S = 5.0
 
 OpenLoop = Callable[[Objective, Gate], Loop]
 Fail = Callable[[str, int], Awaitable[None]]
-"""Records that a try failed. Takes the error, and the number of failed tries at which the task is
-given up."""
+"""A function that records a failed try and releases the claim. It takes the error, and the number
+of failed tries after which the task is given up."""
 
 
 class Release(Protocol):
-    """A function that releases the claim on a task, or on work for the whole objective such as
-    planning. The work stays unchanged and can be claimed again after `delay_s` seconds. `reason` is
-    recorded."""
+    """A function that releases the claim on a task or duty without counting a failure. The work can
+    be claimed again after `delay_s` seconds."""
 
     async def __call__(self, reason: str, delay_s: float = 0.0) -> None: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """A claimed task or duty (work for the whole objective, such as planning): how to carry it out,
-    and the two ways to give up its claim.
+    """A claimed task or duty (work for the whole objective, such as planning), with the functions
+    that carry it out or end its claim.
 
     Attributes:
+        do: carries the work out.
         task_id: None for a duty.
-        asks_model: whether it calls the model. If so, the model gets a small test call first after
-            an outage.
-        release: gives the claim up without counting a failure.
-        fail: gives the claim up and counts a failure.
+        asks_model: whether the work calls a model. If so, and the model is down, a probe (a small
+            test call) is sent first.
+        release: ends the claim without counting a failure.
+        fail: ends the claim and counts a failure.
     """
 
     do: Callable[[], Awaitable[None]]
@@ -374,8 +375,8 @@ class Pace:
 
     Attributes:
         concurrency: number of tasks, and of duties such as planning, that are carried out at once.
-        lease_s: seconds until other workers take over the claims of this worker if it is silent.
-        drain_s: seconds that running work has to end after a signal.
+        lease_s: after so many seconds without a renewal, other workers take over its claims.
+        drain_s: after a signal, running work has so many seconds to end.
         max_failures: failed tries after which a task is given up.
     """
 
@@ -386,19 +387,20 @@ class Pace:
 
 
 def nobody() -> bool:
-    """Return False. The default for `is_person_there`: no person is present to answer questions."""
+    """Return False: no person is present to answer questions."""
     return False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Patience:
-    """What makes a worker wait instead of leaving the objective.
+    """In which cases a worker waits instead of leaving the objective.
 
     Attributes:
-        with_pauses: the worker waits until a paused objective is resumed.
-        when_blocked: the worker waits until a person removes what blocks it, such as a missing key.
-        is_person_there: the worker waits for answers while this function returns True. It is called
-            whenever nothing but open questions is left.
+        with_pauses: while the objective is paused.
+        when_blocked: while the worker is blocked, for example by a missing key, until a person
+            removes the cause.
+        is_person_there: while nothing but open questions is left and this function returns True,
+            which means that a person is present to answer them.
     """
 
     with_pauses: bool = False
@@ -406,22 +408,22 @@ class Patience:
     is_person_there: Callable[[], bool] = nobody
 
     def is_for_answers(self, reason: StopReason | None) -> bool:
-        """Return whether an objective should not end for this reason, because a person is present
-        who can answer its questions."""
+        """Return whether an objective must not end for this reason yet, because it waits for
+        answers and a person is present to give them."""
         return reason is StopReason.WAITING and self.is_person_there()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Process:
-    """What the work on all objectives of one worker process shares.
+    """What all objectives of one worker process share.
 
     Attributes:
-        slots: one for each claim that the process may hold at once. They are given out in the order
-            of the requests, so that no objective starves.
+        slots: one for each claim that the process may hold at once. Waiting objectives get them in
+            the order of their requests, so none starves.
         open_loop: opens a `Loop` for an objective.
-        tell: shows the person a message about what blocks this worker.
-        is_followed: whether the person is shown the objective's events, so that `tell` need not
-            repeat them.
+        tell: shows a message to the person who runs the worker.
+        is_followed: whether that person sees the objective's events, so that `tell` need not repeat
+            them.
     """
 
     store: TaskStore
@@ -436,10 +438,10 @@ class Process:
 
 
 class Serving:
-    """The work of one process on one objective, from joining the objective until leaving it.
+    """The work of one process on one objective, from joining the objective to leaving it.
 
     Args:
-        known: the objective, if the caller has just read it.
+        known: the objective, if the caller has just read it, to save a read.
     """
 
     def __init__(
@@ -466,9 +468,9 @@ class Serving:
         self._expects_work = True
         self._wake = asyncio.Event()
         self._fatal: BabyagiError | None = None
-        # the first work that was begun after an outage
+        # the newest work, if it was begun during an outage
         self._probing_task: asyncio.Task[None] | None = None
-        self._must_rejoin = False  # the store may have given a claim whose answer was lost
+        self._must_rejoin = False  # the store may have granted a claim, but its answer was lost
         self._blocked_reason = ""
         self._blocked_pause_s = BLOCKED_PAUSE_S
         self._errors_by_duty: dict[str, list[str]] = {}  # errors of failed duties, by owner
@@ -479,7 +481,7 @@ class Serving:
 
     async def run(self) -> Objective:
         """Work until the objective has ended and its report is written, until it is paused, or
-        until this worker is told to stop. Return the objective as it is at the end.
+        until `drain` is called. Return the objective as it is at the end.
 
         Raises:
             CredentialsError, ModelRejectedError, SettingsError: a person must act; claimed work is
@@ -510,16 +512,15 @@ class Serving:
 
     @property
     def n_running(self) -> int:
-        """How many tasks of the objective, and duties such as planning, this process is carrying
-        out."""
+        """The number of tasks and duties of the objective that this process is carrying out."""
         return len(self._running)
 
     def wake(self) -> None:
-        """Make the dispatcher look for work at once, because something has changed in the store."""
+        """Look for work at once, because something has changed in the store."""
         self._wake.set()
 
     def drain(self, reason: str) -> None:
-        """Make no further call to a model or tool, and let calls in flight end. Then `run`
+        """Make no further call of a model or tool, and let calls in flight end. Then `run`
         returns."""
         self._is_draining = True
         self._gate.close(reason)
@@ -541,9 +542,9 @@ class Serving:
 
     @asynccontextmanager
     async def _serving(self) -> AsyncIterator[asyncio.TaskGroup]:
-        """During the context, this worker has joined the objective, feeds its index and watches its
-        time limit. Yield the group in which its work runs; the context ends when all of that work
-        has.
+        """During the context, this worker serves the objective, writes its results to the index and
+        watches its time limit. Yield the task group in which the work must run. Leaving the context
+        waits for that work.
 
         Raises:
             BabyagiError: an error that only a person can mend.
@@ -578,13 +579,13 @@ class Serving:
                 task.cancel()
         if self._fatal is not None:
             raise self._fatal
-        if not self._is_draining:  # a drain has a time limit, and the next run indexes the rest
+        if not self._is_draining:  # the time for a drain is limited; the next run indexes the rest
             await self._rejoin_if_unclear()
             await self._take_up_the_rest(index_feed)
 
     async def _take_up_the_rest(self, index_feed: IndexFeed) -> None:
-        """Put the last results into the index and into the agent's memory, unless this worker is
-        about to stop."""
+        """Write the last results to the index and to the agent's memory, unless this worker is
+        draining."""
 
         async def finish() -> None:
             await index_feed.finish(within_s=self._pace.drain_s)
@@ -596,9 +597,9 @@ class Serving:
                 self._catching_up.cancel()
 
     async def _wait_while_blocked(self, error: BabyagiError) -> bool:
-        """Tell the person once that this error blocks the worker from the objective, and wait for a
-        while. Return True when the objective needs no more work from this worker, False to try
-        again."""
+        """Tell the person, once for each reason, that this error blocks the worker from the
+        objective, and wait for a while. Return True if the objective needs no more work from this
+        worker, False if it should be tried again."""
         blocked_reason = f"{error.what}{f' ({error.why})' if error.why else ''}"
         if blocked_reason != self._blocked_reason:
             self._blocked_reason, self._blocked_pause_s = blocked_reason, BLOCKED_PAUSE_S
@@ -616,9 +617,8 @@ class Serving:
         return False
 
     async def _keep_time(self) -> None:
-        """Until cancelled, watch the objective's time limit and end the objective when it is
-        reached, even while this process holds as many claims as it may. Calls in flight get
-        `TIME_GRACE_S` more seconds."""
+        """Until cancelled, end the objective when its time limit is reached, even while this
+        process waits for a slot. Work in progress gets `TIME_GRACE_S` more seconds."""
         while True:
             await self._process.sleep(TIME_LOOK_S)
             try:
@@ -632,8 +632,8 @@ class Serving:
                         self._objective_id, reason=StopReason.LIMIT_TIME
                     )
                     self._wake.set()
-            except BabyagiError as error:  # the work gets the same error, and handles it
-                logger.warning("the objective's time limit is not checked for now: %s", error.what)
+            except BabyagiError as error:  # the work meets the same error, and handles it
+                logger.warning("the objective's time limit cannot be checked now: %s", error.what)
 
     # -- claiming
     # ----------------------------------------------------------------------------------------------
@@ -669,11 +669,12 @@ class Serving:
         task.add_done_callback(self._forget)
 
     async def _claim_one(self) -> Work | None:
-        """Claim the first duty (such as planning) that is due, else the best task, and return it as
-        work; None when nothing can be claimed.
+        """Claim the first duty (such as planning) that is due, else the best task. Return None when
+        nothing can be claimed.
 
-        After work of this worker has ended, or when the last claim left more to claim, look and
-        claim in one transaction. Otherwise look first with a read, which blocks no other worker.
+        If something is expected to be claimable, because work of this worker has just ended or the
+        last claim left more to claim, this is one transaction. Otherwise a read, which blocks no
+        other worker, finds out first whether a claim is worth trying.
         """
         if not self._outages.is_resting:  # each failure would add a further try to those to come
             await self._rejoin_if_unclear()
@@ -705,14 +706,14 @@ class Serving:
         )
 
     def _was_last(self, work: Work) -> bool:
-        """Return whether nothing else could be claimed at the moment when this work was claimed."""
+        """Return whether nothing else could be claimed when this work was claimed."""
         seen = self._claimable
         return work.task_id is not None and seen.n_startable <= 1 and not seen.duties
 
     async def _rejoin_if_unclear(self) -> None:
-        """If it is unclear whether this worker holds a claim, because the store's answer was lost,
-        leave the objective and join it again. Leaving releases such a claim, which this worker's
-        lease would otherwise keep."""
+        """If the store's answer to a claim was lost, leave the objective and join it again. Leaving
+        releases the claim that the store may have granted; this worker's lease would otherwise
+        keep it alive."""
         if self._must_rejoin and not self._running:
             await self._store.leave_objective(self._worker_lease.identity.id, self._objective_id)
             await self._worker_lease.serve(self._objective_id)
@@ -720,7 +721,7 @@ class Serving:
 
     async def _is_finished(self) -> bool:
         """Return whether this worker is done with the objective. Called when nothing could be
-        claimed; ends the objective in the store if nothing more can happen in it."""
+        claimed. If nothing more can happen in the objective, end it in the store."""
         if self._running:
             return False
         if self._gate.reason or self._fatal is not None or self._is_over(self._claimable.objective):
@@ -742,8 +743,8 @@ class Serving:
         )
 
     def _is_probing(self) -> bool:
-        """Return whether work is running that was begun after the outage began, so that its outcome
-        will show whether the outage is over. Older work may hang."""
+        """Return whether work is running that was begun during the outage. Its outcome will show
+        whether the outage is over; older work may hang."""
         return (
             self._outages.n > 0 and self._probing_task is not None and not self._probing_task.done()
         )
@@ -764,16 +765,16 @@ class Serving:
         self.wake()
 
     async def _wait(self, timeout_s: float) -> None:
-        """Wait until work of this worker ends, another process has changed the store, or
-        `timeout_s` seconds have passed."""
+        """Wait until `wake` is called, because work of this worker has ended or another process has
+        changed the store, but at most `timeout_s` seconds."""
         try:
             async with asyncio.timeout(timeout_s):
                 await self._wake.wait()
         except TimeoutError:
             return
 
-    # -- one piece of work, and everything that can become of it
-    # ---------------------------------------------------------
+    # -- one piece of work, and how it can end
+    # ----------------------------------------------------------------------------------------------
 
     def _turn(self, claim: Claim, objective: Objective) -> Work:
         async def release(reason: str, delay_s: float = 0.0) -> None:
@@ -794,7 +795,7 @@ class Serving:
 
     def _duty(self, claim: DutyClaim, objective: Objective) -> Work:
         errors = self._errors_by_duty.setdefault(claim.fence.owner, [])
-        # the end of the run must not wait for a duty that fails again and again
+        # a duty that keeps failing must not keep the run from ending
         is_hopeless = len(errors) >= self._pace.max_failures
         do = partial(self._loop.run_duty, claim, objective)
         if is_hopeless:
@@ -810,8 +811,8 @@ class Serving:
             if is_hopeless:
                 self.fail(
                     BabyagiError(
-                        f"the {claim.duty} of the objective failed again and again, and giving it "
-                        f"up failed as well: {error}",
+                        f"the duty {claim.duty} failed too often, and giving it up failed as well: "
+                        f"{error}",
                         guide="recovery",
                     )
                 )
@@ -827,9 +828,9 @@ class Serving:
         )
 
     async def _report(self, claim: DutyClaim, objective: Objective) -> None:
-        """Have the model write the report. In an outage do not wait long: write the report from the
-        results alone. If the model's text exists and only its conversion to the requested type is
-        missing, try that again, as for a task."""
+        """Have the model write the report. If an outage lasts, write it from the results alone. But
+        if the model's text is recorded and only its conversion to the requested type is missing,
+        wait, and try that again."""
         try:
             await self._require_model(claim.fence)
             await self._loop.run_duty(claim, objective)
@@ -848,7 +849,7 @@ class Serving:
             await self._loop.give_up_duty(claim, objective, why=error.what)
 
     async def _carry_out(self, work: Work) -> None:
-        """Carry out the work, and handle every error that it raises."""
+        """Carry out the work. Handle every error that it raises."""
         n_outages = self._outages.n
         try:
             try:
@@ -861,7 +862,7 @@ class Serving:
             except Exception as error:
                 await self._answer(work, await self._judge(work, error))
         except LeaseLostError as error:
-            logger.warning("this work is dropped, because its claim was lost: %s", error.what)
+            logger.warning("the work is dropped, because its claim was lost: %s", error.what)
             self._worker_lease.doubt()
         except StoreUnavailableError as error:
             self._rest_from_store(error)
@@ -870,7 +871,7 @@ class Serving:
             self.fail(error)
 
     async def _answer(self, work: Work, error: Exception) -> None:
-        """Handle an error of the work according to what can mend it: time, a person, or nothing.
+        """Handle an error of the work according to who can mend it: time, a person, or nobody.
 
         Raises:
             LeaseLostError: the claim is lost already.
@@ -896,17 +897,17 @@ class Serving:
                 await work.release(error.what)
             case BabyagiError() if is_fault_of_the_task(error):
                 await work.fail(error.what, tries_for(error, self._pace.max_failures))
-            case _:  # our bug: the task fails with its traceback in the log, and the worker lives
+            case _:  # a bug in this program: the traceback goes to the log, and the worker lives
                 logger.error("a piece of work raised an unexpected error", exc_info=error)
                 await work.fail(f"{type(error).__name__}: {error}", self._pace.max_failures)
 
-    # -- whose fault it is
-    # ---------------------------------------------------------------------------------------------
+    # -- whether the model or the task is at fault
+    # ----------------------------------------------------------------------------------------------
 
     async def _judge(self, work: Work, error: Exception) -> Exception:
-        """Return the error to handle in the place of this one. When an answer came too late, or
-        several tasks failed with the same error, a small test call of the model (a probe) shows
-        whether that is an outage."""
+        """Return the error to handle instead of this one, which often is the same. If an answer
+        came too late, or several tasks failed with the same error, a probe (a small test call of
+        the model) finds out whether there is an outage."""
         try:
             match error:
                 case OverdueError(has_begun=True):
@@ -919,12 +920,12 @@ class Serving:
         return error
 
     async def _judge_overdue(self, error: OverdueError, fence: Fence) -> BabyagiError:
-        """Decide, by a small test call of the model (a probe), about a call that had no complete
-        answer at its deadline (`error`). If the model answers the probe, return an
-        `EndlessAnswerError`, a fault of the work; otherwise return `error`, an outage."""
+        """Judge a call that had no complete answer at its deadline, by a probe (a small test call
+        of the model). If the model answers the probe, return an `EndlessAnswerError`, which is a
+        fault of the work; otherwise return `error`, which is an outage."""
         async with self._judging:
             if self._outages.is_down:
-                return error  # the probe of other work has found the outage already
+                return error  # a probe for other work has found the outage already
             try:
                 refusal = await self._probe(fence)
             except (ModelUnavailableError, ObjectiveStoppedError):
@@ -939,9 +940,9 @@ class Serving:
         )
 
     async def _judge_fault(self, error: BabyagiError, fence: Fence) -> BabyagiError:
-        """Send the model a small test call (a probe) after several tasks failed with the same
-        error. If it answers, return the error, as a fault of the task. If it refuses even the
-        probe, end the objective and return an `ObjectiveStoppedError`.
+        """Send the model a probe (a small test call), because several tasks failed with the same
+        error. If the model answers, return the error, which is a fault of the task. If it refuses
+        even the probe, end the objective and return an `ObjectiveStoppedError`.
 
         Raises:
             ModelUnavailableError: there is an outage.
@@ -953,17 +954,17 @@ class Serving:
             self._same_faults.clear()
             return error
         detail = (
-            "the endpoint refuses even a question of one line: "
+            "the endpoint refuses even a test call of one line: "
             f"{refusal.what}{f' ({refusal.why})' if refusal.why else ''}"
         )
         await self._store.end_objective(self._objective_id, reason=StopReason.FAILED, detail=detail)
         return ObjectiveStoppedError(detail)
 
     async def _require_model(self, fence: Fence) -> None:
-        """If the model was down, send it a small test call before the work.
+        """If the model is down, send it a probe (a small test call) before the work.
 
         Raises:
-            ModelUnavailableError: the outage goes on.
+            ModelUnavailableError: the model still does not answer.
         """
         if self._outages.is_down:
             self._outages.is_partial = False
@@ -972,8 +973,8 @@ class Serving:
             self._outages.is_down, self._outages.is_partial = False, True
 
     async def _probe(self, fence: Fence) -> BabyagiError | None:
-        """Ask for one word from the model that did not answer. Return None when it answers, or its
-        refusal when it refuses even that. Raises as `Loop.probe` does."""
+        """Ask the model that did not answer for one word. Return None if it answers, or the error
+        with which it refuses. Raises as `Loop.probe` does."""
         self._n_probes += 1
         role = next(iter(self._gate.silent.values()), Role.EXECUTION)
         try:
@@ -985,8 +986,8 @@ class Serving:
         return None
 
     async def _wait_for_model(self, error: ModelUnavailableError) -> float:
-        """Pause claiming, report the outage as an event, and return the seconds before the task may
-        be claimed again."""
+        """Pause claiming, append an event about the outage if it is new, and return the seconds
+        until the task can be claimed again."""
         outages, is_known = self._outages, self._outages.is_resting
         delay_s = max(outages.backoff(), error.retry_after_s or 0.0)
         if outages.is_partial:
@@ -994,7 +995,7 @@ class Serving:
         elif isinstance(error, OverdueError):
             delay_s = OVERDUE_BACKOFF_S
         delay_s = min(delay_s, MAX_HOLD_S)
-        # if this makes the model count as down, the next call is a probe
+        # a model that is down gets a probe before the next work
         is_costly = error.may_be_billed or outages.n > N_FREE_TRIES
         outages.is_down = (is_costly and not error.is_limit) or (is_known and outages.is_down)
         if not is_known:
@@ -1012,30 +1013,35 @@ class Serving:
         return delay_s
 
     async def _note_success(self, n_outages: int) -> None:
+        """Note that work has succeeded, which ends an outage and a block.
+
+        Args:
+            n_outages: the number of outages when the work began.
+        """
         if self._blocked_reason:
             self._process.tell(f"this worker works on objective {self._objective_id} again")
             self._blocked_reason, self._blocked_pause_s = "", BLOCKED_PAUSE_S
         if n_outages != self._outages.n or self._outages.is_down:
-            # the work began before the outage, so its success does not show that the outage is over
+            # the work began before the outage, so its success does not prove the outage's end
             return
         self._outages.work_again()
-        # if a model is still silent, this work called another model or none
+        # while a model is silent, this work has called another model or none
         if not self._gate.silent and self._outages.end():
-            # the work is committed, so an event that cannot be written must not fail it
+            # the work is committed already, so failing to write an event must not fail it
             with suppress(BabyagiError):
                 await self._store.append_event(
                     self._objective_id, kind=events.MODEL_AVAILABLE, data={}
                 )
 
     async def _release_when_possible(self, release: Release, reason: str) -> None:
-        """Release the claim as soon as the store answers again, because this worker's lease would
-        otherwise keep the claim from all other workers."""
+        """Release the claim as soon as the store answers again. Until then this worker's lease
+        keeps the claim from all other workers."""
         while True:
             await self._process.sleep(STORE_PAUSE_S)
             try:
                 return await release(reason)
             except LeaseLostError:
-                return None  # the commit that seemed to fail went through
+                return None  # the commit that seemed to fail has succeeded
             except StoreUnavailableError as error:
                 logger.warning("the task store is still unavailable: %s", error.what)
 

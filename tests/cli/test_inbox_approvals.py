@@ -328,7 +328,7 @@ def test_a_folder_that_is_not_known_here_is_said_and_all_of_the_text_is_shown(ho
 
     asked = home.approve()
 
-    assert "Its changes cannot be previewed here" in asked
+    assert "What it would change cannot be shown here" in asked
     assert read_arguments(asked)["text"] == "anew\n"
 
 

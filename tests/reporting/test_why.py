@@ -136,7 +136,7 @@ TASKS = [
         queued(),
         facts(stop_reason=StopReason.STALLED),
         Why.ENDED,
-        "the objective has ended (stalled): nothing new",
+        "the objective has ended (stalled): the last tasks",
     ),
     (queued(), facts(stop_reason=StopReason.LIMIT_COST), Why.LIMIT, "limit:cost"),
     (

@@ -188,7 +188,7 @@ def test_an_endpoint_that_refuses_everything_fails_the_objective_and_not_its_tas
     n_dead = sum(task.status is TaskStatus.DEAD for task in trouble.tasks)
     assert n_dead <= 2  # what fell before the third met the same
     if not is_outage:
-        assert "refuses even a question of one line" in trouble.ended.stop_detail
+        assert "refuses even a test call of one line" in trouble.ended.stop_detail
 
 
 @pytest.mark.parametrize("fault", chosen(*STOPS))

@@ -1,5 +1,5 @@
--- What a person looks at: the list in pages, what happened, and the steps. `status || ''` keeps the index of statuses away where the index of
--- claimable tasks finds fewer rows.
+-- What a person looks at: the list in pages, the events, and the steps. `status || ''` keeps the planner from using the index of statuses, where
+-- the index of claimable tasks finds fewer rows.
 
 -- tasks_page --
 -- The tasks of one status that follow a position (rank, id), in the list's order.

@@ -10,8 +10,8 @@ VALUES (:uid, :identity, :spec, :created_at_us, :created_at_us, :seal, 1) RETURN
 SELECT id FROM objective WHERE identity IN (:identity, :earlier_identity) ORDER BY id DESC LIMIT 1;
 
 -- objective --
--- One objective but for its report: its row, what the calls in flight hold of its limits, and the longest lease of the living workers that
--- serve it and can, 0 when there is none.
+-- One objective without its report, with the sum of what its calls in flight have reserved, and the longest lease of the living workers that
+-- serve it and are not blocked there (0 if there are none).
 SELECT o.id, o.uid, o.identity, o.spec, o.status, o.stop_reason, o.stop_detail, o.calls, o.prompt_tokens, o.completion_tokens, o.cost_microusd,
        o.active_us, o.seen_us, o.order_revision, o.ordered_upto, o.last_task_id, o.is_claimed_met, o.n_barren, o.check_no, o.report_no,
        o.report IS NOT NULL AS has_report, o.created_at_us, o.ended_at_us, o.n_begun, o.n_fruitless, o.n_answers, o.plan_no, o.checks,

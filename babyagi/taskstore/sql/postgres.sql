@@ -17,19 +17,19 @@ SELECT 1 FROM pg_namespace WHERE nspname = 'babyagi';
 SELECT pg_advisory_xact_lock(7089336938131513954);
 
 -- lock_for_writing --
--- Begin to write to one objective, or to any; returns the time, and the number of the transaction. The time is the transaction's `now_us`
--- from then on, and not the server's where one is given.
+-- Begin to write: lock one objective, or with NULL the whole store. Returns the time and the id of the transaction. The time is the
+-- transaction's `now_us` from then on: :given_us, or the server's time if that is NULL.
 SELECT CAST(set_config('babyagi.now_us', CAST(coalesce(CAST(:given_us AS BIGINT), now_us) AS TEXT), true) AS BIGINT) AS now_us, transaction
   FROM lock_for_writing(CAST(:objective_id AS BIGINT));
 
 -- clock --
--- The time of the server, or the one that is given; it is the transaction's `now_us` from then on.
+-- Returns the time, which is the transaction's `now_us` from then on: :given_us, or the server's time if that is NULL.
 SELECT CAST(set_config('babyagi.now_us',
                        CAST(coalesce(CAST(:given_us AS BIGINT), CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS BIGINT)) AS TEXT),
                        true) AS BIGINT) AS now_us;
 
 -- outcome --
--- What became of a transaction: committed, aborted or in progress; NULL when that is long ago.
+-- The outcome of a transaction: committed, aborted or in progress; NULL if the server no longer knows it.
 SELECT pg_xact_status(CAST(CAST(:transaction AS TEXT) AS xid8)) AS outcome;
 
 -- encoding --
@@ -57,8 +57,8 @@ SELECT o.id, e.task_id, e.kind, e.data, e.at_us, e.seal
   JOIN objective AS o ON o.id = e.objective_id ORDER BY e.place;
 
 -- word_counts --
--- How many results of the objective have each of the words, counted up to a bound. The planner must see neither the bound nor an index
--- on the objective: it would read the objective's results one by one, seconds at 20,000 of them.
+-- How many results of the objective contain each of the words, counted up to :limit. MATERIALIZED hides the limit from the planner, and `+ 0`
+-- the index on the objective. Otherwise it would read the objective's results one by one, which takes seconds at 20,000 results.
 SELECT w.value AS word,
        (WITH having_it AS MATERIALIZED (SELECT 1 FROM result AS r WHERE r.objective_id + 0 = :objective_id
            AND to_tsvector('english', translate(left(r.text, 100000), './\:@-_+<>&=~', repeat(' ', 13))) @@ plainto_tsquery('english', w.value))

@@ -14,11 +14,11 @@ SELECT * FROM schedule WHERE id = :schedule_id;
 SELECT * FROM schedule WHERE status <> 'removed' OR :with_removed = 1 ORDER BY id;
 
 -- due_schedules --
--- The schedules with a tick that should have fired by now, the one that is overdue longest first.
+-- The schedules with a tick that is due by now, the longest overdue first.
 SELECT * FROM schedule WHERE fires_at_us <= :now_us AND status IN ('active', 'paused') ORDER BY fires_at_us, id;
 
 -- queued_schedules --
--- The schedules that are not paused, have a waiting tick, and of whose last ticks no objective is at work any more.
+-- The schedules that are not paused, have a waiting tick, and whose newest ticks have only objectives that ended with a report.
 SELECT * FROM schedule
  WHERE status IN ('active', 'done') AND id IN (SELECT t.schedule_id FROM tick AS t WHERE t.outcome = 'queued')
    AND NOT EXISTS (SELECT 1 FROM (SELECT begun.objective_id FROM tick AS begun
@@ -33,7 +33,7 @@ SELECT * FROM schedule
 SELECT min(fires_at_us) AS fires_at_us FROM schedule WHERE fires_at_us IS NOT NULL AND status IN ('active', 'paused');
 
 -- is_schedule_busy --
--- A row if an objective of the schedule's last ticks has not ended with its report, so that it is at work or may be again.
+-- A row if the objective of one of the schedule's newest ticks has not ended, or has no report yet.
 SELECT 1 FROM (SELECT objective_id FROM tick WHERE schedule_id = :schedule_id AND objective_id IS NOT NULL
                 ORDER BY decided_at_us DESC LIMIT 100) AS newest
   JOIN objective AS o ON o.id = newest.objective_id
@@ -68,7 +68,7 @@ UPDATE tick SET outcome = :outcome, reason = :reason, objective_id = :objective_
  WHERE schedule_id = :schedule_id AND due_us = :due_us AND outcome = 'queued';
 
 -- prune_ticks --
--- Delete the ticks that were decided before a moment, except the newest 100 and those that are not over.
+-- Delete the ticks that were decided before :before_us, except the newest 100 and those whose objective has not ended with a report.
 DELETE FROM tick
  WHERE schedule_id = :schedule_id AND due_us < :before_us AND decided_at_us < :before_us AND outcome <> 'queued'
    AND due_us < (SELECT min(due_us) FROM (SELECT due_us FROM tick WHERE schedule_id = :schedule_id

@@ -1,4 +1,4 @@
--- What PostgreSQL says in its own way in the scripts `schema_001.sql` and so on, which name these places.
+-- The parts of the scripts `schema_001.sql` and so on whose syntax only PostgreSQL has. The scripts contain their names in double braces.
 
 -- numbered --
 -- The type of an id that counts by itself, and is never given twice.

@@ -5,12 +5,12 @@
 SELECT name FROM sqlite_schema WHERE type = 'table';
 
 -- insert_events --
--- Append an event, unless its objective was deleted. For several events the SELECT is repeated, in their order.
+-- Append an event, unless its objective was deleted. To append several events in order, the driver repeats the SELECT (`repeat_select`).
 INSERT INTO event (objective_id, task_id, kind, data, at_us, seal)
 SELECT id, :task_id, :kind, :data, :at_us, :seal FROM objective WHERE id = :objective_id;
 
 -- word_counts --
--- How many results of the objective have each of the words, counted up to a bound.
+-- How many results of the objective contain each of the words, counted up to :limit.
 SELECT w.value AS word,
        (SELECT count(*) FROM (SELECT 1 FROM result_words
          WHERE result_words MATCH 'objective_id:"' || :objective_id || '" AND text:"' || w.value || '"' LIMIT :limit)) AS n

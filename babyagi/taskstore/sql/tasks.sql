@@ -1,5 +1,5 @@
--- Tasks, results, vectors and workers. `status || ''` keeps the index of statuses
--- away, where the primary key or the index of claimable tasks finds fewer rows.
+-- Tasks, results, vectors and workers. `status || ''` keeps the planner from using the index of statuses,
+-- where the primary key or the index of claimable tasks finds fewer rows.
 
 -- count_tasks --
 -- Add to the number of tasks of the objective.
@@ -65,11 +65,11 @@ SELECT * FROM task WHERE objective_id = :objective_id AND id = :task_id;
 SELECT t.* FROM json_each(:task_ids) AS named CROSS JOIN task AS t WHERE t.objective_id = :objective_id AND t.id = CAST(named.value AS BIGINT);
 
 -- tasks --
--- The whole list, in its order.
+-- The tasks, in the list's order.
 SELECT * FROM task WHERE objective_id = :objective_id ORDER BY rank, id LIMIT :limit;
 
 -- tasks_with_status --
--- The part of the list that has one of the statuses, in its order.
+-- The tasks with one of the statuses, in the list's order.
 SELECT * FROM task WHERE objective_id = :objective_id AND status IN (SELECT named.value FROM json_each(:statuses) AS named) ORDER BY rank, id LIMIT :limit;
 
 -- queue_head --
@@ -90,8 +90,8 @@ SELECT named.value AS status, (SELECT count(*) FROM task WHERE objective_id = :o
   FROM json_each(:statuses) AS named;
 
 -- tally --
--- How far the list is: how many tasks wait for planning and how many queued ones wait neither for another nor for an answer (each counted up
--- to a bound), whether somebody holds one, and whether a queued one came after the last order; the newest ones are looked at first.
+-- How many tasks wait for planning, and how many queued tasks wait neither for another task nor for a person's answer (both counted up to
+-- :limit); whether a worker holds a task; and whether a queued task was added since the last order (the newest tasks are read first).
 SELECT (SELECT count(*) FROM (SELECT 1 FROM task WHERE objective_id = :objective_id AND status = 'recorded' LIMIT :limit) AS recorded) AS n_recorded,
        EXISTS (SELECT 1 FROM task WHERE objective_id = :objective_id AND status = 'running') AS has_held,
        (SELECT count(*) FROM (SELECT 1 FROM task
@@ -110,7 +110,7 @@ SELECT EXISTS (SELECT 1 FROM task WHERE objective_id = :objective_id AND status 
        (SELECT count(*) FROM task WHERE objective_id = :objective_id AND status = 'dead') AS n_dead;
 
 -- begun_unblocked --
--- A row if a queued task that waits neither for another task nor for an answer was claimed before.
+-- A row if a queued task that was claimed before waits neither for another task nor for a person's answer.
 SELECT 1 FROM task
  WHERE objective_id = :objective_id AND status || '' = 'queued' AND blockers = 0 AND started_at_us IS NOT NULL
    AND (not_before_us IS NULL OR not_before_us < :until_answered_us) LIMIT 1;
@@ -120,8 +120,9 @@ SELECT 1 FROM task
 SELECT 1 FROM result WHERE objective_id = :objective_id AND is_indexed = 0 LIMIT 1;
 
 -- best_queued --
--- The first queued task whose `after` tasks are all done, dead or cancelled; where no task may be begun any more, of those that were. One
--- that several workers in a row were lost with may be what killed them: no worker holds two such tasks, lest one of them condemns the others.
+-- The first queued task whose `after` tasks are all done, dead or cancelled. With :may_begin = 0, only a task that was claimed before. A task
+-- with which :suspect_from or more workers in a row were lost may be what killed them. A worker holds only one such task at a time, so that the
+-- losses which one of them causes are not counted for another.
 SELECT * FROM task
  WHERE objective_id = :objective_id AND status || '' = 'queued' AND blockers = 0
    AND (not_before_us IS NULL OR NOT (not_before_us > :now_us AND not_before_us - delay_us <= :now_us))
@@ -200,7 +201,7 @@ SELECT DISTINCT t.id, t.rank FROM json_each(:task_ids) AS named CROSS JOIN task 
 UPDATE task SET rank = :rank WHERE objective_id = :objective_id AND id = :task_id;
 
 -- tasks_held_by --
--- The tasks of an objective that a worker holds, in no order. A worker of version 1 also held the recorded task that it planned from.
+-- The tasks of an objective that a worker holds, in no order. In version 1, a worker also held the recorded task that it planned from.
 SELECT id FROM task WHERE objective_id = :objective_id AND status IN ('running', 'recorded') AND worker_id = :worker_id;
 
 -- insert_result --
@@ -227,12 +228,12 @@ SELECT r.*, t.name AS task_name, t.status AS task_status FROM result AS r JOIN t
  WHERE r.objective_id = :objective_id ORDER BY r.id;
 
 -- result_ids --
--- The tasks that have a result: all, the indexed ones, or those that are not. One row without a task where there is none; no row where there is no such objective.
+-- The tasks that have a result: all, or those whose result is indexed (1) or not (0). One row with NULL if there is none; no row if the objective does not exist.
 SELECT r.task_id FROM objective AS o LEFT JOIN result AS r ON r.objective_id = o.id AND (CAST(:is_indexed AS BIGINT) IS NULL OR r.is_indexed = :is_indexed)
  WHERE o.id = :objective_id ORDER BY r.id;
 
 -- n_results --
--- How many results there are; no row where there is no such objective.
+-- How many results there are; no row if the objective does not exist.
 SELECT (SELECT count(*) FROM result WHERE objective_id = :objective_id) AS n FROM objective WHERE id = :objective_id;
 
 -- results_of --
@@ -308,12 +309,12 @@ SELECT * FROM worker WHERE NOT lease_until_us BETWEEN :now_us AND :now_us + leas
 DELETE FROM worker WHERE id = :worker_id;
 
 -- put_joined --
--- Let the worker serve the objective, with this hindrance ('' for none).
+-- Let the worker serve the objective, with the reason why it is blocked there ('' for none).
 INSERT INTO worker_objective (worker_id, objective_id, hindrance, since_us) VALUES (:worker_id, :objective_id, :hindrance, :now_us)
 ON CONFLICT (worker_id, objective_id) DO UPDATE SET hindrance = excluded.hindrance;
 
 -- joined --
--- The objective, a worker, NULL where it is unknown, and what hinders it from serving the objective: NULL where it does not serve it.
+-- The objective with the worker (NULL if it is unknown) and the reason why the worker is blocked there ('' for none, NULL if it does not serve it).
 SELECT o.*, w.id AS worker_id, w.name AS worker_name, j.hindrance FROM ({{objective}}) AS o
   LEFT JOIN worker AS w ON w.id = :worker_id
   LEFT JOIN worker_objective AS j ON j.worker_id = w.id AND j.objective_id = o.id;
@@ -327,12 +328,12 @@ SELECT * FROM worker_objective WHERE worker_id = :worker_id ORDER BY objective_i
 DELETE FROM worker_objective WHERE worker_id = :worker_id AND objective_id = :objective_id;
 
 -- standing --
--- The version of the schema, and whether the worker has a living lease, serves the objective and is not hindered there.
+-- The version of the schema, and whether the worker has a living lease, serves the objective and is not blocked there.
 SELECT (SELECT value FROM meta WHERE key = 'schema_version') AS schema_version,
        EXISTS (SELECT 1 FROM worker_objective AS j JOIN worker AS w ON w.id = j.worker_id
                 WHERE j.worker_id = :worker_id AND j.objective_id = :objective_id AND j.hindrance = ''
                   AND w.lease_until_us BETWEEN :now_us AND :now_us + w.lease_us) AS can_serve;
 
 -- claim_facts --
--- One row that decides whether a worker can claim something: the objective, the counts of its tasks, and the worker's standing.
+-- One row with everything that decides whether a worker can claim something: `objective`, `tally` and `standing` together.
 SELECT o.*, t.*, s.* FROM ({{objective}}) AS o CROSS JOIN ({{tally}}) AS t CROSS JOIN ({{standing}}) AS s;
