@@ -320,7 +320,10 @@ def _make_hunt(draft: _Draft, n_facts: int, *, result_chars: int, fact_place: st
         fact_place=fact_place,
     )
     # all dead ends are told in the same words, which do not say what was looked at
-    facts = [replace(one, text=_DEAD_END) if one.is_distractor else one for one in world.facts]
+    facts = [
+        replace(one, text=_DEAD_END, value=_DEAD_END) if one.is_distractor else one
+        for one in world.facts
+    ]
     return replace(world, facts=tuple(facts))
 
 

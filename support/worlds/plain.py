@@ -44,7 +44,7 @@ async def run_plain(
         heads = {name: _words(re.split(r"[(,]", name)[0]) for name in results}
         n_names = Counter(word for head in heads.values() for word in head)
         held = {
-            name: sum(1 / n_names[word] for word in head & _words(task)) / len(head)
+            name: sum(1 / n_names[word] for word in head & _words(task)) / max(1, len(head))
             for name, head in heads.items()
         }
         shown = [name for name in results if codes & words[name]] or sorted(

@@ -3432,7 +3432,42 @@ class TaskStoreContract(ScheduleContract):
         else:
             await finish_one(store, objective_id)
         assert not await self.is_stalled_after(store, objective_id, 4)
-        assert await self.is_stalled_after(store, objective_id, 1)
+        await self.repeat(store, objective_id, 1)
+        assert await store.claim_task(objective_id, "w") is None
+
+    @pytest.mark.parametrize("is_met", [True, False])
+    async def test_five_barren_tasks_after_a_new_answer_are_a_question_first(self, store, is_met):
+        objective_id = await begin(store, *(f"T{n}" for n in range(12)))
+        await finish_one(store, objective_id)
+        await self.repeat(store, objective_id, 5)
+        assert await store.claim_task(objective_id, "w") is None
+        assert (await store.conclude_objective(objective_id)).stop_reason is None
+
+        checked = await check(store, objective_id, Proposal(name="missing"), is_met=is_met)
+
+        assert checked.stop_reason is (StopReason.OBJECTIVE_MET if is_met else None)
+        if not is_met:
+            claim = await store.claim_task(objective_id, "w")
+            assert claim.task.name == "missing"
+            await store.record_result(claim, text="the same again", origins=[])
+            await plan_from(store, objective_id, repeats=(claim.task.id,))
+            assert await self.is_stalled_after(store, objective_id, 4)
+
+    async def test_the_last_answer_in_part_stays(self, store):
+        objective_id = await begin(store, "T")
+        for try_no in (1, 2, 3):
+            claim = await store.claim_task(objective_id, "w")
+            assert (claim.task.lack.found if claim.task.lack else "") == (
+                f"half {try_no - 1}" if try_no > 1 else ""
+            )
+            await store.record_result(
+                claim, text=f"half {try_no}", origins=[], lack="the other half"
+            )
+            unanswered = (Unanswered(task_id=claim.task.id, lack="the other half"),)
+            await plan_from(store, objective_id, unanswered=unanswered)
+
+        assert (await store.task(objective_id, claim.task.id)).status is TaskStatus.DONE
+        assert [result.text for result in await store.results(objective_id)] == ["half 3"]
 
     async def test_a_repeated_result_that_another_task_waits_for_is_not_barren(self, store):
         objective_id = await begin(store, *(f"T{n}" for n in range(12)))

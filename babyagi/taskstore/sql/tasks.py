@@ -834,7 +834,7 @@ def apply_plan(
         transitions.put_progress(tx, objective_id, progress)
     if plan.is_met and is_open:
         claim_met(tx, objective_id, task_id=tasks[-1].id if tasks else None)
-    elif is_open and not progress.may_start and _has_unchecked_answer(tx, objective_id):
+    elif is_open and progress.is_barren and 0 < progress.n_answers > _n_checked(tx, objective_id):
         tx.run("set_claimed_met", objective_id=objective_id)
     return added.plan
 
@@ -856,17 +856,17 @@ def _note_plan(tx: Transaction, objective_id: int, plan: Planned, tasks: Sequenc
 def claim_met(tx: Transaction, objective_id: int, *, task_id: int | None) -> None:
     """Record an agent's claim that the objective is met. Ignore it if no task was answered since
     the last check, because that check decided otherwise."""
-    if _has_unchecked_answer(tx, objective_id):
+    row = transitions.objective_row(tx, objective_id)
+    if row["n_answers"] > _n_checked(tx, objective_id):
         tx.run("set_claimed_met", objective_id=objective_id)
         transitions.append_event(
             tx, objective_id, events.OBJECTIVE_CLAIMED_MET, task_id, task_id=task_id
         )
 
 
-def _has_unchecked_answer(tx: Transaction, objective_id: int) -> bool:
-    """Return whether a task was answered since the last check."""
-    checks = transitions.read_objective(tx, objective_id).checks
-    return bool(transitions.objective_row(tx, objective_id)["n_answers"] > checks.n_answers)
+def _n_checked(tx: Transaction, objective_id: int) -> int:
+    """Return how many answers the objective had at its last check; -1 if there was none."""
+    return transitions.read_objective(tx, objective_id).checks.n_answers
 
 
 def record_lack(tx: Transaction, task: Task) -> TaskStatus:

@@ -414,11 +414,10 @@ class Progress:
         )
 
     @property
-    def may_start(self) -> bool:
-        """Whether another task may be started; see `lifecycle.may_start`."""
-        return lifecycle.may_start(
-            n_tasks_without_progress=self.n_tasks_without_progress,
-            n_tries_without_answer=self.n_tries_without_answer,
+    def is_barren(self) -> bool:
+        """Whether so many tasks in a row were without progress that no other task is started."""
+        return not lifecycle.may_start(
+            n_tasks_without_progress=self.n_tasks_without_progress, n_tries_without_answer=0
         )
 
     def after_answer(self, *, n_added: int, is_repeat: bool) -> Progress:
