@@ -517,7 +517,7 @@ def _judge_body(
         has_lack: whether it had such a line; then its answer is not doubtful.
     """
     task = task_name.casefold()
-    bare = _unwrap(body)
+    bare = _without_nothing_lacks(_unwrap(body))
     why = find_fault(bare, task_name=task_name, prompt_texts=prompt_texts)
     if why:
         return Outcome(kind=OutcomeKind.NOT_DONE, text=body, why=why)
@@ -532,6 +532,15 @@ def _judge_body(
     if kind is OutcomeKind.ANSWERED and not has_lack and _looks_bad(text, sentences, task):
         kind = OutcomeKind.DOUBTFUL
     return Outcome(kind=kind, text=body, lack=lack, why=why)
+
+
+def _without_nothing_lacks(text: str) -> str:
+    """Return the text without a last line that says that nothing is missing ("Missing: nothing").
+    A text with only such a line is returned unchanged."""
+    before, _, last = text.rstrip().rpartition("\n")
+    like = _LIKE_MARKER.match(last[:MAX_JUDGED_CHARS])
+    rest = like["rest"].strip() if like else ""
+    return before.rstrip() if rest and before.strip() and _NO_LACK.fullmatch(rest) else text
 
 
 def _unwrap(text: str) -> str:

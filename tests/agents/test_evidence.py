@@ -158,6 +158,22 @@ def test_a_tool_that_only_computes_is_not_from_outside(tool):
         assert not is_evidence(welcome, made, objective_text=K30)
 
 
+def test_a_value_worked_out_from_recalled_results_is_not_from_outside():
+    asked = "How many crates does the move fill? Each number must be right."
+    quote = "As for the crates needed in all: 137,729 crates."
+
+    assert is_evidence(quote, result(quote, "result:3", "tool:recall"), objective_text=asked)
+    assert not is_from_outside(result(quote, "tool:recall"))
+    assert is_from_outside(result(quote, "tool:recall", "file:crates.csv"))
+
+
+def test_a_count_is_evidence_beside_words_that_also_speak_of_work():
+    asked = "How many crates does the move fill?"
+
+    assert is_evidence("Crates needed: 137", result("x", "file:p"), objective_text=asked)
+    assert not is_evidence("Crates checked, 3 of 3", result("x", "file:p"), objective_text=asked)
+
+
 def test_a_text_is_a_claim_when_all_of_it_is():
     assert is_claim("The objective is met. All tasks are done.", K30)
     assert not is_claim("K-30 = 4711-QX. The objective is met.", K30)

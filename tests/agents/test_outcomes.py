@@ -168,6 +168,17 @@ def test_a_lack_of_nothing_is_no_lack(nothing):
     assert judge(f"LACKING: {nothing}").kind is OutcomeKind.NOT_DONE
 
 
+@pytest.mark.parametrize(
+    "line",
+    ["Missing: nothing", "Missing: none.", "- **Missing:** n/a", "Fehlt: nichts", "Manque : rien"],
+)
+def test_a_value_before_a_line_that_nothing_is_missing_is_an_answer_and_keeps_the_line(line):
+    said = f"Price: 4,200 €\n{line}"
+
+    assert judge(said) == Outcome(kind=OutcomeKind.ANSWERED, text=said)
+    assert judge(line).kind is OutcomeKind.DOUBTFUL
+
+
 def test_the_items_under_the_line_are_the_lack():
     assert judge("LACKING:\n- the width\n- the depth").lack == "- the width - the depth"
 

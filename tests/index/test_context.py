@@ -439,6 +439,26 @@ def test_what_an_earlier_check_quoted_is_shown_again_however_many_results_came_s
     assert "The lamps burnt until dawn." in shown({1: "lamps burnt until dawn"})[1]
 
 
+def test_unread_results_are_shown_whole_beside_the_quoted_passages_of_the_others():
+    results = [
+        make_result(n, f"{FILLER * 180}The lamp burnt {n}47 hours. {FILLER * 8}", name=f"Ask {n}")
+        for n in range(1, 7)
+    ]
+
+    chosen, left_out = choose_for_objective(
+        results,
+        "Find the reading of K-7",
+        budget_tokens=6000,
+        proven={1: "burnt 147 hours", 2: "burnt 247 hours"},
+        unread={3, 5},
+    )
+
+    assert [one.result.task_id for one in chosen if one.is_whole] == [5, 3]
+    by_id = {one.result.task_id: one.text for one in chosen}
+    assert "147" in by_id[1] and "247" in by_id[2] and len(by_id[1].encode()) <= 600
+    assert sum(len(one.text.encode()) for one in chosen) <= 24_000 and left_out == []
+
+
 def test_what_does_not_fit_at_all_is_named_and_a_repetition_is_not():
     results = [
         make_result(
