@@ -10,6 +10,7 @@ from babyagi.index.builtin import BuiltinIndex
 from babyagi.index.context import choose_context, choose_for_objective, drop_repetitions, fit
 from babyagi.index.hashing import find_words
 from babyagi.index.search import N_CANDIDATES, RankedResult, ResultSearch
+from babyagi.names import takes_all
 from babyagi.tasks import Result
 from tests.index.library import START, TEXTS, Embedding, id_by_name, open_library
 from tests.index.planted import make_facts
@@ -375,6 +376,28 @@ def test_equal_answers_to_different_questions_are_no_repetition():
     ]
 
     assert len(drop_repetitions(ranked, limit=5)) == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "is_taken"),
+    [
+        ("Add up all costs", True),
+        ("Combine the findings into a JSON list", True),
+        ("Merge the lists into one table", True),
+        ("Put everything together on one page", True),
+        ("Write the final report", True),
+        ("Draw up an overview of all results", True),
+        ("Fasse alle Ergebnisse zusammen", True),
+        ("Additionne tous les coûts", True),
+        ("Find the results page of the club", False),
+        ("What was the answer to the letter?", False),
+        ("Merge branch dev into main", False),
+        ("Summarise chapter 3", False),
+        ("Find the price of tea", False),
+    ],
+)
+def test_a_name_that_asks_to_combine_the_results_takes_all_of_them(name, is_taken):
+    assert takes_all(name) is is_taken
 
 
 # -- for the objective
