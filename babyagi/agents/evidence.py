@@ -267,6 +267,23 @@ _ASKS_DEED = late_pattern(
     r"|(?:write|put|save|store)\b.*\b(?:in)?to\s+(?:(?:the|a)\s+)?(?:\S*\.\w{1,5}\b|\w*\s*file\b))",
     re.IGNORECASE,
 )
+# Clauses that begin like an action and ask for a text: a changed wording, an analysis, an order, or
+# what a file or a page says.
+_ASKS_TEXT = late_pattern(
+    r"(?:please\s+|then\s+)*(?:"
+    r"(?:fix|mend|repair|edit|change|replace|remove|move|rename|clean|set|close|stop|assign|update)"
+    r"\s+(?:\S+\s+){0,3}?(?:texts?|paragraphs?|sentences?|wording|grammar|spelling|punctuation"
+    r"|style|tone|voice|words?|phrases?|poems?|essays?|stor(?:y|ies)|recipes?|drafts?|arguments?"
+    r"|duplicates?|categor(?:y|ies)|variables?|verses?|stanzas?)\b"
+    r"|(?:merge|clean|order)\s+(?:\S+\s+){0,3}?lists?\b"
+    r"|(?:run|execute|test)\s+(?:\S+\s+){0,2}?(?:analys[ie]s|comparisons?|calculations?|numbers"
+    r"|claims?|hypothes[ie]s|theor(?:y|ies)|assumptions?|statements?|ideas?)\b"
+    r"|order\s[^.;]*\bby\b(?!\s(?:\w+day|tomorrow|noon|\d|the end))"
+    r"|(?:open|download)\s+(?:the\s+)?(?:files?|pages?|documents?|folder|article|link|https?://"
+    r"|\S+\.\w{2,4})\b"
+    r")(?!.*\b(?:in)?to\s+\S+\.\w)",
+    re.IGNORECASE,
+)
 _INFORMS = late_pattern(
     r"(?:please\s+)?(?:find|look|search|research|learn|read|list|name|tell|say|give|show|get|collect"
     r"|gather|identif|determin|investigat|analy|review|describ|explain|summar|compar|discuss|recommend"
@@ -275,8 +292,9 @@ _INFORMS = late_pattern(
     re.IGNORECASE,
 )
 _OBJECT = late_pattern(
-    r"\s+(?:the|an?|it|them|this|that|these|those|my|our|your|his|her|their|each|every|all|both|me"
-    r"|him|us|mrs?|ms|dr|(?-i:[A-Z])|\w+[./]\w|den|die|das|dem|eine?n?|mein\w*|unser\w*)|\s*$",
+    r"\s+(?:(?:the|an?|it|them|this|that|these|those|my|our|your|his|her|their|each|every|all|both"
+    r"|me|him|us|mrs?|ms|dr|den|die|das|dem|eine?n?|mein\w*|unser\w*)\b|(?-i:[A-Z])|\w+[./]\w)"
+    r"|\s*$",
     re.IGNORECASE,
 )
 _ASKS_WHETHER = late_pattern(
@@ -465,6 +483,7 @@ class _Asked(Enum):
 def _asked_for(objective_text: str) -> frozenset[_Asked]:
     """Return the kinds of things that the clauses of an objective ask for."""
     kinds = (
+        (_ASKS_TEXT, _Asked.ANYTHING),
         (_ASKS_DEED, _Asked.DEED),
         (_ASKS_ANYTHING, _Asked.ANYTHING),
         (_ASKS_WHETHER, _Asked.WHETHER),
@@ -483,7 +502,10 @@ def _may_want_a_deed(objective_text: str) -> bool:
     """Return whether a clause of an objective asks for an action, or is not known to ask for
     information."""
     return any(
-        _ASKS_DEED.match(clause) or not (_INFORMS.match(clause) or _ASKS_WHETHER.match(clause))
+        not _ASKS_TEXT.match(clause)
+        and (
+            _ASKS_DEED.match(clause) or not (_INFORMS.match(clause) or _ASKS_WHETHER.match(clause))
+        )
         for clause in map(str.strip, _AND.split(objective_text))
         if " " in clause
     )
@@ -494,7 +516,9 @@ def find_deeds(objective_text: str) -> list[str]:
     return [
         clause
         for clause in map(str.strip, _AND.split(objective_text))
-        if (deed := _ASKS_DEED.match(clause)) and _OBJECT.match(clause, deed.end())
+        if not _ASKS_TEXT.match(clause)
+        and (deed := _ASKS_DEED.match(clause))
+        and _OBJECT.match(clause, deed.end())
     ]
 
 

@@ -1,12 +1,13 @@
 """What may show that a part of an objective is answered, and what never does."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from babyagi.agents.check import CheckReply, CheckReplyPart, look_up
-from babyagi.agents.evidence import is_claim, is_evidence, is_from_outside
+from babyagi.agents.evidence import find_deeds, is_claim, is_evidence, is_from_outside
 from babyagi.tasks import Result
 from support.world import START
 
@@ -252,6 +253,45 @@ def test_that_something_was_done_is_shown_by_a_tool_that_does_things_and_by_no_t
     assert not look_up(reply, [page], objective_text=asked)[0]
     assert not look_up(reply, [called], objective_text=asked)[0]
     assert look_up(reply, [called], objective_text=asked, doers={"tool:post__send"})[0]
+
+
+@pytest.mark.parametrize(
+    ("asked", "quote"),
+    [
+        ("Fix the grammar of letter.txt", "I am writing to you because the delivery was late."),
+        ("Order the cities by size", "Bergen, Tromsø, Alta"),
+        ("Open notes.txt and say what it promises", "It promises free delivery from May on."),
+        ("Remove the duplicates from the list in names.txt", "Ola, Ann, Kofi"),
+        ("Test the claim that coffee helps memory", "With coffee, 14 of 20 people did better."),
+        ("Run an analysis of sales.csv", "Sales of lamps fell by 12 %."),
+    ],
+)
+def test_a_text_that_is_asked_for_like_an_action_is_answered_by_a_text(asked, quote):
+    made = result(quote, "file:p.txt", name=asked)
+    reply = CheckReply(
+        is_met=True,
+        parts=(CheckReplyPart(part=asked, task_id=1, quote=quote),),
+        missing=(),
+        is_readable=True,
+        reason="",
+    )
+
+    assert find_deeds(asked) == []
+    assert is_evidence(quote, result(f"{asked}: {quote}", "file:p"), objective_text=asked)
+    assert look_up(reply, [replace(made, text=f"{asked}: {quote}")], objective_text=asked)[0]
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "Fix the failing test",
+        "Order the boards by Friday",
+        "Open the valve",
+        "Set the alarm to six",
+    ],
+)
+def test_an_action_stays_one_where_it_resembles_a_text(asked):
+    assert find_deeds(asked) == [asked]
 
 
 @pytest.mark.parametrize(
