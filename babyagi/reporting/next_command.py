@@ -11,7 +11,9 @@ REHEARSED = (
     "nothing is left to do; the check was rehearsed as well and only compared words, so read "
     "whether this answers the question"
 )
-UNCHECKED = "nothing is left to do, and no check could tell whether the objective is met"
+UNCHECKED = (
+    "nothing is left to do, and no check could say which parts of the objective are answered"
+)
 
 
 # sets another model for planning and checks, in the environment of the command that follows

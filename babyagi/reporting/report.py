@@ -286,7 +286,7 @@ def _render_standing(
     if reason in COMPLETE:
         return f"> {left}; see below the answer." if left else ""
     is_unchecked = reason is StopReason.UNMET and not objective.checks.missing
-    head = "Not checked" if is_unchecked else "Not complete"
+    head = "Not confirmed" if is_unchecked else "Not complete"
     return f"> **{head}:** {say_stop(objective)}{f' ({left})' if left else ''}."
 
 
@@ -347,7 +347,7 @@ def _render_missing(objective: Objective) -> str:
     if objective.stop_reason is not StopReason.UNMET:
         return ""
     missing = objective.checks.missing
-    head = "These parts of the objective are not answered" if missing else "Why it is not checked"
+    head = "These parts of the objective are not answered" if missing else "Why it is not confirmed"
     lines = (f"* {_one_line(part)}" for part in missing or (objective.stop_detail,) if part)
     return "\n".join([f"**{head}:**", "", *lines])
 

@@ -54,8 +54,10 @@ def test_a_report_of_an_objective_that_no_check_could_judge_says_why_and_what_he
 
     report = render_report(objective, written=Written(text="It is so."), tasks=[], results=[])
 
-    assert "**Why it is not checked:**\n\n* the check could not be made: it was refused\n" in report
-    assert "> **Not checked:** nothing is left to do, and no check could tell" in report
+    assert (
+        "**Why it is not confirmed:**\n\n* the check could not be made: it was refused\n" in report
+    )
+    assert "> **Not confirmed:** nothing is left to do, and no check could say" in report
     assert "are not answered" not in report and "tasks add" not in report
     assert (
         "`babyagi extend --objective 3 --max-tasks 50`, then `BABYAGI_USE_MY_MODEL=1 "
