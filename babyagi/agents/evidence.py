@@ -344,6 +344,7 @@ _ASKS_TO_CHOOSE = late_pattern(
     r"|qual[ei]?)\b",
     re.IGNORECASE,
 )
+_NOT_DONE = "needed required wanted missing left remaining"  # words of work that do not claim it
 _CLAUSE_END = late_pattern(r"[?,;:.]\s|\?")
 _BECAUSE = late_pattern(r"\b(?:because|due to|caused by|weil|wegen|durch)\b", re.IGNORECASE)
 _AND = late_pattern(r"[?;.]\s|,\s|\b(?:and|with|und)\b", re.IGNORECASE)
@@ -724,8 +725,10 @@ def _has_to_do(said: str, result: Result, objective_text: str) -> bool:
     if n_told >= (MIN_TOLD_BESIDE_WORK if of_work else MIN_TOLD) and not names_something:
         return True
     if of_work and _Asked.WHETHER not in _asked_for(objective_text):
-        has_count = _Asked.NUMBER in _asked_for(objective_text) and _has_number(
-            _DATE.sub(" ", _tell(said, objective_text)), objective_text
+        has_count = (
+            _Asked.NUMBER in _asked_for(objective_text)
+            and of_work <= _stems(_NOT_DONE)
+            and _has_number(_DATE.sub(" ", _tell(said, objective_text)), objective_text)
         )
         is_bare = not has_count and all(map(str.isdigit, words - of_work - asked))
         return not (asked.isdisjoint(words) or is_bare)
