@@ -450,18 +450,44 @@ def name_sense(name: str) -> str:
 
 
 _OVER_ALL = frozenset(
-    "compare comparison rank ranking total sum overall altogether combined average".split()
+    "compare comparison contrast rank ranking total sum overall altogether combine combined "
+    "average median consolidate aggregate tally tot tabulate collate compile "
+    "synthesize synthesis assemble unify integrate condense conclude conclusion recap recommend "
+    "recommendation everything vergleiche vergleich vergleichen gegenüberstellung summiere addiere "
+    "summe gesamtsumme insgesamt zusammen zusammenfassung durchschnitt mittelwert compara "
+    "comparer comparez comparaison additionne additionner somme récapitule synthèse suma "
+    "sumar combina reúne réunis résumé".split()
 )
+# these ask for it only at the beginning of a name
+_COMBINING_VERBS = frozenset({"add", "merge", "join", "gather", "sum", "bring", "put", "pull"})
+_COMBINED_BY = frozenset("up together all everything into one".split())
+_ALL_RESULTS = frozenset(
+    "results findings answers outcomes ergebnisse ergebnissen erkenntnisse erkenntnissen résultats "
+    "resultados hallazgos risultati".split()
+)
+_LOOKING_VERBS = frozenset(
+    "find read look search open get ask extract visit fetch download what who when where which how "
+    "why is are was were did does do has have suche lies finde cherche lis busca lee was wer wann "
+    "wo welche wie ist".split()
+)
+_FINAL = frozenset("final endgültige endgültigen schluss".split())
+_WRITTEN = frozenset("answer report document text version list summary bericht antwort".split())
 _OF_TIME = frozenset({"latest", "newest", "oldest", "earliest"})
 
 
 def takes_all(name: str) -> bool:
     """Return whether the task needs many results together: whether its name asks for a comparison,
-    a ranking, a sum, or something superlative, such as the largest X."""
-    words = [stem(strip_signs(word)) for word in fold(to_plain(name)).split()]
-    return any(
-        word in _OVER_ALL or (_is_superlative(word) and word not in _OF_TIME) for word in words
-    )
+    a ranking, a sum, a combination, something superlative, such as the largest X, or a text made of
+    the results."""
+    plain = [strip_signs(word) for word in fold(to_plain(name)).split()]
+    words = [stem(word) for word in plain]
+    if any(word in _OVER_ALL or (_is_superlative(word) and word not in _OF_TIME) for word in words):
+        return True
+    first, rest = words[0] if words else "", {*words[1:], *plain[1:]}
+    if first in _COMBINING_VERBS and not _COMBINED_BY.isdisjoint(rest) and "branch" not in rest:
+        return True
+    is_made = first not in _LOOKING_VERBS and not _ALL_RESULTS.isdisjoint(rest)
+    return is_made or not (_FINAL.isdisjoint(rest) or _WRITTEN.isdisjoint(rest))
 
 
 def _without_numbering(plain: str) -> str:

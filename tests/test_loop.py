@@ -1,5 +1,6 @@
 import asyncio
 import json
+import re
 from itertools import pairwise
 
 import pytest
@@ -940,6 +941,58 @@ async def test_what_only_the_check_in_doubt_finds_missing_is_asked_for_where_a_t
         "check/third",
     ]
     assert objective.stop_reason is StopReason.FINISHED
+
+
+NOISE = "".join(f"Key {n} hangs on hook {n * 7}. " for n in range(280))  # about 8 kB
+
+
+async def test_what_long_results_establish_ends_as_met_although_no_prompt_holds_them_all_whole():
+    fruits = ("Plums", "Pears", "Quinces", "Medlars", "Sloes", "Mulberries")
+
+    def execute(prompt):
+        stall = re.search(r"stall (\d)", task_of(prompt))
+        fruit = fruits[int(stall[1])] if stall else ""
+        return (
+            f"{NOISE}{fruit} cost 9{fruits.index(fruit)} euros. The rest is of no use."
+            if fruit
+            else "So."
+        )
+
+    def check(prompt):
+        shown = user_of(prompt)
+        parts = [(one, 1, f"{one} cost 9{n} euros") for n, one in enumerate(fruits)]
+        return check_reply(
+            *(part for part in parts if part[2] in shown),
+            missing=[one for one, _, quote in parts if quote not in shown],
+        )
+
+    plan = propose(*(f"Visit stall {n} and ask there" for n in range(6)))
+    again = propose(*(f"Visit stall {n} again" for n in range(6)))
+    world = make_world(Script({"Begin": plan}, execute=execute, check=check, missing=again))
+
+    objective = await world.run()
+
+    assert objective.stop_reason is StopReason.FINISHED
+    assert sorted(part.part for part in objective.checks.parts) == sorted(fruits)
+
+
+async def test_the_check_in_doubt_is_shown_whole_what_the_first_one_saw_only_in_part():
+    shown = []
+
+    def check(prompt):
+        shown.append({number: len(text) for number, _, text in finished_in(prompt)})
+        return check_reply(("it", 1, "result 1 says 41"))
+
+    def execute(prompt):
+        number = int(task_of(prompt).split(":")[0])
+        return f"result {number} says {number + 40}. {NOISE}"
+
+    world = make_world(Script({"Begin": propose("One", "Two")}, execute=execute, check=check))
+
+    await world.run()
+
+    whole = [{n for n, size in one.items() if size > len(NOISE)} for one in shown[:2]]
+    assert whole[0] and whole[1] and not whole[0] & whole[1]
 
 
 async def test_a_quote_that_stands_in_no_result_proves_nothing_and_its_part_is_asked_for():

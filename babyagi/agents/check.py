@@ -245,7 +245,7 @@ def _is_more_than_a_name(quote: str, result: Result, objective_text: str) -> boo
     few words that the objective contains. The name of one of several alternatives does."""
     words = _words(quote)
     is_name = len(words) <= MAX_NAME_WORDS and set(words) <= set(_words(objective_text))
-    return not is_name or chooses(quote, objective_text, is_outside=is_from_outside(result))
+    return not is_name or chooses(quote, result, objective_text)
 
 
 def _find_computed(results: Sequence[Result]) -> frozenset[int]:

@@ -19,6 +19,7 @@ from babyagi.index.trigrams import fold
 from babyagi.tasks import Result, find_sources
 from babyagi.text import OPENING, is_armed, late_pattern, rearm, split_sentences, unmix
 from babyagi.tools.catalog import RUN_PYTHON
+from babyagi.tools.recall import RECALL
 
 MAX_VALUE_WORDS = 6  # a quote with at most so many words may be a bare value
 MIN_ITEMS = 3  # a list of values has at least so many
@@ -187,12 +188,16 @@ _REPORTED = late_pattern(
         "correct. current. up_to_date. on_file. undisputed. certain. clear. cleared. agrees?. "
         "agreed. accounted. shown. announced. demonstrated. as_given. posted. published. set_out. "
         "tested. treated. said. dealt. see. gives?. names?. proven. proved. accepted. obtained. "
-        "issued. submitted. signed. handed. in_order. comparison. explanation. overview. analysis. "
-        "enquiry. inquiry. request. ermittelt gefunden bestimmt geklärt festgestellt bestätigt "
-        "beantwortet vermess geprüft überprüft eingetragen bekannt ausgeschildert verzeichnet "
-        "erfasst liegt liegen vollständig trouvée?s?. déterminée?s?. identifiée?s?. établie?s?. "
-        "confirmée?s?. encontr[aó] determinad identificad establecid confirmad averiguad "
-        "trovat[aeio]. accertat identificat confermat gevonden. bepaald. vastgesteld bevestigd "
+        "implement identified. issued. submitted. signed. handed. in_order. comparison. "
+        "explanation. overview. analysis. enquiry. inquiry. request. ermittelt gefunden bestimmt "
+        "geklärt erledigt festgestellt bestätigt beantwortet vermess geprüft überprüft "
+        "eingetragen bekannt ausgeschildert verzeichnet erfasst liegt liegen vollständig "
+        "trouvée?s?. déterminée?s?. identifiée?s?. établie?s?. confirmée?s?. vérifiée?s?. "
+        "réglée?s?. traitée?s?. connue?s?. réponses?. répondu. complète?s?. encontr[aó] "
+        "determinad identificad establecid confirmad averiguad verificad aclarad resuelt[ao] "
+        "conocid[ao]s?. listad[ao]s?. completad trovat[aeio]. accertat identificat confermat "
+        "determinat[aeio]. verificat[aeio]. chiarit[aeio]. risolt[aeio]. not[aoi]. "
+        "completat[aeio]. gevonden. bepaald. vastgesteld bevestigd "
         "найден определ[её]н установлен подтвержд[её]н выяснен znalezion ustalon potwierdzon "
         "bulundu belirlendi doğruland 查明 找到 确认 确定 判明 見つか 確認 特定 찾았 확인 "
         "밝혀"
@@ -203,6 +208,15 @@ _REPORTED = late_pattern(
 _COMPLEMENT = late_pattern(
     r"\W*\w*\s*(?:that|to be|to have|dass|[:=]|as (?=[\d\"'])|(?:at|with|mit|auf) (?=\W?\d))",
     re.IGNORECASE,
+)
+_VERB_OF = {
+    "written": "write", "drawn": "draw", "made": "make", "built": "build", "chosen": "choose",
+    "given": "give", "shown": "show", "told": "tell", "read": "read", "put": "put", "sent": "send",
+    "found": "find", "drafted": "draft", "geschrieben": "schreibe", "gegeben": "gib",
+    "genannt": "nenne", "verglichen": "vergleiche", "beschrieben": "beschreibe",
+}  # fmt: skip
+_PARTICIPLE = late_pattern(
+    rf"\b(?:\w+ed|{'|'.join(_VERB_OF)}|(?:\w{{2,4}})?ge(?P<german>\w{{3,}}t))\b", re.IGNORECASE
 )
 _CLAUSE = late_pattern(r"[;,!?\n|]|[.:](?=\s|$)|\s[-–—]\s|\b(?:but|aber)\b")
 # What documents, offices and dates are called, and participles and adverbs: they say where, when,
@@ -253,6 +267,23 @@ _ASKS_DEED = late_pattern(
     r"|(?:write|put|save|store)\b.*\b(?:in)?to\s+(?:(?:the|a)\s+)?(?:\S*\.\w{1,5}\b|\w*\s*file\b))",
     re.IGNORECASE,
 )
+# Clauses that begin like an action and ask for a text: a changed wording, an analysis, an order, or
+# what a file or a page says.
+_ASKS_TEXT = late_pattern(
+    r"(?:please\s+|then\s+)*(?:"
+    r"(?:fix|mend|repair|edit|change|replace|remove|move|rename|clean|set|close|stop|assign|update)"
+    r"\s+(?:\S+\s+){0,3}?(?:texts?|paragraphs?|sentences?|wording|grammar|spelling|punctuation"
+    r"|style|tone|voice|words?|phrases?|poems?|essays?|stor(?:y|ies)|recipes?|drafts?|arguments?"
+    r"|duplicates?|categor(?:y|ies)|variables?|verses?|stanzas?)\b"
+    r"|(?:merge|clean|order)\s+(?:\S+\s+){0,3}?lists?\b"
+    r"|(?:run|execute|test)\s+(?:\S+\s+){0,2}?(?:analys[ie]s|comparisons?|calculations?|numbers"
+    r"|claims?|hypothes[ie]s|theor(?:y|ies)|assumptions?|statements?|ideas?)\b"
+    r"|order\s[^.;]*\bby\b(?!\s(?:\w+day|tomorrow|noon|\d|the end))"
+    r"|(?:open|download)\s+(?:the\s+)?(?:files?|pages?|documents?|folder|article|link|https?://"
+    r"|\S+\.\w{2,4})\b"
+    r")(?!.*\b(?:in)?to\s+\S+\.\w)",
+    re.IGNORECASE,
+)
 _INFORMS = late_pattern(
     r"(?:please\s+)?(?:find|look|search|research|learn|read|list|name|tell|say|give|show|get|collect"
     r"|gather|identif|determin|investigat|analy|review|describ|explain|summar|compar|discuss|recommend"
@@ -261,8 +292,9 @@ _INFORMS = late_pattern(
     re.IGNORECASE,
 )
 _OBJECT = late_pattern(
-    r"\s+(?:the|an?|it|them|this|that|these|those|my|our|your|his|her|their|each|every|all|both|me"
-    r"|him|us|mrs?|ms|dr|(?-i:[A-Z])|\w+[./]\w|den|die|das|dem|eine?n?|mein\w*|unser\w*)|\s*$",
+    r"\s+(?:(?:the|an?|it|them|this|that|these|those|my|our|your|his|her|their|each|every|all|both"
+    r"|me|him|us|mrs?|ms|dr|den|die|das|dem|eine?n?|mein\w*|unser\w*)\b|(?-i:[A-Z])|\w+[./]\w)"
+    r"|\s*$",
     re.IGNORECASE,
 )
 _ASKS_WHETHER = late_pattern(
@@ -296,7 +328,15 @@ _QUESTION_WORD = late_pattern(
     r"|was|welche[rmns]?|wer|wem|wen|wo|wohin|woher|wann|warum|wie(?: (?:viele?|oft|lange?))?)\b",
     re.IGNORECASE,
 )
-_YES_OR_NO = late_pattern(r"\W*(?:yes|no|not|ja|nein|nicht)\b", re.IGNORECASE)
+_ASKS_PLACE = late_pattern(
+    r"\b(?:which|what|welche[rmns]?) (?:pages?|chapters?|sections?|annex|appendix|editions?"
+    r"|volumes?|tables?|figures?|lines?|items?|parts?|steps?|articles?|clauses?|paragraphs?|points?)\b",
+    re.IGNORECASE,
+)
+_YES_OR_NO = late_pattern(
+    r"\W*(?:yes|no|not|none|neither|never|nobody|ja|nein|nicht|nie|niemand|keine?[rmns]?|oui|non|sí|sì)\b",
+    re.IGNORECASE,
+)
 _NEGATION = late_pattern(r"\b(?:no|not|never|nobody|neither|kein\w*|nicht)\b", re.IGNORECASE)
 _OR = late_pattern(r",?\s+(?:or|oder|ou|o)\s+", re.IGNORECASE)
 _ASKS_TO_CHOOSE = late_pattern(
@@ -304,6 +344,7 @@ _ASKS_TO_CHOOSE = late_pattern(
     r"|qual[ei]?)\b",
     re.IGNORECASE,
 )
+_NOT_DONE = "needed required wanted missing left remaining"  # words of work that do not claim it
 _CLAUSE_END = late_pattern(r"[?,;:.]\s|\?")
 _BECAUSE = late_pattern(r"\b(?:because|due to|caused by|weil|wegen|durch)\b", re.IGNORECASE)
 _AND = late_pattern(r"[?;.]\s|,\s|\b(?:and|with|und)\b", re.IGNORECASE)
@@ -314,14 +355,16 @@ _NO_VALUE = late_pattern(
     r"|\b(\d+)\s?(?:/|of|out of)\s?\1\b|\b100\s?%|\b(?:true|false|none|null|yes|no|ok)\b"
     r"|\b(?:confidence|certainty|probability|likelihood|score)\b\W{1,4}[\d.]+"
     # where to find something
-    r"|^\W*\d+[.)]\s|\b(?:page|p|pp|chapter|section|annex|appendix|edition|volume|table|figure"
+    rf"|^\W*\d+[.)]\s+(?!\s|{_MONTH})"
+    r"|(?P<place>\b(?:page|p|pp|chapter|section|annex|appendix|edition|volume|table|figure"
     r"|line|item|part|step|task|series|test|run|batch|no|article|clause|definition|note|paragraph"
-    r"|point|question|statement)s?\b\W{0,2}\d+(?:(?:, | and | of |[-–])\d+)*"
+    r"|point|question|statement)s?\b\W{0,2}\d+(?:(?:, | and | of |[-–])\d+)*)"
     # who says it
     r"|\b(?:said|says|wrote|reported|confirmed|verified|signed|approved|according to)(?: by)?"
     r"(?-i: [A-Z]\w+)+",
     re.IGNORECASE,
 )
+_ITEM_END = late_pattern(r"[,;\n]|\s(?:and|or|und|oder|et|ou|y|e|o|&)\s", re.IGNORECASE)
 _HEADING = late_pattern(r"\s*#{1,6}\s[^\n]*\s*\Z")
 # A few words with one of these are an English sentence, not a bare value.
 _STATES = late_pattern(r"\b(?:is|are|was|were|has|have|had|been|can|may|must|shall|will)\b", re.I)
@@ -339,6 +382,8 @@ _GLUE = frozenset(word[:STEM_CHARS] for word in (*_FOREIGN, "die", "wurden", "we
 _CITED = late_pattern(r"\btasks? #?\d+(?:(?:, | and )\d+)*", re.IGNORECASE)  # a reference to a task
 # Built-in tools that only compute. Whatever they read is listed as an origin of its own.
 ONLY_COMPUTES = frozenset({"tool:calculator", f"tool:{RUN_PYTHON}"})
+# It returns earlier results, whose own sources are listed as origins.
+FROM_INSIDE = ONLY_COMPUTES | {f"tool:{RECALL}"}
 DOERS = frozenset({"tool:write_file"})
 _CODED = late_pattern(rf"[A-Za-z0-9+/=_-]{{{MIN_CODED_CHARS},}}")
 
@@ -361,7 +406,7 @@ def is_evidence(
         or (
             WORD.search(said) is not None
             and not _BARE.fullmatch(said)
-            and _may_answer(said, objective_text)
+            and _may_answer(said, result, objective_text)
             and _has_to_do(said, result, objective_text)
         )
     )
@@ -377,10 +422,11 @@ def has_acted(result: Result, doers: Collection[str]) -> bool:
 
 
 def is_from_outside(result: Result) -> bool:
-    """Return whether a file, a page or a tool contributed to a result. Tools that only compute do
-    not count; a file that they read is listed as an origin of its own. Results of the rehearsal
-    model do not count either, because it only quotes and obeys no text."""
-    outside = (origin for origin in find_sources(result.origins) if origin not in ONLY_COMPUTES)
+    """Return whether a file, a page or a tool contributed to a result. Tools that only compute, or
+    that only search earlier results, do not count; a file that was read is listed as an origin of
+    its own. Results of the rehearsal model do not count either, because it only quotes and obeys no
+    text."""
+    outside = (origin for origin in find_sources(result.origins) if origin not in FROM_INSIDE)
     return any(outside) and "model:rehearsal" not in result.origins
 
 
@@ -438,6 +484,7 @@ class _Asked(Enum):
 def _asked_for(objective_text: str) -> frozenset[_Asked]:
     """Return the kinds of things that the clauses of an objective ask for."""
     kinds = (
+        (_ASKS_TEXT, _Asked.ANYTHING),
         (_ASKS_DEED, _Asked.DEED),
         (_ASKS_ANYTHING, _Asked.ANYTHING),
         (_ASKS_WHETHER, _Asked.WHETHER),
@@ -456,7 +503,10 @@ def _may_want_a_deed(objective_text: str) -> bool:
     """Return whether a clause of an objective asks for an action, or is not known to ask for
     information."""
     return any(
-        _ASKS_DEED.match(clause) or not (_INFORMS.match(clause) or _ASKS_WHETHER.match(clause))
+        not _ASKS_TEXT.match(clause)
+        and (
+            _ASKS_DEED.match(clause) or not (_INFORMS.match(clause) or _ASKS_WHETHER.match(clause))
+        )
         for clause in map(str.strip, _AND.split(objective_text))
         if " " in clause
     )
@@ -467,13 +517,15 @@ def find_deeds(objective_text: str) -> list[str]:
     return [
         clause
         for clause in map(str.strip, _AND.split(objective_text))
-        if (deed := _ASKS_DEED.match(clause)) and _OBJECT.match(clause, deed.end())
+        if not _ASKS_TEXT.match(clause)
+        and (deed := _ASKS_DEED.match(clause))
+        and _OBJECT.match(clause, deed.end())
     ]
 
 
-def _may_answer(said: str, objective_text: str) -> bool:
-    """Return whether a text from outside provides what one of the objective's clauses asks for. A
-    text that only reports the thing as found or done does not.
+def _may_answer(said: str, result: Result, objective_text: str) -> bool:
+    """Return whether a quote from a result with outside sources provides what one of the
+    objective's clauses asks for. A text that only reports the thing as found or done does not.
 
     No text can show that an action was carried out. A question for a number needs a number; a
     question for a time needs a date or a time of day. Anything else needs words that are neither in
@@ -490,7 +542,7 @@ def _may_answer(said: str, objective_text: str) -> bool:
     if (
         len(question) >= MIN_REPEATED
         and question <= _stems(said)
-        and not (_values(said, objective_text) or _names(said, objective_text))
+        and not _has_value(said, objective_text)
     ):
         return False
     asked, told = _asked_for(objective_text), _tell(said, objective_text)
@@ -505,24 +557,50 @@ def _may_answer(said: str, objective_text: str) -> bool:
             and (_has_number(told, objective_text) or _TIME_WORD.search(told) is not None)
         )
         or (_Asked.ANYTHING in asked and _says_more(told, said, objective_text))
-        or chooses(told, objective_text, is_outside=True)
+        or chooses(told, result, objective_text)
     )
 
 
-def chooses(text: str, objective_text: str, *, is_outside: bool) -> bool:
+def chooses(quote: str, result: Result, objective_text: str) -> bool:
     """Return whether the objective asks which of some alternatives it is ("Norden or Kaldi?"), and
-    the text names some of them and not all.
+    the quote names some of them and not all.
 
-    Args:
-        is_outside: whether the text is from a file, a page or a tool. It may name anything, so it
-            must also use a word of the objective that is no alternative: "Kaldi is cheaper".
+    A file, a page or a tool may name anything. If one contributed to the result, the quote, or a
+    clause of the result that names the same alternatives, must also use a word of the objective
+    that is no alternative: "Kaldi is cheaper".
     """
-    told, asked = _stems(text), _stems(objective_text)
+    told, asked = _stems(quote), _stems(objective_text)
     for alternatives in _find_alternatives(objective_text):
-        named = [alternative <= told for alternative in alternatives]
-        if any(named) and not all(named):
-            return not is_outside or bool(told & asked - frozenset().union(*alternatives))
+        named = [alternative for alternative in alternatives if alternative <= told]
+        if named and len(named) < len(alternatives):
+            rest = asked - frozenset().union(*alternatives)
+            return (
+                not is_from_outside(result)
+                or not rest.isdisjoint(told)
+                or _says_of(named, alternatives, rest, result, objective_text)
+            )
     return False
+
+
+def _says_of(
+    named: list[frozenset[str]],
+    alternatives: Sequence[frozenset[str]],
+    rest: frozenset[str],
+    result: Result,
+    objective_text: str,
+) -> bool:
+    """Return whether a clause of the result names just these of the alternatives, and has a word of
+    the rest of the objective."""
+    clauses = (
+        _stems(clause)
+        for sentence in islice(split_sentences(result.text), MAX_JUDGED_SENTENCES)
+        if not is_about_work(sentence, objective_text)
+        for clause in _CLAUSE.split(_tell(sentence, objective_text))
+    )
+    return any(
+        not rest.isdisjoint(clause) and [one for one in alternatives if one <= clause] == named
+        for clause in clauses
+    )
 
 
 def _find_alternatives(objective_text: str) -> Iterator[list[frozenset[str]]]:
@@ -551,13 +629,26 @@ def _tell(said: str, objective_text: str) -> str:
     question = _stems(" ".join(rest for _, _, rest in clauses))
     verbs = _stems(" ".join(verb for verb, _, _ in clauses)) - question
     told: list[str] = []
-    for clause in _CLAUSE.split(_NO_VALUE.sub(" ", said)):
+    plain, start = _without_no_values(said, objective_text), 0
+    for end in [*_CLAUSE.finditer(plain), None]:
+        clause = plain[start : end.start() if end else len(plain)]
         rest: str | None = clause
         while rest and (reported := _find_report(rest, question, verbs)):
             complement = _COMPLEMENT.match(rest, reported.end())
             rest = rest[complement.end() :] if complement else None
+        is_headed = plain[:start].rstrip().endswith(":")  # "Servers: checked"
+        if rest is None and is_headed and not _has_value(clause, objective_text):
+            told[-1] = ""
         told.append(rest or "")
+        start = end.end() if end else len(plain)
     return ". ".join(told)
+
+
+def _without_no_values(said: str, objective_text: str) -> str:
+    """Return the text without its numbers that are no values, such as those of a page or a step. A
+    place is a value if the objective asks for such a place ("Which clause covers it?")."""
+    is_asked = _ASKS_PLACE.search(objective_text) is not None
+    return _NO_VALUE.sub(lambda found: found[0] if is_asked and found["place"] else " ", said)
 
 
 def _find_report(
@@ -571,8 +662,14 @@ def _find_report(
         verbs: the stems of those verbs.
     """
     found = (found for found in _REPORTED.finditer(clause) if not _stems(found[0]) & question)
-    done = (found for found in re.finditer(r"\b\w+ed\b", clause) if _stems(found[0]) & verbs)
+    done = (found for found in _PARTICIPLE.finditer(clause) if _stems(_to_verb(found)) & verbs)
     return min((*islice(found, 1), *islice(done, 1)), key=re.Match.start, default=None)
+
+
+def _to_verb(participle: re.Match[str]) -> str:
+    """Return the verb of a participle: `write` for `written`, `listet` for `aufgelistet`."""
+    word = participle[0].casefold()
+    return _VERB_OF.get(word) or participle["german"] or word
 
 
 def _has_number(text: str, objective_text: str) -> bool:
@@ -589,7 +686,7 @@ def _says_more(told: str, said: str, objective_text: str) -> bool:
         told: the text without its words of reporting.
         said: the whole text.
     """
-    if _values(told, objective_text) or _names(told, objective_text):
+    if _has_value(told, objective_text):
         return True
     tokens = (token for _, token in _new_tokens(_ATTESTED.sub(" ", told), objective_text))
     new = _stems(" ".join(tokens)) - _stems_of_work(told) - _stems(objective_text) - _GLUE
@@ -628,7 +725,13 @@ def _has_to_do(said: str, result: Result, objective_text: str) -> bool:
     if n_told >= (MIN_TOLD_BESIDE_WORK if of_work else MIN_TOLD) and not names_something:
         return True
     if of_work and _Asked.WHETHER not in _asked_for(objective_text):
-        return not (asked.isdisjoint(words) or all(map(str.isdigit, words - of_work - asked)))
+        has_count = (
+            _Asked.NUMBER in _asked_for(objective_text)
+            and of_work <= _stems(_NOT_DONE)
+            and _has_number(_DATE.sub(" ", _tell(said, objective_text)), objective_text)
+        )
+        is_bare = not has_count and all(map(str.isdigit, words - of_work - asked))
+        return not (asked.isdisjoint(words) or is_bare)
     told = (
         sentence
         for sentence in split_sentences(result.text)
@@ -651,21 +754,23 @@ def _is_bare_value(said: str, objective_text: str) -> bool:
     if _HEADING.match(said):
         return False
     if not _is_short(said):
-        items = re.split(r"[,;\n]", said)
+        items = list(filter(str.strip, _ITEM_END.split(said)))
         return (
             len(items) >= MIN_ITEMS
             and all(map(_is_short, items))
-            and bool(_values(said, objective_text) or _names(said, objective_text))
+            and _has_value(said, objective_text)
         )
-    return not _STATES.search(said) or bool(
-        _values(said, objective_text) or _names(said, objective_text)
-    )
+    return not _STATES.search(said) or _has_value(said, objective_text)
 
 
 def _is_short(said: str) -> bool:
     """Return whether a text is short enough to be a bare value. In scripts without spaces, two
     characters count as a word."""
     return len(re.findall(r"\S*\w\S*", said)) + len(UNSPACED.findall(said)) / 2 <= MAX_VALUE_WORDS
+
+
+def _has_value(said: str, objective_text: str) -> bool:
+    return bool(_values(said, objective_text) or _names(said, objective_text))
 
 
 def _values(sentence: str, objective_text: str) -> list[str]:
@@ -699,7 +804,7 @@ def _new_tokens(sentence: str, objective_text: str) -> list[tuple[str, str]]:
     """Return the words and numbers of a sentence that are not in the objective and do not speak
     about the work (such as "done" or "checked"), each as (text before it, token)."""
     known = {_squeeze(word) for word in (*objective_text.split(), *_TOKEN.findall(objective_text))}
-    said = _NO_VALUE.sub(" ", sentence)
+    said = _without_no_values(sentence, objective_text)
     return [
         (said[max(0, found.start() - 9) : found.start()].strip(OPENING + " "), found[0])
         for found in _TOKEN.finditer(said)

@@ -19,7 +19,7 @@ from typing import Any
 from babyagi.agents import phrases
 from babyagi.agents.replies.creation import CreationReply
 from babyagi.marks import find_marks
-from babyagi.text import clean, rearm, shorten
+from babyagi.text import clean, late_pattern, rearm, shorten
 
 N_SHINGLE = 5
 MAX_LOOPED_WORDS = 120  # a longer repeated phrase is not detected
@@ -451,6 +451,12 @@ _NO_LACK = re.compile(
     r"|inputs?) (?:is |are )?(?:missing|lacking))?\W*",
     re.IGNORECASE,
 )
+_NOTHING_LACKS = late_pattern(
+    r"(?<=[.!?\n])\s{0,4}(?:nothing (?:else |more |further )?(?:is |was )?"
+    r"(?:missing|lacking|needed|required)|es fehlt nichts|rien ne manque|no falta nada"
+    r"|non manca nulla|nada falta)[.!]?\s{0,4}\Z",
+    re.IGNORECASE,
+)
 _CODE_FENCE = re.compile(r"^[ \t]*(?:```|~~~)", re.MULTILINE)
 
 
@@ -517,7 +523,7 @@ def _judge_body(
         has_lack: whether it had such a line; then its answer is not doubtful.
     """
     task = task_name.casefold()
-    bare = _unwrap(body)
+    bare = _without_nothing_lacks(_unwrap(body))
     why = find_fault(bare, task_name=task_name, prompt_texts=prompt_texts)
     if why:
         return Outcome(kind=OutcomeKind.NOT_DONE, text=body, why=why)
@@ -532,6 +538,18 @@ def _judge_body(
     if kind is OutcomeKind.ANSWERED and not has_lack and _looks_bad(text, sentences, task):
         kind = OutcomeKind.DOUBTFUL
     return Outcome(kind=kind, text=body, lack=lack, why=why)
+
+
+def _without_nothing_lacks(text: str) -> str:
+    """Return the text without an end that says that nothing is missing: a last line ("Missing:
+    nothing") or a last sentence ("Nothing is missing."). A text with nothing else is returned
+    unchanged."""
+    end = _NOTHING_LACKS.search(text)
+    text = text[: end.start()] if end and text[: end.start()].strip() else text
+    before, _, last = text.rstrip().rpartition("\n")
+    like = _LIKE_MARKER.match(last[:MAX_JUDGED_CHARS])
+    rest = like["rest"].strip() if like else ""
+    return before.rstrip() if rest and before.strip() and _NO_LACK.fullmatch(rest) else text
 
 
 def _unwrap(text: str) -> str:

@@ -9,7 +9,7 @@ from datetime import datetime
 from babyagi.cli.text import Line, Style, cell_width, fit, pad, safe, safe_line
 from babyagi.json_shapes import is_rehearsal, model_of
 from babyagi.reporting.artifacts import Made, say_artifact
-from babyagi.reporting.next_command import Need, NextCommand, next_command
+from babyagi.reporting.next_command import Need, NextCommand, next_command, say_stop
 from babyagi.tasks import (
     Limits,
     Objective,
@@ -70,7 +70,7 @@ def render_status_words(objective: Objective) -> str:
         why = f": {safe_line(objective.stop_detail)}" if objective.stop_detail else ""
         return f"{objective.status.value}{why}"
     detail = f" ({safe_line(objective.stop_detail)})" if objective.stop_detail else ""
-    return f"ended, {objective.stop_reason.value}: {objective.stop_reason.words}{detail}"
+    return f"ended, {objective.stop_reason.value}: {say_stop(objective)}{detail}"
 
 
 def render_counts(counts: Mapping[TaskStatus, int]) -> str:
@@ -366,7 +366,7 @@ def _how_it_came_out(objective: Objective) -> str:
     if objective.stop_reason is None:
         return _HOW_IT_STANDS.get(objective.status, objective.status.value)
     detail = f" ({fit(objective.stop_detail, 300)})" if objective.stop_detail else ""
-    return f"({objective.stop_reason.value}): {objective.stop_reason.words}{detail}"
+    return f"({objective.stop_reason.value}): {say_stop(objective)}{detail}"
 
 
 def render_going_on(objective: Objective, counts: Mapping[TaskStatus, int]) -> str:

@@ -532,18 +532,11 @@ def choose_for_objective(
         size = _size(result.text)
         room = max(0, rooms[_key(result)] - n_whole)
         is_whole = size <= room or size <= min(EXTRACT_BYTES, left)
-        text = (
-            result.text
-            if is_whole
-            else _extract(
-                result,
-                is_decisive=reason == "marks",
-                asked=objective_text,
-                quoted=quotes.get(result.task_id, ""),
-            )
-            if left >= MIN_NEEDED_BYTES
-            else ""
-        )
+        text = result.text if is_whole else ""
+        if not text and left >= MIN_NEEDED_BYTES:
+            quoted = quotes.get(result.task_id, "")
+            is_decisive = reason == "marks" or bool(quoted)
+            text = _extract(result, is_decisive=is_decisive, asked=objective_text, quoted=quoted)
         if not text:
             left_out.append(result)
         elif picked.add(result, reason):
@@ -620,7 +613,7 @@ def _weigh_for_objective(
 def _extract(result: Result, *, is_decisive: bool, asked: str, quoted: str) -> str:
     return (
         cut_result(result, MIN_NEEDED_BYTES, task_name=asked, quoted=quoted)
-        if is_decisive or quoted
+        if is_decisive
         else cut_passage(result, EXTRACT_BYTES, query=asked)
     )
 

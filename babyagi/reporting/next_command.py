@@ -1,11 +1,23 @@
-"""The command that a person types next for an objective, by its state."""
+"""What a person is told when an objective has ended: why, and the command to type next."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
 
-from babyagi.tasks import Limits, Objective, ObjectiveStatus, StopReason
+from babyagi.tasks import Limits, Objective, ObjectiveStatus, Role, StopReason
+
+REHEARSED = (
+    "nothing is left to do; the check was rehearsed as well and only compared words, so read "
+    "whether this answers the question"
+)
+UNCHECKED = (
+    "nothing is left to do, and no check could say which parts of the objective are answered"
+)
+
+
+# sets another model for planning and checks, in the environment of the command that follows
+USE_OTHER_CHECKER = "BABYAGI_USE_MY_MODEL=1 BABYAGI_MODEL_CREATION=MODEL"
 
 
 class Need(StrEnum):
@@ -17,6 +29,7 @@ class Need(StrEnum):
     ANSWERS = "answers"
     LIMIT = "limit"  # a higher limit
     TASK = "task"  # a new task for what is not answered
+    CHECKER = "checker"  # a model that can check: no reply of this one says what is answered
     RETRY = "retry"  # another try of a task that was given up
     LEAVE = "leave"  # permission to go on: no task was given up, and no limit need be raised
 
@@ -33,6 +46,16 @@ class NextCommand:
     resume: str
 
 
+def say_stop(objective: Objective) -> str:
+    """Return why the objective ended, after "it stopped:", and no more than was checked."""
+    reason = objective.stop_reason or StopReason.FAILED
+    is_rehearsal = objective.spec.model_by_role[Role.CREATION] == "rehearsal"
+    if is_rehearsal and reason in (StopReason.FINISHED, StopReason.OBJECTIVE_MET):
+        return REHEARSED
+    is_unchecked = reason is StopReason.UNMET and not objective.checks.missing
+    return UNCHECKED if is_unchecked else reason.words
+
+
 def next_command(objective: Objective, *, has_dead: bool, has_report: bool) -> NextCommand:
     """Return the command that continues the objective.
 
@@ -43,6 +66,7 @@ def next_command(objective: Objective, *, has_dead: bool, has_report: bool) -> N
     here = f"--objective {objective.id}"
     need = _find_need(objective, has_dead=has_dead, has_report=has_report)
     command, value = f"babyagi resume {here}", ""
+    resume = command
     match need:
         case Need.ANSWERS:
             command = "babyagi inbox"
@@ -50,13 +74,16 @@ def next_command(objective: Objective, *, has_dead: bool, has_report: bool) -> N
             name = (objective.stop_reason or "").removeprefix("limit:")
             option, value = raise_limit(objective.spec.limits, name)
             command = f"babyagi extend {here} {option}"
+        case Need.CHECKER:
+            command = f"babyagi extend {here} --max-tasks {objective.spec.limits.max_tasks}"
+            resume = f"{USE_OTHER_CHECKER} {resume}"
         case Need.TASK:
             command = f'babyagi tasks add {here} "what would answer what is missing"'
         case Need.RETRY:
             command = f"babyagi retry TASK {here}"
         case Need.LEAVE:
             command = f"babyagi extend {here} --max-tasks {objective.spec.limits.max_tasks}"
-    return NextCommand(need=need, command=command, value=value, resume=f"babyagi resume {here}")
+    return NextCommand(need=need, command=command, value=value, resume=resume)
 
 
 def quoted(text: str) -> str:
@@ -75,7 +102,7 @@ def _find_need(objective: Objective, *, has_dead: bool, has_report: bool) -> Nee
     if not has_report:
         return Need.REPORT
     if objective.stop_reason is StopReason.UNMET:
-        return Need.TASK
+        return Need.TASK if objective.checks.missing else Need.CHECKER
     if objective.stop_reason in (StopReason.STALLED, StopReason.FAILED):
         return Need.RETRY if has_dead else Need.LEAVE
     return Need.NOTHING

@@ -15,7 +15,7 @@ from babyagi.inbox import asking_task, describe
 from babyagi.index.indexer import find_trouble
 from babyagi.offload import Offload, run_inline
 from babyagi.reporting.artifacts import Made, find_artifacts, render_artifacts
-from babyagi.reporting.next_command import Need, next_command
+from babyagi.reporting.next_command import Need, next_command, say_stop
 from babyagi.reporting.sources import NO_SOURCES, Sources, render_sources, trace_sources
 from babyagi.reporting.why import describe_outage
 from babyagi.tasks import (
@@ -285,7 +285,9 @@ def _render_standing(
     left = ", ".join(part for part in counted if part)
     if reason in COMPLETE:
         return f"> {left}; see below the answer." if left else ""
-    return f"> **Not complete:** {reason.words}{f' ({left})' if left else ''}."
+    is_unchecked = reason is StopReason.UNMET and not objective.checks.missing
+    head = "Not confirmed" if is_unchecked else "Not complete"
+    return f"> **{head}:** {say_stop(objective)}{f' ({left})' if left else ''}."
 
 
 # -- the answer: from the model, or the results themselves
@@ -345,7 +347,7 @@ def _render_missing(objective: Objective) -> str:
     if objective.stop_reason is not StopReason.UNMET:
         return ""
     missing = objective.checks.missing
-    head = "These parts of the objective are not answered" if missing else "Why it is not complete"
+    head = "These parts of the objective are not answered" if missing else "Why it is not confirmed"
     lines = (f"* {_one_line(part)}" for part in missing or (objective.stop_detail,) if part)
     return "\n".join([f"**{head}:**", "", *lines])
 
@@ -392,7 +394,7 @@ def _render_facts(objective: Objective, tasks: Sequence[Task], *, aside: ReportN
     cost_limit = f" of ${limits.max_cost_usd:g}" if limits.max_cost_usd else ""
     here = f"--objective {objective.id}"
     lines = [
-        f"* Stopped: {objective.stop_reason}: {objective.stop_reason.words}{detail}"
+        f"* Stopped: {objective.stop_reason}: {say_stop(objective)}{detail}"
         if objective.stop_reason
         else "",
         f"* Tasks: {_render_counts(tasks)}",
@@ -409,7 +411,7 @@ def _render_facts(objective: Objective, tasks: Sequence[Task], *, aside: ReportN
         else "",
     ]
     how = _how_to_go_on(objective, has_dead=any(task.status is TaskStatus.DEAD for task in tasks))
-    lines += [f"* To go on: {how}, then `babyagi resume {here}`"] if how else []
+    lines += [f"* To go on: {how}"] if how else []
     lines.append(
         f"* To look: `babyagi tasks`, `babyagi show TASK`, `babyagi results`, each with `{here}`"
     )
@@ -431,13 +433,16 @@ def _render_counts(tasks: Sequence[Task]) -> str:
 
 def _how_to_go_on(objective: Objective, *, has_dead: bool) -> str:
     found = next_command(objective, has_dead=has_dead, has_report=True)
+    then = f", then `{found.resume}`"
     match found.need:
         case Need.LIMIT:
-            return f"`{found.command} N` with a higher N"
+            return f"`{found.command} N` with a higher N{then}"
         case Need.RETRY:
-            return f"`{found.command}` with one of the tasks that were given up"
+            return f"`{found.command}` with one of the tasks that were given up{then}"
         case Need.TASK | Need.LEAVE:
-            return f"`{found.command}`"
+            return f"`{found.command}`{then}"
+        case Need.CHECKER:
+            return f"`{found.command}`{then}, with a MODEL that replies in JSON when it is asked to"
     return ""
 
 

@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import Any
 
 from babyagi import inbox
-from babyagi.reporting.next_command import Need, next_command
+from babyagi.reporting.next_command import Need, next_command, say_stop
 from babyagi.tasks import (
     Joined,
     Objective,
@@ -329,7 +329,7 @@ def _explain_stopped(facts: Facts, *, who: str = "the objective") -> Reason:
     return _reason(
         why,
         reason.value if is_limit else "objective ended",
-        f"{who} has ended ({reason.value}): {reason.words}{detail}",
+        f"{who} has ended ({reason.value}): {say_stop(objective)}{detail}",
         _say_next(found.need, f"{found.command} {found.value}".strip(), found.resume)
         or _say_further(objective),
     )

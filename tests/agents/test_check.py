@@ -113,6 +113,25 @@ def test_one_of_the_alternatives_of_a_question_answers_it(asked, quote, origins,
 
 
 @pytest.mark.parametrize(
+    ("text", "is_met"),
+    [
+        ("Kaldi. It is 12 euros below Norden, so Kaldi is cheaper.", True),
+        ("Norden: 48 EUR; Kaldi: 36 EUR. Kaldi is the cheaper one.", True),
+        ("Norden is cheaper. The list begins with Kaldi.", False),
+        ("Kaldi and Norden were read. Which one is cheaper was determined.", False),
+        ("Kaldi. That Kaldi is cheaper was determined, so the objective is met.", False),
+    ],
+)
+def test_a_bare_alternative_from_a_file_counts_where_its_result_says_so_of_it(text, is_met):
+    asked, results = "Which is cheaper, Norden or Kaldi?", [result(3, text)]
+    results = [replace(results[0], origins=("model:m", "file:offers.md"))]
+
+    found, _ = look_up(reply(("the choice", 3, "Kaldi")), results, objective_text=asked)
+
+    assert found == is_met
+
+
+@pytest.mark.parametrize(
     ("asked", "text", "quote", "origins", "is_met"),
     [
         ("Compute 2+2", "4", "4", ("tool:calculator",), True),

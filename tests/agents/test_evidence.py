@@ -1,12 +1,13 @@
 """What may show that a part of an objective is answered, and what never does."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from babyagi.agents.check import CheckReply, CheckReplyPart, look_up
-from babyagi.agents.evidence import is_claim, is_evidence, is_from_outside
+from babyagi.agents.evidence import find_deeds, is_claim, is_evidence, is_from_outside
 from babyagi.tasks import Result
 from support.world import START
 
@@ -158,6 +159,22 @@ def test_a_tool_that_only_computes_is_not_from_outside(tool):
         assert not is_evidence(welcome, made, objective_text=K30)
 
 
+def test_a_value_worked_out_from_recalled_results_is_not_from_outside():
+    asked = "How many crates does the move fill? Each number must be right."
+    quote = "As for the crates needed in all: 137,729 crates."
+
+    assert is_evidence(quote, result(quote, "result:3", "tool:recall"), objective_text=asked)
+    assert not is_from_outside(result(quote, "tool:recall"))
+    assert is_from_outside(result(quote, "tool:recall", "file:crates.csv"))
+
+
+def test_a_count_is_evidence_beside_words_that_also_speak_of_work():
+    asked = "How many crates does the move fill?"
+
+    assert is_evidence("Crates needed: 137", result("x", "file:p"), objective_text=asked)
+    assert not is_evidence("Crates checked, 3 of 3", result("x", "file:p"), objective_text=asked)
+
+
 def test_a_text_is_a_claim_when_all_of_it_is():
     assert is_claim("The objective is met. All tasks are done.", K30)
     assert not is_claim("K-30 = 4711-QX. The objective is met.", K30)
@@ -236,6 +253,45 @@ def test_that_something_was_done_is_shown_by_a_tool_that_does_things_and_by_no_t
     assert not look_up(reply, [page], objective_text=asked)[0]
     assert not look_up(reply, [called], objective_text=asked)[0]
     assert look_up(reply, [called], objective_text=asked, doers={"tool:post__send"})[0]
+
+
+@pytest.mark.parametrize(
+    ("asked", "quote"),
+    [
+        ("Fix the grammar of letter.txt", "I am writing to you because the delivery was late."),
+        ("Order the cities by size", "Bergen, Tromsø, Alta"),
+        ("Open notes.txt and say what it promises", "It promises free delivery from May on."),
+        ("Remove the duplicates from the list in names.txt", "Ola, Ann, Kofi"),
+        ("Test the claim that coffee helps memory", "With coffee, 14 of 20 people did better."),
+        ("Run an analysis of sales.csv", "Sales of lamps fell by 12 %."),
+    ],
+)
+def test_a_text_that_is_asked_for_like_an_action_is_answered_by_a_text(asked, quote):
+    made = result(quote, "file:p.txt", name=asked)
+    reply = CheckReply(
+        is_met=True,
+        parts=(CheckReplyPart(part=asked, task_id=1, quote=quote),),
+        missing=(),
+        is_readable=True,
+        reason="",
+    )
+
+    assert find_deeds(asked) == []
+    assert is_evidence(quote, result(f"{asked}: {quote}", "file:p"), objective_text=asked)
+    assert look_up(reply, [replace(made, text=f"{asked}: {quote}")], objective_text=asked)[0]
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "Fix the failing test",
+        "Order the boards by Friday",
+        "Open the valve",
+        "Set the alarm to six",
+    ],
+)
+def test_an_action_stays_one_where_it_resembles_a_text(asked):
+    assert find_deeds(asked) == [asked]
 
 
 @pytest.mark.parametrize(

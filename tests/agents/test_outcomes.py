@@ -168,6 +168,26 @@ def test_a_lack_of_nothing_is_no_lack(nothing):
     assert judge(f"LACKING: {nothing}").kind is OutcomeKind.NOT_DONE
 
 
+@pytest.mark.parametrize(
+    "line",
+    ["Missing: nothing", "Missing: none.", "- **Missing:** n/a", "Fehlt: nichts", "Manque : rien"],
+)
+def test_a_value_before_a_line_that_nothing_is_missing_is_an_answer_and_keeps_the_line(line):
+    said = f"Price: 4,200 €\n{line}"
+
+    assert judge(said) == Outcome(kind=OutcomeKind.ANSWERED, text=said)
+    assert judge(line).kind is OutcomeKind.DOUBTFUL
+
+
+@pytest.mark.parametrize(
+    "end", ["Nothing is missing.", "Nothing else is needed.", "Es fehlt nichts."]
+)
+def test_a_value_before_a_sentence_that_nothing_is_missing_is_an_answer(end):
+    said = f"The fee is 40 EUR. {end}"
+
+    assert judge(said) == Outcome(kind=OutcomeKind.ANSWERED, text=said)
+
+
 def test_the_items_under_the_line_are_the_lack():
     assert judge("LACKING:\n- the width\n- the depth").lack == "- the width - the depth"
 

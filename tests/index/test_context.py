@@ -10,6 +10,7 @@ from babyagi.index.builtin import BuiltinIndex
 from babyagi.index.context import choose_context, choose_for_objective, drop_repetitions, fit
 from babyagi.index.hashing import find_words
 from babyagi.index.search import N_CANDIDATES, RankedResult, ResultSearch
+from babyagi.names import takes_all
 from babyagi.tasks import Result
 from tests.index.library import START, TEXTS, Embedding, id_by_name, open_library
 from tests.index.planted import make_facts
@@ -377,6 +378,28 @@ def test_equal_answers_to_different_questions_are_no_repetition():
     assert len(drop_repetitions(ranked, limit=5)) == 2
 
 
+@pytest.mark.parametrize(
+    ("name", "is_taken"),
+    [
+        ("Add up all costs", True),
+        ("Combine the findings into a JSON list", True),
+        ("Merge the lists into one table", True),
+        ("Put everything together on one page", True),
+        ("Write the final report", True),
+        ("Draw up an overview of all results", True),
+        ("Fasse alle Ergebnisse zusammen", True),
+        ("Additionne tous les coûts", True),
+        ("Find the results page of the club", False),
+        ("What was the answer to the letter?", False),
+        ("Merge branch dev into main", False),
+        ("Summarise chapter 3", False),
+        ("Find the price of tea", False),
+    ],
+)
+def test_a_name_that_asks_to_combine_the_results_takes_all_of_them(name, is_taken):
+    assert takes_all(name) is is_taken
+
+
 # -- for the objective
 # --------------------------------------------------------------------------------------------------
 
@@ -437,6 +460,26 @@ def test_what_an_earlier_check_quoted_is_shown_again_however_many_results_came_s
 
     assert "The lamps burnt" not in shown({}).get(1, "")
     assert "The lamps burnt until dawn." in shown({1: "lamps burnt until dawn"})[1]
+
+
+def test_unread_results_are_shown_whole_beside_the_quoted_passages_of_the_others():
+    results = [
+        make_result(n, f"{FILLER * 180}The lamp burnt {n}47 hours. {FILLER * 8}", name=f"Ask {n}")
+        for n in range(1, 7)
+    ]
+
+    chosen, left_out = choose_for_objective(
+        results,
+        "Find the reading of K-7",
+        budget_tokens=6000,
+        proven={1: "burnt 147 hours", 2: "burnt 247 hours"},
+        unread={3, 5},
+    )
+
+    assert [one.result.task_id for one in chosen if one.is_whole] == [5, 3]
+    by_id = {one.result.task_id: one.text for one in chosen}
+    assert "147" in by_id[1] and "247" in by_id[2] and len(by_id[1].encode()) <= 600
+    assert sum(len(one.text.encode()) for one in chosen) <= 24_000 and left_out == []
 
 
 def test_what_does_not_fit_at_all_is_named_and_a_repetition_is_not():

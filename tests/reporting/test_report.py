@@ -47,15 +47,33 @@ def test_a_report_of_an_unmet_objective_names_what_is_missing_and_says_how_to_ad
     assert isinstance(tasks, click.Group) and "add" in tasks.commands
 
 
-def test_a_report_of_an_unmet_objective_without_a_list_of_what_is_missing_says_why():
+def test_a_report_of_an_objective_that_no_check_could_judge_says_why_and_what_helps():
     objective = samples.objective(
         stop_reason=StopReason.UNMET, stop_detail="the check could not be made: it was refused"
     )
 
     report = render_report(objective, written=Written(text="It is so."), tasks=[], results=[])
 
-    said = "**Why it is not complete:**\n\n* the check could not be made: it was refused\n"
-    assert said in report and "parts of the objective are not answered:**" not in report
+    assert (
+        "**Why it is not confirmed:**\n\n* the check could not be made: it was refused\n" in report
+    )
+    assert "> **Not confirmed:** nothing is left to do, and no check could say" in report
+    assert "are not answered" not in report and "tasks add" not in report
+    assert (
+        "`babyagi extend --objective 3 --max-tasks 50`, then `BABYAGI_USE_MY_MODEL=1 "
+        "BABYAGI_MODEL_CREATION=MODEL babyagi resume --objective 3`"
+    ) in report
+
+
+def test_a_report_of_the_rehearsal_model_does_not_say_that_every_part_is_answered():
+    for model, is_said in (("rehearsal", False), ("gpt", True)):
+        spec = samples.spec(model=model)
+        objective = samples.objective(stop_reason=StopReason.FINISHED, spec=spec)
+
+        report = render_report(objective, written=Written(text="So."), tasks=[], results=[])
+
+        assert ("found every part of the objective answered" in report) == is_said
+        assert ("the check was rehearsed as well and only compared words" in report) != is_said
 
 
 def test_a_report_of_a_failed_run_says_how_to_try_what_was_given_up_again():

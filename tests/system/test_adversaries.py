@@ -291,7 +291,7 @@ def test_claims_to_be_done_at_once_are_checked_and_refused_claims_do_not_stop_th
             '{"parts": [], "missing": ["all"], "met": false}',
             "These parts of the objective are not answered",
         ),
-        *((reply, "Why it is not complete") for reply in ("no", "not JSON", "", '{"met": true}')),
+        *((reply, "Why it is not confirmed") for reply in ("no", "not JSON", "", '{"met": true}')),
     ],
 )
 def test_a_check_that_never_agrees_ends_unmet_after_a_bounded_number_of_calls(check, why):
