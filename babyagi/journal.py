@@ -30,6 +30,7 @@ from babyagi.errors import (
     ContextTooLongError,
     EndlessAnswerError,
     LimitReachedError,
+    MachineShortError,
     MalformedReplyError,
     ModelUnavailableError,
     ObjectiveStoppedError,
@@ -806,10 +807,11 @@ async def run_tool(tool: Tool, arguments: Mapping[str, Any]) -> Observation:
 
     Raises:
         SettingsError: no call of the tool can work until a person has changed something.
+        MachineShortError: the call may work later.
     """
     try:
         return await _try_tool(tool, arguments)
-    except SettingsError:
+    except (SettingsError, MachineShortError):
         raise
     except Exception as error:  # a tool is code from anywhere; an exception is its answer
         return _failed(tool, error)
