@@ -10,7 +10,7 @@ BabyagiError
 │   │   └── IndexOwnedElsewhereError    another process feeds it
 │   ├── ModelUnavailableError       outage, rate limit, cut connection
 │   │   └── OverdueError            no whole answer in time
-│   └── MachineShortError           too many open files, or no memory for the system
+│   └── MachineShortError           too many open files, or no memory or thread to be had
 ├── the task ends with it, the others go on
 │   ├── ContextTooLongError         the prompt does not fit the model
 │   ├── RequestRefusedError         this request can never work (content filter, refusal)
@@ -36,6 +36,7 @@ import errno
 from typing import Any
 
 SHORTAGES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
+NO_THREAD = "can't start new thread"  # all that Python says
 
 
 class BabyagiError(Exception):
@@ -135,7 +136,8 @@ class OverdueError(ModelUnavailableError):
 
 
 class MachineShortError(BabyagiError):
-    """The system refuses to open files or to give memory, which is no fault of the work."""
+    """The system opens no more files, or gives no more memory or threads, which is no fault of the
+    work."""
 
 
 class ContextTooLongError(BabyagiError):
@@ -228,8 +230,9 @@ def find_shortage(error: BaseException) -> MachineShortError | None:
     something, and nothing about what was tried; None for any other."""
     if isinstance(error, MachineShortError):
         return error
-    if isinstance(error, OSError) and error.errno in SHORTAGES:
-        return MachineShortError(f"this machine is short of something: {error.strerror}")
+    is_short = isinstance(error, OSError) and error.errno in SHORTAGES
+    if is_short or (isinstance(error, RuntimeError) and str(error) == NO_THREAD):
+        return MachineShortError(f"this machine is short of something: {error}")
     return None
 
 

@@ -30,7 +30,6 @@ from babyagi.errors import (
     ContextTooLongError,
     EndlessAnswerError,
     LimitReachedError,
-    MachineShortError,
     MalformedReplyError,
     ModelUnavailableError,
     ObjectiveStoppedError,
@@ -40,6 +39,7 @@ from babyagi.errors import (
     SettingsError,
     StoreUnavailableError,
     ToolError,
+    find_shortage,
 )
 from babyagi.llm.kept import write_prompt
 from babyagi.llm.port import Abilities, Adaptive, ChatModel, Completion, Embedder, OnText
@@ -811,9 +811,11 @@ async def run_tool(tool: Tool, arguments: Mapping[str, Any]) -> Observation:
     """
     try:
         return await _try_tool(tool, arguments)
-    except (SettingsError, MachineShortError):
+    except SettingsError:
         raise
     except Exception as error:  # a tool is code from anywhere; an exception is its answer
+        if shortage := find_shortage(error):
+            raise shortage from error
         return _failed(tool, error)
 
 

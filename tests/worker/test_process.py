@@ -220,13 +220,20 @@ async def test_a_result_that_could_not_be_recorded_at_once_is_enriched_once():
     assert all("tool:enrich" in result.origins for result in results)
 
 
+@pytest.mark.parametrize(
+    "shortage",
+    [
+        OSError(errno.EMFILE, "Too many open files", "a file of ours"),
+        RuntimeError("can't start new thread"),
+    ],
+)
 @virtually
-async def test_a_machine_that_is_short_of_open_files_for_a_while_fails_no_task():
+async def test_a_machine_that_is_short_of_something_for_a_while_fails_no_task(shortage):
     left = iter(range(6))
 
     async def run_short():
         if next(left, None) is not None:
-            raise OSError(errno.EMFILE, "Too many open files", "a file of ours")
+            raise shortage
 
     world = VirtualWorld(model=SlowModel(Script({"Begin": propose("One", "Two")}), run_short))
 
