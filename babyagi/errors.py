@@ -8,8 +8,9 @@ BabyagiError
 │   ├── StoreUnavailableError       busy, locked, disk full
 │   ├── IndexUnavailableError       the result store's index; the loop goes on without it
 │   │   └── IndexOwnedElsewhereError    another process feeds it
-│   └── ModelUnavailableError       outage, rate limit, cut connection
-│       └── OverdueError            no whole answer in time
+│   ├── ModelUnavailableError       outage, rate limit, cut connection
+│   │   └── OverdueError            no whole answer in time
+│   └── MachineShortError           too many open files, or no memory or thread to be had
 ├── the task ends with it, the others go on
 │   ├── ContextTooLongError         the prompt does not fit the model
 │   ├── RequestRefusedError         this request can never work (content filter, refusal)
@@ -31,7 +32,11 @@ BabyagiError
 └── any other error is a programmer's mistake, and is caught once, in `worker/serving.py`
 """
 
+import errno
 from typing import Any
+
+SHORTAGES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
+NO_THREAD = "can't start new thread"  # all that Python says
 
 
 class BabyagiError(Exception):
@@ -130,6 +135,11 @@ class OverdueError(ModelUnavailableError):
         self.has_begun = has_begun
 
 
+class MachineShortError(BabyagiError):
+    """The system opens no more files, or gives no more memory or threads, which is no fault of the
+    work."""
+
+
 class ContextTooLongError(BabyagiError):
     """The prompt does not fit into the model's context."""
 
@@ -215,6 +225,17 @@ PERSON_MENDS = (
 """The errors that only a person can mend; waiting does not help."""
 
 
+def find_shortage(error: BaseException) -> MachineShortError | None:
+    """Return the error to handle in the place of one that says only that this machine is short of
+    something, and nothing about what was tried; None for any other."""
+    if isinstance(error, MachineShortError):
+        return error
+    is_short = isinstance(error, OSError) and error.errno in SHORTAGES
+    if is_short or (isinstance(error, RuntimeError) and str(error) == NO_THREAD):
+        return MachineShortError(f"this machine is short of something: {error}")
+    return None
+
+
 def first_error(error: BaseException) -> BaseException:
     """Return the first error in an exception group, which caused the others to be cancelled. Return
     any other error unchanged."""
@@ -228,6 +249,7 @@ FIX_BY_ERROR: dict[type[BabyagiError], str] = {
     IndexUnavailableError: "babyagi doctor shows the problem; once the index works again, run "
     "babyagi index rebuild",
     ModelUnavailableError: "try again in a moment; babyagi doctor checks the model",
+    MachineShortError: "end other programs, or let this one open more files (ulimit -n)",
     CredentialsError: "set OPENAI_API_KEY, or OPENAI_BASE_URL for a local server",
     ModelRejectedError: "set LLM_MODEL to a model that is served there; babyagi config shows it",
     RequestRefusedError: "rephrase what you ask for, or set LLM_MODEL to another model",

@@ -39,6 +39,7 @@ from babyagi.errors import (
     SettingsError,
     StoreUnavailableError,
     ToolError,
+    find_shortage,
 )
 from babyagi.llm.kept import write_prompt
 from babyagi.llm.port import Abilities, Adaptive, ChatModel, Completion, Embedder, OnText
@@ -806,12 +807,15 @@ async def run_tool(tool: Tool, arguments: Mapping[str, Any]) -> Observation:
 
     Raises:
         SettingsError: no call of the tool can work until a person has changed something.
+        MachineShortError: the call may work later.
     """
     try:
         return await _try_tool(tool, arguments)
     except SettingsError:
         raise
     except Exception as error:  # a tool is code from anywhere; an exception is its answer
+        if shortage := find_shortage(error):
+            raise shortage from error
         return _failed(tool, error)
 
 

@@ -6,9 +6,11 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import resource
 import sqlite3
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -134,3 +136,16 @@ def write_documents(folder: Path, *, n_lines: int = 12) -> Path:
             )
         (folder / f"{subject}.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
     return folder
+
+
+@contextmanager
+def open_files_left(n: int) -> Iterator[None]:
+    """In this context, this process can open n more files."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    next_fd = os.dup(0)
+    os.close(next_fd)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (next_fd + n, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))

@@ -41,7 +41,11 @@ _ERRORS_BY_CODE: dict[ExitCode, tuple[type[BabyagiError], ...]] = {
     ExitCode.USAGE: (errors.SettingsError, errors.ObjectiveStoppedError),
     ExitCode.LIMIT: (errors.LimitReachedError,),
     ExitCode.CREDENTIALS: (errors.CredentialsError,),
-    ExitCode.FAILED: (errors.ModelRejectedError, errors.ModelUnavailableError),
+    ExitCode.FAILED: (
+        errors.MachineShortError,
+        errors.ModelRejectedError,
+        errors.ModelUnavailableError,
+    ),
     ExitCode.STORE: (
         errors.IndexUnavailableError,
         errors.StoreUnavailableError,

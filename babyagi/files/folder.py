@@ -21,7 +21,7 @@ from functools import cache
 from itertools import accumulate, takewhile
 from pathlib import Path, PurePosixPath
 
-from babyagi.errors import ToolError
+from babyagi.errors import BabyagiError, ToolError, find_shortage
 from babyagi.files.private import NO_LINKS
 from babyagi.text import shorten
 
@@ -380,7 +380,7 @@ class Folder:
         except FileNotFoundError:
             return None
         except OSError as error:
-            raise ToolError(f"{_show(path)} cannot be read: {error.strerror}") from None
+            raise _fault(f"{_show(path)} cannot be read", error) from None
         return self._read(parts, self._count_names)[1][: MAX_FILE_BYTES + 1]
 
     @contextmanager
@@ -482,7 +482,7 @@ class Folder:
         except (FileNotFoundError, NotADirectoryError):
             raise ToolError(f"no file {_show(name)}{self._suggest(name)}") from None
         except OSError as error:
-            raise ToolError(f"{_show(name)} cannot be read: {error.strerror}") from None
+            raise _fault(f"{_show(name)} cannot be read", error) from None
         try:
             status = os.fstat(fd)
             mode = status.st_mode
@@ -499,7 +499,7 @@ class Folder:
             listed = ListedFile(path=name, size_bytes=status.st_size, state=_state_of(status))
             return listed, _read_beginning(name, fd)
         except OSError as error:
-            raise ToolError(f"{_show(name)} cannot be read: {error.strerror}") from None
+            raise _fault(f"{_show(name)} cannot be read", error) from None
         finally:
             os.close(fd)
 
@@ -553,8 +553,8 @@ class Folder:
                 for _, entry in zip(range(max_entries), entries, strict=False):
                     yield entry.name, _look_at(entry)
         except OSError as error:
-            if not parts:
-                raise ToolError(f"the folder cannot be read: {error.strerror}") from None
+            if not parts or find_shortage(error):
+                raise _fault("the folder cannot be read", error) from None
 
     def _suggest(self, name: str) -> str:
         paths = [file.path for file in self.list().files]
@@ -562,6 +562,10 @@ class Folder:
         same_name = [path for path in paths if posixpath.basename(path).casefold() == wanted]
         nearest = (same_name or difflib.get_close_matches(name, paths, n=3, cutoff=0.5))[:3]
         return f"; nearest: {', '.join(nearest)}" if nearest else "; list_files shows what there is"
+
+
+def _fault(what: str, error: OSError) -> BabyagiError:
+    return find_shortage(error) or ToolError(f"{what}: {error.strerror}")
 
 
 def _parts_below(root: Path, folder: Path) -> tuple[str, ...] | None:

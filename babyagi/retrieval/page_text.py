@@ -467,7 +467,9 @@ def _read_sheets(body: bytes) -> PageText:
             lines = [f"| {' | '.join(row)} |" for row in rows if any(row)]
             if lines:
                 rule = "|" + " --- |" * len(rows[0])
-                tables.append("\n".join([f"## {name}", "", lines[0], rule, *lines[1:]]))
+                tables.append(
+                    "\n".join([f"## {' '.join(name.split())}", "", lines[0], rule, *lines[1:]])
+                )
                 n_chars += len(tables[-1])
             if n_chars > MAX_OFFICE_CHARS:
                 break

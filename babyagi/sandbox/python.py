@@ -25,7 +25,7 @@ from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from babyagi.errors import SettingsError, ToolError
+from babyagi.errors import BabyagiError, SettingsError, ToolError, find_shortage
 from babyagi.sandbox import confined, program
 from babyagi.text import clean
 
@@ -230,9 +230,9 @@ def _take_place() -> socket.socket | None:
     return None
 
 
-def _cannot_start(error: OSError) -> ToolError:
+def _cannot_start(error: OSError) -> BabyagiError:
     what = f"no process could be started for the code ({error.strerror})"
-    return ToolError(f"{what}; try again later")
+    return find_shortage(error) or ToolError(f"{what}; try again later")
 
 
 async def _run(job: _Job) -> tuple[bytes, int]:

@@ -524,8 +524,8 @@ class SqliteEngine:
             return StoreUnusableError(
                 f"the task store {self.where} cannot be opened or written",
                 why=why,
-                fix="nothing stored is lost; let this user write the file and its folder, and this "
-                "process open more files (ulimit -n)",
+                fix="nothing stored is lost; let this user write the file and its folder, make "
+                "room on its disk, and let this process open more files (ulimit -n)",
                 guide="store",
             )
         if (code is not None and code & 0xFF in LASTING_CODES) or "decode to UTF-8" in why:

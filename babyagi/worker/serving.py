@@ -22,6 +22,7 @@ from babyagi.errors import (
     IndexUnavailableError,
     LeaseLostError,
     LimitReachedError,
+    MachineShortError,
     ModelRejectedError,
     ModelUnavailableError,
     NotFoundError,
@@ -30,6 +31,7 @@ from babyagi.errors import (
     RequestRefusedError,
     StoreUnavailableError,
     StoreUnusableError,
+    find_shortage,
 )
 from babyagi.index.indexer import Availability
 from babyagi.journal import Gate
@@ -897,6 +899,8 @@ class Serving:
                 await work.release(error.what)
             case BabyagiError() if is_fault_of_the_task(error):
                 await work.fail(error.what, tries_for(error, self._pace.max_failures))
+            case _ if shortage := find_shortage(error):
+                await work.release(shortage.what, delay_s=self._wait_for_machine(shortage))
             case _:  # a bug in this program: the traceback goes to the log, and the worker lives
                 logger.error("a piece of work raised an unexpected error", exc_info=error)
                 await work.fail(f"{type(error).__name__}: {error}", self._pace.max_failures)
@@ -1010,6 +1014,16 @@ class Serving:
             await self._store.append_event(
                 self._objective_id, kind=events.MODEL_UNAVAILABLE, data=data
             )
+        return delay_s
+
+    def _wait_for_machine(self, shortage: MachineShortError) -> float:
+        """Pause claiming, tell the person, and return the seconds before the work may be claimed
+        again."""
+        is_known = self._outages.is_resting
+        delay_s = self._outages.backoff()
+        if not is_known:
+            self._rest(delay_s)
+            self._process.tell(f"{shortage.what}; work goes on by itself in {delay_s:.1f} s")
         return delay_s
 
     async def _note_success(self, n_outages: int) -> None:

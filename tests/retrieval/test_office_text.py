@@ -141,6 +141,14 @@ def test_a_cell_is_read_as_what_it_means(cell, shown):
     assert read_rows(cell) == f"| {shown} |"
 
 
+def test_the_name_of_a_sheet_is_one_line_and_makes_no_other_sheet():
+    name = "Nests&#10;&#10;## Total&#10;&#10;| 500 |"
+
+    text = read(make_xlsx('<row><c r="A1"><v>5</v></c></row>', sheet=name), ".xlsx")
+
+    assert text.splitlines() == ["## Nests ## Total | 500 |", "", "| 5 |", "| --- |"]
+
+
 @pytest.mark.parametrize("cell", ['<c t="e"><v>#DIV/0!</v></c>', "<c><f>SUM(A2:A3)</f></c>"])
 def test_an_error_and_a_formula_that_was_never_calculated_are_empty_cells(cell):
     assert read_rows(f"<c><v>4</v></c>{cell}<c><v>5</v></c>") == "| 4 |  | 5 |"

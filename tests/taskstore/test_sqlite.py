@@ -6,7 +6,6 @@ import multiprocessing
 import os
 import random
 import re
-import resource
 import shutil
 import signal
 import sqlite3
@@ -14,7 +13,7 @@ import stat
 import subprocess
 import sys
 import threading
-from contextlib import asynccontextmanager, closing, contextmanager, suppress
+from contextlib import asynccontextmanager, closing, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -34,6 +33,7 @@ from babyagi.taskstore.sqlite import (
     SqliteDatabase,
     open_sqlite,
 )
+from support.processes import open_files_left
 from support.workers import join
 from tests.taskstore.contract import (
     CALL,
@@ -158,23 +158,11 @@ async def test_a_file_that_is_no_database_is_unusable_and_left_alone(tmp_path):
     assert path.read_bytes().startswith(b"these are my notes")
 
 
-@contextmanager
-def no_more_open_files():
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    next_fd = os.dup(0)
-    os.close(next_fd)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (next_fd + 1, hard))  # one for the lock
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-
-
 async def test_a_file_that_cannot_be_opened_is_not_called_damaged(tmp_path):
     path = tmp_path / "tasks.db"
     await make_filled(path)
 
-    with no_more_open_files(), pytest.raises(StoreUnusableError) as caught:
+    with open_files_left(1), pytest.raises(StoreUnusableError) as caught:
         await open_inline(path)
 
     assert "backup" not in caught.value.fix

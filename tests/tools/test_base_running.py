@@ -1,6 +1,7 @@
 """A tool cannot hold up or end what waits for it."""
 
 import asyncio
+import errno
 import gc
 import subprocess
 import sys
@@ -8,7 +9,7 @@ import threading
 
 import pytest
 
-from babyagi.errors import ToolError
+from babyagi.errors import NO_THREAD, MachineShortError, ToolError
 from babyagi.journal import run_tool
 from babyagi.tasks import Effect, Passage
 from babyagi.tools import base
@@ -50,6 +51,14 @@ async def test_an_exception_of_a_tool_is_its_outcome(error):
     observation = await run_tool(raising(error), {})
 
     assert observation.is_error and observation.passage.text.startswith("t failed: ")
+
+
+@pytest.mark.parametrize(
+    "shortage", [OSError(errno.EMFILE, "Too many open files"), RuntimeError(NO_THREAD)]
+)
+async def test_a_machine_that_is_short_of_something_is_no_outcome_of_a_tool(shortage):
+    with pytest.raises(MachineShortError, match="this machine is short of something"):
+        await run_tool(raising(shortage), {})
 
 
 @pytest.mark.parametrize(

@@ -3,16 +3,19 @@ on."""
 
 import asyncio
 import re
+from contextlib import suppress
 
 import pytest
 
-from babyagi.errors import ToolError
+from babyagi.errors import MachineShortError, ToolError
 from babyagi.files import folder as folder_room
 from babyagi.files.folder import Folder
+from babyagi.journal import run_tool
 from babyagi.tasks import Effect
 from babyagi.tools import files as file_tools
 from babyagi.tools.base import parse_arguments
 from babyagi.tools.files import build_write_file
+from support.processes import open_files_left
 from tests.tools.folders import tools_in
 
 
@@ -218,6 +221,31 @@ def test_no_text_makes_a_passage_of_unbounded_length(text):
     extracts = list(file_tools.split_extracts("a.md", text.split("\n")))
 
     assert max(len(extract.lines) for extract in extracts) <= file_tools.MAX_EXTRACT_LINES
+
+
+@pytest.mark.parametrize("n_left", [0, 1, 2])
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("list_files", {}),
+        ("read_file", {"path": "deep/more.md"}),
+        ("search_files", {"words": "stone"}),
+    ],
+)
+async def test_no_file_is_called_unreadable_because_too_many_others_are_open(
+    tools, tmp_path, name, arguments, n_left
+):
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "deep" / "more.md").write_text("A stone lies here.\n")
+
+    with open_files_left(n_left), suppress(MachineShortError):
+        short = await run_tool(tools[name], arguments)
+        assert "more.md" in short.passage.text
+        assert not short.is_error
+    found = await run_tool(tools[name], arguments)
+
+    assert "more.md" in found.passage.text
+    assert "no readable text" not in found.passage.text
 
 
 async def test_a_search_is_bounded_and_says_so(tools, tmp_path, monkeypatch):

@@ -1,4 +1,5 @@
 import asyncio
+import errno
 import os
 import signal
 
@@ -217,6 +218,30 @@ async def test_a_result_that_could_not_be_recorded_at_once_is_enriched_once():
     assert len(enriched) == len(results) > 0
     assert [result.text.count("Enriched") for result in results] == [1] * len(results)
     assert all("tool:enrich" in result.origins for result in results)
+
+
+@pytest.mark.parametrize(
+    "shortage",
+    [
+        OSError(errno.EMFILE, "Too many open files", "a file of ours"),
+        RuntimeError("can't start new thread"),
+    ],
+)
+@virtually
+async def test_a_machine_that_is_short_of_something_for_a_while_fails_no_task(shortage):
+    left = iter(range(6))
+
+    async def run_short():
+        if next(left, None) is not None:
+            raise shortage
+
+    world = VirtualWorld(model=SlowModel(Script({"Begin": propose("One", "Two")}), run_short))
+
+    objective = await world.run()
+
+    tasks = await world.store.tasks(objective.id)
+    assert objective.stop_reason is StopReason.FINISHED
+    assert [(task.status, task.failures) for task in tasks] == [(TaskStatus.DONE, 0)] * 3
 
 
 @virtually
