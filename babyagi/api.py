@@ -299,7 +299,8 @@ def run(objective: str, *, output_type: object = None, **options: Any) -> Object
         outcome = babyagi.run("What do two teas cost?", tools=[price], max_cost=0.10)
         print(outcome.report)
 
-    If an earlier run had the same objective, first task and instance name, this one continues it.
+    If an earlier run had the same objective, first task and name (the setting
+    `instance_name`), this one continues it.
     The outcome of an objective that has ended is returned again, unless `new=True`. It works in a
     notebook too; from code that is async, call `run_async`.
 

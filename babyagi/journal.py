@@ -326,9 +326,10 @@ class Journal:
             self._recorded.held = None
 
     def _holds(self, outcome: Outcome | Kept) -> bool:
-        """Let the outcome of a call wait in memory, to be recorded with the next change of the
-        store, and return True. Return False if it cannot wait, because another call is in flight or
-        the journal is not entered as a context: the caller must then record the outcome alone."""
+        """Keep the outcome of a call in this process, to be recorded together with the next change
+        of the store, and return True. Return False if it cannot wait, because another call is in
+        flight or the journal is not used in a `with` block. The caller must then record the outcome
+        in a transaction of its own."""
         if not self._may_hold or self._recorded.n_calls > 1:
             return False
         self._recorded.held = outcome

@@ -991,7 +991,7 @@ class Loop:
             )
         except FAULTS_OF_THE_TASK as error:
             logger.warning(
-                "objective %d: no tasks were proposed for its missing parts: %s",
+                "objective %d: no tasks were proposed for the parts that no result answers: %s",
                 objective.id,
                 error.what,
             )

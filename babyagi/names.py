@@ -1035,7 +1035,8 @@ def _without_do(words: list[str]) -> list[str]:
 
 
 def _auxiliary_at(words: list[str], place: int) -> list[str]:
-    """Move the first auxiliary at or after `place` to `place`, as in a question."""
+    """Return the words with the first auxiliary verb (is, can, does …) at or after `place` moved to
+    `place`, as in a question."""
     at = _index_in(words, _AUXILIARIES, place)
     return [*words[:place], *words[at : at + 1], *words[place:at], *words[at + 1 :]]
 

@@ -594,7 +594,9 @@ def _strict(schema: Mapping[str, Any]) -> dict[str, Any]:
     if kept.get("type") != "object":
         return kept
     if schema.get("additionalProperties") or not schema.get("properties"):
-        raise ValueError("an object whose field names are free has no strict schema")
+        raise ValueError(
+            "a dict with any field names has no strict schema; use a dataclass or a TypedDict"
+        )
     required = schema.get("required", ())
     fields = {
         name: _strict(one) if name in required else _or_null(_strict(one))

@@ -124,7 +124,8 @@ async def find_stand(store: TaskStore, objective: Objective) -> Stand:
 
 
 def serving(workers: Sequence[Worker], objective_id: int) -> list[Worker]:
-    """Return the workers with a living lease that serve the objective and are not blocked there."""
+    """Return the workers with a living lease that serve the objective and that nothing
+    blocks, such as a missing key."""
 
     def serves(worker: Worker) -> bool:
         joined = [one for one in worker.joined if one.objective_id == objective_id]

@@ -265,13 +265,13 @@ def _find(
     quote: str, folded: Mapping[int, str], *, first: int | None, computed: Collection[int]
 ) -> int | None:
     """Return the id of the task whose result contains the quote; None if there is none. If the
-    quote has gaps (`…`), its pieces must occur in this order. A very short quote must be the whole
-    result, or a number in a result that was computed.
+    quote has gaps (`…`), its pieces must occur in the order of the quote. A very short quote must
+    be the whole result, or a number in a result that a tool computed.
 
     Args:
         folded: the texts of the results by task id, as `_fold` returns them.
         first: the task whose result is searched first.
-        computed: the tasks whose results were computed.
+        computed: the tasks whose results come from a tool that computes.
     """
     pieces = list(filter(None, map(_fold, re.split(r"…|\.{3}|\[\.*\]", quote))))
     if not pieces:

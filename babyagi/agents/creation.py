@@ -170,9 +170,9 @@ async def create_tasks(
 
 
 def find_source(name: str, finished: Sequence[Finished]) -> int | None:
-    """Return the id of the finished task from which a proposal most likely comes: the task whose
-    result, or whose missing information, shares most words with the proposal's name. None if there
-    are no finished tasks."""
+    """Return the id of the finished task from which a proposal most likely comes: the task of which
+    the result, or the note of what it lacked, shares most words with the proposal's name. None if
+    there are no finished tasks."""
     words = set(name.casefold().split())
     if not finished:
         return None

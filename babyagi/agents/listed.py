@@ -121,8 +121,9 @@ class NameIndex:
     def _candidates(
         self, texts: Sequence[str], without: Collection[int]
     ) -> Iterator[tuple[TaskName, int]]:
-        """Yield (task, limit) for each task, beginning with those that an agent needs most. A task
-        is listed only while the list has at most `limit` tokens."""
+        """Yield (task, limit), beginning with the tasks that an agent needs most. A task may be
+        added if the list, with it, has at most `limit` tokens. The tasks of `without` are left
+        out."""
         weight_by_id = self._weigh(texts, without)
         best_first = [
             (-weight, self._name_by_id[id_].status not in _OPEN, -id_)

@@ -127,7 +127,9 @@ class OpenAIEmbedder:
         wanted = [str(at) for at in range(n_texts)]
         if len(rows) != n_texts or set(by_index) != set(wanted):
             said = f"{n_texts} texts were sent, {len(rows)} rows were received"
-            raise MalformedReplyError(f"{said}; their indexes must be 0 to {n_texts - 1}")
+            raise MalformedReplyError(
+                f"{said}; the indexes of the embeddings must be 0 to {n_texts - 1}"
+            )
         vectors = [normalize(by_index[at]) for at in wanted]
         self.dimension = self.dimension or len(vectors[0]) // 4
         if wrong := {len(vector) // 4 for vector in vectors} - {self.dimension}:

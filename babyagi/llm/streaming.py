@@ -594,7 +594,8 @@ def _periods(tail: Sequence[str]) -> list[int]:
 
 
 def _count_same(tail: Sequence[str], period: int) -> int:
-    """Return how many words at the end repeat with this period, the first occurrence included."""
+    """Return the number of words in the longest ending of which each word equals the word `period`
+    places before it, the first period included."""
     n_same = period
     for at in range(len(tail) - 1 - period, -1, -1):
         if tail[at] != tail[at + period]:

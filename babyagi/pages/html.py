@@ -129,11 +129,11 @@ def sanitise_svg(text: str) -> str:
     if len(text) > MAX_SVG_CHARS:
         raise ValueError(f"the picture has more than {MAX_SVG_CHARS:,} characters")
     if re.search(r"<!(DOCTYPE|ENTITY)", text, re.IGNORECASE):
-        raise ValueError("the picture declares a document type")
+        raise ValueError("the SVG picture has a DOCTYPE, which is not allowed")
     try:
         root = _parse(text)
     except ElementTree.ParseError as error:
-        raise ValueError(f"the picture is not XML ({error})") from None
+        raise ValueError(f"the SVG picture is not well-formed XML ({error})") from None
     if _local_name(root.tag) != "svg":
         raise ValueError("it is not SVG")
     drawn = _copy(root)

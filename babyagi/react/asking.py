@@ -134,8 +134,8 @@ def _read(
 
 
 class _Asker:
-    """The prompt of a question, which is changed from request to request. `schema` is the complete
-    schema, even while the prompt is sent without one."""
+    """Holds the prompt of one question to the model, and changes it from request to request.
+    `schema` is the complete schema of the answer, even while the prompt is sent without one."""
 
     def __init__(self, calls: Calls, path: str, prompt: Prompt) -> None:
         self.prompt = prompt

@@ -35,8 +35,8 @@ class Act:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finish:
-    """The model's decision to end with this answer. `log` is the model's reply as later prompts
-    contain it."""
+    """The model's decision to end with this answer. `log` is the model's reply in the
+    form in which a later prompt repeats it."""
 
     output: str
     log: str = ""
@@ -44,8 +44,8 @@ class Finish:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fail:
-    """The model's decision to give up, for this reason. `log` is the model's reply as later prompts
-    contain it."""
+    """The model's decision to give up, for this reason. `log` is the model's reply in the
+    form in which a later prompt repeats it."""
 
     reason: str
     log: str = ""
@@ -169,7 +169,7 @@ class Run(Generic[T]):
             return cast(T, self.text)
         if not self.values:
             raise NoAnswerError(
-                f"the agent gave no answer of the type that was asked for ({self.stopped})",
+                f"the agent ended ({self.stopped}) without an answer of the requested type",
                 why=self.detail,
             )
         return self.values[0]

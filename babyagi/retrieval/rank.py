@@ -58,8 +58,9 @@ class Scored:
 
 def split_parts(markdown: str, *, max_chars: int = PART_CHARS) -> list[Part]:
     """Split a Markdown text between paragraphs into parts of at most about `max_chars` characters.
-    A heading begins a new part; one with no text below it becomes a part of its own. Headings above
-    a part are cut to `MAX_HEADING_CHARS`. The time grows linearly with the length of the text."""
+    A heading begins a new part; one with no text below it becomes a part of its own. Each part
+    carries the headings of the sections that contain it, each cut to `MAX_HEADING_CHARS`. The time
+    grows linearly with the length of the text."""
     parts: list[Part] = []
     headings: dict[int, str] = {}
     held: list[str] = []

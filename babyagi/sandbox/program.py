@@ -683,7 +683,10 @@ class MemoryFiles:
     def _name(self, path: Any) -> str:
         """Return the path relative to the folder; '' is the folder itself."""
         if isinstance(path, int):
-            raise PermissionError(errno.EPERM, "file descriptors do not exist here; name the file")
+            raise PermissionError(
+                errno.EPERM,
+                "files cannot be opened by descriptor number here; give the file's path",
+            )
         return posixpath.normpath(f"/{os.fsdecode(path)}").strip("/")
 
     def _all(self) -> set[str]:

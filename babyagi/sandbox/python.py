@@ -76,9 +76,9 @@ class Ran:
 
     Attributes:
         text: its answer, possibly empty.
-        written: the content of its own files that it changed or created. Each path is relative, and
-            stays inside the folder.
-        removed: the paths of its own files that it removed.
+        written: the content of the files of its task's folder that it changed or created, by path.
+            Each path is relative to that folder, and stays inside it.
+        removed: the paths of the files of that folder that it removed.
     """
 
     text: str
@@ -180,8 +180,8 @@ def _read_files(text: str, parts: list[bytes], files: Files) -> Ran:
         raise ToolError(f"a file cannot have the name {clean(bad)[:100]!r}: {fix}")
     kept = {**files.kept, **written}
     if len(kept) > program.MAX_FILES or sum(map(len, kept.values())) > program.MAX_BYTES:
-        most = f"at most {program.MAX_FILES}, with {program.MAX_BYTES >> 20} MB together"
-        raise ToolError(f"the files of a task are {most}; write less, or remove some")
+        most = f"at most {program.MAX_FILES} files, with {program.MAX_BYTES >> 20} MB together"
+        raise ToolError(f"a task may keep {most}; write less, or remove some")
     removed = tuple(name for name in names if name in files.kept and name not in written)
     return Ran(text=text, written=written, removed=removed)
 
@@ -307,7 +307,9 @@ async def _read_outcome(output_fd: int, timeout_s: float, most: int) -> bytes:
             while chunk := await _receive(output_fd):
                 said += chunk
                 if len(said) > most:
-                    raise ToolError("the code wrote a longer answer than is allowed")
+                    raise ToolError(
+                        "the code printed more than is allowed; print less, or write it to a file"
+                    )
     except TimeoutError:
         raise ToolError(f"the code took longer than {timeout_s:g} s and was stopped") from None
     return bytes(said)

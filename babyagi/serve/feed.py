@@ -210,7 +210,7 @@ class Feed:
 
     async def _settle(self) -> int:
         """Return the id up to which all events are committed, so that none with a smaller id can
-        follow. To find it blocks writers for a moment, and is therefore done seldom."""
+        follow. Finding it blocks writers for a moment, so it is done seldom."""
         settled = await self._store.settled_event_id()
         self._settled = max(self._settled, settled)
         self._settled_at_s = asyncio.get_running_loop().time()

@@ -816,8 +816,8 @@ async def approve(call: Call) -> Answer:
     if not hmac.compare_digest(body.seen.encode(), state.encode()):
         raise BadRequestError(
             409,
-            "the call would now change something else than what was shown",
-            "get the request again, and send its new `seen`",
+            "what the tool call would change is no longer what you were shown",
+            "get the task's open request again, and send its new `seen`",
         )
     return await _decide(call, Decision.APPROVE, "", seen=request)
 

@@ -326,8 +326,8 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
-    """A step that costs nothing, so `put_step` records it when it is done, without recording before
-    that it is intended."""
+    """A step that costs nothing, such as a note. `put_step` records it once, when it is done; no
+    intention is recorded before."""
 
     key: str
     kind: str

@@ -318,9 +318,10 @@ def parse_arguments(tool: Tool, arguments: str) -> dict[str, Any]:
     """Parse and check the arguments that a model wrote for the tool, and convert each to the type
     that the schema names.
 
-    Empty text means no arguments; so does null, for a tool without parameters. A value that is not
-    an object is the argument of the only parameter, or of the only required one; for other tools a
-    list contains the arguments of all parameters in order. `"12"` and `12.0` count as integers.
+    Empty text means no arguments; so does null, for a tool without parameters. If the JSON is not
+    an object, it is taken as the argument of the only parameter, or of the only required one; for
+    other tools, a list is taken as the arguments of all parameters in order. `"12"` and `12.0`
+    count as integers.
 
     Raises:
         ToolError: the arguments are invalid. The text is one line that says what to write instead.

@@ -264,13 +264,13 @@ class _Reader:
             if sign := self._take_product_sign():
                 right = self._signed()
                 if sign == "off" and not left.is_percent:
-                    raise ToolError("off takes a percentage, as in 10% off 80")
+                    raise ToolError("`off` needs a percentage before it, as in 10% off 80")
                 left, last = _Term(_compute(sign, left.value, right.value)), sign
             elif self._begins_operand():
                 if last in ("/", "//", "%", "mod"):
                     raise ToolError(
-                        "a product without a sign after a division can mean two things: set "
-                        "brackets, as in (6/2)*3 or 6/(2*3)"
+                        "after a division, a product without * can mean two things: write "
+                        "(6/2)*3 or 6/(2*3)"
                     )
                 left, last = _Term(_compute("*", left.value, self._power().value)), "*"
             else:

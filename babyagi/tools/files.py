@@ -520,8 +520,8 @@ class FileSearch:
         return split
 
     def _read_document(self, file: ListedFile, media_type: str, data: bytes) -> str:
-        """Return the text of a document, from the cache if it has not changed. Raises `ToolError`
-        if it has none."""
+        """Return the text of a document, from the cache if the file has not changed. Raises
+        `ToolError` if the document has no text."""
         with self._turn:
             kept = self._kept.get(_key(file))
             if kept is None or not (kept.lines or kept.fault):
@@ -581,8 +581,8 @@ def _text_bytes(file: ListedFile) -> int:
 
 
 def _within_bytes(files: Sequence[ListedFile]) -> list[ListedFile]:
-    """Return the files that one search reads, in the given order: the smallest ones, as many as
-    have at most `MAX_SEARCHED_BYTES` of text together."""
+    """Return the files that one search reads. The smallest files are chosen, until they have
+    `MAX_SEARCHED_BYTES` of text together; the chosen ones keep the given order."""
     by_size = sorted(files, key=_text_bytes)
     sizes = accumulate(map(_text_bytes, by_size))
     chosen = {file.path for file, n in zip(by_size, sizes, strict=True) if n <= MAX_SEARCHED_BYTES}

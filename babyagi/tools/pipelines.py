@@ -159,7 +159,7 @@ def render_found(found: object, *, top_k: int) -> str:
     """Return the answers and then the documents of a result as text for a model, each with its
     source; '' if there are none. Raises `ToolError` if `found` is not a result."""
     if not isinstance(found, dict):
-        raise ToolError("the pipeline answered with something that is not a result")
+        raise ToolError("the pipeline's answer does not have the form of a result")
     answers = filter(None, map(_render_answer, entries(found.get("answers"))))
     documents = filter(None, map(_render_document, entries(found.get("documents"))))
     parts = [*islice(answers, top_k), *islice(documents, top_k)]

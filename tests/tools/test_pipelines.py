@@ -103,7 +103,7 @@ async def test_a_pipeline_that_finds_nothing_says_so(found):
         (Reply({"detail": "no such pipeline"}, status=404), "answered 404: no such pipeline"),
         (Reply("<html>"), "not a JSON object"),
         (Reply([1, 2]), "not a JSON object"),
-        (Reply({"results": ["junk"]}), "something that is not a result"),
+        (Reply({"results": ["junk"]}), "does not have the form of a result"),
         (Reply(b" " * (3 * 2**20)), "more than 2 MiB"),
         (Reply(status=302, headers={"location": "http://127.0.0.1:9/"}), "answered 302"),
     ],

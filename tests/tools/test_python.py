@@ -175,7 +175,10 @@ async def test_tables_and_plots_come_with_the_answer_and_other_files_do_not(tmp_
         False,
     )
     assert passage.text.startswith("done\n\nWritten: t.csv (8 bytes), p.svg")
-    assert "bad.svg is stored but not shown with the result: the picture is not XML" in passage.text
+    assert (
+        "bad.svg is stored but not shown with the result: the SVG picture is not well-formed XML"
+        in passage.text
+    )
     assert "big.txt is stored but not shown with the result: the file has more than" in passage.text
 
 

@@ -645,8 +645,8 @@ def parse_creation(
 
     Args:
         known_ids, finished_ids: the ids of existing tasks. A reference in `after` that is neither
-            one of them nor another task of the reply is dropped. Only a task in `finished_ids` can
-            be called unanswered.
+            one of them nor another task of the reply is dropped. The reply may say that
+            a task's result does not answer it only of the tasks in `finished_ids`.
         max_tasks: how many tasks are kept; `dropped` has the names of the others.
 
     Raises:

@@ -60,8 +60,8 @@ _MADE_UP = re.compile(
 
 
 def render(conversation: Conversation) -> Prompt:
-    """Return the request. Each earlier step appears as the model's reply, followed by its fenced
-    observations."""
+    """Return the request. Each earlier step appears as the model's reply, followed by the
+    step's observations, each within a fence."""
     messages = instruct(conversation.messages, _instruction(conversation.tools))
     for step, act in acts(conversation.steps):
         messages += _write_step(step, act)
@@ -98,8 +98,8 @@ def _instruction(tools: Sequence[Tool]) -> str:
 
 
 def _log(act: Act) -> str:
-    """Return the reply as the model wrote it; if it made native tool calls, these as JSON
-    objects."""
+    """Return the model's reply as it was written. If the model made native tool calls, return these
+    instead, as JSON objects."""
     if act.calls[0].id == WRITTEN_CALL:
         return act.log
     return "\n".join(

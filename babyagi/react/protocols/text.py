@@ -122,7 +122,7 @@ def text_protocol(labels: Labels = ENGLISH, *, write: Write | None = None) -> Ag
     """Return the text protocol with these labels.
 
     Args:
-        write: makes the first request; None for the built-in prompt.
+        write: builds the prompt of the first request; None for the built-in prompt.
     """
     return AgentProtocol(
         name="text",
@@ -268,7 +268,8 @@ def _dedent(text: str) -> str:
 
 
 def _without_cut_label(lines: Sequence[str], labels: Labels) -> list[str]:
-    """If a stop word cut off the reply within an observation label, remove that last line."""
+    """Remove the last line if it is only the beginning of the label "Observation:", where a stop
+    sequence ended the reply."""
     last = lines[-1].strip()
     is_cut = any(
         len(last) >= min(3, len(name)) and name.startswith(last.rstrip(":："))

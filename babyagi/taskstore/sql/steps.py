@@ -253,7 +253,8 @@ def _find_fenced(tx: Transaction, fence: Fence, key: str, other_key: str = "") -
 
 
 def _find(tx: Transaction, fence: Fence, key: str) -> tuple[Step | None, bool]:
-    """Return the step with this key, or None, and whether it still holds its reservation."""
+    """Return the step with this key, or None, and whether tokens and money are still reserved for
+    it."""
     row = tx.one("step", objective_id=fence.objective_id, owner=fence.owner, key=key)
     return (None, False) if row is None else (step_from_row(row), bool(row["is_held"]))
 
