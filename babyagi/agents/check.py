@@ -52,6 +52,7 @@ from babyagi.text import late_pattern, rearm
 MIN_QUOTE_CHARS = 2
 MAX_NAME_WORDS = 3  # a quote with at most so many words may be only a name in the objective
 ARTICLES = ("the", "a", "an")
+MAX_TEXT_CHARS = 300  # of a part, and of a quote; a longer one is cut off, perhaps within a word
 MAX_PIECES = 3  # of a quote with gaps, so many pieces are looked up
 DOUBTING = (
     " Somebody found it met; look for what was overlooked: a part without an answer, a value "
@@ -63,7 +64,7 @@ SETTLING = (
 )
 EXPECTED = '{"parts": [{"part": "…", "task": 1, "quote": "…"}], "missing": [], "met": false}.'
 
-_TEXT = {"type": "string", "maxLength": 300}
+_TEXT = {"type": "string", "maxLength": MAX_TEXT_CHARS}
 _PART = object_schema(part=_TEXT, task={"type": "integer"}, quote=_TEXT)
 CHECK_SCHEMA: Mapping[str, Any] = object_schema(
     parts={"type": "array", "maxItems": 40, "items": _PART},
@@ -273,6 +274,8 @@ def _find(
         first: the task whose result is searched first.
         computed: the tasks whose results come from a tool that computes.
     """
+    if len(quote) >= MAX_TEXT_CHARS:
+        quote = quote.rpartition(" ")[0] or quote  # the last word may be cut off
     pieces = list(filter(None, map(_fold, re.split(r"…|\.{3}|\[\.*\]", quote))))
     if not pieces:
         return None

@@ -5,7 +5,14 @@ from datetime import UTC, datetime
 
 import pytest
 
-from babyagi.agents.check import CheckReply, CheckReplyPart, look_up, settle, still_shown
+from babyagi.agents.check import (
+    MAX_TEXT_CHARS,
+    CheckReply,
+    CheckReplyPart,
+    look_up,
+    settle,
+    still_shown,
+)
 from babyagi.tasks import Result
 
 OBJECTIVE = "Find the value of K-30 and the licence of Flask"
@@ -277,6 +284,18 @@ def test_a_quote_in_a_script_without_spaces_is_found_anywhere(quote):
     is_met, found = look_up(reply(("a part", 3, quote)), [made], objective_text=OBJECTIVE)
 
     assert (is_met, [part.quote for part in found.parts]) == (True, [quote])
+
+
+def test_a_long_quote_may_end_within_a_word_where_the_bound_of_the_reply_cut_it_off():
+    text = "So: " + "Old customers keep their price, as the letter of the company says. " * 6
+    cut = text[:MAX_TEXT_CHARS]
+    assert cut.endswith(" pri")
+
+    is_met, _ = look_up(
+        reply(("prices", 7, cut)), [result(7, text)], objective_text="What about prices?"
+    )
+
+    assert is_met
 
 
 @pytest.mark.parametrize("quote", ["7.3 k", "SD", "30"])
