@@ -98,6 +98,8 @@ from babyagi.tools.recall import RECALL, build_recall
 logger = logging.getLogger(__name__)
 
 N_COMPARED = 20  # finished tasks whose results a new one is compared with
+# The same short finding, such as "nothing unusual", says something new about so many things.
+MAX_SAME_FINDINGS = 3
 N_KEPT_RESULTS = 100  # results whose words are cached for the next comparison
 N_NAMES = 2000  # how many of the newest task names planning compares with
 N_WINDOW_HEAD = 6
@@ -778,13 +780,17 @@ class Loop:
 
         def repeats(task: Task) -> bool:
             text = results[task.id]
-            is_plain = says_its_subject(text, task.name)
-            return any(
-                self._nearness_of_results.is_repeat(text, one.text)
+            same = [
+                one.task_name
                 for one in known
                 if one.task_id != task.id
                 and (one.task_id in finished or one.task_id < task.id)
-                and (is_plain or names_subject(task.name, one.task_name))
+                and self._nearness_of_results.is_repeat(text, one.text)
+            ]
+            return bool(same) and (
+                len(same) >= MAX_SAME_FINDINGS
+                or says_its_subject(text, task.name)
+                or any(names_subject(task.name, name) for name in same)
             )
 
         return tuple(task.id for task in tasks if task.id in results and repeats(task))
