@@ -98,8 +98,7 @@ from babyagi.tools.recall import RECALL, build_recall
 logger = logging.getLogger(__name__)
 
 N_COMPARED = 20  # finished tasks whose results a new one is compared with
-# The same short finding, such as "nothing unusual", says something new about so many things.
-MAX_SAME_FINDINGS = 3
+MIN_SETTLED = 2  # a result that was found so often leads to no further tasks
 N_KEPT_RESULTS = 100  # results whose words are cached for the next comparison
 N_NAMES = 2000  # how many of the newest task names planning compares with
 N_WINDOW_HEAD = 6
@@ -533,12 +532,11 @@ class Loop:
         seen = await self._store.plannable(
             task.objective_id, n_results=N_COMPARED, n_finished=N_COMPARED, n_names=0
         )
-        repeats = await self._find_repeats([task], {task.id: outcome.text}, seen, alike=shown)
         is_met = outcome.plan.is_met and not is_claim(outcome.text, objective_text)
         plan = Planned(
             proposals=tuple(proposals), is_met=is_met, dropped=(*outcome.plan.dropped, *dropped)
         )
-        return _drop_of_repeats(plan, repeats)
+        return await self._mark_repeats(plan, [task], {task.id: outcome.text}, seen, alike=shown)
 
     async def _plan_for_lack(
         self, task: Task, lack: Lack, own: Planned | None, journal: Journal
@@ -682,8 +680,7 @@ class Loop:
             if name.status is TaskStatus.DONE
             and any(names_subject(task.name, name.name) for task in tasks)
         ]
-        repeats = await self._find_repeats(tasks, texts, seen, alike=alike)
-        return _drop_of_repeats(plan, repeats)
+        return await self._mark_repeats(plan, tasks, texts, seen, alike=alike)
 
     async def _to_planned(
         self,
@@ -759,41 +756,56 @@ class Loop:
         ]
         return replace(said, lack=said.lack or "an answer to what it asks", shown=tuple(shown))
 
-    async def _find_repeats(
+    async def _mark_repeats(
         self,
+        plan: Planned,
         tasks: Sequence[Task],
         results: Mapping[int, str],
         seen: Plannable,
         *,
         alike: Sequence[int],
-    ) -> tuple[int, ...]:
-        """Return the ids of those of the tasks whose results (texts, by task id) only repeat an
-        earlier result: one of the newest, or of those of the tasks `alike`."""
-        if not results:
-            return ()
+    ) -> Planned:
+        """Return the plan with the tasks as repeating ones whose results (texts, by task id) only
+        repeat an earlier result: one of the newest, or of those of the tasks `alike`.
+
+        What is proposed from such a result is left out if the same thing was found, and planned
+        from, several times before. Otherwise a model that asks for the same in other words goes on
+        until a limit.
+        """
         finished = {*(task.id for task in seen.finished), *alike}
         recorded = {task.id for task in seen.recorded[:N_COMPARED]}
         known = [
             *(result for result in seen.results if result.task_id in recorded),
-            *await self._search.results([*finished]),
+            *(await self._search.results([*finished]) if results else ()),
         ]
 
-        def repeats(task: Task) -> bool:
-            text = results[task.id]
-            same = [
-                one.task_name
+        def find_repeated(task: Task) -> list[Result]:
+            return [
+                one
                 for one in known
                 if one.task_id != task.id
                 and (one.task_id in finished or one.task_id < task.id)
-                and self._nearness_of_results.is_repeat(text, one.text)
+                and self._nearness_of_results.is_repeat(results[task.id], one.text)
             ]
-            return bool(same) and (
-                len(same) >= MAX_SAME_FINDINGS
-                or says_its_subject(text, task.name)
-                or any(names_subject(task.name, name) for name in same)
-            )
 
-        return tuple(task.id for task in tasks if task.id in results and repeats(task))
+        def is_settled(task: Task, repeated: Sequence[Result]) -> bool:
+            is_plain = says_its_subject(results[task.id], task.name)
+            same = [
+                one
+                for one in repeated
+                if one.task_id in finished and (is_plain or names_subject(task.name, one.task_name))
+            ]
+            return len(same) >= MIN_SETTLED
+
+        repeated_by_task = {task: find_repeated(task) for task in tasks if task.id in results}
+        settled = {task.id for task, found in repeated_by_task.items() if is_settled(task, found)}
+        left_out = [one.name for one in plan.proposals if one.parent_id in settled]
+        return replace(
+            plan,
+            repeats=tuple(task.id for task, found in repeated_by_task.items() if found),
+            proposals=tuple(one for one in plan.proposals if one.parent_id not in settled),
+            dropped=(*plan.dropped, *left_out),
+        )
 
     async def _drop_too_deep(
         self, tasks: Sequence[Task], proposals: Sequence[Proposal]
@@ -1153,17 +1165,6 @@ def _is_there(
     return task is not None and (
         renames(proposal.name, task)
         or (task.id in bringers and bringers[task.id].cover(proposal.name))
-    )
-
-
-def _drop_of_repeats(plan: Planned, repeats: Sequence[int]) -> Planned:
-    """Return the plan with these tasks as repeating ones, and without the tasks proposed from them:
-    what says nothing new gives no reason for further work. Otherwise a model that asks for the same
-    in other words goes on until a limit."""
-    kept = [one for one in plan.proposals if one.parent_id not in repeats]
-    gone = [one.name for one in plan.proposals if one.parent_id in repeats]
-    return replace(
-        plan, proposals=tuple(kept), repeats=tuple(repeats), dropped=(*plan.dropped, *gone)
     )
 
 

@@ -81,7 +81,7 @@ def test_ticks_are_shown_with_what_became_of_them(capsys):
         (["--cron", "0 9 * *"], "five fields"),
         (["--cron", "0 9 * * *", "--tz", "Mars/Base"], "not a time zone"),
         (["--at", "2026-03-29T02:30", "--tz", "Europe/Berlin"], "does not exist"),
-        (["--at", "2001-01-01T09:00"], "ever due"),
+        (["--at", "2001-01-01T09:00"], "would never start anything"),
         (["--every", "1h", "--max-cost", "9"], "would never fire"),
         (["--every", "1h", "--jitter", "3d"], "at most 86400"),
     ],

@@ -207,7 +207,9 @@ def test_a_list_whose_results_repeat_themselves_stalls_long_before_its_limit(res
         )
 
     # a planning takes as long as a task, so no more tasks than slots end while it runs
-    ended, report, tasks, _ = run(answer, concurrency=concurrency, latency_s=1.0)
+    ended, report, tasks, _ = run(
+        answer, concurrency=concurrency, answers_checks=True, latency_s=1.0
+    )
 
     n_done = sum(task.status is TaskStatus.DONE for task in tasks)
     assert ended.stop_reason is StopReason.STALLED

@@ -442,10 +442,13 @@ async def test_sqlite_and_postgres_stall_at_the_same_task(seed, open_pair):
     for _ in range(60):
         claim = await pair.do("claim_task", objective.id, "w1")
         if claim is None:
-            n_stalled += (
-                await pair.do("conclude_objective", objective.id)
-            ).stop_reason is StopReason.STALLED
-            await pair.do("extend_objective", objective.id, limits=LOOSE)
+            ended = await pair.do("conclude_objective", objective.id)
+            if ended.stop_reason is StopReason.STALLED:
+                n_stalled += 1
+                await pair.do("extend_objective", objective.id, limits=LOOSE)
+            else:  # something was answered since the last check, so a check comes first
+                check = await pair.do("claim_duty", objective.id, "w1", Duty.CHECK)
+                await pair.do("finish_check", check, is_met=False, reason="unclear")
             continue
         await pair.do("record_result", claim, text="r", origins=[])
         planner = await pair.do("claim_duty", objective.id, "w1", Duty.PLAN)

@@ -91,9 +91,10 @@ UPDATE objective SET plan_no = plan_no + 1, n_barren = :n_tasks_without_progress
 UPDATE objective SET is_claimed_met = 1 WHERE id = :objective_id;
 
 -- finish_check --
--- A check is finished: drop the claim that the objective is met, give the next check a new number, and let tasks start again where
--- too many in a row had brought nothing new.
-UPDATE objective SET is_claimed_met = 0, check_no = check_no + 1, n_barren = 0, checks = :checks WHERE id = :objective_id;
+-- A check is finished: drop the claim that the objective is met, give the next check a new number, and store how many tasks in a row
+-- have brought nothing new.
+UPDATE objective SET is_claimed_met = 0, check_no = check_no + 1, n_barren = :n_tasks_without_progress, checks = :checks
+WHERE id = :objective_id;
 
 -- forget_check --
 -- Drop a running check and a claim that the objective is met, because a further question was added.

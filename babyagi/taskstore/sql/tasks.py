@@ -1039,7 +1039,13 @@ def finish_check(
             n_answers=n_answers,
             is_round=is_round,
         )
-    tx.run("finish_check", objective_id=objective_id, checks=checks_to_json(checks))
+    tx.run(
+        "finish_check",
+        objective_id=objective_id,
+        # parts that were found missing are a reason to go on
+        n_tasks_without_progress=0 if checked.missing else row["n_barren"],
+        checks=checks_to_json(checks),
+    )
     missing = [lifecycle.storable(part, max_chars=500) for part in checked.missing]
     transitions.append_event(
         tx,
