@@ -69,7 +69,9 @@ def test_every_tool_and_set_can_be_named_but_the_question_which_has_a_setting_of
     names = [*SETS, "recall", *(name for name in TOOL_NAMES if name != "ask_user")]
 
     assert parse(",".join(names)) == tuple(names)
-    with pytest.raises(ValueError, match=r"these names: web, web_search.*; ask_user is none of them"):
+    with pytest.raises(
+        ValueError, match=r"these names: web, web_search.*; ask_user is none of them"
+    ):
         parse("web,ask_user")
     with pytest.raises(ValueError, match=r"; pthon is none of them \(perhaps python\)"):
         parse("web,pthon")
