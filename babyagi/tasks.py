@@ -408,7 +408,8 @@ class Objective:
 
     Attributes:
         uid: a random id, from which every id that is used outside the store is derived.
-        is_claimed_met: an agent has said that the objective is met, and no check has run since.
+        is_claimed_met: a check is owed before another task starts, because an agent has said that
+            the objective is met, or because the last tasks brought nothing new.
         overspent: the limit (`cost`, `tokens`) that can no longer be guaranteed, because a call
             cost more than was reserved for it, or its cost was not stated; '' if there is none.
         n_begun: the number of tasks that were ever started.

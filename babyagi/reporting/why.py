@@ -396,16 +396,19 @@ def _find_limit(facts: Facts, *, is_begun: bool) -> Reason | None:
 
 def _find_stall(facts: Facts) -> Reason | None:
     standing = facts.standing
-    if facts.objective.is_claimed_met:
-        says = (
-            "an agent has said that the objective is met; that is checked before another task "
-            "starts"
-        )
-        return _reason(Why.CHECKING, "being checked", says)
-    if may_start(
+    is_moving = may_start(
         n_tasks_without_progress=standing.n_tasks_without_progress,
         n_tries_without_answer=standing.n_tries_without_answer,
-    ):
+    )
+    if facts.objective.is_claimed_met:
+        reason = (
+            "an agent has said that the objective is met"
+            if is_moving
+            else "the last tasks brought nothing new"
+        )
+        says = f"{reason}; the objective is checked before another task starts"
+        return _reason(Why.CHECKING, "being checked", says)
+    if is_moving:
         return None
     return _reason(
         Why.STALLED,

@@ -130,7 +130,7 @@ TASKS = [
         "the limit of cost is reached",
     ),
     (queued(), facts(overspent="cost"), Why.LIMIT, "the limit of cost cannot be guaranteed"),
-    (queued(), facts(is_claimed_met=True), Why.CHECKING, "that is checked"),
+    (queued(), facts(is_claimed_met=True), Why.CHECKING, "an agent has said that the objective"),
     (queued(), facts(stop_reason=None, status="paused"), Why.PAUSED, "is paused"),
     (
         queued(),
@@ -194,6 +194,13 @@ def test_every_value_of_the_list_is_the_answer_to_some_question():
     }
 
     assert answers == set(Why)
+
+
+def test_a_check_before_a_list_stalls_is_not_called_an_agents_claim():
+    checked = facts(is_claimed_met=True)
+    barren = replace(checked, standing=replace(checked.standing, n_tasks_without_progress=5))
+
+    assert ask(queued(), barren).says.startswith("the last tasks brought nothing new")
 
 
 def test_an_end_a_pause_and_what_comes_first_are_said_before_what_else_would_keep_a_task():
