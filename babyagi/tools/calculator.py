@@ -269,8 +269,8 @@ class _Reader:
             elif self._begins_operand():
                 if last in ("/", "//", "%", "mod"):
                     raise ToolError(
-                        "after a division, a product without * can mean two things: write "
-                        "(6/2)*3 or 6/(2*3)"
+                        "after a division, a product without * can mean two things: set "
+                        "brackets, as in (6/2)*3 or 6/(2*3)"
                     )
                 left, last = _Term(_compute("*", left.value, self._power().value)), "*"
             else:

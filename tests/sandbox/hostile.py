@@ -195,7 +195,7 @@ NO_MEMORY = re.compile(
 TOO_LONG = re.compile(r"the code took longer than \S+ s and was stopped")
 CRASHED = re.compile(r"the code crashed the interpreter")
 WITHOUT_ANSWER = re.compile(r"the code ended the process without an answer")
-TOO_MUCH = re.compile(r"the code printed more than is allowed")
+TOO_MUCH = re.compile(r"the code printed more than is allowed; print less, or write it to a file")
 NOTHING = re.compile(
     r"the code gave no output: print the answer, end with an expression, or assign it to "
     r"final_result"
