@@ -648,7 +648,10 @@ class Serving:
                 self._wake.clear()
                 work = await self._claim_one()
                 if work is not None:
-                    self._begin(work, group)
+                    task = group.create_task(self._carry_out(work))
+                    self._running.add(task)
+                    self._probing_task = task if self._outages.n else None
+                    task.add_done_callback(self._forget)
                     if not self._was_last(work):
                         continue
                 elif await self._is_finished():
@@ -663,12 +666,6 @@ class Serving:
                 if work is None:
                     self._process.slots.release()
             await self._wait(IDLE_WAIT_S)
-
-    def _begin(self, work: Work, group: asyncio.TaskGroup) -> None:
-        task = group.create_task(self._carry_out(work))
-        self._running.add(task)
-        self._probing_task = task if self._outages.n else None
-        task.add_done_callback(self._forget)
 
     async def _claim_one(self) -> Work | None:
         """Claim the first duty (such as planning) that is due, else the best task. Return None when
