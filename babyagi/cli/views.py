@@ -78,7 +78,8 @@ _OTHER_WORDS = {
     events.OBJECTIVE_REOPENED: "objective {id} is active again",
     events.TASK_DUPLICATE_DROPPED: "a proposed task exists already",
     events.TASK_PROPOSAL_DROPPED: (
-        "a proposed task was left out: there were too many, or it was too deep"
+        "a proposed task was left out: there were too many, it was too deep, or the same was "
+        "found before"
     ),
     events.PLAN_FAILED: "nothing could be planned from a result",
     events.CONTEXT_CUT: "a prompt had no room for whole results",

@@ -235,7 +235,8 @@ class Planned:
             that recorded which information they lacked.
         repeats: ids of the tasks whose result only repeats earlier results.
         is_met: whether the planning model says that the objective is met.
-        dropped: names of the proposals that were dropped because there were too many.
+        dropped: names of the proposals that were left out: there were too many, they were too
+            deep, or the same was found before.
         failure: why nothing could be planned; empty when planning succeeded.
     """
 

@@ -840,8 +840,8 @@ def apply_plan(
 
 
 def _note_plan(tx: Transaction, objective_id: int, plan: Planned, tasks: Sequence[Task]) -> None:
-    """Append an event for each proposal that was left out because there were too many, and one if
-    planning failed."""
+    """Append an event for each proposal that was left out (`Planned.dropped`), and one if planning
+    failed."""
     for name in plan.dropped:
         shown = lifecycle.storable(name, max_chars=500)
         transitions.append_event(tx, objective_id, events.TASK_PROPOSAL_DROPPED, name=shown)
