@@ -21,27 +21,28 @@ from typing import Any
 from babyagi import events
 from babyagi.agents.check import (
     DOUBTING,
+    NO_PART_NAMED,
     SETTLING,
     check_objective,
     look_up,
+    say_absent,
+    say_contested,
     settle,
-    still_shown,
 )
-from babyagi.agents.creation import (
-    Bringers,
-    Finished,
-    create_tasks,
-    find_bringers,
-    find_source,
-    order_tasks,
-    renames,
-)
-from babyagi.agents.evidence import is_claim
+from babyagi.agents.creation import CreationReply, Finished, create_tasks
 from babyagi.agents.execution import Context, Excerpt, execute_task
 from babyagi.agents.listed import NameIndex
-from babyagi.agents.outcomes import Outcome, OutcomeKind
-from babyagi.agents.replies.creation import CreationReply
-from babyagi.agents.report import NO_OUTPUT, Written, read_answer, write_answer, write_output
+from babyagi.agents.outcomes import Outcome
+from babyagi.agents.prioritization import order_tasks
+from babyagi.agents.report import (
+    NO_OUTPUT,
+    WHOLE_ANSWER,
+    Written,
+    find_whole_answer,
+    read_answer,
+    write_answer,
+    write_output,
+)
 from babyagi.errors import (
     BabyagiError,
     ContextTooLongError,
@@ -57,15 +58,14 @@ from babyagi.errors import (
 from babyagi.index.context import BYTES_PER_TOKEN, Chosen, choose_context, choose_for_objective
 from babyagi.index.excerpts import cut_result
 from babyagi.index.indexer import Embed, Indexer, embed_path
-from babyagi.index.search import NearDuplicates, ResultSearch
-from babyagi.index.subjects import names_subject, says_its_subject
+from babyagi.index.search import ResultSearch
 from babyagi.journal import Backends, Journal
 from babyagi.llm.human import NAME as HUMAN
 from babyagi.llm.prompt import Message, Prompt, Speaker, estimate_tokens
 from babyagi.memory.log import join_origins
 from babyagi.memory.remembering import TaskMemory
+from babyagi.names import name_key
 from babyagi.offload import call_either
-from babyagi.react.calling import side_by_side
 from babyagi.react.outputs import require_json
 from babyagi.react.steps import AgentBounds
 from babyagi.reporting.report import compose_report
@@ -89,7 +89,7 @@ from babyagi.tasks import (
     Unanswered,
     find_sources,
 )
-from babyagi.taskstore.lifecycle import SETTLED, may_start
+from babyagi.taskstore.lifecycle import MAX_LACKS, SETTLED, may_start
 from babyagi.taskstore.port import NOTHING_CHECKED, Checked, Plannable, Planned
 from babyagi.text import clean, one_line
 from babyagi.tools.base import Tool
@@ -98,8 +98,6 @@ from babyagi.tools.recall import RECALL, build_recall
 logger = logging.getLogger(__name__)
 
 N_COMPARED = 20  # finished tasks whose results a new one is compared with
-MIN_SETTLED = 2  # a result that was found so often leads to no further tasks
-N_KEPT_RESULTS = 100  # results whose words are cached for the next comparison
 N_NAMES = 2000  # how many of the newest task names planning compares with
 N_WINDOW_HEAD = 6
 N_WINDOW_NEW = 8
@@ -143,6 +141,7 @@ class Bounds:
     its model.
 
     Attributes:
+        max_failures: failed tries after which a task is given up.
         read_output: parses the report into the type that a program requested; raises
             `MalformedReplyError`.
         enrich: takes a task's name and its result, and returns the result to record.
@@ -152,6 +151,7 @@ class Bounds:
     max_output_tokens: int
     max_new_tasks: int
     max_depth: int = 0  # 0: no bound
+    max_failures: int = 3
     protocol: str = "auto"
     agent: OwnAgent | None = None
     read_output: Callable[[str], object] = require_json
@@ -189,7 +189,6 @@ class Loop:
         self._clock = clock
         self._protocol = bounds.protocol
         self._memory = bounds.agent.memory if bounds.agent is not None else None
-        self._nearness_of_results = NearDuplicates(max_kept=N_KEPT_RESULTS)
         self._names = NameIndex(max_names=N_NAMES)
         self._parent_by_id: dict[int, int | None] = {}  # of the tasks that had children
 
@@ -220,10 +219,10 @@ class Loop:
         shown: tuple[int, ...],
         journal: Journal,
     ) -> None:
-        plan = await self._plan_of(claim.task, outcome, objective.spec.asked, shown)
-        if outcome.kind is OutcomeKind.LACKING:
-            lack = Lack(what=outcome.lack, shown=shown)
-            plan = await self._plan_for_lack(claim.task, lack, plan, journal)
+        plan = await self._plan_of(claim.task, outcome)
+        is_last = claim.task.n_lacks + 1 >= MAX_LACKS
+        if outcome.lack and not (is_last and outcome.text):
+            lack = Lack(what=outcome.lack, shown=shown, found=outcome.text)
             await journal.commit(
                 lambda first: self._store.record_lack(claim, lack=lack, plan=plan, first=first)
             )
@@ -362,9 +361,13 @@ class Loop:
 
         async def build_inputs() -> Mapping[str, Any]:
             chosen = await self._choose_excerpts(task, objective, journal)
-            texts = [task.name, *(entry.text for entry in chosen)]
+            texts = [objective.spec.asked, task.name, *(entry.text for entry in chosen)]
             known = (
-                (await self._listed(objective.id)).choose(texts, without={task.id})
+                (await self._listed(objective.id)).choose(
+                    texts,
+                    context_tokens=_window(journal, Role.EXECUTION),
+                    without={task.id},
+                )
                 if is_combined
                 else []
             )
@@ -372,7 +375,8 @@ class Loop:
                 "today": self._clock().date().isoformat(),
                 "excerpts": [_write_chosen(entry) for entry in chosen],
                 "gone": await self._find_gone(task),
-                "last_try": _fault_of_last_try(task),
+                "last_try": _say_last_try(task),
+                "is_last_try": task.failures + 1 >= self._bounds.max_failures,
                 "last_sources": await journal.earlier_sources() if task.try_no > 1 else [],
                 "known": [
                     [name.id, name.name, name.status, name.is_lacking, name.origins]
@@ -419,6 +423,7 @@ class Loop:
             today=date.fromisoformat(inputs["today"]),
             gone=tuple(inputs.get("gone", ())),
             last_try=inputs.get("last_try", ""),
+            is_last_try=inputs.get("is_last_try", False),
             last_sources=tuple(inputs.get("last_sources", ())),
             planning=objective.spec.planning,
             known=tuple(_read_name(entry) for entry in inputs.get("known", ())),
@@ -460,7 +465,8 @@ class Loop:
             search=self._search,
             embed=self._embedder(journal, "context"),
             budget_tokens=self._bounds.context_tokens,
-            lack=task.lack.what if task.lack is not None else "",
+            lacks=(*task.lack.before, task.lack.what) if task.lack is not None else (),
+            shown_before=task.lack.shown if task.lack is not None else (),
         )
         if degraded:
             logger.info("task %d: earlier results were %s", task.id, degraded)
@@ -517,57 +523,29 @@ class Loop:
             for entry in chosen
         )
 
-    async def _plan_of(
-        self, task: Task, outcome: Outcome, objective_text: str, shown: Sequence[int]
-    ) -> Planned | None:
+    async def _plan_of(self, task: Task, outcome: Outcome) -> Planned | None:
         """Return the plan (new tasks) that the execution agent wrote with its answer; None if it
-        wrote none, and the creation agent must be asked. `shown`: the tasks whose results were in
-        its prompt."""
+        wrote none, or a lack without anything that brings it: then the creation agent is asked."""
         if outcome.plan is None:
             return None
         proposals = [
             replace(one, parent_id=task.id, origins=outcome.origins) for one in outcome.plan.tasks
         ]
         proposals, dropped = await self._drop_too_deep([task], proposals)
-        seen = await self._store.plannable(
-            task.objective_id, n_results=N_COMPARED, n_finished=N_COMPARED, n_names=0
-        )
-        is_met = outcome.plan.is_met and not is_claim(outcome.text, objective_text)
         plan = Planned(
-            proposals=tuple(proposals), is_met=is_met, dropped=(*outcome.plan.dropped, *dropped)
+            proposals=tuple(proposals),
+            is_met=outcome.plan.is_met and not outcome.lack,
+            dropped=(*outcome.plan.dropped, *dropped),
         )
-        return await self._mark_repeats(plan, [task], {task.id: outcome.text}, seen, alike=shown)
-
-    async def _plan_for_lack(
-        self, task: Task, lack: Lack, own: Planned | None, journal: Journal
-    ) -> Planned | None:
-        """Return a plan that will provide the information that the task lacks, made from tasks in
-        the list and the execution agent's own proposals (`own`); None if that is not enough, and
-        the creation agent must be asked."""
-        listed = await self._listed(task.objective_id)
-        bringers = find_bringers(task, lack, listed.names(without={task.id}))
-        proposals = [
-            one
-            for one in (own.proposals if own and not bringers.is_all else ())
-            if not (renames(one.name, task) or bringers.cover(one.name))
-        ]
-        if not (bringers.is_all or proposals):
+        if not outcome.lack:
+            seen = await self._store.plannable(
+                task.objective_id, n_results=N_COMPARED, n_finished=N_COMPARED, n_names=0
+            )
+            return await self._mark_repeats(plan, {task.id: outcome.text}, seen)
+        if not (proposals or outcome.after):
             return None
-        read: tuple[str, ...] = ()
-        if bringers.again:
-            await journal.flush()  # results that this try has read count as well
-            read = await self._read_of(task)
-        sources = find_sources((*task.origins, *read))
-        again = [
-            Proposal(name=name, parent_id=task.id, origins=("model", *sources))
-            for name in bringers.again
-        ]
-        unanswered = Unanswered(task_id=task.id, lack=lack.what, after=bringers.ids)
-        return Planned(
-            proposals=(*proposals, *again),
-            unanswered=(unanswered,),
-            dropped=own.dropped if own else (),
-        )
+        unanswered = Unanswered(task_id=task.id, lack=outcome.lack, after=outcome.after)
+        return replace(plan, unanswered=(unanswered,))
 
     # -- planning
     # ----------------------------------------------------------------------------------------------
@@ -652,8 +630,11 @@ class Loop:
         journal: Journal,
         seen: Plannable,
     ) -> Planned:
-        planned_from = {one.task.id for one in finished}
-        known = self._names.choose([one.text for one in finished], without=planned_from)
+        known = self._names.choose(
+            [objective.spec.asked, *(one.text for one in finished)],
+            context_tokens=_window(journal, Role.CREATION),
+            without={one.task.id for one in finished},
+        )
         try:
             reply, origins = await create_tasks(
                 finished,
@@ -665,67 +646,29 @@ class Loop:
         except FAULTS_OF_THE_TASK as error:
             # the results hold; only the tasks that could have come of them are given up
             return Planned(failure=error.what)
-        if reply.note:
-            logger.warning(
-                "objective %d: parts of the creation agent's reply were ignored: %s",
-                objective.id,
-                reply.note,
-            )
-        plan = await self._to_planned(reply, origins, finished, objective)
+        plan = await self._to_planned(reply, origins, finished)
         texts = {one.task.id: one.result.text for one in finished if one.result is not None}
-        tasks = [one.task for one in finished]
-        alike = [
-            name.id
-            for name in known
-            if name.status is TaskStatus.DONE
-            and any(names_subject(task.name, name.name) for task in tasks)
-        ]
-        return await self._mark_repeats(plan, tasks, texts, seen, alike=alike)
+        return await self._mark_repeats(plan, texts, seen)
 
     async def _to_planned(
-        self,
-        reply: CreationReply,
-        origins: tuple[str, ...],
-        finished: Sequence[Finished],
-        objective: Objective,
+        self, reply: CreationReply, origins: tuple[str, ...], finished: Sequence[Finished]
     ) -> Planned:
         """Return the creation agent's reply as a plan: without proposed tasks that are nested too
-        deep or exist already, and with tasks that will provide the information that other tasks
-        lack."""
+        deep, and with the answered tasks that must be done again because they did not help."""
+        only_id = finished[0].task.id if len(finished) == 1 else None
         proposals = [
-            replace(
-                one, parent_id=one.parent_id or find_source(one.name, finished), origins=origins
-            )
-            for one in reply.tasks
+            replace(one, parent_id=one.parent_id or only_id, origins=origins) for one in reply.tasks
         ]
         proposals, dropped = await self._drop_too_deep([one.task for one in finished], proposals)
-        lacking = {one.task.id: one.task for one in finished if one.result is None}
-        names = self._names.names(without={one.task.id for one in finished}) if lacking else []
-        bringers = {
-            task.id: find_bringers(task, task.lack, names)
-            for task in lacking.values()
-            if task.lack is not None
-        }
-        proposals = [one for one in proposals if not _is_there(one, lacking, bringers)]
         unanswered = [await self._complete(one, finished) for one in reply.unanswered]
-        unanswered = [
-            replace(one, after=(*one.after, *bringers[one.task_id].ids))
-            if one.task_id in bringers
-            else one
-            for one in unanswered
-        ]
-        again = {(id_, name) for id_, one in bringers.items() for name in one.again}
-        again |= self._find_unhelpful(unanswered, {one.task.id: one.task for one in finished})
+        again = self._find_unhelpful(unanswered, {one.task.id: one.task for one in finished})
         proposals += [
             Proposal(name=name, parent_id=id_, origins=origins) for id_, name in sorted(again)
         ]
         return Planned(
             proposals=tuple(proposals),
             unanswered=tuple(unanswered),
-            is_met=reply.is_met
-            and not all(
-                one.result and is_claim(one.result.text, objective.spec.asked) for one in finished
-            ),
+            is_met=reply.is_met,
             dropped=(*reply.dropped, *dropped),
         )
 
@@ -757,54 +700,25 @@ class Loop:
         return replace(said, lack=said.lack or "an answer to what it asks", shown=tuple(shown))
 
     async def _mark_repeats(
-        self,
-        plan: Planned,
-        tasks: Sequence[Task],
-        results: Mapping[int, str],
-        seen: Plannable,
-        *,
-        alike: Sequence[int],
+        self, plan: Planned, results: Mapping[int, str], seen: Plannable
     ) -> Planned:
-        """Return the plan with the tasks as repeating ones whose results (texts, by task id) only
-        repeat an earlier result: one of the newest, or of those of the tasks `alike`.
-
-        What is proposed from such a result is left out if the same thing was found, and planned
-        from, several times before. Otherwise a model that asks for the same in other words goes on
-        until a limit.
-        """
-        finished = {*(task.id for task in seen.finished), *alike}
-        recorded = {task.id for task in seen.recorded[:N_COMPARED]}
+        """Return the plan with the tasks as repeating ones whose results (texts, by task id) have
+        the spelling of one of the newest earlier results."""
+        finished = [task.id for task in seen.finished]
         known = [
-            *(result for result in seen.results if result.task_id in recorded),
-            *(await self._search.results([*finished]) if results else ()),
+            *seen.results,
+            *(await self._search.results(finished) if results else ()),
         ]
-
-        def find_repeated(task: Task) -> list[Result]:
-            return [
-                one
-                for one in known
-                if one.task_id != task.id
-                and (one.task_id in finished or one.task_id < task.id)
-                and self._nearness_of_results.is_repeat(results[task.id], one.text)
-            ]
-
-        def is_settled(task: Task, repeated: Sequence[Result]) -> bool:
-            is_plain = says_its_subject(results[task.id], task.name)
-            same = [
-                one
-                for one in repeated
-                if one.task_id in finished and (is_plain or names_subject(task.name, one.task_name))
-            ]
-            return len(same) >= MIN_SETTLED
-
-        repeated_by_task = {task: find_repeated(task) for task in tasks if task.id in results}
-        settled = {task.id for task, found in repeated_by_task.items() if is_settled(task, found)}
-        left_out = [one.name for one in plan.proposals if one.parent_id in settled]
+        earliest: dict[str, int] = {}
+        for one in sorted(known, key=lambda one: one.task_id):
+            earliest.setdefault(name_key(one.text), one.task_id)
         return replace(
             plan,
-            repeats=tuple(task.id for task, found in repeated_by_task.items() if found),
-            proposals=tuple(one for one in plan.proposals if one.parent_id not in settled),
-            dropped=(*plan.dropped, *left_out),
+            repeats=tuple(
+                task_id
+                for task_id, text in results.items()
+                if earliest.get(name_key(text), task_id) != task_id
+            ),
         )
 
     async def _drop_too_deep(
@@ -927,54 +841,45 @@ class Loop:
     async def _judge(self, objective: Objective, journal: Journal) -> tuple[bool, str, Checked]:
         """Return whether the objective is met, why not, and what was found part by part.
 
-        The model is asked twice, the second time to doubt that the objective is met; both at the
-        same time if an agent claims that it is and the first prompt holds every result whole. Else
-        the second prompt holds what the first reply quoted, and results that were not in the first
-        one whole. Where the two replies disagree about a part, a third call decides.
+        The model is asked twice, the second time to doubt that the objective is met, with what the
+        first reply quoted and results that were not in the first prompt whole. Where the two
+        disagree, a third call decides.
         """
         asked, granted = objective.spec.asked, objective.spec.tools
         doers = {f"tool:{tool.name}" for tool in granted if tool.effect is not Effect.READ}
         results = await self._store.results(objective.id)
+        absent = say_absent(asked, results)
         look = partial(check_objective, objective_text=asked, journal=journal)
         verify = partial(look_up, results=results, objective_text=asked, doers=doers)
-        known = still_shown(objective.checks.parts, results, objective_text=asked, doers=doers)
         show = partial(self._excerpts_for, objective, results, CHECK_TOKENS)
         new_ids = await self._find_unchecked(objective.id, results)
-        excerpts, left_out = await show(parts=known, unread=new_ids)
+        excerpts, left_out = await show(parts=objective.checks.parts, unread=new_ids)
         try:
+            reply = await look(path="check", excerpts=excerpts, beside=absent)
             # a person's claim needs no proof, and is not verified
             if objective.spec.model_by_role[Role.CREATION] == HUMAN:
-                reply = await look(path="check", excerpts=excerpts)
                 missing = () if reply.is_met else reply.missing
-                return reply.is_met, reply.reason, replace(NOTHING_CHECKED, missing=missing)
+                why = "; ".join(missing)
+                return reply.is_met, why, replace(NOTHING_CHECKED, missing=missing)
+            views = [verify(reply)]
             unread = _find_cut(excerpts, left_out, results, first=new_ids)
-            doubt = partial(look, path="check/doubt", stance=DOUBTING)
-            if objective.is_claimed_met and not unread:
-                replies = await side_by_side(
-                    [look(path="check", excerpts=excerpts), doubt(excerpts=excerpts)]
-                )
-            else:
-                replies = [await look(path="check", excerpts=excerpts)]
-                parts = (*known, *verify(replies[0])[1].parts)
+            for path in ("check/doubt", "check/third"):
+                parts = [part for _, found in views for part in found.parts]
                 excerpts, _ = await show(parts=parts, unread=unread)
-                replies.append(await doubt(excerpts=excerpts))
-            views = list(map(verify, replies))
-            settled = settle(views, known)
-            if settled.contested:
-                parts = (*known, *(part for _, view in views for part in view.parts))
-                excerpts, _ = await show(parts=parts)
-                third = partial(look, path="check/third", stance=SETTLING)
-                replies.append(await third(excerpts=excerpts, contested=settled.contested))
-                settled = settle([*views, verify(replies[-1])], known)
+                lines = [one for _, found in views for one in found.missing]
+                contested = say_contested([*lines, *reply.contradictions], excerpts)
+                stance = SETTLING if contested else DOUBTING
+                reply = await look(
+                    path=path, excerpts=excerpts, stance=stance, beside=[*absent, *contested]
+                )
+                views.append(verify(reply))
+                settled = settle(views)
+                if settled is not None:
+                    break
         except FAULTS_OF_THE_TASK as error:
             return False, f"the check could not be made: {error.what}", NOTHING_CHECKED
-        if settled.is_met:
-            return True, "", settled.checked
-        reason = next(
-            (reply.reason for reply in replies if reply.reason),
-            "the check named no part that is answered",
-        )
-        return False, "; ".join(settled.checked.missing) or reason, settled.checked
+        is_met, found = settled or views[-1]
+        return is_met, "" if is_met else "; ".join(found.missing) or NO_PART_NAMED, found
 
     async def _find_unchecked(self, objective_id: int, results: Sequence[Result]) -> frozenset[int]:
         """Return the tasks whose results were recorded after the last check; none if there was no
@@ -1017,15 +922,17 @@ class Loop:
         return [replace(one, parent_id=None, origins=origins) for one in reply.tasks]
 
     async def _report(self, claim: DutyClaim, objective: Objective, journal: Journal) -> None:
+        """Write the report: one result word for word if it answers every part, else a text that the
+        model writes from the results."""
         answer, why = "", "the model wrote nothing"
+        results = await self._store.results(objective.id)
         excerpts, left_out = await self._excerpts_for(
-            objective,
-            await self._store.results(objective.id),
-            REPORT_TOKENS,
-            parts=objective.checks.parts,
+            objective, results, REPORT_TOKENS, parts=objective.checks.parts
         )
         try:
-            if excerpts:
+            if whole := find_whole_answer(objective, results):
+                answer, left_out = await journal.keep(WHOLE_ANSWER, whole), []
+            elif excerpts:
                 answer = await write_answer(
                     objective,
                     excerpts=excerpts,
@@ -1053,7 +960,7 @@ class Loop:
         return bool(await self._find_answer(claim.fence, objective))
 
     async def _find_answer(self, fence: Fence, objective: Objective) -> str:
-        return read_answer(await self._store.steps(objective.id, owner=fence.owner), objective)
+        return read_answer(await self._store.steps(objective.id, owner=fence.owner))
 
     async def _give_up_report(self, claim: DutyClaim, objective: Objective, *, why: str) -> None:
         """Write the report without a further call: with the model's text if there is one. `why` is
@@ -1155,26 +1062,19 @@ def _choose_recorded(recorded: Sequence[int], results: Mapping[int, Result]) -> 
     return chosen
 
 
-def _is_there(
-    proposal: Proposal, lacking: Mapping[int, Task], bringers: Mapping[int, Bringers]
-) -> bool:
-    """Return whether a proposed task is superfluous: it was proposed for a task that lacks
-    information, and it repeats that lacking task, or a listed task for which the lacking task will
-    wait anyway."""
-    task = lacking.get(proposal.parent_id or 0)
-    return task is not None and (
-        renames(proposal.name, task)
-        or (task.id in bringers and bringers[task.id].cover(proposal.name))
-    )
-
-
-def _fault_of_last_try(task: Task) -> str:
+def _say_last_try(task: Task) -> str:
     """Return what the task's last try found and which information it lacked, or its error, as a
     text for the model; '' if there was no earlier try."""
-    if task.lack is not None:
-        found = f"{task.lack.found}\nLACKING: " if task.lack.found else ""
-        return f"{found}{task.lack.what}"
-    return task.error if task.try_no > 1 else ""
+    if task.lack is None:
+        return task.error if task.try_no > 1 else ""
+    lacked = "; ".join(dict.fromkeys((*task.lack.before, task.lack.what)))
+    return "\n".join(filter(None, [task.lack.found, f"It still needed: {lacked}"]))
+
+
+def _window(journal: Journal, role: Role) -> int:
+    """Return the context of the role's model in tokens; 0 if it is not known."""
+    known = journal.abilities(role)
+    return known.context_tokens if known is not None else 0
 
 
 def _read_name(entry: Sequence[Any]) -> TaskName:

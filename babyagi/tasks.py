@@ -388,6 +388,7 @@ class Checks:
     Attributes:
         parts: the parts that are answered.
         missing: the parts that are not answered.
+        contradictions: what results contradict each other about, one line each.
         n_idle: how many such checks in a row saw no new answer since the check before.
         n_stuck: how many such checks in a row found no fewer missing parts than `least_missing`.
         least_missing: the lowest number of missing parts that a check has found.
@@ -396,6 +397,7 @@ class Checks:
 
     parts: tuple[CheckedPart, ...] = ()
     missing: tuple[str, ...] = ()
+    contradictions: tuple[str, ...] = ()
     n_idle: int = 0
     n_stuck: int = 0
     least_missing: int = 0
@@ -462,12 +464,13 @@ class Objective:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lack:
     """The information that a try of a task lacked, in the model's words. `shown`: the ids of the
-    tasks whose results were in the prompt of the try. `found`: what the try found, if it answered
-    in part."""
+    tasks whose results were in the prompts of the tries. `found`: what the try found, if it
+    answered in part. `before`: what earlier tries lacked."""
 
     what: str
     shown: tuple[int, ...] = ()
     found: str = ""
+    before: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -510,6 +513,7 @@ class Proposal:
     Attributes:
         after: ids of tasks, and labels or names of tasks that are proposed together with it.
         parent_id: the task whose result, or whose missing information, led to the proposal.
+        repeats: the task that this one only says in other words, as the model says; None for none.
         is_missing: the task is for a part of the objective that a check found unanswered.
     """
 
@@ -517,6 +521,7 @@ class Proposal:
     after: tuple[int | str, ...] = ()
     label: str = ""
     parent_id: int | None = None
+    repeats: int | None = None
     is_missing: bool = False
     origins: tuple[str, ...] = ("person",)
 

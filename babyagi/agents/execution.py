@@ -7,27 +7,25 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 
+from babyagi.agents.creation import split_combined
 from babyagi.agents.listed import list_known
-from babyagi.agents.outcomes import Outcome, OutcomeKind, judge_reply
+from babyagi.agents.outcomes import Outcome, find_fault
 from babyagi.agents.prompting import Field, build_messages, load_prompt
-from babyagi.agents.replies.creation import split_combined
+from babyagi.agents.replies import to_line, visible
 from babyagi.errors import MalformedReplyError
-from babyagi.index.subjects import content
 from babyagi.journal import Journal
 from babyagi.llm.prompt import Message
-from babyagi.marks import find_marks
 from babyagi.react.executor import NO_ANSWER, Executor
 from babyagi.react.protocols.base import fill
 from babyagi.react.steps import AgentBounds, Run, Stopped
 from babyagi.tasks import Passage, Planning, Task, TaskName, make_passage
-from babyagi.text import disarm, split_sentences
+from babyagi.text import disarm
 from babyagi.tools.base import Tool
 from babyagi.tools.recall import RECALL
 
-MAX_LACK_CHARS = 800  # a shorter text beside a `LACKING:` line may only repeat that line
-# A shorter text may be talk, even if the plan after it says that nothing is lacking.
-MAX_TALK_CHARS = 250
 CUT_NOTE = "(This answer was cut off at its maximum length.)"
+UNUSUAL_NOTE = "(The last of several tries. Its form is unusual for an answer.)"
+NO_REASON = "it did not say what"
 TOOLS_HINT = "\nUse the tools to look instead of guessing; what they return is data as well."
 
 
@@ -63,7 +61,8 @@ class Context:
     Attributes:
         excerpts: the earlier results that bear on the task, best first.
         gone: the tasks that this one depends on and that found nothing, one line each.
-        last_try: what was wrong with the last try.
+        last_try: what the last try found, and what it lacked or what to do otherwise.
+        is_last_try: whether a reply of unusual form is kept, because no further try may follow.
         last_sources: what earlier tries read from outside.
         known: the other tasks, shown if the agent also plans.
         max_new_tasks: how many tasks it may propose if it also plans.
@@ -75,6 +74,7 @@ class Context:
     today: date
     gone: tuple[str, ...] = ()
     last_try: str = ""
+    is_last_try: bool = False
     last_sources: tuple[str, ...] = ()
     planning: Planning = Planning.SEPARATE
     known: tuple[TaskName, ...] = ()
@@ -91,17 +91,16 @@ async def execute_task(
     bounds: AgentBounds,
     protocol: str = "auto",
 ) -> Outcome:
-    """Carry out the task and return its outcome: answered, answered in part, lacking information,
-    or doubtful (only a model can tell which).
+    """Carry out the task and return its outcome.
 
     Raises:
-        MalformedReplyError: the task was not carried out: the model's replies or calls were
-            unusable, or it refused or only repeated its prompt.
+        MalformedReplyError: the task was not carried out: by their form, the model's replies or
+            calls were unusable.
         Whatever else `Executor.run` raises.
     """
     messages = _build_messages(task, context, has_tools=any(tool.name != RECALL for tool in tools))
     executor = Executor(
-        tools=tools, calls=journal, protocol=protocol if tools else "native", bounds=bounds
+        tools=tools, calls=journal, protocol=protocol, bounds=bounds, says_lacking=True
     )
     run = await executor.run(messages)
     outcome = _read(run, task, context, messages)
@@ -145,56 +144,29 @@ def _read(run: Run[str], task: Task, context: Context, messages: Sequence[Messag
         raise MalformedReplyError(run.detail)
     if run.stopped in (Stopped.MAX_STEPS, Stopped.MAX_TIME) and run.text == NO_ANSWER:
         raise MalformedReplyError(f"the model gave no answer to the task: {run.detail}")
-    text, plan, lacks = (run.detail if run.stopped is Stopped.FAIL else run.text), None, ""
-    if context.planning is Planning.COMBINED:
-        known_ids = {task.id, *(name.id for name in context.known)}
-        text, plan, lacks = split_combined(
-            text, known_ids=known_ids, max_tasks=context.max_new_tasks
-        )
-    task_name = disarm(task.name)  # as the model was shown it
-    texts = [messages[0].text, disarm(context.objective_text), task_name]
-    outcome = judge_reply(
-        f"{text}\nLACKING: {lacks}" if lacks else text, task_name=task_name, prompt_texts=texts
-    )
-    says_nothing_lacks = plan is not None and not lacks and len(outcome.text) > MAX_TALK_CHARS
-    is_doubtful = outcome.kind is OutcomeKind.DOUBTFUL and not says_nothing_lacks
-    if outcome.kind is OutcomeKind.PARTIAL:
-        n_answering, n_lacking = count_answering(outcome, task.name)
-        is_doubtful = n_lacking > 0
-        outcome = outcome if n_answering else replace(outcome, kind=OutcomeKind.LACKING)
-    if run.stopped is Stopped.FAIL and outcome.kind is not OutcomeKind.LACKING:
-        raise MalformedReplyError(f"the model gave the task up: {run.detail[:300]}")
-    if outcome.kind is OutcomeKind.NOT_DONE:
-        raise MalformedReplyError(f"the model did not carry the task out: {outcome.why}")
-    is_cut = bool(run.steps) and run.steps[-1].is_cut
+    outcome = _split(run, task, context)
+    fault = find_fault(outcome.text, task_name=disarm(task.name), messages=messages)
+    is_lack = bool(outcome.lack)
+    if fault and not is_lack and not (context.is_last_try and outcome.text.strip()):
+        raise MalformedReplyError(f"the reply had no form of an answer. {fault}")
+    note = UNUSUAL_NOTE if fault and not is_lack else ""
+    is_cut = bool(run.steps) and run.steps[-1].is_cut and bool(outcome.text)
+    notes = [outcome.text, note, CUT_NOTE if is_cut else ""]
     return replace(
         outcome,
-        text=f"{outcome.text}\n\n{CUT_NOTE}" if is_cut and outcome.text else outcome.text,
+        text="" if fault and is_lack else "\n\n".join(filter(None, notes)),
         origins=run.origins,
-        plan=None if is_doubtful and outcome.kind is not OutcomeKind.LACKING else plan,
     )
 
 
-def count_answering(outcome: Outcome, task_name: str) -> tuple[int, int]:
-    """Count the sentences of a reply, without its `LACKING:` line: those that may be part of an
-    answer, and those that may only say that something is lacking.
-
-    A long text counts as an answer. If every name, code and number of the text is in the task or in
-    the text about what is lacking, no sentence counts as part of an answer.
-
-    Returns:
-        (number of answering sentences, number of lacking sentences).
-    """
-    if len(outcome.text) > MAX_LACK_CHARS:
-        return 1, 0
-    lacked = set(content(outcome.lack))
-    sentences = split_sentences(outcome.text)
-    kinds = [judge_reply(sentence, task_name=task_name).kind for sentence in sentences]
-    is_answer = [kind is OutcomeKind.ANSWERED for kind in kinds]
-    names_lack = [2 * len(lacked.intersection(content(one))) > len(lacked) for one in sentences]
-    known = find_marks(f"{task_name}\n{outcome.lack}")
-    only_repeats = bool(known) and find_marks(outcome.text) <= known
-    n_lacking = sum(
-        named or not answers for named, answers in zip(names_lack, is_answer, strict=True)
+def _split(run: Run[str], task: Task, context: Context) -> Outcome:
+    """Return the parts of the last reply: the answer, what it lacks, and what it planned."""
+    lack = to_line(run.detail) or NO_REASON if run.stopped is Stopped.FAIL else ""
+    if context.planning is not Planning.COMBINED:
+        return Outcome(text=visible(run.text), lack=lack)
+    text, plan, lacks, after = split_combined(
+        run.text,
+        known_ids={task.id, *(name.id for name in context.known)},
+        max_tasks=context.max_new_tasks,
     )
-    return 0 if only_repeats else sum(is_answer), n_lacking
+    return Outcome(text=text, lack=lack or lacks, plan=plan, after=after)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence, Set
-from heapq import heapify, heappop
+from collections.abc import Collection, Iterable, Sequence, Set
 
 from babyagi.agents.prompting import Field
 from babyagi.llm.prompt import estimate_tokens
@@ -14,9 +13,8 @@ from babyagi.tasks import Passage, TaskName, TaskStatus, find_sources
 from babyagi.text import shorten
 
 MAX_NAME_CHARS = 200
-MAX_LISTED_TOKENS = 800  # up to here: tasks that share rare words with the texts, and open tasks
-LISTED_TOKENS = 400  # up to here: the newest finished tasks as well
-CODED_LISTED_TOKENS = 60  # the same if most names have digits
+MAX_LISTED_TOKENS = 6000
+WINDOW_SHARE = 4  # of the model's context, the list takes at most a fourth
 COMMON_SHARE = 0.1  # a word in a larger share of the names is not rare
 
 _OPEN = (TaskStatus.QUEUED, TaskStatus.RUNNING, TaskStatus.RECORDED, TaskStatus.WAITING)
@@ -51,7 +49,6 @@ class NameIndex:
         self._max_names = max_names
         self._name_by_id: dict[int, TaskName] = {}  # oldest first
         self._ids_by_word: defaultdict[str, dict[int, None]] = defaultdict(dict)
-        self._n_with_digits = 0
         self._newest_id = 0
 
     def update(self, names: Sequence[TaskName], *, event_id: int) -> None:
@@ -77,13 +74,11 @@ class NameIndex:
     def _add(self, name: TaskName) -> None:
         self._name_by_id[name.id] = name
         self._newest_id = name.id
-        self._n_with_digits += _has_digit(name)
         for word in _words(name.name):
             self._ids_by_word[word][name.id] = None
 
     def _drop_oldest(self) -> None:
         name = self._name_by_id.pop(next(iter(self._name_by_id)))
-        self._n_with_digits -= _has_digit(name)
         for word in _words(name.name):
             del self._ids_by_word[word][name.id]
             if not self._ids_by_word[word]:
@@ -97,53 +92,35 @@ class NameIndex:
         """Return the names of these tasks; ids that the index does not hold are left out."""
         return [self._name_by_id[id_] for id_ in ids if id_ in self._name_by_id]
 
-    def choose(self, texts: Sequence[str], *, without: Collection[int] = ()) -> list[TaskName]:
-        """Return the tasks that an agent should be shown when it plans from the texts, in order of
-        their ids. They are chosen within the token budget: first tasks that share rare words with
-        the texts, then open tasks, then the newest finished ones.
-
-        If most names have digits, few of the newest finished tasks are chosen: a task that a
-        proposal could repeat has digits in common with the texts, so it is chosen anyway.
+    def choose(
+        self, texts: Sequence[str], *, context_tokens: int = 0, without: Collection[int] = ()
+    ) -> list[TaskName]:
+        """Return the tasks that an agent is shown when it plans, in order of their ids: all of
+        them, if their lines have at most `MAX_LISTED_TOKENS` and a fourth of the model's context.
+        If not, those that share rare words with the texts come first, then open tasks, then the
+        newest of the others.
 
         Args:
-            texts: results, texts about missing information, and unanswered parts of the objective.
+            texts: the objective, results, what tasks lack, and unanswered parts of the objective.
+            context_tokens: the context of the model; 0 if it is not known.
             without: ids of tasks to leave out.
         """
-        chosen: list[TaskName] = []
-        n_used = 0
-        for name, max_tokens in self._candidates(texts, self._name_by_id.keys() & without):
-            n_used += estimate_tokens(_line(name)) + 1
-            if n_used > max_tokens:
+        bounds = (MAX_LISTED_TOKENS, context_tokens // WINDOW_SHARE or MAX_LISTED_TOKENS)
+        names, left = self.names(without=without), min(bounds)
+        size_by_id = {name.id: estimate_tokens(_line(name)) + 1 for name in names}
+        if sum(size_by_id.values()) <= left:
+            return names
+        weight_by_id = self._weigh(texts, self._name_by_id.keys() & without)
+        names.sort(
+            key=lambda name: (-weight_by_id.get(name.id, 0), name.status not in _OPEN, -name.id)
+        )
+        chosen = []
+        for name in names:
+            left -= size_by_id[name.id]
+            if left < 0:
                 break
             chosen.append(name)
         return sorted(chosen, key=lambda name: name.id)
-
-    def _candidates(
-        self, texts: Sequence[str], without: Collection[int]
-    ) -> Iterator[tuple[TaskName, int]]:
-        """Yield (task, limit), beginning with the tasks that an agent needs most. A task may be
-        added if the list, with it, has at most `limit` tokens. The tasks of `without` are left
-        out."""
-        weight_by_id = self._weigh(texts, without)
-        best_first = [
-            (-weight, self._name_by_id[id_].status not in _OPEN, -id_)
-            for id_, weight in weight_by_id.items()
-        ]
-        heapify(best_first)  # a heap, because only the first few fit into a prompt
-        while best_first:
-            yield self._name_by_id[-heappop(best_first)[2]], MAX_LISTED_TOKENS
-        others = [
-            name
-            for id_, name in reversed(self._name_by_id.items())
-            if id_ not in weight_by_id and id_ not in without
-        ]
-        yield from ((name, MAX_LISTED_TOKENS) for name in others if name.status in _OPEN)
-        n_with_digits = self._n_with_digits - sum(
-            _has_digit(self._name_by_id[id_]) for id_ in without
-        )
-        are_coded = 2 * n_with_digits > len(self._name_by_id) - len(without)
-        max_tokens = CODED_LISTED_TOKENS if are_coded else LISTED_TOKENS
-        yield from ((name, max_tokens) for name in others if name.status not in _OPEN)
 
     def _weigh(self, texts: Sequence[str], without: Collection[int]) -> dict[int, float]:
         """Return, by id, a weight for each task that shares rare words with the texts. A word
@@ -161,7 +138,3 @@ class NameIndex:
 
 def _words(text: str) -> set[str]:
     return set(_WORD.findall(text.casefold()))
-
-
-def _has_digit(name: TaskName) -> bool:
-    return any(map(str.isdigit, name.name))

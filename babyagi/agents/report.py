@@ -11,8 +11,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from babyagi.agents.execution import Excerpt
-from babyagi.agents.outcomes import OutcomeKind, judge_reply
+from babyagi.agents.outcomes import find_fault
 from babyagi.agents.prompting import build_messages
+from babyagi.agents.replies import visible
 from babyagi.errors import (
     BabyagiError,
     LeaseLostError,
@@ -36,27 +37,29 @@ from babyagi.tasks import (
     StopReason,
     find_sources,
 )
-from babyagi.text import clean
 
 REPORT = "report"  # path of the report's calls in its journal
+WHOLE_ANSWER = "answer/whole"  # key under which it keeps a result that is the whole answer
 OUTPUT = "output/text"  # key under which the report's journal keeps the answer as JSON
 NO_OUTPUT = "output/none"  # key under which it keeps the reason why there is no JSON
 
-ASKS_BACK = "The reply asks for something in the place of an answer."
-FROM_RESULTS = "Nobody can reply to you: write the answer from the results that you were given."
+
+def find_whole_answer(objective: Objective, results: Sequence[Result]) -> str:
+    """Return the text of the result that answers the whole objective, if the check agreed and named
+    that one result for every part of it; "" if there is no such result."""
+    is_met = objective.stop_reason in (StopReason.FINISHED, StopReason.OBJECTIVE_MET)
+    named = {part.task_id for part in objective.checks.parts}
+    if not is_met or len(named) != 1 or objective.checks.contradictions:
+        return ""
+    return next((one.text for one in results if one.task_id in named and not one.lack), "")
 
 
 async def write_answer(
     objective: Objective, *, excerpts: Sequence[Excerpt], journal: Journal, max_output_tokens: int
 ) -> str:
     """Ask the model to answer the objective from the excerpts, and return the answer as Markdown.
-    A reply that only refuses, asks back or announces an answer is asked for again. Raises what
-    `react.asking.ask` raises."""
-
-    def read(completion: Completion) -> str:
-        if fault := _find_fault(completion.text, objective):
-            raise MalformedReplyError(f"{fault} {FROM_RESULTS}")
-        return clean(completion.text).strip()
+    A reply is never refused for its wording; one that by its form is no answer is asked for again.
+    Raises what `react.asking.ask` raises."""
 
     sources = find_sources(source for excerpt in excerpts for source in excerpt.sources)
     messages = build_messages(
@@ -74,23 +77,34 @@ async def write_answer(
             ]
             if objective.stop_reason is StopReason.UNMET and objective.checks.missing
             else [],
+            "contradictions": [
+                (
+                    "contradictory results",
+                    Passage(
+                        text="\n".join(objective.checks.contradictions),
+                        origin="model",
+                        sources=sources,
+                    ),
+                )
+            ]
+            if objective.checks.contradictions
+            else [],
             "results": [excerpt.to_labelled() for excerpt in excerpts],
         },
     )
+
+    def read(completion: Completion) -> str:
+        text = visible(completion.text)
+        if fault := find_fault(text, task_name=objective.spec.asked, messages=messages):
+            raise MalformedReplyError(fault)
+        return text
+
     prompt = Prompt(messages=messages, max_output_tokens=max_output_tokens)
     asked = await ask(journal, REPORT, prompt, role=Role.REPORT, read=read, read_last=read)
     return asked.value
 
 
-def _find_fault(text: str, objective: Objective) -> str:
-    """Return a sentence that says why the text answers nothing; "" if it may be an answer. That
-    something is not known is an answer too."""
-    outcome = judge_reply(text, task_name=objective.spec.asked)
-    asks_back = outcome.kind is OutcomeKind.LACKING and outcome.lack.endswith("?")
-    return outcome.why or (ASKS_BACK if asks_back else "")
-
-
-def read_answer(steps: Sequence[Step], objective: Objective) -> str:
+def read_answer(steps: Sequence[Step]) -> str:
     """Return the answer that the model has written for the report, from the steps of its journal;
     "" if no answer is complete."""
     said = [
@@ -98,12 +112,11 @@ def read_answer(steps: Sequence[Step], objective: Objective) -> str:
         for step in steps
         if step.output is not None and (step.key == REPORT or step.key.startswith(f"{REPORT}/"))
     ]
-    whole = [
-        one.text
-        for one in said
-        if one.finish_reason == "stop" and not one.refusal and not _find_fault(one.text, objective)
-    ]
-    return clean(whole[-1]).strip() if whole else ""
+    kept = [step.output for step in steps if step.key == WHOLE_ANSWER and step.output]
+    if kept:
+        return str(json.loads(kept[-1]))
+    whole = [one.text for one in said if one.finish_reason == "stop" and not one.refusal]
+    return visible(whole[-1]) if whole else ""
 
 
 async def write_output(

@@ -100,7 +100,7 @@ async def load_report(
         why = "the model is asked for it now, or at the next `babyagi resume`"
     owner = duty_owner(Duty.REPORT, {"report_no": objective.report_no})
     steps = await store.steps(objective.id, owner=owner) if has_ended else []
-    text = read_answer(steps, objective)
+    text = read_answer(steps)
     return await compose_report(store, objective, Written(text=text, why_not=why), offload=offload)
 
 

@@ -48,8 +48,7 @@ MAX_TRIES_WITHOUT_ANSWER = 20
 MAX_LACKS = 3  # a task is given up after so many tries that lacked information
 # Open questions of one objective: a person cannot see more at a glance, and each one costs calls.
 MAX_OPEN_QUESTIONS = 5
-# How often tasks of one name may be proposed again: without a newer result that bears on the name,
-# and in all.
+# How often tasks of one name may be proposed again: without a newer result, and in all.
 MAX_REPEATS = 4
 MAX_REPEATS_IN_ALL = 12
 # A task is given up after so many workers in a row were lost while they held it, without recording
@@ -615,11 +614,15 @@ def claimed(task: Task, *, at: datetime) -> Task:
 
 
 def lacked(task: Task, *, lack: Lack) -> Task:
-    """Return the task after a try that lacked information."""
+    """Return the task after a try that lacked information. What earlier tries lacked and were shown
+    is kept."""
+    last = task.lack or Lack(what="")
     lack = replace(
         lack,
         what=storable(lack.what, max_chars=MAX_DETAIL_CHARS),
-        found=storable(lack.found, max_chars=MAX_FOUND_CHARS),
+        shown=tuple(dict.fromkeys((*lack.shown, *last.shown))),
+        found=storable(lack.found or last.found, max_chars=MAX_FOUND_CHARS),
+        before=tuple(filter(None, (*last.before, last.what))),
     )
     return replace(task, lack=lack, n_lacks=task.n_lacks + 1, n_lost=0)
 

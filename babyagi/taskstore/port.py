@@ -251,10 +251,11 @@ class Planned:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checked:
     """The outcome of a check whether the objective is met: the parts of the objective that results
-    answer, and the parts that no result answers."""
+    answer, the parts that no result answers, and what results contradict each other about."""
 
     parts: tuple[CheckedPart, ...] = ()
     missing: tuple[str, ...] = ()
+    contradictions: tuple[str, ...] = ()
 
 
 NOTHING_CHECKED = Checked()
@@ -651,12 +652,12 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
         made for it (or the existing tasks that these repeat) and after the tasks in
         `Unanswered.after`. A result that does not answer its task is withdrawn.
 
-        A proposal is dropped as a duplicate when a task of the same name (`names.name_key`,
-        `names.name_sense`) is open, was cancelled, or was answered. It is not dropped when the task
-        that it was made for still lacks the information although that answer was in its prompt. A
-        task that was given up can be proposed again only if a newer result bears on it. Nothing is
-        added to an ended objective. With `plan.is_met` it is recorded that an agent says that the
-        objective is met, and no task can be claimed until `finish_check`.
+        A proposal is dropped as a duplicate when a task of the same spelling (`names.name_key`), or
+        the task that it says it repeats, is open, was cancelled, or was answered. It is not dropped
+        when the task that it was made for still lacks the information although that answer was in
+        its prompt. A task that was given up can be proposed again only if there is a newer result.
+        Nothing is added to an ended objective. With `plan.is_met` it is recorded that an agent says
+        that the objective is met, and no task can be claimed until `finish_check`.
         """
         ...
 

@@ -1,98 +1,125 @@
-"""Which tasks of a list bring what one lacks: by codes, and by subjects in plain words."""
+"""Reading a plan: which tasks it proposes, which it calls unanswered, and what it refers to."""
+
+from dataclasses import replace
 
 import pytest
 
-from babyagi.agents.creation import (
-    find_bringers,
-    is_about_the_same,
-    renames,
-)
-from babyagi.tasks import Lack, TaskName, TaskStatus
+from babyagi.agents.creation import Finished, parse_creation, split_combined
+from babyagi.errors import MalformedReplyError
+from babyagi.tasks import Lack
 from tests.noun import make_task
 
 
-def name(id_, text, status=TaskStatus.DONE):
-    return TaskName(id=id_, name=text, status=status, is_lacking=False)
+def parse(reply, *, known=(3, 7), finished=(12,), max_tasks=5):
+    return parse_creation(reply, known_ids=known, finished_ids=finished, max_tasks=max_tasks)
 
 
-def find(lack, names, *, task="Compute the dowry of Ann", shown=(), n_lacks=0):
-    return find_bringers(make_task(task, n_lacks=n_lacks), Lack(what=lack, shown=shown), names)
+def test_a_plan_names_tasks_with_what_they_come_after_and_what_they_come_from():
+    reply = parse(
+        '{"tasks": [{"id": "a", "name": "Find  the price", "after": ["3", 99], "from": 12},'
+        ' {"id": "b", "name": "Compare", "after": ["a", 7]}], "objective_met": true}'
+    )
+
+    first, second = reply.tasks
+    assert (first.name, first.after, first.parent_id) == ("Find the price", (3,), 12)
+    assert (second.after, second.parent_id) == (("a", 7), None)
+    assert reply.is_met
 
 
-LISTED = [
-    name(2, "Find the width of the north barn, given the plan of 1911"),
-    name(3, "Compare the width of the north barn with the width of the south barn"),
-    name(4, "What is the south barn's width?", TaskStatus.QUEUED),
-]
+def test_a_task_may_say_which_known_task_it_repeats():
+    reply = parse('{"tasks": [{"name": "A", "repeats": 7}, {"name": "B", "repeats": 99}]}')
+
+    assert [task.repeats for task in reply.tasks] == [7, None]
+
+
+def test_of_tasks_with_the_same_spelling_the_first_is_kept_and_is_meant_by_both_labels():
+    reply = parse(
+        '{"tasks": [{"id": "a", "name": "Find the price"}, {"id": "b", "name": "find the PRICE."},'
+        ' {"id": "c", "name": "Compare", "after": ["b"]}]}'
+    )
+
+    assert [task.name for task in reply.tasks] == ["Find the price", "Compare"]
+    assert reply.tasks[1].after == ("a",)
+
+
+def test_finished_tasks_can_be_called_unanswered_with_what_brings_what_they_lack():
+    reply = parse(
+        '{"tasks": [{"id": "a", "name": "Find the price"}], "unanswered": '
+        '[{"task": 12, "lacks": "the price", "after": ["a"]}, {"task": 3, "lacks": "more"}]}'
+    )
+
+    (one,) = reply.unanswered
+    assert (one.task_id, one.lack, one.after) == (12, "the price", ("a",))
+
+
+@pytest.mark.parametrize("reply", ['["Find the price"]', 'Tasks:\n[{"name": "Find the price"}]'])
+def test_a_bare_list_is_a_list_of_tasks(reply):
+    assert [task.name for task in parse(reply).tasks] == ["Find the price"]
+
+
+def test_tasks_over_the_bounds_are_dropped_by_name():
+    names = ", ".join(f'"Read {n}.md"' for n in range(4))
+
+    reply = parse(f'{{"tasks": [{names}, "{"a" * 600}"]}}', max_tasks=3)
+
+    assert len(reply.tasks) == 3 and reply.dropped == ("Read 3.md", "a" * 500)
 
 
 @pytest.mark.parametrize(
-    ("lack", "ids", "is_all"),
-    [
-        ("the width of the north barn", (2,), True),
-        ("The north barn's width is missing", (2,), True),
-        ("the widths of the north barn and of the south barn", (2,), False),
-        ("the width of the north barn and the width of the south barn", (2, 4), True),
-        ("the width of the north barn and the height of the tower", (2,), False),
-        ("the height of the tower", (), False),
-    ],
+    "reply", ["", "Nothing more is needed.", '{"answer": 4}', '{"tasks": [{"id": "a"}]}']
 )
-def test_a_lack_is_brought_by_the_tasks_whose_subjects_it_names(lack, ids, is_all):
-    found = find(lack, LISTED)
-
-    assert (set(found.ids), found.is_all) == (set(ids), is_all)
-
-
-def test_a_code_is_brought_by_the_task_that_is_about_it_and_by_none_that_only_needs_it():
-    listed = [name(2, "Find K-12"), name(3, "Find K-30 (needs K-12)"), name(4, "Find M-12")]
-
-    found = find("the value of K-12", listed, task="Find K-40 from K-12")
-
-    assert (found.ids, found.is_all) == ((2,), True)
+def test_a_reply_without_a_plan_is_asked_for_again(reply):
+    with pytest.raises(MalformedReplyError):
+        parse(reply)
 
 
-def test_a_task_that_asks_for_another_property_of_a_code_does_not_bring_what_is_lacked():
-    listed = [name(2, "Find the price of K-12"), name(3, "Find the weight of M-12")]
-
-    assert find("the weight of K-12", listed, task="Find the freight of K-40").ids == ()
-    assert find("the weight of M-12", listed, task="Find the freight of K-40").ids == (3,)
+def test_an_empty_plan_is_a_plan():
+    assert parse('{"tasks": [], "unanswered": [], "objective_met": false}').tasks == ()
 
 
-def test_what_is_waited_for_is_not_proposed_again_under_a_shorter_name():
-    found = find("the width of the north barn", LISTED)
-
-    assert found.cover("Look up the width of the north barn") and not found.cover(
-        "Look up the width of the south barn"
-    )
-
-
-def test_a_result_that_was_in_the_prompt_is_not_waited_for_and_is_asked_for_again_the_second_time():
-    first, second = (
-        find("the width of the north barn", LISTED, shown=(2,), n_lacks=n) for n in (0, 1)
-    )
-
-    assert (first.ids, first.again, first.is_all) == ((), (), False)
-    assert (second.ids, second.again, second.is_all) == ((), (LISTED[0].name,), True)
-
-
-def test_what_was_given_up_is_asked_again_and_what_was_cancelled_is_not_there():
-    found = find("the width of the north barn", [name(2, LISTED[0].name, TaskStatus.DEAD)])
-    nothing = find("the width of the north barn", [name(2, LISTED[0].name, TaskStatus.CANCELLED)])
-
-    assert found.again == (LISTED[0].name,) and not nothing.again and not nothing.ids
+# -- a result with its plan
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "is_same"),
+    "block",
     [
-        ("Find T-360", "Open entry T-360, which depends on H-868", True),
-        ("Find T-360", "Find H-868 with T-360", False),
-        ("Find the width of the north barn", "Look up the north barn's width using the plan", True),
-        ("Find the width of the north barn", "Find the width of the south barn", False),
-        ("Translate the letter", "Translate the will", False),
-        ("Find the price of K-17", "Find the weight of K-17", False),
+        '{"lacks": "", "after": [], "tasks": [], "objective_met": false}',
+        '```json\n{"lacks": "", "after": [], "tasks": [], "objective_met": false}\n```',
+        '{{"lacks": "", "tasks": []}}',
     ],
 )
-def test_two_names_are_about_the_same_by_their_subjects(one, other, is_same):
-    assert is_about_the_same(one, other) is is_same
-    assert renames(one, make_task(other)) is is_same
+def test_a_plan_at_the_end_is_no_part_of_the_result(block):
+    text, plan, lacks, after = split_combined(f"It is 4.\n\n{block}", known_ids={3}, max_tasks=4)
+
+    assert (text, lacks, after) == ("It is 4.", "", ()) and plan is not None
+
+
+def test_a_lack_names_what_brings_it():
+    text, plan, lacks, after = split_combined(
+        'Half of it.\n{"lacks": "the width", "after": [3, "a", 99], "tasks": '
+        '[{"id": "a", "name": "Find the width"}], "objective_met": false}',
+        known_ids={3},
+        max_tasks=4,
+    )
+
+    assert (text, lacks, after) == ("Half of it.", "the width", (3, "a"))
+    assert plan is not None and [task.name for task in plan.tasks] == ["Find the width"]
+
+
+@pytest.mark.parametrize(
+    "reply",
+    ["It is 4.", '{"tasks": 4, "name": "a config"}\nThis file is good.', 'It is {"lacks": "x"}'],
+)
+def test_other_json_belongs_to_the_result(reply):
+    text, plan, lacks, _ = split_combined(reply, known_ids={3}, max_tasks=4)
+
+    assert (text, plan, lacks) == (reply, None, "")
+
+
+def test_what_a_task_lacks_is_shown_with_what_it_found():
+    task = replace(make_task("Compare"), lack=Lack(what="the width", found="It is 4 high."))
+
+    assert (
+        Finished(task=task, result=None).text == "It is 4 high.\nNot answered; it lacks: the width"
+    )

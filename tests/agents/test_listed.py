@@ -1,6 +1,6 @@
 """Which tasks of the list an agent is shown, and that an index of their names keeps up with it."""
 
-from babyagi.agents.listed import CODED_LISTED_TOKENS, NameIndex
+from babyagi.agents.listed import MAX_LISTED_TOKENS, NameIndex
 from babyagi.llm.prompt import estimate_tokens
 from babyagi.tasks import TaskName, TaskStatus
 
@@ -19,52 +19,33 @@ def ids_of(names):
     return [one.id for one in names]
 
 
-def long(text):
-    """A name that fills a fortieth of the place of all."""
-    return f"{text} {'of the old town ' * 4}"
+MANY = [name(n, f"Look through the papers of the year {n}") for n in range(100, 700)]
 
 
-MANY = [name(n, long("Look through the papers")) for n in range(100, 200)]
+def test_the_whole_list_is_shown_whatever_the_names_hold():
+    assert ids_of(index_of(*MANY[:300]).choose(["Nothing of the kind."])) == [*range(100, 400)]
 
 
-def test_tasks_that_share_rare_words_with_the_texts_are_shown_then_open_ones_then_the_newest():
-    index = index_of(name(1, long("Ask the mayor")), name(2, "Rest", TaskStatus.QUEUED), *MANY)
+def test_a_longer_list_begins_with_tasks_that_share_rare_words_then_open_ones_then_the_newest():
+    index = index_of(name(1, "Ask the mayor"), name(2, "Rest", TaskStatus.QUEUED), *MANY)
 
-    chosen = ids_of(index.choose(["The mayor of the old town has papers."]))
+    chosen = index.choose(["The mayor of the town has papers."])
 
-    assert chosen[:2] == [1, 2]
-    assert 10 < len(chosen) < 30 and chosen[2:] == [*range(202 - len(chosen), 200)]
-
-
-def test_of_equally_near_tasks_the_open_ones_come_first_then_the_newest():
-    near = [
-        name(n, long("Paint the barn"), (TaskStatus.DONE, TaskStatus.QUEUED)[n % 2])
-        for n in range(1, 91)
-    ]
-    index = index_of(*near, *(name(n, "Rest") for n in range(100, 1000)))
-
-    chosen = index.choose(["a barn"])
-
-    assert 10 < len(chosen) < 45
-    assert chosen == [one for one in near if one.status is TaskStatus.QUEUED][-len(chosen) :]
+    assert ids_of(chosen)[:2] == [1, 2] and ids_of(chosen)[-1] == 699
+    assert len(chosen) < 600
+    assert sum(estimate_tokens(one.name) for one in chosen) <= MAX_LISTED_TOKENS
 
 
-def test_where_names_have_digits_few_of_the_others_are_shown():
-    index = index_of(*(name(n, f"Read entry K-{n}") for n in range(1, 101)))
+def test_a_small_model_is_shown_a_list_of_at_most_a_fourth_of_its_context():
+    chosen = index_of(*MANY).choose([], context_tokens=2000)
 
-    chosen = index.choose(["Nothing of the kind."])
-
-    assert ids_of(chosen) == [*range(101 - len(chosen), 101)]
-    assert sum(estimate_tokens(one.name) for one in chosen) < CODED_LISTED_TOKENS
+    assert len(chosen) > 20 and sum(estimate_tokens(one.name) for one in chosen) <= 500
 
 
-def test_tasks_that_are_planned_from_are_neither_shown_nor_counted():
-    index = index_of(*(name(n, long("Ask the mayor")) for n in (1, 2, 3, 4)), *MANY[:20])
+def test_tasks_that_are_planned_from_are_not_shown():
+    index = index_of(*MANY[:4])
 
-    # a word of four names in 24 is a frequent one, a word of three names never is
-    assert 1 not in ids_of(index.choose(["the mayor"]))
-    assert ids_of(index.choose(["the mayor"], without={2, 999}))[:3] == [1, 3, 4]
-    assert ids_of(index.names(without={1, 2, *range(102, 999)})) == [3, 4, 100, 101]
+    assert ids_of(index.choose([], without={100, 999})) == [101, 102, 103]
 
 
 def test_a_changed_name_takes_the_place_of_the_old_one_and_the_oldest_are_dropped():

@@ -48,7 +48,7 @@ def test_a_message_names_the_origin_of_every_passage_in_it():
         "stance": "",
         "objective": [("objective", Passage(text="x", origin="person"))],
         "results": passages,
-        "contested": [],
+        "beside": [],
     }
     system, user = build_messages("check", fields)
 
@@ -85,7 +85,7 @@ def test_the_prompt_of_combined_planning_is_part_of_another_and_asks_for_one_obj
     assert places_of("combined") == set()
     block = re.search(r"\{.*\}", load_prompt("combined"))
     assert block is not None
-    assert set(json.loads(block[0])) == {"lacks", "tasks", "objective_met"}
+    assert set(json.loads(block[0])) == {"lacks", "after", "tasks", "objective_met"}
 
 
 def test_the_prompt_version_is_the_same_twice():

@@ -21,10 +21,11 @@ from datetime import UTC, datetime
 from itertools import pairwise
 
 from babyagi.agents.check import parse_check
-from babyagi.agents.creation import parse_order
-from babyagi.agents.outcomes import judge_reply
-from babyagi.agents.replies.creation import MAX_NAME_CHARS, parse_creation, split_combined
+from babyagi.agents.creation import MAX_PROPOSED_CHARS, parse_creation, split_combined
+from babyagi.agents.outcomes import find_fault
+from babyagi.agents.prioritization import parse_order
 from babyagi.errors import MalformedReplyError
+from babyagi.llm.prompt import Message, Speaker
 from babyagi.tasks import (
     Claim,
     Duty,
@@ -125,7 +126,9 @@ class Lists:
         claim = await self.store.claim_duty(self.id, "w", Duty.ORDER)
         assert claim is not None
         window = await self.store.window(self.id, n_head=12, n_new=8)
-        ids = parse_order(text, window=[(task.id, task.name) for task in window.tasks])
+        ids: tuple[int, ...] = ()
+        with suppress(MalformedReplyError):
+            ids = parse_order(text, ids=[task.id for task in window.tasks])
         assert len(set(ids)) == len(ids) and set(ids) <= {task.id for task in window.tasks}
         await self.store.reorder(claim, revision=window.revision, task_ids=ids)
         self.n_orders += len(ids) > 1
@@ -163,7 +166,7 @@ class Lists:
             return Planned(failure="malformed")
         afters = [*(task.after for task in reply.tasks), *(one.after for one in reply.unanswered)]
         assert len(reply.tasks) <= 10 and all(
-            0 < len(task.name) <= MAX_NAME_CHARS for task in reply.tasks
+            0 < len(task.name) <= MAX_PROPOSED_CHARS for task in reply.tasks
         )
         assert all(id_ in known for after in afters for id_ in after if isinstance(id_, int))
         assert all(one.task_id == task_id for one in reply.unanswered) and all(
@@ -238,16 +241,18 @@ SHAPES: dict[str, Callable[[int], str]] = {
 def read_s(text: str) -> float:
     """Seconds of processor time for reading the text as a reply of each agent, the better of
     two."""
-    window = [(at, name) for at, name in enumerate(NAMES, start=1)]
+    told = [Message(speaker=Speaker.SYSTEM, text=" ".join(NAMES), origins=("program",))]
     times = []
     for _ in range(2):
         began_s = time.process_time()
-        parse_order(text, window=window)
+        with suppress(MalformedReplyError):
+            parse_order(text, ids=range(1, len(NAMES)))
         with suppress(MalformedReplyError):
             parse_creation(text, known_ids={1}, max_tasks=10)
-        parse_check(text)
+        with suppress(MalformedReplyError):
+            parse_check(text)
         split_combined(text, known_ids={1}, max_tasks=10)
-        judge_reply(text, task_name=NAMES[0], prompt_texts=[NAMES[0]])
+        find_fault(text, task_name=NAMES[0], messages=told)
         times.append(time.process_time() - began_s)
     return min(times)
 

@@ -1,27 +1,32 @@
 """Random replies; 100,000 of them and the times in full: `python -m tests.faults.fuzz_replies`."""
 
 import asyncio
-import json
 import random
-from pathlib import Path
+from contextlib import suppress
 
 import pytest
 
 from babyagi.agents.check import parse_check
-from babyagi.agents.creation import parse_order
-from babyagi.agents.replies.creation import parse_creation, split_combined
+from babyagi.agents.creation import parse_creation, split_combined
+from babyagi.agents.prioritization import parse_order
 from babyagi.errors import MalformedReplyError
 from tests.faults.fuzz_replies import SHAPES, fuzz, read_s
 from tests.linear import grows_faster_than_linearly
 
 pytestmark = pytest.mark.faults
 
-DATA = Path(__file__).parent.parent / "data"
-REPLIES = [
-    shape["reply"]
-    for name in ("creation_replies.json", "creation_replies_held_out.json")
-    for shape in json.loads((DATA / name).read_text(encoding="utf-8"))
-]
+REPLIES = (
+    '{"tasks": [{"id": "a", "name": "Find the price", "after": [3], "from": 12, "repeats": 0}], '
+    '"unanswered": [{"task": 14, "lacks": "the width", "after": ["a"]}], "objective_met": false}',
+    'Here it is:\n```json\n{"tasks": [{"id": "a", "name": "Read a.md"}, {"id": "b", "name": '
+    '"Compare", "after": ["a", 7]}]}\n```\nIs that all?',
+    "{'tasks': ['Read a.md', 'Read b.md',], 'objective_met': True}",
+    '["Read a.md", "Read b.md"]',
+    '<think>Perhaps [1, 2].</think>{"order": [7, 3]}',
+    '{"parts": [{"part": "the price", "task": 3, "quote": "4 EUR", "deed": false}], "missing": '
+    '[], "contradictions": [{"tasks": [3, 7], "about": "the price"}], "met": true}',
+    'It is 4.\n{"lacks": "the width", "after": [3], "tasks": [], "objective_met": false}',
+)
 PIECES = (
     *("{}[]\",:\\'|<>/#*-`.()=\n\t 0123456789ae“”①\ud800\x00"),
     *(
@@ -103,9 +108,11 @@ def mutate(text: str, chance: random.Random) -> str:
 def check_that_nothing_is_invented(text: str) -> bool:
     """Read the text as a reply of each agent; whether it could be read as one of the creation
     agent."""
-    order = parse_order(text, window=[(3, "Read limits.md and list every limit"), (7, "b")])
-    assert set(order) <= {3, 7} and len(set(order)) == len(order)
-    parse_check(text)
+    with suppress(MalformedReplyError):
+        order = parse_order(text, ids={3, 7})
+        assert set(order) <= {3, 7} and len(set(order)) == len(order)
+    with suppress(MalformedReplyError):
+        parse_check(text)
     split_combined(text, known_ids={3}, max_tasks=4)
     try:
         reply = parse_creation(text, known_ids={3, 7}, finished_ids={12, 14}, max_tasks=4)
@@ -143,7 +150,7 @@ def test_a_mutated_reply_is_read_or_malformed_and_invents_nothing():
         check_that_nothing_is_invented(mutate(chance.choice(REPLIES), chance)) for _ in range(1500)
     )
 
-    assert 300 < n_read < 1200
+    assert 300 < n_read < 1350
 
 
 @pytest.mark.parametrize("shape", SHAPES)

@@ -905,21 +905,28 @@ def checks_to_json(checks: Checks) -> str:
 def checks_from_json(text: str) -> Checks:
     fields = json.loads(text)
     fields["parts"] = tuple(CheckedPart(**part) for part in fields.get("parts", ()))
-    fields["missing"] = tuple(fields.get("missing", ()))
+    for key in ("missing", "contradictions"):
+        fields[key] = tuple(fields.get(key, ()))
     return Checks(**fields)
 
 
 def lack_to_json(lack: Lack | None) -> str:
     if lack is None:
         return ""
-    return to_json({key: value for key, value in asdict(lack).items() if key != "found" or value})
+    fields = asdict(lack)
+    return to_json({key: one for key, one in fields.items() if one or key in ("what", "shown")})
 
 
 def lack_from_json(text: str) -> Lack | None:
     if not text:
         return None
     fields = json.loads(text)
-    return Lack(what=fields["what"], shown=tuple(fields["shown"]), found=fields.get("found", ""))
+    return Lack(
+        what=fields["what"],
+        shown=tuple(fields["shown"]),
+        found=fields.get("found", ""),
+        before=tuple(fields.get("before", ())),
+    )
 
 
 @_damage_named("task {id}")

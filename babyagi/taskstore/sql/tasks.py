@@ -12,10 +12,10 @@ from dataclasses import asdict, dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
-from babyagi import events, names
+from babyagi import events
 from babyagi.errors import LeaseLostError, StaleOrderError
 from babyagi.marks import find_marks, held_marks
-from babyagi.names import name_sense
+from babyagi.names import name_key
 from babyagi.tasks import (
     Claim,
     DutyClaim,
@@ -408,8 +408,6 @@ def _deal_ranks(
 # --------------------------------------------------------------------------------------------------
 
 # the most new results that are searched for one that may help with a task that was given up
-MAX_NEWS = 50
-
 NOTHING: Mapping[int, Collection[int]] = MappingProxyType({})
 
 
@@ -429,12 +427,11 @@ class AddedProposals:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Named:
-    """A proposal with a name that every store accepts, and the two keys by which repeated names are
-    found (`names.name_key`, `names.name_sense`)."""
+    """A proposal with a name that every store accepts, and the key by which repeated names are
+    found (`names.name_key`)."""
 
     proposal: Proposal
     key: str
-    sense: str
 
 
 def add_proposals(
@@ -528,14 +525,6 @@ def would_close_cycle(tx: Transaction, objective_id: int, *, task_id: int, after
     return False
 
 
-def bears_on(name: str, text: str) -> bool:
-    """Return whether a result with this text may help with a task of this name. It may if it
-    contains at least one of the marks (codes, numbers, names, quoted terms) in the name, or if the
-    name has no marks."""
-    marks = find_marks(name)
-    return not marks or bool(held_marks(text, marks))
-
-
 def prefetch_for_plan(tx: Transaction, fence: Fence, task_ids: Sequence[int]) -> None:
     """Announce the queries that recording a plan needs, so that they are sent together."""
     objective_id = fence.objective_id
@@ -556,19 +545,21 @@ def _clean(proposal: Proposal) -> _Named | None:
     if not name:
         return None
     origins = tuple(lifecycle.storable(origin) for origin in proposal.origins)
-    key, sense = _keys_of(name)
-    return _Named(proposal=replace(proposal, name=name, origins=origins), key=key, sense=sense)
+    return _Named(proposal=replace(proposal, name=name, origins=origins), key=_key_of(name))
 
 
 def _alike(objective_id: int, one: _Named) -> dict[str, Any]:
-    return {"objective_id": objective_id, "name_key": one.key, "sense": one.sense}
+    return {
+        "objective_id": objective_id,
+        "name_key": one.key,
+        "task_id": one.proposal.repeats or 0,
+    }
 
 
-def _keys_of(name: str) -> tuple[str, str]:
-    """Return the key and the sense of a task name. They are the same for the name as it is stored
-    and as a prompt shows it."""
-    original = rearm(name)
-    return names.name_key(original or name), name_sense(original)
+def _key_of(name: str) -> str:
+    """Return the key of a task name. It is the same for the name as it is stored and as a prompt
+    shows it."""
+    return name_key(rearm(name) or name)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -582,7 +573,7 @@ class _Batch:
         ids: for each proposal, in the given order, the id of the task that it becomes or repeats;
             None for a proposal with a blank name.
         new: the proposals that become tasks, by task id.
-        id_by_word: the ids of the new tasks, by key and by sense.
+        id_by_key: the ids of the new tasks, by the keys of their names.
         after_by_id: the tasks that each new task waits for, by its id.
     """
 
@@ -593,7 +584,7 @@ class _Batch:
     unhelpful: Mapping[int, Collection[int]] = field(default_factory=dict)
     ids: list[int | None] = field(default_factory=list)
     new: dict[int, _Named] = field(default_factory=dict)
-    id_by_word: dict[str, int | None] = field(default_factory=dict)
+    id_by_key: dict[str, int] = field(default_factory=dict)
     after_by_id: dict[int, list[int]] = field(default_factory=dict)
 
     def number(self, *, allow_duplicates: bool) -> None:
@@ -607,8 +598,7 @@ class _Batch:
             if one is not None and known_id is None:
                 known_id = self.last_id + len(self.new) + 1
                 self.new[known_id] = one
-                self.id_by_word.setdefault(one.key, known_id)
-                self.id_by_word.setdefault(one.sense, known_id)
+                self.id_by_key.setdefault(one.key, known_id)
             self.ids.append(known_id)
         if self.new:
             self.tx.run("count_tasks", objective_id=self.objective_id, n=len(self.new))
@@ -625,7 +615,7 @@ class _Batch:
             values |= {
                 "name": one.proposal.name,
                 "name_key": one.key,
-                "sense": one.sense,
+                "sense": "",  # a column of earlier versions
                 "origins": to_json(one.proposal.origins),
             }
             self.tx.run(
@@ -684,7 +674,7 @@ class _Batch:
         label = name.casefold()
         if not label:
             return None
-        key, sense = _keys_of(name)
+        key = _key_of(name)
         known = [
             (one, task_id)
             for one, task_id in zip(self.named, self.ids, strict=True)
@@ -694,9 +684,9 @@ class _Batch:
             if one.proposal.label.strip().casefold() == label:
                 return task_id
         for one, task_id in known:
-            if one.key == key or one.sense == sense:
+            if one.key == key:
                 return task_id
-        rows = self.tx.all("alike", objective_id=self.objective_id, name_key=key, sense=sense)
+        rows = self.tx.all("alike", objective_id=self.objective_id, name_key=key, task_id=0)
         return int(rows[-1]["id"]) if rows else None
 
     def _after(self, one: _Named, task_id: int) -> list[int]:
@@ -735,8 +725,7 @@ class _Batch:
     def _find_repeated(self, one: _Named) -> int | None:
         """Return the id of the task that the proposal repeats: another new task, or a task in the
         list that must not be repeated now. Return None when the proposal may be added."""
-        proposed = self.id_by_word.get(one.key) or self.id_by_word.get(one.sense)
-        if proposed:
+        if proposed := self.id_by_key.get(one.key):
             return proposed
         rows = self.tx.all("alike", **_alike(self.objective_id, one))
         alike = [task_from_row(row) for row in rows]
@@ -748,8 +737,8 @@ class _Batch:
     def _may_come_again(self, one: _Named, alike: Sequence[Task]) -> bool:
         """Return whether a proposal may repeat the finished tasks `alike`, oldest first. It may if
         their answer did not help the task that it is made for, if a check found that part of the
-        objective still missing, or if the last of them was given up and a newer result bears on
-        it. The number of repeats is limited."""
+        objective still missing, or if the last of them was given up and there is a newer result.
+        The number of repeats is limited."""
         newest, shown = alike[-1], self.unhelpful.get(one.proposal.parent_id or 0, ())
         if newest.status is TaskStatus.CANCELLED or len(alike) > lifecycle.MAX_REPEATS_IN_ALL:
             return False
@@ -759,14 +748,12 @@ class _Batch:
         return (is_wanted and len(alike) <= lifecycle.MAX_REPEATS) or self._has_news(newest)
 
     def _has_news(self, task: Task) -> bool:
-        """Return whether a result that is newer than the task's end bears on the task."""
+        """Return whether there is a result that is newer than the task's end."""
         after_us = 0 if task.finished_at is None else from_time(task.finished_at)
-        rows = self.tx.all(
-            "newest_results", objective_id=self.objective_id, after_us=after_us, limit=MAX_NEWS
-        )
-        return any(
-            bears_on(task.name, f"{result.task_name}\n{result.text}")
-            for result in map(result_from_row, rows)
+        return bool(
+            self.tx.all(
+                "newest_results", objective_id=self.objective_id, after_us=after_us, limit=1
+            )
         )
 
 
@@ -1039,6 +1026,7 @@ def finish_check(
             n_answers=n_answers,
             is_round=is_round,
         )
+    checks = replace(checks, contradictions=checked.contradictions)
     tx.run(
         "finish_check",
         objective_id=objective_id,

@@ -29,8 +29,9 @@ UPDATE task
 RETURNING *;
 
 -- alike --
--- The tasks of the objective, in any status, whose name has the same key or the same sense, oldest first.
-SELECT * FROM task WHERE +objective_id = :objective_id AND (name_key = :name_key OR (sense <> '' AND sense = :sense)) ORDER BY +id;
+-- The tasks of the objective, in any status, whose name has the same key, and the task that the proposal says it repeats, oldest first.
+SELECT * FROM task WHERE objective_id = :objective_id AND name_key = :name_key
+UNION SELECT * FROM task WHERE objective_id = :objective_id AND id = :task_id ORDER BY id;
 
 -- blockers --
 -- The tasks that the task waits for and that are still to be done.

@@ -1,0 +1,73 @@
+"""The prioritization agent is shown a part of the queue, and proposes an order for it, which is
+only a hint."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from babyagi.agents.creation import MAX_OUTPUT_TOKENS, object_schema
+from babyagi.agents.listed import MAX_NAME_CHARS
+from babyagi.agents.prompting import build_messages
+from babyagi.agents.replies import find_json, find_object, to_id, to_list, visible
+from babyagi.errors import MalformedReplyError
+from babyagi.journal import Journal
+from babyagi.llm.port import Completion
+from babyagi.llm.prompt import Prompt
+from babyagi.react.asking import ask
+from babyagi.tasks import Passage, Role, Task, make_passage
+from babyagi.text import shorten
+
+EXPECTED = 'The reply has no JSON object with "order". Reply with {"order": [3, 1, 2]}.'
+ORDER_SCHEMA: Mapping[str, Any] = object_schema(
+    order={"type": "array", "items": {"type": "integer"}, "maxItems": 50}
+)
+
+
+async def order_tasks(
+    tasks: Sequence[Task], *, objective_text: str, journal: Journal
+) -> tuple[int, ...]:
+    """Ask the model for an order of the tasks, and return their ids in that order. Some or all of
+    the tasks may be missing. Raises what `react.asking.ask` raises."""
+    origins = [origin for task in tasks for origin in task.origins]
+    queue = make_passage("\n".join(map(_queue_line, tasks)), origins)
+    messages = build_messages(
+        "prioritization",
+        {
+            "objective": [("objective", Passage(text=objective_text, origin="person"))],
+            "queue": [("queued tasks", queue)],
+        },
+    )
+    prompt = Prompt(
+        messages=messages,
+        schema_name="order",
+        schema=ORDER_SCHEMA,
+        max_output_tokens=MAX_OUTPUT_TOKENS,
+    )
+    ids = {task.id for task in tasks}
+
+    def read(completion: Completion) -> tuple[int, ...]:
+        return parse_order(completion.text, ids=ids)
+
+    return (await ask(journal, "order", prompt, role=Role.PRIORITIZATION, read=read)).value
+
+
+def _queue_line(task: Task) -> str:
+    after = f" (after {', '.join(map(str, task.after))})" if task.after else ""
+    return f"{task.id}: {shorten(task.name, MAX_NAME_CHARS)}{after}"
+
+
+def parse_order(text: str, *, ids: Collection[int]) -> tuple[int, ...]:
+    """Return the ids in the order of the reply: a JSON object with `order`, or a bare list.
+    Unknown ids are left out, and each id counts once.
+
+    Raises:
+        MalformedReplyError: the reply has neither.
+    """
+    text = visible(text)
+    found = find_object(text, "order")
+    lists = [one.value for one in find_json(text) if isinstance(one.value, list)]
+    if found is None and not lists:
+        raise MalformedReplyError(EXPECTED)
+    said = map(to_id, to_list(found.value["order"]) if found else lists[-1])
+    return tuple(dict.fromkeys(id_ for id_ in said if id_ in ids and id_ is not None))
