@@ -43,7 +43,7 @@ from babyagi.errors import (
 )
 from babyagi.llm.kept import write_prompt
 from babyagi.llm.port import Abilities, Adaptive, ChatModel, Completion, Embedder, OnText
-from babyagi.llm.prompt import Message, Prompt, seal
+from babyagi.llm.prompt import Message, Prompt, mark_of, seal, unmark
 from babyagi.redaction import redact
 from babyagi.tasks import (
     MAX_ARTIFACTS,
@@ -454,7 +454,7 @@ class Journal:
         prompt as it will be sent."""
         before_key, before = self._recorded.asked
         kept = write_prompt(prompt, before=before, before_key=before_key)
-        prompt = await self._seal(path, prompt)
+        prompt = seal(prompt, await self._mark())
         intention = Intention(
             key=self._prefix + path,
             kind="model",
@@ -504,13 +504,11 @@ class Journal:
 
         return pass_on
 
-    async def _seal(self, path: str, prompt: Prompt) -> Prompt:
-        """Return the prompt with a secret mark in the fences, the lines around each of its
-        passages. Each step has its own mark, and the same one whenever it is replayed."""
+    async def _mark(self) -> str:
+        """Return the mark of the fences in the objective's prompts, the lines around each passage.
+        It is secret, and the same in every call of the objective."""
         secret = await self._store.secret(self._backends.new_secret())
-        return seal(
-            prompt, secret, f"{self._fence.objective_id}/{self._fence.owner}/{self._prefix}{path}"
-        )
+        return mark_of(secret, str(self._fence.objective_id))
 
     async def earlier_sources(self) -> tuple[str, ...]:
         """Return the origins from outside (tools, files, pages) of the texts that earlier tries of
@@ -530,6 +528,7 @@ class Journal:
         """
         self._backends.gate.check()
         await self.flush()
+        arguments = unmark(arguments, await self._mark())
         with self._recorded.calling(), self._backends.tracer.tool_call(tool.name):
             return await self._call_tool(path, tool, arguments)
 

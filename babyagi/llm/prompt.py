@@ -2,8 +2,10 @@
 instructions.
 
 A fence is a pair of lines around a text. The first line says what the text is and where it came
-from; both lines contain a mark that no author of a text can know. `seal` inserts the mark; before,
-`UNMARKED` stands in its place, a character that no passage can contain.
+from; both lines contain a mark. An objective has one mark, so that a server can keep what it has
+read of a prompt. No text can hold it: `seal` breaks the mark where a text has it, and then inserts
+it into the fences. Before that, `UNMARKED` stands in its place, a character that no passage can
+contain. A mark never goes into the arguments of a tool (`unmark`).
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from __future__ import annotations
 import hmac
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import lru_cache
@@ -19,10 +21,10 @@ from typing import Any
 
 from babyagi.shapes import is_deep
 from babyagi.tasks import Passage
-from babyagi.text import clean, disarm
+from babyagi.text import GAP, clean, disarm
 
 UNMARKED = "\x02"
-MARK_CHARS = 8  # more if the prompt happens to contain the mark
+MARK_CHARS = 8
 MAX_SOURCES_SAID = 3
 # How many fenced passages and disarmed replies are cached for all running tasks together. Each
 # request of an agent contains those of the request before it.
@@ -142,39 +144,59 @@ def _say_origin(passage: Passage) -> str:
     return f"{origin}{by}, after {', '.join(sources[:MAX_SOURCES_SAID])}{more}"
 
 
-def seal(prompt: Prompt, secret: str, step: str) -> Prompt:
-    """Return the prompt as it is sent: its fences (the lines around texts) have a secret mark, and
-    anything that looks like a fence in earlier replies of the model is made harmless.
+def mark_of(secret: str, objective: str) -> str:
+    """Return the mark of the objective's fences.
 
     Args:
         secret: a text that no author of a passage can know; the mark is made from it.
-        step: the name of the call; a repeated call gets the same mark.
+        objective: what names the objective, wherever it is worked on.
     """
-    digest = hmac.digest(secret.encode(), step.encode(), "sha256").hex()
-    text = "\n".join(message.text for message in prompt.messages)
-    marks = (digest[:n] for n in range(MARK_CHARS, len(digest)))
-    mark = next((mark for mark in marks if mark not in text), digest)
+    return hmac.digest(secret.encode(), objective.encode(), "sha256").hex()[:MARK_CHARS]
+
+
+def seal(prompt: Prompt, mark: str) -> Prompt:
+    """Return the prompt as it is sent: its fences (the lines around texts) have the mark, and no
+    text in them does. What looks like a fence in earlier replies of the model is made harmless."""
     return replace(prompt, messages=tuple([_seal(message, mark) for message in prompt.messages]))
 
 
+def unmark(arguments: Mapping[str, Any], mark: str) -> dict[str, Any]:
+    """Return the arguments of a tool call without the mark, which nobody outside may learn."""
+    found: dict[str, Any] = _in_texts(dict(arguments), lambda text: text.replace(mark, ""))
+    return found
+
+
 def _seal(message: Message, mark: str) -> Message:
+    if message.speaker is Speaker.SYSTEM:
+        return message
     if message.speaker is Speaker.ASSISTANT:
-        return _disarm_reply(message)
-    if message.speaker is Speaker.SYSTEM or UNMARKED not in message.text:
+        message = _disarm_reply(message)
+    text = message.text
+    calls = message.tool_calls
+    if mark in text or any(mark in call.arguments for call in calls):
+        text = text.replace(mark, _broken(mark))
+        calls = tuple(
+            replace(call, arguments=call.arguments.replace(mark, _broken(mark))) for call in calls
+        )
+    elif UNMARKED not in text:
         return message
     return Message(
         speaker=message.speaker,
-        text=message.text.replace(UNMARKED, mark),
+        text=text.replace(UNMARKED, mark),
         origins=message.origins,
-        tool_calls=message.tool_calls,
+        tool_calls=calls,
         tool_call_id=message.tool_call_id,
     )
+
+
+def _broken(mark: str) -> str:
+    return f"{mark[:4]}{GAP}{mark[4:]}"
 
 
 @lru_cache(maxsize=N_SHOWN)
 def _disarm_reply(message: Message) -> Message:
     calls = [replace(one, arguments=_disarm_json(one.arguments)) for one in message.tool_calls]
-    return replace(message, text=disarm(clean(message.text)), tool_calls=tuple(calls))
+    return replace(message, text=_disarm(message.text), tool_calls=tuple(calls))
 
 
 def _disarm_json(written: str) -> str:
@@ -182,21 +204,26 @@ def _disarm_json(written: str) -> str:
     try:
         value = json.loads(written)
     except (ValueError, RecursionError):
-        return disarm(clean(written))
+        return _disarm(written)
     if is_deep(value):
-        return disarm(clean(written))
-    disarmed = _disarm_value(value)
+        return _disarm(written)
+    disarmed = _in_texts(value, _disarm)
     return disarm(written) if disarmed == value else json.dumps(disarmed, ensure_ascii=False)
 
 
-def _disarm_value(value: Any) -> Any:
+def _disarm(text: str) -> str:
+    return disarm(clean(text))
+
+
+def _in_texts(value: Any, change: Callable[[str], str]) -> Any:
+    """Return the JSON value with each text in it changed, keys as well."""
     match value:
         case str():
-            return disarm(clean(value))
+            return change(value)
         case list():
-            return [_disarm_value(one) for one in value]
+            return [_in_texts(one, change) for one in value]
         case dict():
-            return {disarm(clean(key)): _disarm_value(one) for key, one in value.items()}
+            return {change(key): _in_texts(one, change) for key, one in value.items()}
         case _:
             return value
 

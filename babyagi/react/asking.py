@@ -222,24 +222,17 @@ def _find_fault(completion: Completion, prompt: Prompt) -> str:
     return NOT_EMPTY if is_empty else ""
 
 
-# -- what a model and its server can do: whether tools reach the model, and whether a reply is
-# guaranteed to fit a schema
+# -- what a model and its server can do: whether it calls a tool, and whether a reply is guaranteed
+# to fit a schema
 # --------------------------------------------------------------------------------------------------
 
 
-MAX_OUTPUT_TOKENS = 64
-MIN_TOOL_TOKENS = 40  # any tokenizer makes at least so many of the tool below, without its schema
+MAX_OUTPUT_TOKENS = 600  # with room for a model that reasons before it calls
 ASK = "Note the colour blue. If you can call a tool, call note_colour; else reply with a list."
 
 NOTE_COLOUR = ToolSpec(
     name="note_colour",
-    description=(
-        "Notes one colour by its name. Give the usual English name of the colour in small letters, "
-        "for instance red, green, yellow, orange, purple, brown, black or white. Call it once for "
-        "each colour that you were asked to note, and wait for what it returns before you go on. "
-        "It returns the number of colours that were noted so far. It never forgets a colour, and "
-        "it takes no others than those that have a name."
-    ),
+    description="Notes one colour by its name.",
     parameters={
         "type": "object",
         "properties": {"name": {"type": "string", "maxLength": 20}},
@@ -260,22 +253,19 @@ _FAULTS = (ContextTooLongError, RequestRefusedError, EndlessAnswerError, Malform
 
 async def find_abilities(calls: Calls, path: str, known: Abilities) -> Abilities:
     """Find out by small questions (probes) what the execution agent's model can do; store and
-    return it. If the model calls the tool at once, one question is enough; otherwise there are two.
+    return it. It takes tools only if it calls the one of the first question; if it does not, a
+    second question shows whether a reply follows a schema.
 
     Raises:
         Whatever `Calls.complete` raises, except refusals that show that an ability is missing.
     """
     with_tool = await _ask(calls, f"{path}/tools", replace(_PROBE, tools=(NOTE_COLOUR,)))
-    if with_tool is not None and with_tool.tool_calls:
-        found = replace(known, takes_tools=True)
-    else:
+    made = with_tool.tool_calls if with_tool is not None else ()
+    found = replace(known, takes_tools=any(call.name == NOTE_COLOUR.name for call in made))
+    if not found.takes_tools:
         held = replace(_PROBE, schema_name="colours", schema=COLOURS)
         without = await _ask(calls, f"{path}/schema", held)
-        found = replace(
-            known,
-            takes_tools=_reach(with_tool, without),
-            holds_schema=without is not None and _is_held(without.text),
-        )
+        found = replace(found, holds_schema=without is not None and _is_held(without.text))
     # keep what other replies have taught meanwhile
     learnt = calls.abilities(Role.EXECUTION) or known
     found = replace(learnt, takes_tools=found.takes_tools, holds_schema=found.holds_schema)
@@ -295,17 +285,6 @@ async def _ask(calls: Calls, path: str, prompt: Prompt) -> Completion | None:
         return await calls.complete(path, prompt, role=Role.EXECUTION)
     except (ToolsUnsupportedError, *_FAULTS):
         return None
-
-
-def _reach(with_tool: Completion | None, without: Completion | None) -> bool:
-    """Return whether the tool reached the model. If it did, the prompt with the tool has at least
-    `MIN_TOOL_TOKENS` more tokens than the prompt without it. If the endpoint counts no tokens,
-    assume that it did not."""
-    if with_tool is None or without is None:
-        return False
-    if with_tool.usage.unconfirmed_tokens or without.usage.unconfirmed_tokens:
-        return False
-    return with_tool.usage.prompt_tokens - without.usage.prompt_tokens >= MIN_TOOL_TOKENS
 
 
 def _is_held(text: str) -> bool:

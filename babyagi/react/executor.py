@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, nullcontext
 from dataclasses import replace
@@ -30,10 +29,17 @@ from babyagi.react.calling import (
     outcome_of,
 )
 from babyagi.react.outputs import OutputType
-from babyagi.react.protocols.base import AgentProtocol, Conversation, fill, label_of
-from babyagi.react.protocols.choice import AUTO, choose_protocol, find_protocol
+from babyagi.react.protocols.base import (
+    WRITTEN_CALL,
+    AgentProtocol,
+    Conversation,
+    fill,
+    label_of,
+)
+from babyagi.react.protocols.choice import AUTO, HELD, choose_protocol, find_protocol
 from babyagi.react.protocols.json import read_object
 from babyagi.react.steps import (
+    LACKING,
     Act,
     AgentBounds,
     AgentDecision,
@@ -51,6 +57,7 @@ from babyagi.react.steps import (
     Stopped,
     ToolEnded,
     ToolStarted,
+    called,
 )
 from babyagi.tasks import Effect, Passage, Role, Usage, find_sources
 from babyagi.text import clean, disarm
@@ -63,6 +70,7 @@ from babyagi.tools.base import (
     run_composed,
     takes_text,
 )
+from babyagi.tools.recall import RECALL
 
 MAX_JUDGED_CHARS = 4000
 MAX_OUTPUT_TOKENS = 1000
@@ -157,6 +165,7 @@ def _render(tool: Tool, arguments: Arguments, observation: Observation) -> Promp
 # means to a task (`agents/execution.py`).
 # --------------------------------------------------------------------------------------------------
 
+PATH = "execute"
 NO_ANSWER = "The agent was stopped by a limit before it had an answer."
 MAX_ACT_CHARS = MAX_CALLS_PER_STEP * MAX_ARGUMENT_CHARS
 NO_TOOL_LEFT = "No tool can be used any more: write the answer itself."
@@ -165,8 +174,10 @@ OnSignal = Callable[[Signal], None]
 
 
 class Executor:
-    """Runs one agent on one question. Each question needs a path of its own, because calls that
-    were made on the same path are read from the journal and not made again.
+    """Runs one agent on one question. The keys of its steps are `execute/N/model` and
+    `execute/N/tool/M`, counted from 1. If the model only chose to answer, it is asked for the
+    answer at `execute/N/answer`. When the steps are used up, it is asked for its answer, without
+    tools, at `execute/N/last`. A key that the journal holds is not called again.
 
     Args:
         tools: the tools that the agent may use, each with a unique name that a model can call.
@@ -175,11 +186,10 @@ class Executor:
         protocol: a protocol, or its name. `auto` chooses one by the abilities of the model, if they
             can be found out. If not, it begins with native tool calls, and changes to text if the
             endpoint refuses tools.
-        path: the prefix of the keys of its steps: `PATH/N/model`, `PATH/N/tool/M`, counted from 1.
-            When the steps are used up, the model is asked for its answer, without tools, at
-            `PATH/N/last`.
         output: what an answer must be. After any other answer the model is told what is wrong and
             asked again.
+        says_lacking: whether the model ends its work with what is lacking, in place of giving up.
+            If it does so before it has used a tool to look, it is told once to look first.
     """
 
     def __init__(
@@ -189,21 +199,21 @@ class Executor:
         calls: Calls,
         protocol: AgentProtocol | str = "auto",
         bounds: AgentBounds | None = None,
-        path: str = "execute",
         output: OutputType | None = None,
+        says_lacking: bool = False,
     ) -> None:
         self.output = output
         self.protocol = find_protocol(protocol) if isinstance(protocol, str) else protocol
         self._bounds = bounds or AgentBounds()
         self._calls = calls
-        self._path = path
         self._caller = Caller(
             [with_reflection(tool) for tool in tools], calls, max_parallel=self._bounds.max_parallel
         )
-        self._fallback = find_protocol("text") if protocol == AUTO and tools else None
-        self._is_open = protocol == AUTO and bool(
-            tools
-        )  # whether the protocol is still to be chosen
+        self._says_lacking = says_lacking
+        # whether the protocol is still to be chosen
+        self._is_open = protocol == AUTO and (bool(tools) or says_lacking)
+        self._fallback = find_protocol("text") if self._is_open else None
+        self._unread = ""  # the last reply that could not be read
         self._first_of_fallback = 0  # first step in the fallback protocol; 0: unknown, -1: none
         self._n_shrunk = 0
 
@@ -256,7 +266,7 @@ class Executor:
                     for m, call in batch:
                         yield ToolStarted(n=n, m=m, call=call)
                     async with clock.within():
-                        given = await self._caller.make(batch, f"{self._path}/{n}/tool")
+                        given = await self._caller.make(batch, f"{PATH}/{n}/tool")
                     observations += given
                     for (m, call), observation in zip(batch, given, strict=True):
                         yield ToolEnded(n=n, m=m, call=call, observation=observation)
@@ -299,41 +309,54 @@ class Executor:
         """
         await self._choose_protocol()
         await self._recall_fallback()
-        n = len(steps) + 1
+        n, self._unread = len(steps) + 1, ""
         conversation = self._converse(messages, steps, is_last=is_last)
         # If the time ended during the tools of a step, its `model` path already holds a reply,
         # which is not an answer to the last question.
-        path = f"{self._path}/{n}/{'last' if is_last else 'model'}"
+        path = f"{PATH}/{n}/{'last' if is_last else 'model'}"
         while True:
             protocol = self._speak(n)
             try:
-                asked = await ask(
-                    self._calls,
-                    path,
-                    self._render(protocol, conversation),
-                    role=Role.EXECUTION,
-                    read=partial(self._read, protocol, conversation),
-                    read_last=partial(self._read_prose, protocol, conversation),
+                asked = await self._ask(protocol, conversation, path)
+                if not (isinstance(asked.value, Finish) and not asked.value.output):
+                    return self._look_first(asked, steps) if not is_last else asked
+                chosen = Message(
+                    speaker=Speaker.ASSISTANT,
+                    text=asked.value.log,
+                    origins=(f"model:{asked.completion.model}",),
                 )
-            except _UnreadableError as error:
-                raise MalformedReplyError(
-                    f"the model gave a reply that cannot be read: {error}"
-                ) from None
+                answered = await self._ask(
+                    protocol, replace(conversation, chosen=chosen), f"{PATH}/{n}/answer"
+                )
+                return replace(answered, usage=asked.usage + answered.usage)
             except ToolsUnsupportedError:
                 if self._fallback is None or self.has_fallen_back:
                     raise
-                word = await self._calls.keep(f"{self._path}/text-from", str(n))
+                word = await self._calls.keep(f"{PATH}/text-from", str(n))
                 self._first_of_fallback = int(word)
-            else:
-                self._n_shrunk += asked.n_shrunk
-                return asked
+
+    async def _ask(
+        self, protocol: AgentProtocol, conversation: Conversation, path: str
+    ) -> Asked[AgentDecision]:
+        read = partial(self._read, protocol, conversation)
+        prompt = self._render(protocol, conversation)
+        try:
+            asked = await ask(
+                self._calls, path, prompt, role=Role.EXECUTION, read=read, read_last=read
+            )
+        except _UnreadableError as error:
+            raise MalformedReplyError(
+                f"the model gave a reply that cannot be read: {error}"
+            ) from None
+        self._n_shrunk += asked.n_shrunk
+        return asked
 
     async def call(self, decision: AgentDecision, *, n: int) -> list[Observation]:
         """Make the tool calls of step `n`, and return an observation for each."""
         return [
             observation
             for batch in self._batches(decision)
-            for observation in await self._caller.make(batch, f"{self._path}/{n}/tool")
+            for observation in await self._caller.make(batch, f"{PATH}/{n}/tool")
         ]
 
     # -- details
@@ -353,7 +376,7 @@ class Executor:
         self._is_open = False
         if known is None:
             return
-        path = f"{self._path}/protocol"
+        path = f"{PATH}/protocol"
         name = await self._calls.recall(path)
         if name is None:
             known = await self._find_abilities(known)
@@ -367,14 +390,14 @@ class Executor:
             known = self._calls.abilities(Role.EXECUTION) or known
             if known.takes_tools is not None:  # another task has probed it meanwhile
                 return known
-            return await find_abilities(self._calls, f"{self._path}/probe", known)
+            return await find_abilities(self._calls, f"{PATH}/probe", known)
 
     async def _recall_fallback(self) -> None:
         """If this try continues after an interruption, load the number of the step from which it
         used the fallback protocol, so that earlier replies are read in the protocol in which they
         were written."""
         if self._fallback is not None and self._first_of_fallback == 0:
-            self._first_of_fallback = int(await self._calls.recall(f"{self._path}/text-from") or -1)
+            self._first_of_fallback = int(await self._calls.recall(f"{PATH}/text-from") or -1)
 
     def _speak(self, n: int) -> AgentProtocol:
         is_fallback = 0 < self._first_of_fallback <= n
@@ -392,6 +415,8 @@ class Executor:
             steps=trim(steps) if trim else steps,
             tools=() if is_last else self._caller.tools,
             max_output_tokens=self._bounds.max_output_tokens,
+            is_brief=self._calls.abilities(Role.EXECUTION) is not None,
+            says_lacking=self._says_lacking,
             is_last=is_last,
         )
 
@@ -424,25 +449,30 @@ class Executor:
     ) -> AgentDecision:
         try:
             decision = _read(protocol, conversation, completion)
+            if self.output is not None and isinstance(decision, Finish) and decision.output:
+                self.output.read(decision.output)
+            self._unread = ""
+            return decision
         except MalformedReplyError as error:
+            self._unread = completion.text
             raise self._malformed(error) from None
-        if self.output is not None and isinstance(decision, Finish):
-            self.output.read(decision.output)
-        return decision
 
-    def _read_prose(
-        self, protocol: AgentProtocol, conversation: Conversation, completion: Completion
-    ) -> AgentDecision:
-        """Read the reply of a model that was told twice which form to keep: plain text is its
-        answer, unless it names a tool.
-
-        Raises:
-            MalformedReplyError: the reply may be meant as a call, or is no answer.
-        """
-        names = "|".join(re.escape(tool.name) for tool in conversation.tools)
-        if names and re.search(rf"\b(?:{names})\b", completion.text):
-            raise MalformedReplyError("The reply names a tool, but is not a call.")
-        return self._read(protocol, replace(conversation, is_last=True), completion)
+    def _look_first(
+        self, asked: Asked[AgentDecision], steps: Sequence[AgentStep]
+    ) -> Asked[AgentDecision]:
+        """Return the decision. If the model says for the first time that something is lacking, and
+        has not looked with a tool, return a step that tells it to look."""
+        said, looking = asked.value, {tool.name for tool in self._caller.tools} - {RECALL}
+        has_looked = frozenset().union(*map(called, steps)) & {*looking, LACKING}
+        if not isinstance(said, Fail) or not (self._says_lacking and looking) or has_looked:
+            return asked
+        is_native = asked.completion.tool_calls or not said.log
+        call = ToolCall(
+            id="lacking" if is_native else WRITTEN_CALL,
+            name=LACKING,
+            arguments=json.dumps({"what": said.reason}, ensure_ascii=False),
+        )
+        return replace(asked, value=Act(calls=(call,), thought=said.text, log=said.log))
 
     def _malformed(self, error: MalformedReplyError) -> Exception:
         """Return the error to raise for a reply that cannot be read. `MalformedReplyError` asks the
@@ -543,6 +573,8 @@ class Executor:
             )
         elif stopped in (Stopped.MAX_STEPS, Stopped.MAX_TIME):
             detail = detail or f"the limit of steps was reached, after {len(steps)}"
+        elif steps and isinstance(steps[-1].decision, Fail):
+            output = steps[-1].decision.text
         else:
             output = ""
         return Run(
@@ -550,6 +582,7 @@ class Executor:
             values=self._values(output),
             stopped=stopped,
             detail=detail,
+            unread=self._unread if stopped is Stopped.MAX_ERRORS else "",
             steps=tuple(steps),
             usage=sum((step.usage for step in steps), Usage()),
             origins=tuple(dict.fromkeys(origin for step in steps for origin in step.origins)),
@@ -582,8 +615,12 @@ class Executor:
 def _is_answer_bare(protocol: AgentProtocol, conversation: Conversation) -> bool:
     """Return whether the model gives its answer in this protocol as the whole text of its reply,
     without a label or an object around it."""
-    has_form = bool(conversation.tools) or conversation.is_last
-    return protocol.name == "native" or (protocol.name == "text" and not has_form)
+    is_answer = conversation.chosen is not None or not conversation.tools
+    return (
+        protocol.name == "native"
+        or (protocol.name == HELD and is_answer)
+        or (protocol.name == "text" and conversation.is_plain)
+    )
 
 
 def _read(
@@ -702,13 +739,11 @@ def build_agent_tool(
     tools = tuple(tools)
 
     async def compose(arguments: Mapping[str, Any], calls: Calls) -> Passage:
-        executor = Executor(
-            tools=tools, calls=calls, protocol=protocol, bounds=bounds, path="agent"
-        )
+        executor = Executor(tools=tools, calls=calls, protocol=protocol, bounds=bounds)
         run = await executor.run(
             ask_agent(instruction, Passage(text=arguments["question"], origin="model"))
         )
-        if run.text in ("", NO_ANSWER):
+        if run.stopped is Stopped.FAIL or run.text in ("", NO_ANSWER):
             raise ToolError(f"{name} found no answer: {run.detail[:300]}")
         return Passage(text=run.text, origin=f"tool:{name}", sources=find_sources(run.origins))
 

@@ -12,13 +12,12 @@ from typing import Any
 
 from babyagi.errors import MalformedReplyError
 from babyagi.react.protocols.base import fill
+from babyagi.react.protocols.written import find_values
 from babyagi.shapes import Shape, ShapeError, shape_of, show, to_strict
 from babyagi.tools.base import DECODER
 
 ANSWER = "answer"  # the field for a value that is not an object
-MAX_LOOKED_AT = 20  # places in a reply that are tried as the beginning of the value
 _BLOCK = re.compile(r"`{3}\w{0,10}[ \t]*\n(.*?)\n[ \t]*`{3}", re.DOTALL)
-_OPENING = re.compile(r"[{\[]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,17 +124,7 @@ def _find_values(text: str) -> Iterator[Any]:
     yield from _find_written(text)
     if _decode(text):
         return
-    found, at = [], 0
-    for _ in range(MAX_LOOKED_AT):
-        opening = _OPENING.search(text, at)
-        if opening is None:
-            break
-        try:
-            value, at = DECODER.raw_decode(text, opening.start())
-            found.append(value)
-        except (ValueError, RecursionError):
-            at = opening.end()
-    yield from reversed(found)
+    yield from reversed([value for value, _, _ in find_values(text)])
 
 
 def _find_written(text: str) -> list[Any]:

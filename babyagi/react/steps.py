@@ -23,6 +23,12 @@ else:
     T = TypeVar("T")
 
 
+# The names by which a model ends its work in place of a tool's: with its answer, without one, or
+# with what is lacking for it.
+FINAL_ANSWER, FAIL_TASK, LACKING = "final_answer", "fail_task", "lacking"
+ENDS = frozenset({FINAL_ANSWER, FAIL_TASK, LACKING})
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Act:
     """The model's decision to call these tools. `log` is its reply as the conversation repeats
@@ -44,11 +50,13 @@ class Finish:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fail:
-    """The model's decision to give up, for this reason. `log` is the model's reply in the
-    form in which a later prompt repeats it."""
+    """The model's decision to give up, for this reason, or because this is lacking. `log` is the
+    model's reply in the form in which a later prompt repeats it, and `text` what it said beside the
+    call, which may be a part of the answer."""
 
     reason: str
     log: str = ""
+    text: str = ""
 
 
 AgentDecision = Act | Finish | Fail
@@ -74,6 +82,16 @@ class AgentStep:
     # each request looks all of its steps up in a cache, and their decisions tell them apart
     def __hash__(self) -> int:
         return hash((self.n, self.decision))
+
+
+def called(step: AgentStep) -> frozenset[str]:
+    """Return the names that the step called."""
+    decision = step.decision
+    return (
+        frozenset(call.name for call in decision.calls)
+        if isinstance(decision, Act)
+        else frozenset()
+    )
 
 
 class Stopped(StrEnum):
@@ -139,9 +157,11 @@ class AgentBounds:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run(Generic[T]):
     """The outcome of a run. `text` is the answer as the model wrote it; if it is empty, `detail`
-    says why.
+    says why. If the model gave up, `detail` is its reason, or what is lacking, and `text` what it
+    said beside that.
 
     Attributes:
+        unread: the last reply, if the run ended because no reply could be read.
         values: if a type was asked for, the answer as a value of that type, in a tuple; an empty
             tuple if there is no such answer. None if no type was asked for.
         origins: every source in any prompt of the run, or in the outcome of any of its calls.
@@ -157,6 +177,7 @@ class Run(Generic[T]):
     origins: tuple[str, ...] = field(default=(), repr=False)
     values: tuple[T, ...] | None = None
     messages: tuple[Message, ...] = field(default=(), repr=False)
+    unread: str = field(default="", repr=False)
 
     @property
     def output(self) -> T:
@@ -173,6 +194,11 @@ class Run(Generic[T]):
                 why=self.detail,
             )
         return self.values[0]
+
+    @property
+    def made_calls(self) -> bool:
+        """Whether the model called a tool at all, be it in vain."""
+        return any(called(step) - ENDS for step in self.steps)
 
     def __str__(self) -> str:
         return self.text or self.detail

@@ -21,8 +21,7 @@ PROMPT = seal(
         ),
         max_output_tokens=10**6,
     ),
-    "a secret",
-    "a step",
+    "1a2b3c4d",
 )
 SENTENCE = "and then the engine looks again at the list of its tasks and finds nothing there. "
 REFRAIN = (

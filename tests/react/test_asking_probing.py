@@ -16,8 +16,10 @@ from babyagi.llm.learning import (
 )
 from babyagi.llm.port import Abilities
 from babyagi.llm.prompt import Message, Prompt, Speaker
+from babyagi.react.asking import find_abilities
 from babyagi.react.executor import Executor
-from babyagi.react.protocols.choice import choose_protocol
+from babyagi.react.protocols.choice import HELD, choose_protocol, step_down
+from babyagi.react.protocols.json import WRITE_ANSWER
 from babyagi.react.steps import Act, AgentBounds, Stopped
 from babyagi.tasks import Effect, Passage, Role
 from babyagi.tools.base import Tool
@@ -111,6 +113,7 @@ class Server:
         n = len(json.dumps(messages)) // 4 + (len(json.dumps(tools)) // 4 if tools else 0) + 10
         if self.kind == "cuts at 2,048":
             n = min(n, CONTEXT)
+        n_output += 100 if self.kind == "reasons apart" else 0
         return {"prompt_tokens": n, "completion_tokens": n_output, "total_tokens": n + n_output}
 
     def say(self, request, tools, held):
@@ -131,16 +134,12 @@ class Server:
                 if has_looked
                 else self._call("look", {"word": "backups"})
             )
-        name, given = (
-            ("final_answer", "Backups are made at nine at night.")
-            if has_looked
-            else ("look", {"word": "backups"})
-        )
         if held:
-            step = {"thought": "I see.", "tool": name, "tool_input": given}
-            return {"content": json.dumps(step)}, 30
+            step = {"tool": "answer"} if has_looked else {"tool": "look", "tool_input": "backups"}
+            return {"content": json.dumps({"thought": "I see.", **step})}, 30
         if has_looked:
-            return {"content": f"Thought: I know it.\nFinal Answer: {given}"}, 20
+            label = "" if WRITE_ANSWER in asked else "Thought: I know it.\nFinal Answer: "
+            return {"content": f"{label}Backups are made at nine at night."}, 20
         return {"content": "Thought: look\nAction: look\nAction Input: backups"}, 15
 
     def _call(self, name, arguments):
@@ -232,8 +231,8 @@ class Place:
 @pytest.mark.parametrize(
     ("kind", "protocol"),
     [
-        ("drops tools", "json"),
-        ("refuses tools", "json"),
+        ("drops tools", HELD),
+        ("refuses tools", HELD),
         ("refuses schemas", "native"),
         ("counts nothing", "native"),
         ("reasons apart", "native"),
@@ -248,14 +247,15 @@ async def test_auto_finds_what_works_with_two_questions_at_most_and_asks_them_on
 
         assert executor.protocol.name == protocol
         n_probes = sum("note_colour" in json.dumps(one) for one in server.requests)
-        assert n_probes <= 2 and len(server.requests) == n_probes + 2
+        n_asked = 3 if protocol == HELD else 2  # the answer is asked for after it was chosen
+        assert n_probes <= 2 and len(server.requests) == n_probes + n_asked
         probes = [key for key in await desk.outputs() if "/probe/" in key]
         assert len(probes) <= 2  # what was refused is no step
 
         server.requests.clear()
         executor, _ = await place.run()
 
-        assert executor.protocol.name == protocol and len(server.requests) == 2
+        assert executor.protocol.name == protocol and len(server.requests) == n_asked
 
 
 @pytest.mark.parametrize(
@@ -264,11 +264,11 @@ async def test_auto_finds_what_works_with_two_questions_at_most_and_asks_them_on
         ("knows functions only", "text"),
         ("refuses what it does not know", "text"),
         ("wants max_completion_tokens", "native"),
-        ("takes no system message", "json"),
-        ("wants roles in turn", "json"),
-        ("streams without a count", "json"),
+        ("takes no system message", HELD),
+        ("wants roles in turn", HELD),
+        ("streams without a count", HELD),
         ("speaks in parts", "native"),
-        ("thinks aloud", "json"),
+        ("thinks aloud", HELD),
     ],
 )
 async def test_what_a_server_refuses_costs_no_answer_and_is_not_said_to_it_again(kind, protocol):
@@ -298,7 +298,7 @@ async def test_tasks_that_begin_at_once_ask_once_what_a_model_can_do():
         found = await asyncio.gather(*(begin() for _ in range(4)))
         await endpoint.close()
 
-    assert found == ["json"] * 4
+    assert found == [HELD] * 4
     assert sum("note the colour" in json.dumps(one).lower() for one in server.requests) == 2
 
 
@@ -383,6 +383,33 @@ async def test_a_server_that_counts_too_little_is_not_taken_for_one_that_cuts():
         await endpoint.close()
 
     assert kept[-1].context_tokens == 0
+
+
+class Silent(Server):
+    """A model that is shown tools, and whose server counts them, but that never calls one."""
+
+    def _call(self, name, arguments):
+        return {"content": "I would rather talk."}, 15
+
+
+async def test_native_calls_are_chosen_only_after_one_was_brought():
+    async with Silent("refuses schemas") as server:
+        endpoint = Endpoint(base_url=server.base_url, sleep=no_wait, random=lambda: 0.5)
+        kept = list[Abilities]()
+        model = LearningModel(OpenAIModel("m", endpoint), known=Abilities(), remember=kept.append)
+        desk = await open_desk()
+        desk.model = model
+
+        await find_abilities(desk.open_journal(), "probe", Abilities())
+        await endpoint.close()
+
+    assert (kept[-1].takes_tools, kept[-1].holds_schema) == (False, False)
+    assert choose_protocol(kept[-1]) == "text"
+
+
+def test_without_calls_one_steps_down_to_held_json_and_then_to_text():
+    assert (step_down("native"), step_down(HELD)) == (HELD, "text")
+    assert (step_down("json"), step_down("text")) == ("text", "text")
 
 
 def test_what_works_is_chosen_by_what_is_known():

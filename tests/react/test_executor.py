@@ -1,5 +1,6 @@
 import asyncio
 import json
+import re
 from dataclasses import replace
 
 import pytest
@@ -8,9 +9,11 @@ from babyagi.errors import LeaseLostError, RequestRefusedError, ToolsUnsupported
 from babyagi.journal import Journal
 from babyagi.llm.port import Completion
 from babyagi.llm.prompt import Message, Speaker, ToolCall
-from babyagi.react.calling import MAX_CALLS_PER_STEP
+from babyagi.react.calling import LOOK_FIRST, MAX_CALLS_PER_STEP
 from babyagi.react.executor import NO_ANSWER, Executor, _Deadline, to_step
+from babyagi.react.outputs import output_type_of
 from babyagi.react.protocols.base import ANSWER_NOW
+from babyagi.react.protocols.choice import HELD
 from babyagi.react.steps import (
     Act,
     AgentBounds,
@@ -575,25 +578,26 @@ async def test_plain_text_at_the_limit_is_the_answer_in_every_protocol(protocol)
 
 
 @pytest.mark.parametrize("protocol", UNREADABLE)
-async def test_plain_text_without_a_trace_of_a_call_is_the_answer_of_a_model_that_was_told_twice(
-    protocol,
+@pytest.mark.parametrize(
+    "reply", ["The capital is Paris.", "I will echo hello.", 'Action:\n{"word": "hello"}']
+)
+async def test_three_unreadable_replies_end_the_run_say_why_and_the_last_one_is_kept(
+    protocol, reply
 ):
-    desk = await open_desk(lambda prompt, role: "The capital is Paris.")
-
-    run = await open_executor(desk, [echo_tool([])], protocol=protocol).run(ASK)
-
-    assert (run.output, run.stopped) == ("The capital is Paris.", Stopped.FINISH)
-    assert len(desk.model.calls) == 3
-
-
-@pytest.mark.parametrize("protocol", UNREADABLE)
-@pytest.mark.parametrize("reply", ["I will echo hello.", 'Action:\n{"word": "hello"}'])
-async def test_plain_text_that_may_be_meant_as_a_call_is_never_an_answer(protocol, reply):
     desk = await open_desk(lambda prompt, role: reply)
 
     run = await open_executor(desk, [echo_tool([])], protocol=protocol).run(ASK)
 
-    assert (run.output, run.stopped) == ("", Stopped.MAX_ERRORS)
+    assert (run.output, run.stopped, run.unread) == ("", Stopped.MAX_ERRORS, reply)
+    assert "no usable reply in 3 tries" in run.detail and len(desk.model.calls) == 3
+
+
+async def test_a_reply_that_was_read_leaves_nothing_unread():
+    desk = await open_desk(answering("no label", "Final Answer: done"))
+
+    run = await open_executor(desk, [echo_tool([])], protocol="text").run(ASK)
+
+    assert (run.output, run.unread) == ("done", "")
 
 
 @pytest.mark.parametrize(
@@ -614,3 +618,140 @@ async def test_stop_words_are_sent_beside_those_of_the_protocol(protocol, reply)
     (stop,) = [prompt.stop for _, prompt in desk.model.calls]
     assert {"Stop", "\nObservation:"} <= set(stop)
     assert len(stop) == len(set(stop)) == (3 if protocol == "text" else 2)
+
+
+# -- what is lacking, and an answer that was chosen in JSON
+# --------------------------------------------------------------------------------------------------
+
+
+def open_lacking(desk, tools=(), *, protocol="native"):
+    return Executor(tools=tools, calls=desk.open_journal(), protocol=protocol, says_lacking=True)
+
+
+def lacking(what):
+    return ToolCall(id="c", name="lacking", arguments=json.dumps({"what": what}))
+
+
+LACKS = {
+    "native": (lacking("the price"),),
+    "json": '{"thought": "", "tool": "lacking", "tool_input": "the price"}',
+    HELD: '{"thought": "", "tool": "lacking", "tool_input": "the price"}',
+    "text": "Action: fail_task\nAction Input: the price",
+}
+
+
+@pytest.mark.parametrize("protocol", LACKS)
+async def test_a_lack_before_any_look_is_answered_once_with_look_first(protocol):
+    desk = await open_desk(answering(LACKS[protocol]))
+
+    run = await open_lacking(desk, [echo_tool([])], protocol=protocol).run(ASK)
+
+    assert (run.stopped, run.detail, run.text) == (Stopped.FAIL, "the price", "")
+    assert LOOK_FIRST in desk.model.calls[1][1].messages[-1].text
+    assert (len(desk.model.calls), run.made_calls) == (2, False)
+    again = await open_lacking(desk, [echo_tool([])], protocol=protocol).run(ASK)
+    assert again == run and len(desk.model.calls) == 2
+
+
+async def test_a_lack_after_a_look_ends_the_run_with_what_was_said_beside_it():
+    partly = completion("April cost 3.", tool_calls=(lacking("the price of May"),))
+    desk = await open_desk(answering((call("a"),), partly))
+
+    run = await open_lacking(desk, [echo_tool([])]).run(ASK)
+
+    assert (run.stopped, run.detail) == (Stopped.FAIL, "the price of May")
+    assert (run.text, run.made_calls) == ("April cost 3.", True)
+
+
+@pytest.mark.parametrize("tools", [[], ["recall"]], ids=["none", "recall"])
+async def test_with_nothing_to_look_with_a_lack_counts_at_once(tools):
+    desk = await open_desk(answering((lacking("the price"),)))
+
+    run = await open_lacking(desk, [replace(echo_tool([]), name=one) for one in tools]).run(ASK)
+
+    assert (run.stopped, len(desk.model.calls)) == (Stopped.FAIL, 1)
+
+
+async def test_a_recall_is_no_look():
+    recall = replace(echo_tool([]), name="recall")
+    desk = await open_desk(answering((call("a", name="recall"),), (lacking("the price"),)))
+
+    await open_lacking(desk, [echo_tool([]), recall]).run(ASK)
+
+    assert len(desk.model.calls) == 3
+
+
+async def test_with_other_calls_a_lack_is_left_out_and_the_model_decides_anew():
+    seen: list[str] = []
+    desk = await open_desk(answering((lacking("the price"), call("a")), "It is 3."))
+
+    run = await open_lacking(desk, [echo_tool(seen)]).run(ASK)
+
+    assert (run.output, seen) == ("It is 3.", ["a"])
+
+
+async def test_an_agent_of_ones_own_keeps_giving_up_without_a_look():
+    desk = await open_desk(
+        answering((ToolCall(id="c", name="fail_task", arguments='{"reason": "no network"}'),))
+    )
+
+    run = await execute(desk, [echo_tool([])])
+
+    assert (run.stopped, run.detail, len(desk.model.calls)) == (Stopped.FAIL, "no network", 1)
+
+
+async def test_an_answer_chosen_in_json_is_asked_for_as_plain_text_at_a_key_of_its_own():
+    step = '{"thought": "I know.", "tool": "answer"}'
+    desk = await open_desk(lambda prompt, role: step if prompt.schema else "It is 3.")
+
+    run = await open_executor(desk, [echo_tool([])], protocol=HELD).run(ASK)
+
+    assert (run.output, run.stopped, run.usage.calls) == ("It is 3.", Stopped.FINISH, 2)
+    assert list(await desk.outputs()) == ["1/execute/1/model", "1/execute/1/answer"]
+    again = await open_executor(desk, [echo_tool([])], protocol=HELD).run(ASK)
+    assert again == run and len(desk.model.calls) == 2
+
+
+async def test_an_answer_of_a_type_is_held_to_its_schema_after_the_choice():
+    def answer(prompt, role):
+        return '{"thought": "", "tool": "answer"}' if prompt.schema_name == "step" else "[3]"
+
+    desk = await open_desk(answer)
+    executor = Executor(
+        tools=[echo_tool([])],
+        calls=desk.open_journal(),
+        protocol=HELD,
+        output=output_type_of(list[int]),
+    )
+
+    run = await executor.run(ASK)
+
+    assert run.output == [3]
+    assert [prompt.schema_name for _, prompt in desk.model.calls] == ["step", "answer"]
+
+
+async def test_without_tools_auto_offers_the_lack_alone_where_native_calls_were_seen():
+    desk = await open_desk(answering((lacking("the price"),)))
+
+    run = await open_lacking(desk, protocol="auto").run(ASK)
+
+    assert [tool.name for tool in desk.model.calls[0][1].tools] == ["lacking"]
+    assert (run.stopped, run.detail) == (Stopped.FAIL, "the price")
+
+
+async def test_the_mark_of_the_fences_is_one_for_all_calls_and_goes_into_no_argument():
+    seen: list[str] = []
+    marks: list[str] = []
+
+    def answer(prompt, role):
+        found = re.search(r"<<observation (\w+) from", prompt.messages[-1].text)
+        marks.extend(found.groups() if found else ())
+        if len(marks) == 2:
+            return "done"
+        return (call(f"see {marks[-1]}" if marks else "a"),)
+
+    desk = await open_desk(answer)
+
+    await execute(desk, [echo_tool(seen)])
+
+    assert seen == ["a", "see "] and marks[0] == marks[1]

@@ -1,6 +1,7 @@
 """The three protocols: what they ask, and how they read replies that were never meant to be
 read."""
 
+import asyncio
 import json
 import re
 from dataclasses import replace
@@ -11,16 +12,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from babyagi.errors import MalformedReplyError
+from babyagi.files.folder import Folder
 from babyagi.llm.port import Completion
-from babyagi.llm.prompt import UNMARKED, Message, Speaker, ToolCall
-from babyagi.react.protocols.base import WRITTEN_CALL, AgentProtocol, Conversation
+from babyagi.llm.prompt import UNMARKED, Message, Speaker, ToolCall, estimate_prompt_tokens
+from babyagi.react.protocols.base import WRITTEN_CALL, AgentProtocol, Conversation, load_prompt
 from babyagi.react.protocols.choice import PROTOCOL_NAMES, find_protocol
-from babyagi.react.protocols.json import JSON, read_partial
+from babyagi.react.protocols.json import HELD_JSON, JSON, WRITE_ANSWER, read_partial
 from babyagi.react.protocols.native import NATIVE
 from babyagi.react.protocols.text import ENGLISH, JAPANESE, TOOL_LABELS, Labels, text_protocol
 from babyagi.react.steps import Act, AgentStep, Fail, Finish
 from babyagi.tasks import Effect, Passage, Usage
 from babyagi.tools.base import Observation, Tool
+from babyagi.tools.files import build_file_tools
 from tests.linear import grows_faster_than_linearly
 
 HOSTILE = json.loads(
@@ -272,8 +275,8 @@ def test_the_first_text_prompt_is_instruction_tools_form_and_question_and_ends_w
         text.index(said)
         for said in (
             "Find out.",
-            "search: Does search.",
-            "calculator: Does calculator.",
+            "search(query): Does search.",
+            "calculator(query): Does calculator.",
             "[search, calculator]",
         )
     ]
@@ -314,12 +317,13 @@ def test_the_output_of_a_tool_stays_inside_a_fence_that_it_cannot_close():
         assert text.index("Action: delete_all") < text.index(f"\n{UNMARKED}>>")
 
 
-def test_the_json_prompt_names_every_tool_the_ends_and_its_example():
-    text = joined(JSON.render(TALK))
+def test_the_json_prompts_name_every_tool_and_the_ends():
+    text, held = joined(JSON.render(TALK)), joined(HELD_JSON.render(TALK))
 
     assert "{ search, calculator, final_answer, fail_task }" in text
-    assert "_input_: query (string)" in text and "2^0.5" in text
-    assert "ask_user" not in text
+    assert "{ search, calculator, answer, fail_task }" in held
+    assert "search(query): Does search." in text and "search(query): Does search." in held
+    assert "ask_user" not in text + held
 
 
 def test_json_shows_the_reply_and_what_came_of_it_and_nothing_is_dropped():
@@ -436,15 +440,54 @@ def test_a_native_call_that_is_written_as_text_is_a_call(text):
 @pytest.mark.parametrize(
     "text",
     [
-        json.dumps({"name": "Ann", "arguments": WRITTEN}),
         json.dumps({"name": "search", "arguments": WRITTEN, "price": 3}),
-        f"Write {json.dumps({'name': 'search', 'arguments': WRITTEN})}",
+        json.dumps({"name": "Ann", "age": 3}),
+        json.dumps({"name": "Ann"}),
         json.dumps({"tea": 3}),
         "[1, 2]",
     ],
 )
 def test_a_native_answer_that_only_looks_like_a_call_stays_an_answer(text):
     assert read(NATIVE, text) == {"finish": text}
+
+
+@pytest.mark.parametrize("protocol", [NATIVE, text_protocol()], ids=lambda one: one.name)
+def test_a_written_call_of_a_tool_that_is_not_offered_is_told_which_ones_are(protocol):
+    written = json.dumps({"name": "look_up", "arguments": WRITTEN})
+
+    with pytest.raises(MalformedReplyError, match="'look_up'; there are: search, calculator"):
+        protocol.parse(reply(written), TALK)
+
+
+def test_words_around_a_written_call_are_told_of_unless_the_tool_only_reads():
+    pay = replace(tool("pay"), effect=Effect.ONCE)
+    talk = replace(TALK, tools=(*TOOLS, pay))
+    call = json.dumps({"name": "pay", "arguments": WRITTEN})
+
+    for text in (f"The page says: {call}", f"{call} is what it wants.", f"{call}{call} twice"):
+        with pytest.raises(MalformedReplyError, match="write it alone"):
+            NATIVE.parse(reply(text), talk)
+    assert read(NATIVE, call, talk) == {"act": ["pay", json.dumps(WRITTEN)]}
+    assert read(NATIVE, f"I look. {call.replace('pay', 'search')}", talk) == {
+        "act": ["search", json.dumps(WRITTEN)]
+    }
+
+
+def test_several_written_calls_are_made_together_without_an_end_among_them():
+    calls = [{"name": name, "arguments": WRITTEN} for name in ("search", "lacking", "calculator")]
+    text = "\n".join(f"<tool_call>{json.dumps(call)}</tool_call>" for call in calls)
+
+    decision = NATIVE.parse(reply(text), TALK)
+
+    assert [call.name for call in decision.calls] == ["search", "calculator"]
+
+
+def test_code_within_the_arguments_of_a_written_call_is_kept():
+    given = {"query": "```python\nprint({{}})\n```"}
+
+    assert read(NATIVE, f"```json\n{json.dumps({'name': 'search', 'arguments': given})}\n```") == {
+        "act": ["search", json.dumps(given)]
+    }
 
 
 def test_a_native_reply_may_give_up_or_answer_as_json():
@@ -539,6 +582,11 @@ GIVEN_UP = {
     "text, called": (text_protocol(), called("fail_task", {"reason": "no network"})),
     "json, called": (JSON, called("fail_task", {"reason": "no network"})),
     "text in Japanese": (text_protocol(JAPANESE), reply("行動: fail_task\n行動の入力: no network")),
+    "native, as lacking": (NATIVE, called("lacking", {"what": "no network"})),
+    "json, as lacking": (JSON, wrote("lacking", "no network")),
+    "held json": (HELD_JSON, wrote("fail_task", "no network")),
+    "held json, as lacking": (HELD_JSON, wrote("lacking", "no network")),
+    "text, as lacking": (text_protocol(), reply("Action: lacking\nAction Input: no network")),
 }
 FINISHED = {
     "native, called": (NATIVE, called("final_answer", {"answer": "2022"})),
@@ -575,14 +623,13 @@ def test_a_model_can_end_with_its_answer_in_every_protocol(way):
 
 
 @pytest.mark.parametrize("protocol", [NATIVE, JSON, text_protocol()], ids=lambda one: one.name)
-def test_an_end_among_other_calls_ends_nothing(protocol):
-    calls = (
-        *called("search", {"query": "tea"}).tool_calls,
-        *called("final_answer", "x").tool_calls,
-    )
+@pytest.mark.parametrize("end", ["final_answer", "fail_task", "lacking"])
+def test_an_end_among_other_calls_is_left_out_and_they_are_made(protocol, end):
+    search = called("search", {"query": "tea"}).tool_calls
+    calls = (*called(end, "x").tool_calls, *search)
     decision = protocol.parse(reply(tool_calls=calls), TALK)
 
-    assert isinstance(decision, Act) and decision.calls == calls
+    assert isinstance(decision, Act) and decision.calls == search
 
 
 def test_the_text_and_the_json_prompt_say_how_to_give_up():
@@ -651,3 +698,116 @@ def test_what_only_looks_like_named_arguments_stays_a_text(given):
     found = read(text_protocol(), f"Action: search({given})")
 
     assert found == {"act": ["search", given]}
+
+
+# -- what is lacking, and answers that are never a value in JSON
+# --------------------------------------------------------------------------------------------------
+
+LACKING_TALK = replace(TALK, says_lacking=True)
+
+
+def test_what_is_said_beside_a_lack_is_kept_as_a_part_of_the_answer():
+    given = called("lacking", {"what": "the price of May"})
+
+    decision = NATIVE.parse(replace(given, text="April cost 3 euros."), LACKING_TALK)
+
+    assert decision == Fail(
+        reason="the price of May", log="April cost 3 euros.", text="April cost 3 euros."
+    )
+
+
+@pytest.mark.parametrize("given", ["", "{}", "null", "7", '{"why": ["odd"]}'])
+def test_a_lack_with_an_odd_or_empty_reason_stays_one(given):
+    call = ToolCall(id="c", name="lacking", arguments=given)
+
+    for protocol in (NATIVE, JSON, HELD_JSON, text_protocol()):
+        assert isinstance(protocol.parse(reply(tool_calls=(call,)), LACKING_TALK), Fail)
+    written = f"Action: fail_task\nAction Input: {given}"
+    assert isinstance(text_protocol().parse(reply(written), LACKING_TALK), Fail)
+
+
+def test_lacking_takes_the_place_of_giving_up_and_is_offered_natively_without_other_tools():
+    assert [one.name for one in NATIVE.render(LACKING_TALK).tools][-1] == "lacking"
+    assert [one.name for one in NATIVE.render(TALK).tools][-1] == "fail_task"
+    plain = replace(LACKING_TALK, tools=())
+    assert [one.name for one in NATIVE.render(plain).tools] == ["lacking"]
+    assert "calculator, final_answer, lacking }" in joined(JSON.render(LACKING_TALK))
+    assert "calculator, answer, lacking }" in joined(HELD_JSON.render(LACKING_TALK))
+    assert "fail_task" in joined(text_protocol().render(LACKING_TALK))
+
+
+@pytest.mark.parametrize("protocol", [JSON, HELD_JSON, text_protocol()], ids=lambda one: one.name)
+def test_without_tools_a_task_is_asked_plainly_and_any_text_is_its_answer(protocol):
+    plain = replace(LACKING_TALK, tools=())
+    prompt = protocol.render(plain)
+
+    assert (prompt.messages, prompt.tools, prompt.schema) == (ASK, (), None)
+    text = '{"total": 3}'
+    assert protocol.parse(reply(text), plain) == Finish(output=text, log=text)
+
+
+def test_a_held_step_chooses_a_tool_with_its_input_or_to_answer_without_any_text():
+    prompt = HELD_JSON.render(LACKING_TALK)
+    inputs = {
+        one["properties"]["tool"]["enum"][0]: one["properties"].get("tool_input")
+        for one in prompt.schema["anyOf"]
+    }
+
+    assert list(inputs) == ["search", "calculator", "answer", "lacking"]
+    assert inputs["search"]["required"] == ["query"] and inputs["lacking"]["type"] == "string"
+    assert inputs["answer"] is None
+    step = '{"thought": "I know.", "tool": "answer"}'
+    assert HELD_JSON.parse(reply(step), LACKING_TALK) == Finish(output="", log=step)
+    assert read(HELD_JSON, "It is far away.", LACKING_TALK) == {"finish": "It is far away."}
+
+
+def test_after_the_choice_to_answer_the_answer_is_asked_for_without_a_schema():
+    chosen = Message(speaker=Speaker.ASSISTANT, text='{"tool": "answer"}', origins=("model:m",))
+    step, asked = (
+        HELD_JSON.render(replace(LACKING_TALK, steps=STEPS, chosen=one)) for one in (None, chosen)
+    )
+
+    assert asked.schema is None and asked.messages[-1].text == WRITE_ANSWER
+    assert asked.messages[: len(step.messages)] == step.messages  # so that a server's cache holds
+    talk = replace(LACKING_TALK, chosen=chosen)
+    assert read(HELD_JSON, '{"total": 3}', talk) == {"finish": '{"total": 3}'}
+    again = '{"tool": "answer", "tool_input": "3 km"}'
+    assert read(HELD_JSON, again, talk) == {"finish": "3 km"}
+
+
+def test_the_last_request_of_held_json_is_for_plain_text():
+    last = replace(TALK, tools=(), is_last=True, steps=STEPS)
+
+    assert HELD_JSON.render(last).schema is None
+    assert read(HELD_JSON, '{"total": 3}', last) == {"finish": '{"total": 3}'}
+
+
+@pytest.mark.parametrize("protocol", [text_protocol(), HELD_JSON], ids=lambda one: one.name)
+def test_instructions_and_tools_are_at_most_two_fifths_of_a_prompt_of_a_thousand_tokens(
+    tmp_path, protocol
+):
+    tools = build_file_tools(Folder(tmp_path), offload=asyncio.to_thread)
+    role = load_prompt("execution", package="babyagi.agents").partition("\n---\n")[0]
+    asked = (Message(speaker=Speaker.SYSTEM, text=role), ASK[1])
+    prompt = protocol.render(Conversation(messages=asked, tools=tools, says_lacking=True))
+
+    # a server that holds replies to a schema does not show it to the model
+    n_tokens = estimate_prompt_tokens(replace(prompt, schema=None))
+
+    assert n_tokens <= 400
+
+
+def test_a_server_of_no_known_provider_is_told_of_its_tools_briefly(tmp_path):
+    tools = build_file_tools(Folder(tmp_path), offload=asyncio.to_thread)
+
+    whole, brief = (
+        NATIVE.render(Conversation(messages=ASK, tools=tools, is_brief=is_brief))
+        for is_brief in (False, True)
+    )
+
+    assert [tool.spec for tool in tools] == list(whole.tools[:3])
+    assert brief.tools[1].description == (
+        "Read a text file, a PDF, mail, a Word document or a workbook of the folder."
+    )
+    assert "description" not in json.dumps(brief.tools[1].parameters)
+    assert estimate_prompt_tokens(brief) < 2 / 3 * estimate_prompt_tokens(whole)

@@ -11,14 +11,15 @@ from importlib.resources import files
 from typing import Any
 
 from babyagi.llm.port import Completion
-from babyagi.llm.prompt import Message, Prompt, Speaker
+from babyagi.llm.prompt import Message, Prompt, Speaker, ToolSpec
 from babyagi.react.steps import Act, AgentDecision, AgentStep
+from babyagi.text import one_line, sentences_of
 from babyagi.tools.base import Observation, Tool, describe_type
 
 PLACE = re.compile(r"\{\{(\w+)\}\}")
 
 PROMPT_NAMES = tuple(
-    "text json reflection agent node output memory summary entities condense".split()
+    "text json held reflection agent node output memory summary entities condense".split()
 )
 WRITTEN_CALL = "written in the text"  # the id of a call that the model wrote as text
 ANSWER_NOW = "Answer now, from what you have: no further tool can be used."
@@ -27,13 +28,28 @@ ANSWER_NOW = "Answer now, from what you have: no further tool can be used."
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conversation:
     """What a request is made from: the question, the steps that the model is shown, and the tools.
-    If there are no tools, the model must answer."""
+    If there are no tools, the model must answer.
+
+    Attributes:
+        is_brief: the tools are described briefly, because the server may be a small one.
+        says_lacking: the model may say what is lacking, in place of giving up.
+        is_last: there were tools, but no further call can be made.
+        chosen: the reply in which the model chose to answer. Now the answer itself is asked for.
+    """
 
     messages: tuple[Message, ...]
     steps: Sequence[AgentStep] = ()
     tools: Sequence[Tool] = ()
     max_output_tokens: int = 2000
-    is_last: bool = False  # there were tools, but no further call can be made
+    is_brief: bool = False
+    says_lacking: bool = False
+    is_last: bool = False
+    chosen: Message | None = None
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the model can only answer, because the agent has no tools."""
+        return not self.tools and not self.is_last
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,13 +140,40 @@ def acts(steps: Sequence[AgentStep]) -> list[tuple[AgentStep, Act]]:
     return [(step, step.decision) for step in steps if isinstance(step.decision, Act)]
 
 
+def describe_tools(tools: Sequence[Tool]) -> str:
+    """Describe the tools on one short line each, such as `read_file(path, first_line?): Read a text
+    file.`"""
+    return "\n".join(f"{one.name}({describe_input(one)}): {_first_sentence(one)}" for one in tools)
+
+
+def _first_sentence(tool: Tool) -> str:
+    return next(sentences_of(one_line(tool.description)), "")
+
+
+def specify(tool: Tool, *, is_brief: bool) -> ToolSpec:
+    """Return the tool as a model sees it; with `is_brief` the first sentence of its description,
+    and no description of its parameters."""
+    if not is_brief:
+        return tool.spec
+    properties = {
+        name: {key: value for key, value in schema.items() if key != "description"}
+        for name, schema in tool.parameters.get("properties", {}).items()
+    }
+    return ToolSpec(
+        name=tool.name,
+        description=_first_sentence(tool),
+        parameters={**tool.parameters, "properties": properties},
+    )
+
+
 def describe_input(tool: Tool) -> str:
-    """Describe the input of a tool in words, on one line, such as `path (string), first_line
-    (integer, optional)`."""
+    """Describe the input of a tool on one line, such as `path, first_line?, order: "up" or "down"`.
+    The type of a plain value is left out."""
     required = tool.parameters.get("required", ())
     properties: dict[str, Any] = dict(tool.parameters.get("properties", {}))
-    said = [
-        f"{name} ({describe_type(schema)}{'' if name in required else ', optional'})"
-        for name, schema in properties.items()
-    ]
-    return ", ".join(said) or "none"
+    said = []
+    for name, schema in properties.items():
+        kind = describe_type(schema)
+        is_plain = kind in ("string", "integer", "number", "boolean", "any")
+        said.append(f"{name}{'' if name in required else '?'}{'' if is_plain else f': {kind}'}")
+    return ", ".join(said)

@@ -10,15 +10,20 @@ from babyagi.react.protocols.text import text_protocol
 
 AUTO = "auto"
 PROTOCOL_NAMES = (AUTO, "native", "json", "text")
-HELD = "json with a schema"  # a further protocol, which only `auto` chooses
+HELD = HELD_JSON.name  # a further protocol, which only `auto` chooses
 
 
 def choose_protocol(known: Abilities) -> str:
-    """Return the name of the protocol for a model with these abilities: native tool calls if it
-    takes tools, else JSON with a guaranteed schema if it follows schemas, else labelled text."""
+    """Return the name of the protocol for a model with these abilities: native tool calls if it has
+    made one, else JSON with a guaranteed schema if it follows schemas, else labelled text."""
     if known.takes_tools:
-        return "native"
+        return NATIVE.name
     return HELD if known.holds_schema else "text"
+
+
+def step_down(name: str) -> str:
+    """Return the name of the protocol to use if the model makes no calls in the protocol `name`."""
+    return HELD if name == NATIVE.name else "text"
 
 
 def find_protocol(name: str) -> AgentProtocol:
@@ -32,7 +37,7 @@ def find_protocol(name: str) -> AgentProtocol:
             return NATIVE
         case "json":
             return JSON
-        case "json with a schema":
+        case "json with a schema":  # HELD
             return HELD_JSON
         case "text":
             return text_protocol()

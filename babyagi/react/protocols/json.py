@@ -1,16 +1,20 @@
-"""The protocol with one JSON object per reply: `{"thought": …, "tool": …, "tool_input": …}`. To
-answer or to give up, the model names a tool as well: `final_answer` or `fail_task`.
+"""The protocols with one JSON object per reply: `{"thought": …, "tool": …, "tool_input": …}`.
 
-The whole reply must be the object, bare or in a code fence. If the model invented an observation or
-another object after it, that is not read. An object with prose around it may be a quotation: the
-model is asked again, and the object is never executed.
+`JSON` describes the object in words. To answer or to give up, the model names a tool as well:
+`final_answer` or `fail_task`. The whole reply must be the object, bare or in a code fence. If the
+model invented an observation or another object after it, that is not read. Other text around it is
+judged as `written.py` says.
+
+`HELD_JSON` is for a server that holds replies to a schema. A step chooses a tool, `answer` or an
+end by the schema. An answer is never a value in JSON: after the choice, it is asked for as plain
+text.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
@@ -18,36 +22,44 @@ from typing import Any
 from babyagi.errors import MalformedReplyError
 from babyagi.llm.port import Completion
 from babyagi.llm.prompt import N_SHOWN, Message, Prompt, Speaker, ToolCall, fence
+from babyagi.react.protocols import native
 from babyagi.react.protocols.base import (
     ANSWER_NOW,
     WRITTEN_CALL,
     AgentProtocol,
     Conversation,
     acts,
-    describe_input,
+    describe_tools,
     fill,
     instruct,
     label_of,
     model_origins,
     origins_of,
 )
-from babyagi.react.steps import Act, AgentDecision, AgentStep, Fail, Finish
-from babyagi.shapes import MAX_TEXT_CHARS, fit_schema
-from babyagi.tools.base import DECODER, Tool
-
-FINAL_ANSWER = "final_answer"
-FAIL_TASK = "fail_task"
-NO_REASON = "no reason was given"
-EXPECTED = (
-    'Reply with one JSON object {"thought": "…", "tool": "…", "tool_input": …} and no other text.'
+from babyagi.react.protocols.written import NO_REASON, as_text, read_called, read_written
+from babyagi.react.steps import (
+    ENDS,
+    FAIL_TASK,
+    FINAL_ANSWER,
+    LACKING,
+    Act,
+    AgentDecision,
+    AgentStep,
+    Fail,
+    Finish,
 )
+from babyagi.shapes import MAX_TEXT_CHARS, fit_schema
+from babyagi.tools.base import DECODER
+
+ANSWER = "answer"  # the choice to answer, where the answer is written afterwards
+EXPECTED = (
+    'Reply with one JSON object with the keys "thought", "tool" and "tool_input", and no other '
+    "text."
+)
+WRITE_ANSWER = "Now write the answer itself, as plain text. Think it through first, then give it."
 
 MAX_THOUGHT_CHARS = 200
 MAX_STEP_TOKENS = 2000
-_WRAPPERS = frozenset(  # names of fields that only wrap a value
-    "answer final_answer output result response text content message value input tool_input "
-    "reason".split()
-)
 _OPENING = re.compile(r"`{3}\w{0,10}[ \t]*\n")
 _BEGUN_ESCAPE = re.compile(r"\\(?:u[0-9a-fA-F]{0,3})?")
 _MADE_UP = re.compile(
@@ -62,16 +74,33 @@ _MADE_UP = re.compile(
 def render(conversation: Conversation) -> Prompt:
     """Return the request. Each earlier step appears as the model's reply, followed by the
     step's observations, each within a fence."""
-    messages = instruct(conversation.messages, _instruction(conversation.tools))
+    if conversation.says_lacking and conversation.is_plain:
+        return native.render(replace(conversation, says_lacking=False))
+    give_up = _give_up(conversation)
+    names = [*(tool.name for tool in conversation.tools), FINAL_ANSWER, give_up]
+    told = fill(
+        "json",
+        tools=describe_tools(conversation.tools),
+        tool_names=", ".join(names),
+        give_up=give_up,
+    )
+    last = f"{ANSWER_NOW} Use {FINAL_ANSWER}." if conversation.is_last else ""
+    return _render(conversation, told, [_tell(last)] if last else [])
+
+
+def _render(conversation: Conversation, told: str, last: Sequence[Message]) -> Prompt:
+    messages = instruct(conversation.messages, told) if told else list(conversation.messages)
     for step, act in acts(conversation.steps):
         messages += _write_step(step, act)
-    if conversation.is_last:
-        messages.append(
-            Message(
-                speaker=Speaker.USER, text=f"{ANSWER_NOW} Use {FINAL_ANSWER}.", origins=("program",)
-            )
-        )
-    return Prompt(messages=tuple(messages), max_output_tokens=conversation.max_output_tokens)
+    return Prompt(messages=(*messages, *last), max_output_tokens=conversation.max_output_tokens)
+
+
+def _tell(text: str) -> Message:
+    return Message(speaker=Speaker.USER, text=text, origins=("program",))
+
+
+def _give_up(conversation: Conversation) -> str:
+    return LACKING if conversation.says_lacking else FAIL_TASK
 
 
 @lru_cache(maxsize=N_SHOWN)
@@ -83,18 +112,6 @@ def _write_step(step: AgentStep, act: Act) -> tuple[Message, Message]:
         Message(speaker=Speaker.ASSISTANT, text=_log(act), origins=model_origins(step)),
         Message(speaker=Speaker.USER, text="\n".join(shown), origins=origins_of(step)),
     )
-
-
-def _instruction(tools: Sequence[Tool]) -> str:
-    said = [
-        (
-            f"{tool.name}:\n    {tool.description}\n    _input_: {describe_input(tool)}\n    "
-            "_output_: text"
-        )
-        for tool in tools
-    ]
-    names = [*(tool.name for tool in tools), FINAL_ANSWER, FAIL_TASK]
-    return fill("json", tools="\n".join(said), tool_names=", ".join(names))
 
 
 def _log(act: Act) -> str:
@@ -117,81 +134,50 @@ def parse(completion: Completion, conversation: Conversation) -> AgentDecision:
     Raises:
         MalformedReplyError: the reply is not one JSON object with a tool.
     """
+    if conversation.says_lacking and conversation.is_plain:
+        return native.parse(completion, replace(conversation, says_lacking=False))
     if completion.tool_calls and conversation.tools:
         return read_called(completion)
     text = completion.text.strip()
     try:
         action, log = read_object(text)
+        name = action.get("tool")
+        if not isinstance(name, str) or not name.strip():
+            raise MalformedReplyError(f'The object has no "tool". {EXPECTED}')
     except MalformedReplyError:
-        is_bare = conversation.is_last and "{" not in text
-        is_cut = completion.finish_reason == "length"
-        answer = text if is_bare else _read_begun_answer(text) if is_cut else ""
-        if answer:
-            return Finish(output=answer, log=text)
+        if decision := _read_otherwise(completion, conversation):
+            return decision
         raise
-    tool, given = action.get("tool"), action.get("tool_input")
-    if not isinstance(tool, str) or not tool.strip():
-        raise MalformedReplyError(f'The object has no "tool". {EXPECTED}')
-    match tool.strip():
-        case "final_answer":
-            return _finish(as_text(given), log)
-        case "fail_task":
-            return Fail(reason=as_text(given) or NO_REASON, log=log)
-        case name:
-            arguments = "" if given is None else json.dumps(given, ensure_ascii=False)
-            thought = action.get("thought")
-            call = ToolCall(id=WRITTEN_CALL, name=name, arguments=arguments)
-            return Act(calls=(call,), thought=thought if isinstance(thought, str) else "", log=log)
+    return _decide(name.strip(), action, log)
 
 
-def read_called(completion: Completion) -> AgentDecision:
-    """Return the decision in a reply with native tool calls. A single call of `final_answer` or
-    `fail_task` is an answer or a failure."""
-    text = completion.text
-    if len(completion.tool_calls) == 1:
-        (call,) = completion.tool_calls
-        if call.name == FINAL_ANSWER and (answer := as_text(_load(call.arguments)).strip()):
-            return Finish(output=answer, log=text or answer)
-        if call.name == FAIL_TASK:
-            return Fail(reason=as_text(_load(call.arguments)) or NO_REASON, log=text)
-    return Act(calls=completion.tool_calls, thought=text.strip(), log=text)
+def _read_otherwise(completion: Completion, conversation: Conversation) -> AgentDecision | None:
+    """Return the decision in a reply that is not the wanted object: plain text where only an answer
+    is left, an answer that was cut off, or a call in another form. None if there is none."""
+    text = completion.text.strip()
+    is_bare = conversation.is_last and "{" not in text
+    is_cut = completion.finish_reason == "length"
+    answer = text if is_bare else _read_begun_answer(text) if is_cut else ""
+    if answer:
+        return Finish(output=answer, log=text)
+    return read_written(text, conversation.tools)
 
 
-def _load(arguments: str) -> Any:
-    """Parse the arguments as JSON; if they are not JSON, return the text."""
-    try:
-        return DECODER.decode(arguments)
-    except (ValueError, RecursionError):
-        return arguments
+def _decide(name: str, action: Mapping[str, Any], log: str) -> AgentDecision:
+    given, thought = action.get("tool_input"), action.get("thought")
+    if name == FINAL_ANSWER:
+        return _finish(as_text(given), log)
+    if name in ENDS:
+        return Fail(reason=as_text(given).strip() or NO_REASON, log=log)
+    arguments = "" if given is None else json.dumps(given, ensure_ascii=False)
+    call = ToolCall(id=WRITTEN_CALL, name=name, arguments=arguments)
+    return Act(calls=(call,), thought=thought if isinstance(thought, str) else "", log=log)
 
 
 def _finish(output: str, log: str) -> Finish:
     if not output.strip():
         raise MalformedReplyError("The answer is empty. Give the answer itself.")
     return Finish(output=output.strip(), log=log)
-
-
-def as_text(given: Any) -> str:
-    """Return the text of an answer. It may be given as a string, as an object with one field such
-    as `answer`, or as other JSON, which is returned as text."""
-    if isinstance(given, dict) and len(given) == 1 and next(iter(given)).casefold() in _WRAPPERS:
-        (given,) = given.values()
-    return (
-        given
-        if isinstance(given, str)
-        else ""
-        if given is None
-        else json.dumps(given, ensure_ascii=False)
-    )
-
-
-def unwrap(text: str) -> str:
-    """If the text is a JSON object with a single value, return that value as text; else the
-    text."""
-    found = _load(text) if text.startswith("{") else None
-    is_wrapped = isinstance(found, dict) and len(found) == 1
-    inner = as_text(found) if is_wrapped else text
-    return text if inner.startswith("{") else inner
 
 
 def read_object(text: str) -> tuple[dict[str, Any], str]:
@@ -253,33 +239,69 @@ def _read_begun_answer(text: str) -> str:
     return as_text(found.get("tool_input")).strip() if is_answer else ""
 
 
+# -- steps that a server holds to a schema
+# --------------------------------------------------------------------------------------------------
+
+
 def _render_held(conversation: Conversation) -> Prompt:
-    """Return the request with the JSON Schema of a reply, for an endpoint that guarantees
-    schemas."""
-    return replace(
-        render(conversation), schema_name="step", schema=_step_schema(conversation.tools)
+    """Return the request for a step, with its JSON Schema, or for the answer as plain text."""
+    if conversation.is_plain:
+        return native.render(replace(conversation, says_lacking=False))
+    give_up = _give_up(conversation)
+    names = [*(tool.name for tool in conversation.tools), ANSWER, give_up]
+    fields = {"tools": describe_tools(conversation.tools), "tool_names": ", ".join(names)}
+    told = fill("held", **fields, give_up=give_up) if conversation.tools else ""
+    if conversation.chosen is not None:
+        return _render(conversation, told, [conversation.chosen, _tell(WRITE_ANSWER)])
+    if conversation.is_last:
+        return _render(conversation, told, [_tell(ANSWER_NOW)])
+    prompt = _render(conversation, told, [])
+    return replace(prompt, schema_name="step", schema=_step_schema(conversation))
+
+
+def _step_schema(conversation: Conversation) -> dict[str, Any]:
+    """Return the JSON Schema of a step: a call of one of the tools with its input, the choice to
+    answer, or what is lacking."""
+    text = {"type": "string", "maxLength": MAX_TEXT_CHARS}
+    inputs = {tool.name: dict(tool.parameters) for tool in conversation.tools}
+    ends = {ANSWER: None, _give_up(conversation): text}
+    return fit_schema(
+        {"anyOf": [_choice(name, given) for name, given in {**inputs, **ends}.items()]},
+        max_tokens=MAX_STEP_TOKENS,
     )
 
 
-def _step_schema(tools: Sequence[Tool]) -> dict[str, Any]:
-    """Return the JSON Schema of a reply: a call of one of the tools, an answer, or a failure."""
-    text = {"type": "string", "maxLength": MAX_TEXT_CHARS}
-    inputs = {tool.name: dict(tool.parameters) for tool in tools}
-    steps = [
-        {
-            "type": "object",
-            "properties": {
-                "thought": {"type": "string", "maxLength": MAX_THOUGHT_CHARS},
-                "tool": {"const": name},
-                "tool_input": given,
-            },
-            "required": ["thought", "tool", "tool_input"],
-            "additionalProperties": False,
-        }
-        for name, given in {**inputs, FINAL_ANSWER: text, FAIL_TASK: text}.items()
-    ]
-    return fit_schema({"anyOf": steps}, max_tokens=MAX_STEP_TOKENS)
+def _choice(name: str, given: dict[str, Any] | None) -> dict[str, Any]:
+    properties = {
+        "thought": {"type": "string", "maxLength": MAX_THOUGHT_CHARS},
+        "tool": {"enum": [name]},
+        **({} if given is None else {"tool_input": given}),
+    }
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def _parse_held(completion: Completion, conversation: Conversation) -> AgentDecision:
+    """Return the decision in a step, or the answer. The answer is empty if the model chose to
+    answer: it is to be asked for. A reply without any object is the answer itself."""
+    text = completion.text.strip()
+    try:
+        action, log = read_object(text)
+    except MalformedReplyError:
+        action, log = {}, text
+    is_answer = action.get("tool") == ANSWER
+    if not conversation.tools or conversation.chosen is not None:
+        return _finish(as_text(action.get("tool_input")) if is_answer else text, text)
+    if is_answer:
+        return Finish(output="", log=log)
+    if "{" in text or completion.tool_calls:
+        return parse(completion, conversation)
+    return _finish(text, text)
 
 
 JSON = AgentProtocol(name="json", render=render, parse=parse)
-HELD_JSON = AgentProtocol(name="json", render=_render_held, parse=parse)
+HELD_JSON = AgentProtocol(name="json with a schema", render=_render_held, parse=_parse_held)

@@ -28,15 +28,15 @@ from babyagi.react.protocols.base import (
     AgentProtocol,
     Conversation,
     acts,
-    describe_input,
+    describe_tools,
     fill,
     instruct,
     label_of,
     model_origins,
     origins_of,
 )
-from babyagi.react.protocols.json import FAIL_TASK, NO_REASON, read_called, unwrap
-from babyagi.react.steps import Act, AgentDecision, AgentStep, Fail, Finish
+from babyagi.react.protocols.written import NO_REASON, read_called, read_written, unwrap
+from babyagi.react.steps import FAIL_TASK, LACKING, Act, AgentDecision, AgentStep, Fail, Finish
 from babyagi.tools.base import Tool
 
 MAX_LABEL_CHARS = 200  # a label must be within so many characters of its line
@@ -138,8 +138,8 @@ def text_protocol(labels: Labels = ENGLISH, *, write: Write | None = None) -> Ag
 def render(conversation: Conversation, labels: Labels, write: Write | None = None) -> Prompt:
     """Return the request: the question, then each earlier step as the model's reply and the
     outcomes of its calls. The request ends where the model has to continue."""
-    if _is_plain(conversation):
-        return native.render(conversation)
+    if conversation.is_plain:
+        return native.render(replace(conversation, says_lacking=False))
     messages = list(conversation.messages)
     if write is not None:
         said = write(messages[-1].text, conversation.tools)
@@ -160,18 +160,10 @@ def render(conversation: Conversation, labels: Labels, write: Write | None = Non
     )
 
 
-def _is_plain(conversation: Conversation) -> bool:
-    """Return whether the model can only answer, because the agent has no tools."""
-    return not conversation.tools and not conversation.is_last
-
-
 def _instruction(conversation: Conversation, labels: Labels) -> str:
     return fill(
         "text",
-        tools="\n".join(
-            f"{tool.name}: {tool.description} Input: {describe_input(tool)}"
-            for tool in conversation.tools
-        ),
+        tools=describe_tools(conversation.tools),
         tool_names=", ".join(tool.name for tool in conversation.tools),
         thought=labels.thought[0],
         action=labels.action[0],
@@ -233,8 +225,8 @@ def parse(completion: Completion, conversation: Conversation, labels: Labels) ->
     """
     if completion.tool_calls and conversation.tools:
         return read_called(completion)
-    if _is_plain(conversation):
-        return native.parse(completion, conversation)
+    if conversation.is_plain:
+        return native.parse(completion, replace(conversation, says_lacking=False))
     text = _unwrap(_dedent(completion.text.replace("\r\n", "\n")).strip())
     lines = _without_cut_label(text.split("\n"), labels)
     found = _scan(lines, labels)
@@ -245,7 +237,7 @@ def parse(completion: Completion, conversation: Conversation, labels: Labels) ->
         labels,
         {tool.name: tool for tool in conversation.tools},
     )
-    decision = decision or native.read_written(text, {tool.name for tool in conversation.tools})
+    decision = decision or read_written(text, conversation.tools, is_alone=True)
     if decision is not None:
         return decision
     if conversation.is_last and text and not found:
@@ -298,13 +290,14 @@ def _decide(
 
 
 def _read_json(
-    lines: Sequence[str], found: Sequence[_Label], at: int, tool_names: Collection[str]
+    lines: Sequence[str], found: Sequence[_Label], at: int, tools: Mapping[str, Tool]
 ) -> AgentDecision | None:
     """Return the call, answer or failure that is written as JSON after the label `found[at]`; None
     if there is none."""
     until = found[at + 1].line if at + 1 < len(found) else len(lines)
     written = "\n".join([found[at].rest, *lines[found[at].line + 1 : until]]).strip()
-    return native.read_written(written, tool_names) if written[:1] in ("{", "`") else None
+    is_json = written[:1] in ("{", "`")
+    return read_written(written, tools.values(), is_alone=True) if is_json else None
 
 
 def _read_one_line(act: Act, labels: Labels, tools: Mapping[str, Tool]) -> Act:
@@ -367,7 +360,7 @@ def _read_end(act: Act, labels: Labels, tool_names: Collection[str]) -> AgentDec
         return act
     if name in _ENDS or call.name in labels.answer:
         return Finish(output=given, log=act.log) if given else None
-    if name == FAIL_TASK:
+    if name in (FAIL_TASK, LACKING):
         return Fail(reason=given or NO_REASON, log=act.log)
     return act
 

@@ -1,0 +1,213 @@
+"""Reads tool calls that a model wrote as text, whatever it put around them: code fences, tags,
+doubled braces, words.
+
+A reply that consists of calls is these calls. With words around it, a single call of a tool that
+only reads is still made, unless more text follows it than it is long itself: such a text may only
+quote it. Any other call with words around it may be a quotation too, even if it is short; the model
+is asked for the call alone, so that nothing with an effect is done by mistake.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from babyagi.errors import MalformedReplyError
+from babyagi.llm.port import Completion
+from babyagi.llm.prompt import ToolCall
+from babyagi.react.steps import ENDS, FINAL_ANSWER, Act, AgentDecision, Fail, Finish
+from babyagi.tasks import Effect
+from babyagi.tools.base import DECODER, Tool
+
+NO_REASON = "no reason was given"
+CALL_ALONE = "There is text around your call. If you mean the call, write it alone."
+MAX_LOOKED_AT = 20  # places in a text that are tried as the beginning of a value
+
+_NAMES = ("name", "tool", "function", "action")
+_ARGUMENTS = ("arguments", "parameters", "tool_input", "action_input", "input", "args")
+_BESIDE = frozenset(("thought", "id", "type"))
+_AROUND = re.compile(r"`{3}\w{0,10}|</?(?:tool|function)_calls?>")
+_OPENING = re.compile(r"[{\[]")
+_SEPARATING = " \t\r\n,;"
+
+Named = tuple[str, Any]
+"""The name and the arguments of a call."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Written:
+    """The calls in a text, how long they are, and the words before, between and after them."""
+
+    calls: tuple[Named, ...]
+    n_chars: int
+    before: str
+    between: str
+    behind: str
+
+    @property
+    def n_words_chars(self) -> int:
+        return len(self.before) + len(self.between) + len(self.behind)
+
+
+def read_written(
+    text: str, tools: Iterable[Tool], *, is_alone: bool = False
+) -> AgentDecision | None:
+    """Return the decision that is written in the text as JSON: calls of these tools, or an end;
+    None if there is none.
+
+    Args:
+        is_alone: whether a decision counts only if the text has nothing else in it.
+
+    Raises:
+        MalformedReplyError: it calls a tool that is not offered, or may only quote a call.
+    """
+    tool_by_name = {tool.name: tool for tool in tools}
+    written = _find_calls(text, tool_by_name)
+    if written is None or (is_alone and written.n_words_chars):
+        return None
+    (name, given), *others = written.calls
+    if not others and name in ENDS:
+        return _end(name, given, text=written.before, log=text)
+    unknown = [one for one, _ in written.calls if one not in tool_by_name and one not in ENDS]
+    if unknown and (not tool_by_name or written.n_words_chars > written.n_chars):
+        return None  # a text with some object in it
+    if unknown:
+        raise MalformedReplyError(
+            f"There is no tool {unknown[0][:100]!r}; there are: {', '.join(tool_by_name)}."
+        )
+    if written.n_words_chars:
+        only_reads = not others and tool_by_name[name].effect is Effect.READ
+        if not only_reads or len(written.behind) > written.n_chars:
+            raise MalformedReplyError(CALL_ALONE)
+    return _act(
+        [
+            ToolCall(id=f"written_{at}", name=name, arguments=_write(given))
+            for at, (name, given) in enumerate(written.calls, start=1)
+        ],
+        text=written.before,
+    )
+
+
+def read_called(completion: Completion) -> AgentDecision:
+    """Return the decision in a reply with native tool calls. An end counts only if nothing else is
+    called; else the other calls are made, and the model decides anew."""
+    calls, text = completion.tool_calls, completion.text
+    if all(call.name in ENDS for call in calls):
+        decision = _end(calls[0].name, _load(calls[0].arguments), text=text.strip(), log=text)
+        if decision is not None:
+            return decision
+    return _act(calls, text=text)
+
+
+def _act(calls: Iterable[ToolCall], *, text: str) -> Act:
+    """Return the decision to make the calls, without ends among them."""
+    calls = tuple(calls)
+    kept = tuple(call for call in calls if call.name not in ENDS) or calls
+    return Act(calls=kept, thought=text.strip(), log=text)
+
+
+def _end(name: str, given: Any, *, text: str, log: str) -> AgentDecision | None:
+    """Return the answer, or the failure with its reason; None if the answer is empty."""
+    said = as_text(given).strip()
+    if name != FINAL_ANSWER:
+        return Fail(reason=said or NO_REASON, log=log, text=text)
+    return Finish(output=said, log=text or said) if said else None
+
+
+def as_text(given: Any) -> str:
+    """Return the text of an answer. It may be given as a string, as an object whose only value is a
+    string, or as other JSON, which is returned as text."""
+    if isinstance(given, dict) and len(given) == 1:
+        (inner,) = given.values()
+        given = inner if isinstance(inner, str) else given
+    return given if isinstance(given, str) else "" if given is None else _write(given)
+
+
+def unwrap(text: str) -> str:
+    """If the text is a JSON object with a single text, return that; else the text."""
+    inner = as_text(_load(text)) if text.startswith("{") else text
+    return text if inner.startswith("{") else inner
+
+
+def _load(arguments: str) -> Any:
+    """Parse the arguments as JSON; if they are not JSON, return the text."""
+    try:
+        return DECODER.decode(arguments)
+    except (ValueError, RecursionError):
+        return arguments
+
+
+def _write(given: Any) -> str:
+    return given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
+
+
+# -- finding calls
+# --------------------------------------------------------------------------------------------------
+
+
+def find_values(text: str) -> Iterator[tuple[Any, int, int]]:
+    """Yield the JSON objects and lists in the text, without those within others: value, start and
+    end."""
+    at = 0
+    for _ in range(MAX_LOOKED_AT):
+        opening = _OPENING.search(text, at)
+        if opening is None:
+            return
+        try:
+            value, at = DECODER.raw_decode(text, opening.start())
+            yield value, opening.start(), at
+        except (ValueError, RecursionError):
+            at = opening.end()
+
+
+def _find_calls(text: str, tool_names: Collection[str]) -> _Written | None:
+    for one in (text, text.replace("{{", "{").replace("}}", "}")):
+        found = [
+            (calls, start, end)
+            for value, start, end in find_values(one)
+            if (calls := _read_calls(value, tool_names))
+        ]
+        if found:
+            starts, ends = [start for _, start, _ in found], [end for _, _, end in found]
+            words = [
+                _AROUND.sub("", one[end:start]).strip(_SEPARATING)
+                for end, start in zip([0, *ends], [*starts, len(one)], strict=True)
+            ]
+            return _Written(
+                calls=tuple(call for calls, _, _ in found for call in calls),
+                n_chars=sum(ends) - sum(starts),
+                before=words[0],
+                between="".join(words[1:-1]),
+                behind=words[-1],
+            )
+    return None
+
+
+def _read_calls(value: Any, tool_names: Collection[str]) -> list[Named]:
+    """Return the calls that the value is: an object, a list of them, or an object around such a
+    list; an empty list if it, or a part of it, is no call."""
+    if isinstance(value, dict) and len(value) == 1:
+        (inner,) = value.values()
+        value = inner if isinstance(inner, list) else value
+    found = [_read_call(one, tool_names) for one in (value if isinstance(value, list) else [value])]
+    calls = [call for call in found if call is not None]
+    return calls if len(calls) == len(found) else []
+
+
+def _read_call(value: Any, tool_names: Collection[str]) -> Named | None:
+    """Return the call if the value looks like one: an object with a name and arguments, or within
+    such an object. An object with the name of an offered tool alone is a call as well."""
+    if not isinstance(value, dict):
+        return None
+    name = next((key for key in _NAMES if isinstance(value.get(key), str)), "")
+    given = next((key for key in _ARGUMENTS if key in value), "")
+    around = set(value) - {name, given} - _BESIDE
+    if not name and len(around) == 1:
+        return _read_call(value[around.pop()], tool_names)
+    if around or not name or not (given or value[name] in tool_names):
+        return None
+    end = value[name].strip().casefold().replace(" ", "_")
+    return end if end in ENDS else value[name], value.get(given, "")
