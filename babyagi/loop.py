@@ -655,9 +655,11 @@ class Loop:
     ) -> Planned:
         """Return the creation agent's reply as a plan: without proposed tasks that are nested too
         deep, and with the answered tasks that must be done again because they did not help."""
-        only_id = finished[0].task.id if len(finished) == 1 else None
+        # a proposal that names no task it comes from is taken to come from the last that was answered
+        answered = [one.task.id for one in finished if one.result is not None]
+        last_id = (answered or [one.task.id for one in finished])[-1]
         proposals = [
-            replace(one, parent_id=one.parent_id or only_id, origins=origins) for one in reply.tasks
+            replace(one, parent_id=one.parent_id or last_id, origins=origins) for one in reply.tasks
         ]
         proposals, dropped = await self._drop_too_deep([one.task for one in finished], proposals)
         unanswered = [await self._complete(one, finished) for one in reply.unanswered]
@@ -864,7 +866,8 @@ class Loop:
             views = [verify(reply)]
             unread = _find_cut(excerpts, left_out, results, first=new_ids)
             for path in ("check/doubt", "check/third"):
-                parts = [part for _, found in views for part in found.parts]
+                seen = [part for _, found in views for part in found.parts]
+                parts = [*objective.checks.parts, *seen]
                 excerpts, _ = await show(parts=parts, unread=unread)
                 lines = [one for _, found in views for one in found.missing]
                 contested = say_contested([*lines, *reply.contradictions], excerpts)

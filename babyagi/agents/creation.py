@@ -24,7 +24,6 @@ from babyagi.errors import MalformedReplyError
 from babyagi.journal import Journal
 from babyagi.llm.port import Completion
 from babyagi.llm.prompt import Prompt
-from babyagi.names import name_key
 from babyagi.react.asking import ask
 from babyagi.tasks import (
     Passage,
@@ -41,6 +40,7 @@ MAX_ID_CHARS = 8  # an id is a number or a letter
 MAX_OUTPUT_TOKENS = 2000  # reasoning models spend most of them before the reply begins
 MAX_REPLY_TASKS = 30  # the most that a schema allows: a small model uses every place
 MAX_PROPOSED_CHARS = 500  # a longer name is no task that can be understood by itself
+COMBINED_KEYS = ("lacks", "after", "tasks", "objective_met")
 EXPECTED = (
     'The reply has no JSON object with "tasks". Reply with {"tasks": [{"id": "a", "name": "…", '
     '"after": []}], "unanswered": [], "objective_met": false}; the lists may be empty.'
@@ -206,7 +206,7 @@ def parse_creation(
     known = frozenset(known_ids) | frozenset(finished_ids)
     items = to_list(plan.get("tasks"))
     reply = _to_reply(items, known=known, finished=frozenset(finished_ids), max_tasks=max_tasks)
-    labels = {task.label for task in reply.tasks}
+    labels = {task.label for task in reply.tasks if task.label}
     unanswered = _to_unanswered(plan.get("unanswered"), known, labels, frozenset(finished_ids))
     if items and not (reply.tasks or reply.dropped or unanswered):
         raise MalformedReplyError(EXPECTED)
@@ -224,14 +224,18 @@ def split_combined(
         what the task still needs, '' for nothing, and `after` are the tasks that bring it.
     """
     text = visible(text)
-    block = find_object(text, "lacks", "after", "tasks", "objective_met")
-    if block is None or len(block.value) < 2 or text[block.end :].strip("`}\n ."):
+    block = find_object(text, *COMBINED_KEYS)
+    is_last = block is not None and not (block.is_whole and text[block.end :].strip("`}\n ."))
+    if block is None or not is_last or (block.is_whole and len(block.value) < 2):
         return text, None, "", ()
+    result = text[: block.start].rstrip().removesuffix("```json").removesuffix("```").rstrip("{\n ")
+    if not block.is_whole:
+        return result, None, to_line(block.value.get("lacks")), ()
     known = frozenset(known_ids)
     items = to_list(block.value.get("tasks"))
     reply = _to_reply(items, known=known, finished=frozenset(), max_tasks=max_tasks)
-    after = _to_references(block.value.get("after"), known, {task.label for task in reply.tasks})
-    result = text[: block.start].rstrip().removesuffix("```json").removesuffix("```").rstrip("{\n ")
+    labels = {task.label for task in reply.tasks if task.label}
+    after = _to_references(block.value.get("after"), known, labels)
     reply = replace(reply, is_met=is_true(block.value.get("objective_met")))
     return result, reply, to_line(block.value.get("lacks")), after
 
@@ -239,27 +243,21 @@ def split_combined(
 def _to_reply(
     items: Sequence[Any], *, known: frozenset[int], finished: frozenset[int], max_tasks: int
 ) -> CreationReply:
-    """Return the proposed tasks of a plan. Of tasks with the same spelling only the first is kept,
-    and the labels of the others mean it."""
+    """Return the proposed tasks of a plan. Items without a name, or cut off, are left out."""
     nodes = [_to_node(item) for item in items if not isinstance(item, CutObject)]
     named = [(node, to_line(node.get("name"), max_chars=10_000)) for node in nodes]
-    first: dict[str, str] = {}  # the label of the first task of each name
-    meant: dict[str, str] = {}  # by label, the label of the task that is kept
-    kept: list[tuple[dict[str, Any], str, str]] = []
-    dropped: list[str] = []
-    for n, (node, name) in enumerate(named):
-        label = _to_label(node.get("id"), known) or f"#{n + 1}"
-        key = name_key(name) if name else ""
-        if key in first:
-            meant[label] = first[key]
-        elif name and (len(name) > MAX_PROPOSED_CHARS or len(kept) == max_tasks):
-            dropped.append(name[:MAX_PROPOSED_CHARS])
-        elif name:
-            label = f"#{n + 1}" if label in meant else label
-            first[key] = meant[label] = label
-            kept.append((node, name, label))
-    tasks = tuple(_to_proposal(*one, known, finished, meant) for one in kept)
-    return CreationReply(tasks=tasks, dropped=tuple(dropped))
+    fitting = [one for one in named if 0 < len(one[1]) <= MAX_PROPOSED_CHARS]
+    over = [name for _, name in named if len(name) > MAX_PROPOSED_CHARS]
+    kept = fitting[:max_tasks]
+    labels = {_to_label(node.get("id"), known) for node, _ in kept} - {""}
+    return CreationReply(
+        tasks=tuple(_to_proposal(node, name, known, finished, labels) for node, name in kept),
+        dropped=tuple(name[:MAX_PROPOSED_CHARS] for name in (*over, *_names(fitting[max_tasks:]))),
+    )
+
+
+def _names(named: Sequence[tuple[Any, str]]) -> list[str]:
+    return [name for _, name in named]
 
 
 def _to_node(item: Any) -> dict[str, Any]:
@@ -280,16 +278,16 @@ def _to_label(value: Any, known: frozenset[int]) -> str:
 def _to_proposal(
     node: Mapping[str, Any],
     name: str,
-    label: str,
     known: frozenset[int],
     finished: frozenset[int],
-    meant: Mapping[str, str],
+    labels: Collection[str],
 ) -> Proposal:
+    label = _to_label(node.get("id"), known)
     source, repeats = to_id(node.get("from")), to_id(node.get("repeats"))
-    after = _to_references(node.get("after"), known, meant)
+    after = _to_references(node.get("after"), known, labels)
     return Proposal(
         name=name,
-        after=tuple(dict.fromkeys(meant.get(str(one), one) for one in after if one != label)),
+        after=tuple(one for one in after if one != label),
         label=label,
         parent_id=source if source in finished else None,
         repeats=repeats if repeats in known else None,

@@ -89,7 +89,9 @@ def find_object(text: str, *keys: str) -> JsonObject | None:
             if isinstance(node, Mapping):
                 named = {known[_fold(key)]: one for key, one in node.items() if _fold(key) in known}
                 if named:
-                    return JsonObject(value=named, start=found.start, end=found.end)
+                    return JsonObject(
+                        value=named, start=found.start, end=found.end, is_whole=found.is_whole
+                    )
     return None
 
 
@@ -108,11 +110,12 @@ def _fold(key: Any) -> str:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JsonObject:
     """The members of a JSON object that were asked for, and where the outermost value that holds it
-    stands in the text."""
+    stands in the text. `is_whole`: that value was neither cut off nor broken."""
 
     value: Mapping[str, Any]
     start: int
     end: int
+    is_whole: bool
 
 
 # --------------------------------------------------------------------------------------------------

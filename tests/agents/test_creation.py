@@ -32,16 +32,6 @@ def test_a_task_may_say_which_known_task_it_repeats():
     assert [task.repeats for task in reply.tasks] == [7, None]
 
 
-def test_of_tasks_with_the_same_spelling_the_first_is_kept_and_is_meant_by_both_labels():
-    reply = parse(
-        '{"tasks": [{"id": "a", "name": "Find the price"}, {"id": "b", "name": "find the PRICE."},'
-        ' {"id": "c", "name": "Compare", "after": ["b"]}]}'
-    )
-
-    assert [task.name for task in reply.tasks] == ["Find the price", "Compare"]
-    assert reply.tasks[1].after == ("a",)
-
-
 def test_finished_tasks_can_be_called_unanswered_with_what_brings_what_they_lack():
     reply = parse(
         '{"tasks": [{"id": "a", "name": "Find the price"}], "unanswered": '
