@@ -174,9 +174,10 @@ def _seal(message: Message, mark: str) -> Message:
     text = message.text
     calls = message.tool_calls
     if mark in text or any(mark in call.arguments for call in calls):
-        text = text.replace(mark, _broken(mark))
+        broken = f"{mark[:4]}{GAP}{mark[4:]}"
+        text = text.replace(mark, broken)
         calls = tuple(
-            replace(call, arguments=call.arguments.replace(mark, _broken(mark))) for call in calls
+            replace(call, arguments=call.arguments.replace(mark, broken)) for call in calls
         )
     elif UNMARKED not in text:
         return message
@@ -187,10 +188,6 @@ def _seal(message: Message, mark: str) -> Message:
         tool_calls=calls,
         tool_call_id=message.tool_call_id,
     )
-
-
-def _broken(mark: str) -> str:
-    return f"{mark[:4]}{GAP}{mark[4:]}"
 
 
 @lru_cache(maxsize=N_SHOWN)

@@ -132,12 +132,6 @@ def _refused(text: str) -> Observation:
     return Observation(passage=Passage(text=text, origin=REFUSED), is_error=True)
 
 
-def outcome_of(call: ToolCall, observation: Observation) -> tuple[str, bool, str]:
-    """Return (tool, whether it failed, text of the outcome) of a call: its fingerprint without the
-    arguments."""
-    return call.name, observation.is_error, observation.passage.text
-
-
 def fingerprint(call: ToolCall, observation: Observation) -> Fingerprint:
     """Return a value that is equal for two calls if the tool, the outcome and the arguments are the
     same, even if the arguments are written differently."""
@@ -145,4 +139,4 @@ def fingerprint(call: ToolCall, observation: Observation) -> Fingerprint:
         arguments = json.dumps(json.loads(call.arguments), sort_keys=True)
     except (ValueError, RecursionError):
         arguments = call.arguments.strip()
-    return *outcome_of(call, observation), arguments
+    return call.name, observation.is_error, observation.passage.text, arguments

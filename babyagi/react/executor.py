@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, nullcontext
 from dataclasses import replace
@@ -26,7 +27,6 @@ from babyagi.react.calling import (
     REFUSED,
     Caller,
     fingerprint,
-    outcome_of,
 )
 from babyagi.react.outputs import OutputType
 from babyagi.react.protocols.base import (
@@ -530,21 +530,16 @@ class Executor:
         most = self._bounds.max_repeats
         if not 0 < most <= len(steps):
             return ""
-        for call, observation in _made(steps[-1]):
-            outcome, made = outcome_of(call, observation), fingerprint(call, observation)
-            # equal calls within one reply count once
-            n = sum(
-                any(
-                    outcome_of(*other) == outcome and fingerprint(*other) == made
-                    for other in _made(step)
-                )
-                for step in steps
-            )
-            if n >= most:
-                return (
-                    f"{call.name} was called {n} times with the same arguments and the same outcome"
-                )
-        return ""
+        # equal calls within one reply count once
+        n_by_call = Counter(one for step in steps for one in {fingerprint(*c) for c in _made(step)})
+        return next(
+            (
+                f"{one[0]} was called {n} times with the same arguments and the same outcome"
+                for one in (fingerprint(*call) for call in _made(steps[-1]))
+                if (n := n_by_call[one]) >= most
+            ),
+            "",
+        )
 
     def _direct_output(self, step: AgentStep) -> str | None:
         """Return the result of a tool with `return_direct`, if one was called and succeeded; else

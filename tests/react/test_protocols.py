@@ -479,6 +479,7 @@ def test_several_written_calls_are_made_together_without_an_end_among_them():
 
     decision = NATIVE.parse(reply(text), TALK)
 
+    assert isinstance(decision, Act)
     assert [call.name for call in decision.calls] == ["search", "calculator"]
 
 
@@ -747,10 +748,10 @@ def test_without_tools_a_task_is_asked_plainly_and_any_text_is_its_answer(protoc
 
 
 def test_a_held_step_chooses_a_tool_with_its_input_or_to_answer_without_any_text():
-    prompt = HELD_JSON.render(LACKING_TALK)
+    schema = HELD_JSON.render(LACKING_TALK).schema or {}
     inputs = {
         one["properties"]["tool"]["enum"][0]: one["properties"].get("tool_input")
-        for one in prompt.schema["anyOf"]
+        for one in schema["anyOf"]
     }
 
     assert list(inputs) == ["search", "calculator", "answer", "lacking"]

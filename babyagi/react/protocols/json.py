@@ -15,6 +15,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
@@ -61,7 +62,7 @@ WRITE_ANSWER = "Now write the answer itself, as plain text. Think it through fir
 MAX_THOUGHT_CHARS = 200
 MAX_STEP_TOKENS = 2000
 _OPENING = re.compile(r"`{3}\w{0,10}[ \t]*\n")
-_BEGUN_ESCAPE = re.compile(r"\\(?:u[0-9a-fA-F]{0,3})?")
+_BEGUN_ESCAPE = re.compile(r"\\(?:u[0-9a-fA-F]{0,3})?\Z")
 _MADE_UP = re.compile(
     (
         r"(?:`{3}\w{0,10}\s{0,3})?\{|\W{0,4}(?:observation|result|tool_output|output|user"
@@ -205,29 +206,14 @@ def read_object(text: str) -> tuple[dict[str, Any], str]:
 
 
 def read_partial(text: str) -> dict[str, Any] | None:
-    """Parse a text that begins with a JSON object and is cut off inside a string of it. Return the
-    object with what was received; None if the text does not begin with an object, or is not cut off
-    inside a string."""
-    closing, is_string, escape_at = list[str](), False, -2
-    for at, char in enumerate(text):
-        if is_string and escape_at != at - 1:
-            is_string = char != '"'
-            escape_at = at if char == "\\" else escape_at
-        elif not is_string and char == '"':
-            is_string = True
-        elif not is_string and char in "{[":
-            closing.append("}" if char == "{" else "]")
-        elif not is_string and char in "}]" and (not closing or closing.pop() != char):
-            return None
-    if not is_string or not closing:
-        return None
-    is_cut_escape = _BEGUN_ESCAPE.fullmatch(text, max(0, escape_at)) is not None
-    begun = text[:escape_at] if is_cut_escape else text
-    try:
-        value = DECODER.decode(f'{begun}"{"".join(reversed(closing))}')
-    except (ValueError, RecursionError):
-        return None
-    return value if isinstance(value, dict) else None
+    """Parse a text that begins with a JSON object and is cut off inside a string of it, or of an
+    object within. Return the object with what was received; None for another text."""
+    for begun in (text, _BEGUN_ESCAPE.sub("", text)):
+        for end in ('"}', '"}}'):
+            with suppress(ValueError, RecursionError):
+                value = DECODER.decode(begun + end)
+                return value if isinstance(value, dict) else None
+    return None
 
 
 def _read_begun_answer(text: str) -> str:

@@ -284,9 +284,7 @@ def _decide(
             act = _read_call(lines, found, at, labels)
             if act is not None:
                 return _read_end(_read_one_line(act, labels, tools), labels, tools)
-    return _find_inline_call(lines, found, labels, tools) or _find_inline_answer(
-        lines, found, labels
-    )
+    return _find_inline(lines, found, labels, tools)
 
 
 def _read_json(
@@ -365,27 +363,6 @@ def _read_end(act: Act, labels: Labels, tool_names: Collection[str]) -> AgentDec
     return act
 
 
-def _find_inline_call(
-    lines: Sequence[str], found: Sequence[_Label], labels: Labels, tool_names: Collection[str]
-) -> Act | None:
-    """Return a tool call whose labels stand inside a line, if the reply has no other decision; else
-    None."""
-    if any(map(_decides, found)):
-        return None
-    patterns = _patterns(labels)
-    is_quoted, end = _quoted(
-        lines, [patterns.label.match(line[:MAX_LABEL_CHARS]) for line in lines]
-    )
-    for at, line in enumerate(lines[:end]):
-        match = None if is_quoted[at] else patterns.inline_call.search(line[:MAX_INLINE_CHARS])
-        if match and match["tool"] in tool_names and not _CODE_BLOCK.match(line):
-            given = "\n".join([line[match.end() :], *lines[at + 1 : end]]).strip()
-            call = ToolCall(id=WRITTEN_CALL, name=match["tool"], arguments=_unwrap(given))
-            thought = _thought([*lines[:at], line[: match.start()]], labels)
-            return Act(calls=(call,), thought=thought, log="\n".join(lines))
-    return None
-
-
 def _read_call(
     lines: Sequence[str], found: Sequence[_Label], at: int, labels: Labels
 ) -> Act | None:
@@ -432,26 +409,32 @@ def _thought(lines: Sequence[str], labels: Labels) -> str:
     return text.strip()
 
 
-def _find_inline_answer(
-    lines: Sequence[str], found: Sequence[_Label], labels: Labels
-) -> Finish | None:
-    """Return an answer that begins inside a line, if the reply has no other decision: its label
-    follows the end of a sentence, or it has the form `Finish[42]`."""
+def _find_inline(
+    lines: Sequence[str], found: Sequence[_Label], labels: Labels, tool_names: Collection[str]
+) -> AgentDecision | None:
+    """Return the decision that begins inside a line, if the reply has no other one: a tool call, or
+    else an answer, whose label follows the end of a sentence or has the form `Finish[42]`."""
     if any(map(_decides, found)):
         return None
-    patterns = _patterns(labels)
-    is_quoted, end = _quoted(
-        lines, [patterns.label.match(line[:MAX_LABEL_CHARS]) for line in lines]
-    )
+    patterns, log = _patterns(labels), "\n".join(lines)
+    matches = [patterns.label.match(line[:MAX_LABEL_CHARS]) for line in lines]
+    is_quoted, end = _quoted(lines, matches)
+    answer = None
     for at, line in enumerate(lines[:end]):
-        match = None if is_quoted[at] else patterns.inline_answer.search(line)
-        if match:
+        if is_quoted[at]:
+            continue
+        match = patterns.inline_call.search(line[:MAX_INLINE_CHARS])
+        if match and match["tool"] in tool_names and not _CODE_BLOCK.match(line):
+            given = "\n".join([line[match.end() :], *lines[at + 1 : end]]).strip()
+            call = ToolCall(id=WRITTEN_CALL, name=match["tool"], arguments=_unwrap(given))
+            thought = _thought([*lines[:at], line[: match.start()]], labels)
+            return Act(calls=(call,), thought=thought, log=log)
+        if answer is None and (match := patterns.inline_answer.search(line)):
             answer = "\n".join([line[match.end() :], *lines[at + 1 :]]).strip()
-            return Finish(output=answer, log="\n".join(lines)) if answer else None
-        ended = None if is_quoted[at] else patterns.bare_end.search(line[:MAX_INLINE_CHARS])
-        if ended and not any(map(str.strip, lines[at + 1 :])):
-            return Finish(output=ended["given"].strip(), log="\n".join(lines))
-    return None
+        ended = patterns.bare_end.search(line[:MAX_INLINE_CHARS])
+        if answer is None and ended and not any(map(str.strip, lines[at + 1 :])):
+            answer = ended["given"].strip()
+    return Finish(output=answer, log=log) if answer else None
 
 
 def _decides(label: _Label) -> bool:
@@ -586,40 +569,34 @@ def _first_open(
 
 def _code_blocks(lines: Sequence[str]) -> list[tuple[int, int]]:
     """Return (first line, last line) of every closed code fence."""
-    marks = [
-        (at, match[1], not match[2])
-        for at, line in enumerate(lines)
-        if (match := _CODE_FENCE.match(line))
-    ]
-    closing: dict[str, list[int]] = {}
-    for at, mark, is_bare in reversed(marks):
-        if is_bare:
-            closing.setdefault(mark, []).append(at)
-    blocks: list[tuple[int, int]] = []
-    for at, mark, _ in marks:
-        if blocks and at <= blocks[-1][1]:
-            continue
-        ends = closing.get(mark, [])
-        while ends and ends[-1] <= at:
-            ends.pop()
-        if ends:
-            blocks.append((at, ends[-1]))
-    return blocks
+    marks = [(at, match) for at, line in enumerate(lines) if (match := _CODE_FENCE.match(line))]
+    return _pair(
+        [(at, match[1]) for at, match in marks],
+        [(at, match[1]) for at, match in marks if not match[2]],
+    )
 
 
 def _data_blocks(lines: Sequence[str]) -> list[tuple[int, int]]:
-    """Return the numbers of the first and the last line of every closed data fence (from
-    `<<result MARK from …` to `MARK>>`)."""
+    """Return (first line, last line) of every closed data fence (from `<<result MARK from …` to
+    `MARK>>`)."""
+    opened = [(at, _DATA_FENCE.search(line, 0, MAX_LABEL_CHARS)) for at, line in enumerate(lines)]
+    closed = [(at, _END_OF_DATA.fullmatch(line)) for at, line in enumerate(lines)]
+    return _pair(*([(at, match[1]) for at, match in each if match] for each in (opened, closed)))
+
+
+def _pair(
+    opened: Sequence[tuple[int, str]], closed: Sequence[tuple[int, str]]
+) -> list[tuple[int, int]]:
+    """Return (first line, last line) of the blocks that lines with a mark open, and later lines
+    with the same mark close. A block within another one is left out."""
     closing: dict[str, list[int]] = {}
-    for at in reversed(range(len(lines))):
-        if match := _END_OF_DATA.fullmatch(lines[at]):
-            closing.setdefault(match[1], []).append(at)
+    for at, mark in reversed(closed):
+        closing.setdefault(mark, []).append(at)
     blocks: list[tuple[int, int]] = []
-    for at, line in enumerate(lines):
-        found = _DATA_FENCE.search(line, 0, MAX_LABEL_CHARS)
-        if found is None or (blocks and at <= blocks[-1][1]):
+    for at, mark in opened:
+        if blocks and at <= blocks[-1][1]:
             continue
-        ends = closing.get(found[1], [])
+        ends = closing.get(mark, [])
         while ends and ends[-1] <= at:
             ends.pop()
         if ends:

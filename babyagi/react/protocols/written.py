@@ -2,9 +2,9 @@
 doubled braces, words.
 
 A reply that consists of calls is these calls. With words around it, a single call of a tool that
-only reads is still made, unless more text follows it than it is long itself: such a text may only
-quote it. Any other call with words around it may be a quotation too, even if it is short; the model
-is asked for the call alone, so that nothing with an effect is done by mistake.
+only reads is still made if it is the longer part of the reply; else the words may quote it. Another
+call with words around it may be a quotation however few they are, and is never made: the model is
+asked for the call alone.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from babyagi.errors import MalformedReplyError
@@ -37,21 +36,6 @@ Named = tuple[str, Any]
 """The name and the arguments of a call."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Written:
-    """The calls in a text, how long they are, and the words before, between and after them."""
-
-    calls: tuple[Named, ...]
-    n_chars: int
-    before: str
-    between: str
-    behind: str
-
-    @property
-    def n_words_chars(self) -> int:
-        return len(self.before) + len(self.between) + len(self.behind)
-
-
 def read_written(
     text: str, tools: Iterable[Tool], *, is_alone: bool = False
 ) -> AgentDecision | None:
@@ -65,30 +49,26 @@ def read_written(
         MalformedReplyError: it calls a tool that is not offered, or may only quote a call.
     """
     tool_by_name = {tool.name: tool for tool in tools}
-    written = _find_calls(text, tool_by_name)
-    if written is None or (is_alone and written.n_words_chars):
+    calls, words = _find_calls(text, tool_by_name)
+    if not calls or (is_alone and words):
         return None
-    (name, given), *others = written.calls
+    (name, given), *others = calls
     if not others and name in ENDS:
-        return _end(name, given, text=written.before, log=text)
-    unknown = [one for one, _ in written.calls if one not in tool_by_name and one not in ENDS]
-    if unknown and (not tool_by_name or written.n_words_chars > written.n_chars):
-        return None  # a text with some object in it
-    if unknown:
+        return _end(name, given, text=words, log=text)
+    is_talk = 2 * len(words) > len(text)
+    if unknown := [one for one, _ in calls if one not in tool_by_name and one not in ENDS]:
+        if is_talk or not tool_by_name:
+            return None  # a text with some object in it
         raise MalformedReplyError(
             f"There is no tool {unknown[0][:100]!r}; there are: {', '.join(tool_by_name)}."
         )
-    if written.n_words_chars:
-        only_reads = not others and tool_by_name[name].effect is Effect.READ
-        if not only_reads or len(written.behind) > written.n_chars:
-            raise MalformedReplyError(CALL_ALONE)
-    return _act(
-        [
-            ToolCall(id=f"written_{at}", name=name, arguments=_write(given))
-            for at, (name, given) in enumerate(written.calls, start=1)
-        ],
-        text=written.before,
-    )
+    if words and (is_talk or others or tool_by_name[name].effect is not Effect.READ):
+        raise MalformedReplyError(CALL_ALONE)
+    made = [
+        ToolCall(id=f"written_{at}", name=name, arguments=_write(given))
+        for at, (name, given) in enumerate(calls, start=1)
+    ]
+    return _act(made, text=words)
 
 
 def read_called(completion: Completion) -> AgentDecision:
@@ -163,27 +143,17 @@ def find_values(text: str) -> Iterator[tuple[Any, int, int]]:
             at = opening.end()
 
 
-def _find_calls(text: str, tool_names: Collection[str]) -> _Written | None:
+def _find_calls(text: str, tool_names: Collection[str]) -> tuple[list[Named], str]:
+    """Return the calls in the text, and the words around them."""
     for one in (text, text.replace("{{", "{").replace("}}", "}")):
-        found = [
-            (calls, start, end)
-            for value, start, end in find_values(one)
-            if (calls := _read_calls(value, tool_names))
-        ]
-        if found:
-            starts, ends = [start for _, start, _ in found], [end for _, _, end in found]
-            words = [
-                _AROUND.sub("", one[end:start]).strip(_SEPARATING)
-                for end, start in zip([0, *ends], [*starts, len(one)], strict=True)
-            ]
-            return _Written(
-                calls=tuple(call for calls, _, _ in found for call in calls),
-                n_chars=sum(ends) - sum(starts),
-                before=words[0],
-                between="".join(words[1:-1]),
-                behind=words[-1],
-            )
-    return None
+        calls, words, at = list[Named](), "", 0
+        for value, start, end in find_values(one):
+            if found := _read_calls(value, tool_names):
+                calls += found
+                words, at = f"{words}\n{one[at:start]}", end
+        if calls:
+            return calls, _AROUND.sub("", f"{words}\n{one[at:]}").strip(_SEPARATING)
+    return [], text
 
 
 def _read_calls(value: Any, tool_names: Collection[str]) -> list[Named]:
