@@ -83,7 +83,7 @@ async def ask_demo(folder: Path, question: str) -> str:
     """The report of a run as `babyagi demo` makes it, in memory."""
     world = World(tools=build_file_tools(Folder(folder), offload=asyncio.to_thread))
     objective = await world.run(
-        text=f"Answer from the documents in the folder: {question}",
+        text=question,
         initial_task=f"List the documents, and find what they say about: {question}",
         within_s=MAX_DEMO_S,
     )

@@ -128,7 +128,7 @@ def run_demo(
     documents = (folder or guide_folder()).resolve()
     settings = {
         **flags,
-        "objective": f"Answer from the documents in the folder: {question}",
+        "objective": question,
         "initial_task": f"List the documents, and find what they say about: {question}",
         # separates folders of the same name
         "instance_name": f"demo-{hashlib.sha256(os.fsencode(documents)).hexdigest()[:8]}",
