@@ -128,6 +128,9 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
         "--planning", type=_names, default=["separate"], help="of ours: separate, combined"
     )
     parser.add_argument(
+        "--cadence", type=_names, default=["each"], help="of ours: each, batched"
+    )
+    parser.add_argument(
         "--protocol", type=_names, default=["auto"], help="of ours: auto, native, json, text"
     )
     parser.add_argument(
@@ -188,14 +191,21 @@ def ways(options: argparse.Namespace) -> Iterator[Way]:
     if "plain" in options.loops:
         yield Way(loop="plain")
     if "ours" in options.loops:
-        settings = product(options.concurrency, options.workers, options.planning, options.protocol)
-        for concurrency, n_workers, planning, protocol in settings:
+        settings = product(
+            options.concurrency,
+            options.workers,
+            options.planning,
+            options.protocol,
+            options.cadence,
+        )
+        for concurrency, n_workers, planning, protocol, cadence in settings:
             yield Way(
                 loop="ours",
                 concurrency=concurrency,
                 n_workers=n_workers,
                 planning=planning,
                 protocol=protocol,
+                cadence=cadence,
             )
     yield from (Way(loop=name) for name in ("original", "langchain") if getattr(options, name))
 
