@@ -803,9 +803,7 @@ class Serving:
             fail=fail,
         )
 
-    def _duty(
-        self, claim: DutyClaim, objective: Objective, window: Window | None = None
-    ) -> Work:
+    def _duty(self, claim: DutyClaim, objective: Objective, window: Window | None = None) -> Work:
         errors = self._errors_by_duty.setdefault(claim.fence.owner, [])
         # a duty that keeps failing must not keep the run from ending
         is_hopeless = len(errors) >= self._pace.max_failures

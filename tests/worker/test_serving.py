@@ -640,15 +640,15 @@ def test_each_result_is_planned_from_and_the_list_is_ordered_if_that_leaves_two_
 
     # Begin brings three; glacier brings a third to the two that are left; harbour and orchard bring
     # none; lantern brings quarry, which waits alone
-    assert beat_of(model) == "ecp" "ecp" "ec" "ec" "ec" "ec"
+    assert beat_of(model) == "ecpecpecececec"
 
 
 def test_batched_planning_waits_for_three_results_and_ordering_for_five_tasks():
     few = run_at(Pace(concurrency=1, is_batched=True), Script(GROWING))
     many = run_at(Pace(concurrency=1, is_batched=True), Script({"Begin": propose(*NAMES)}))
 
-    assert beat_of(few) == "ec" "eeec" "ec" "ec"
-    assert beat_of(many) == "ecp" "eeec" "eeec" "eec"
+    assert beat_of(few) == "eceeececec"
+    assert beat_of(many) == "ecpeeeceeeceec"
 
 
 def test_with_one_slot_the_list_is_ordered_before_the_next_task_is_claimed():
