@@ -496,6 +496,7 @@ class App:
             lease_s=settings.lease_s,
             drain_s=settings.drain_s,
             max_failures=settings.max_failures,
+            is_batched=settings.cadence == "batched",
         )
         runtime = Runtime(
             identity=self._identity,

@@ -90,7 +90,7 @@ from babyagi.tasks import (
     find_sources,
 )
 from babyagi.taskstore.lifecycle import MAX_LACKS, SETTLED, may_start
-from babyagi.taskstore.port import NOTHING_CHECKED, Checked, Plannable, Planned
+from babyagi.taskstore.port import NOTHING_CHECKED, Checked, Plannable, Planned, Window
 from babyagi.text import clean, one_line
 from babyagi.tools.base import Tool
 from babyagi.tools.recall import RECALL, build_recall
@@ -259,9 +259,13 @@ class Loop:
             objective.uid, objective_id=objective.id, owner=fence.owner
         )
 
-    async def run_duty(self, claim: DutyClaim, objective: Objective) -> None:
+    async def run_duty(
+        self, claim: DutyClaim, objective: Objective, *, window: Window | None = None
+    ) -> None:
+        """Carry out a duty (work for the whole objective, such as planning). `window`: the tasks to
+        be ordered, for an order."""
         with self._traced(claim.fence, objective):
-            await self._run_duty(claim, objective)
+            await self._run_duty(claim, objective, window)
         if claim.duty is Duty.REPORT and objective.ended_at is not None:
             self._backends.tracer.objective(
                 objective.uid,
@@ -271,12 +275,15 @@ class Loop:
                 reason=objective.stop_reason or "",
             )
 
-    async def _run_duty(self, claim: DutyClaim, objective: Objective) -> None:
+    async def _run_duty(
+        self, claim: DutyClaim, objective: Objective, window: Window | None
+    ) -> None:
         journal = Journal(self._backends, fence=claim.fence, is_new=claim.is_new)
         match claim.duty:
             case Duty.ORDER:
                 async with journal:
-                    await self._order(claim, objective, journal)
+                    window = window or await self.see_list(objective)
+                    await self._order(claim, objective, journal, window)
             case Duty.PLAN:
                 async with journal:
                     await self._plan(claim, objective, journal)
@@ -767,8 +774,13 @@ class Loop:
     # -- order
     # ----------------------------------------------------------------------------------------------
 
-    async def _order(self, claim: DutyClaim, objective: Objective, journal: Journal) -> None:
-        window = await self._store.window(objective.id, n_head=N_WINDOW_HEAD, n_new=N_WINDOW_NEW)
+    async def see_list(self, objective: Objective) -> Window:
+        """Return the part of the task list that an order is asked for."""
+        return await self._store.window(objective.id, n_head=N_WINDOW_HEAD, n_new=N_WINDOW_NEW)
+
+    async def _order(
+        self, claim: DutyClaim, objective: Objective, journal: Journal, window: Window
+    ) -> None:
         task_ids: tuple[int, ...] = ()
         if len(window.tasks) > 1:
             try:

@@ -112,6 +112,7 @@ class RunOptions(SettingOptions, total=False):
     max_depth: int
     context_tokens: int
     concurrency: int
+    cadence: Literal["each", "batched"]
     lease_s: float
     drain_s: float
     notify: str | Secret

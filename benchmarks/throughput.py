@@ -3,10 +3,10 @@ eight, short lists and long ones.
 
 A turn is what a worker asks for a task: claim_next and record_result, and for what is recorded the
 claim of the planning and record_plan with one new task for each, so that the list keeps its length.
-A worker plans from three results together while there are tasks to start (`--planned` 3); with many
-processes one of them plans from what several recorded. Results and plans are durable. `cpu` is the
-processor time of the workers and of the server together, per turn; `longest` the longest that any
-verb of any worker took.
+With `BABYAGI_CADENCE=batched` a worker plans from three results together while there are tasks to
+start (`--planned` 3); with many processes one of them plans from what several recorded. Results and
+plans are durable. `cpu` is the processor time of the workers and of the server together, per turn;
+`longest` the longest that any verb of any worker took.
 """
 
 from __future__ import annotations

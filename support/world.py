@@ -67,6 +67,7 @@ class World:
     store: Any = None  # the memory store on the clock, when none is given
     tools: Sequence[Tool] = ()
     concurrency: int = 4
+    is_batched: bool = False
     models: Mapping[Role, ChatModel] | None = None
     max_depth: int = 0
     protocol: str = "auto"
@@ -134,7 +135,9 @@ class World:
         return WorkerLoop(
             self.store,
             self.open_loop,
-            pace=Pace(concurrency=self.concurrency, lease_s=self.lease_s),
+            pace=Pace(
+                concurrency=self.concurrency, lease_s=self.lease_s, is_batched=self.is_batched
+            ),
             runtime=runtime,
         )
 

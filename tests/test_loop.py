@@ -169,7 +169,7 @@ async def test_a_run_ends_with_every_task_done_every_result_kept_and_a_report():
     assert "The answer." in report
 
 
-async def test_a_task_costs_one_execution_and_a_run_few_creation_and_ordering_calls_two_checks_and_a_report():
+async def test_a_task_costs_one_execution_and_one_planning_and_a_run_two_checks_and_a_report():
     world = make_world(
         Script({"Begin": propose("One", "Two", "Three", "Four", "Five", "Six")}, check=quote_two),
         concurrency=1,
@@ -178,16 +178,15 @@ async def test_a_task_costs_one_execution_and_a_run_few_creation_and_ordering_ca
     await world.run()
 
     assert len(asked_of(world, "execution")) == 7
-    assert len(asked_of(world, "creation")) == 3
+    assert len(asked_of(world, "creation")) == 7
     assert len(asked_of(world, "prioritization")) == 1
     assert len(asked_of(world, "check")) == 2
     assert len(asked_of(world, "report")) == 1
 
 
-async def test_planning_waits_for_three_results_while_there_are_tasks_to_start():
-    world = make_world(
-        Script({"Begin": propose("One", "Two", "Three", "Four", "Five")}), concurrency=1
-    )
+async def test_in_batches_planning_waits_for_three_results_while_there_are_tasks_to_start():
+    script = Script({"Begin": propose("One", "Two", "Three", "Four", "Five")})
+    world = make_world(script, concurrency=1, is_batched=True)
 
     await world.run()
 
@@ -228,34 +227,38 @@ async def test_results_that_came_in_together_are_planned_from_in_one_call():
     }
 
 
-async def test_the_prioritizer_is_not_asked_about_tasks_that_all_begin_at_once():
-    world = make_world(
-        Script({"Begin": propose("One", "Two", "Three", "Four", "Five", "Six")}), concurrency=7
-    )
+async def test_in_batches_the_prioritizer_is_not_asked_about_tasks_that_all_begin_at_once():
+    script = Script({"Begin": propose("One", "Two", "Three", "Four", "Five", "Six")})
+    world = make_world(script, concurrency=7, is_batched=True)
 
     await world.run()
 
     assert world.model.asked(Role.PRIORITIZATION) == []
 
 
+@pytest.mark.parametrize("is_batched", [False, True], ids=["each", "batched"])
 @pytest.mark.parametrize(
-    ("batches", "n_orders"),
+    ("batches", "n_orders", "n_in_batches"),
     [
-        pytest.param([["One"], ["Two"], ["Three"]], 0, id="never two at once"),
-        pytest.param([["One", "Two", "Three", "Four"]], 0, id="four at once"),
+        pytest.param([["One"], ["Two"], ["Three"]], 0, 0, id="never two at once"),
+        pytest.param([["One", "Two", "Three", "Four"]], 1, 0, id="four at once"),
         pytest.param(
             [["One", "Two", "Three", "Four", "Five", "Six", "Seven"], ["Eight"]],
+            2,
             1,
             id="one more comes while four are queued",
         ),
         pytest.param(
             [["One", "Two", "Three", "Four", "Five"], ["A", "B", "C", "D", "E"]],
             2,
+            2,
             id="five more come while two are queued",
         ),
     ],
 )
-async def test_the_prioritizer_is_asked_only_when_order_can_change(batches, n_orders):
+async def test_the_prioritizer_is_asked_only_when_order_can_change(
+    batches, n_orders, n_in_batches, is_batched
+):
     left = list(batches)
 
     class InBatches(Script):
@@ -263,11 +266,12 @@ async def test_the_prioritizer_is_asked_only_when_order_can_change(batches, n_or
             planned = [left.pop(0) if left else [] for _ in finished_in(prompt)]
             return propose(*(name for names in planned for name in names))
 
-    world = make_world(InBatches(), concurrency=1)
+    world = make_world(InBatches(), concurrency=1, is_batched=is_batched)
 
     await world.run()
 
-    assert len(world.model.asked(Role.PRIORITIZATION)) == n_orders
+    n_asked = len(world.model.asked(Role.PRIORITIZATION))
+    assert n_asked == (n_in_batches if is_batched else n_orders)
     assert len(executed(world)) == 1 + sum(map(len, batches))
 
 

@@ -8,7 +8,15 @@ import hashlib
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping
+from collections.abc import (
+    AsyncIterator,
+    Callable,
+    Coroutine,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -557,6 +565,7 @@ async def _say_closing(store: TaskStore, objective: Objective, *, is_told: bool)
 
 
 CHANGE_WAIT_S = 5.0
+MAX_NAMED = 5  # of the newest objectives, where a person is told which ones there are
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -565,7 +574,8 @@ class Wanted:
     without a selector by its text and instance name.
 
     If several objectives match, the newest unfinished one is meant, else the newest. `latest` never
-    means an objective that has ended.
+    means an objective that has ended. If none has the text and the name, the one unfinished
+    objective with the text is meant.
     """
 
     selector: str = ""
@@ -584,14 +594,58 @@ class Wanted:
         return has_text and objective.spec.instance_name == self.instance_name
 
     async def find(self, store: TaskStore) -> Objective | None:
+        """Return the objective; None if none matches yet.
+
+        Raises:
+            NotFoundError: the number was never given, or only ended objectives of other names have
+                the text.
+            SettingsError: several unfinished objectives of other names have the text.
+        """
+        objectives = await store.objectives()
         if self.selector.isdecimal():
-            try:
-                return await store.objective(int(self.selector[:18]))
-            except NotFoundError:
-                return None
-        found = [objective for objective in await store.objectives() if self.fits(objective)]
+            number = int(self.selector[:18])
+            is_to_come = not objectives or number > objectives[-1].id
+            return None if is_to_come else await store.objective(number)
+        found = [objective for objective in objectives if self.fits(objective)]
         unfinished = [objective for objective in found if not is_over(objective)]
-        return (unfinished or found)[-1] if found else None
+        if found:
+            return (unfinished or found)[-1]
+        return self._find_by_text([one for one in objectives if one.spec.text == self.text])
+
+    def _find_by_text(self, objectives: Sequence[Objective]) -> Objective | None:
+        """Return the unfinished one of the objectives that have the wanted text, and other names.
+        Raises as `find` does."""
+        unfinished = [objective for objective in objectives if not is_over(objective)]
+        if self.selector or not objectives:
+            return None
+        if not unfinished:
+            raise NotFoundError(
+                f"no unfinished objective has this text, and none is named {self.instance_name}",
+                why=_name_all(objectives),
+                fix=f"babyagi report --objective {objectives[-1].id}; or babyagi run "
+                f"{quoted(self.text)} --name {quoted(self.instance_name)} starts it anew",
+                guide="machines",
+            )
+        if len(unfinished) > 1:
+            raise SettingsError(
+                f"{len(unfinished)} unfinished objectives have this text, and none is named "
+                f"{self.instance_name}",
+                why=_name_all(unfinished),
+                fix=f"babyagi run --join --objective {unfinished[-1].id}",
+                guide="machines",
+            )
+        return unfinished[0]
+
+
+def _name_all(objectives: Sequence[Objective]) -> str:
+    """Return the numbers, instance names and texts of the newest of the objectives."""
+    n_more = len(objectives) - MAX_NAMED
+    named = (
+        f"objective {one.id}, named {one.spec.instance_name}: {fit(one.spec.text, 40)}"
+        f"{' (ended)' if is_over(one) else ''}"
+        for one in objectives[-MAX_NAMED:]
+    )
+    return "; ".join([*named, *([f"and {n_more} older ones"] if n_more > 0 else [])])
 
 
 def join_objective(flags: Mapping[str, Any], *, output: Output, selector: str = "") -> int:
@@ -606,21 +660,27 @@ def join_objective(flags: Mapping[str, Any], *, output: Output, selector: str = 
 async def _join(loaded: Loaded, wanted: Wanted, *, output: Output) -> int:
     async with _open(loaded) as app:
         tell_notices(loaded.notices)
-        objective = await _wait_for(wanted, app.store)
+        objective = await wait_for(wanted, app.store)
         session.touch(objective)
         if not is_over(objective):
             preflight.require_listener(app.settings, models_of(objective))
         return await work_on(app, objective, output=output, is_joined=True)
 
 
-async def _wait_for(wanted: Wanted, store: TaskStore) -> Objective:
-    """Wait until the wanted objective exists, and return it."""
+async def wait_for(wanted: Wanted, store: TaskStore) -> Objective:
+    """Wait until the wanted objective exists, and return it. Raises as `Wanted.find` does."""
     found = await wanted.find(store)
     if found is None:
-        tell(f"there is no objective {wanted} yet; this worker waits for it")
+        known = _name_all(await store.objectives()) or "none yet"
+        tell(f"this worker waits for the objective {wanted}; the task store holds {known}")
     while found is None:
         await store.wait_for_change(timeout_s=CHANGE_WAIT_S)
         found = await wanted.find(store)
+    if not wanted.selector and not wanted.fits(found):
+        tell(
+            f"no objective with this text is named {wanted.instance_name}; this worker joins "
+            f"objective {found.id}, named {found.spec.instance_name}"
+        )
     return found
 
 

@@ -277,6 +277,10 @@ class Settings(ObjectiveFields):
     # fmt: off
     concurrency: int = declare(4, "BABYAGI_CONCURRENCY --concurrency", "Tasks that run at once.",
         parse=whole(1, 64), metavar="N", section="Working", untrusted=anything)
+    cadence: str = declare("each", "BABYAGI_CADENCE",
+        "When new tasks are planned and the list is ordered: after each result (each), or several "
+        "results in one call, which costs fewer tokens (batched).", choices=("each", "batched"),
+        untrusted=anything)
     lease_s: float = declare(30.0, "BABYAGI_LEASE_S",
         "Seconds after which other workers take over the tasks of a worker that is silent.",
         parse=seconds(1, 86_400))

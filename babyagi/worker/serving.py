@@ -48,7 +48,7 @@ from babyagi.tasks import (
     StopReason,
 )
 from babyagi.taskstore import lifecycle
-from babyagi.taskstore.port import Claimable, Deferral, TaskStore
+from babyagi.taskstore.port import Claimable, Deferral, TaskStore, Window
 from babyagi.worker.lease import WorkerLease
 
 logger = logging.getLogger(__name__)
@@ -326,10 +326,12 @@ TIME_GRACE_S = 10.0
 # In an outage, after so many claims of the report duty, the report is written from the results
 # alone.
 MAX_REPORT_TRIES = 3
-MIN_PLANNED = 3  # with fewer recorded tasks, planning waits while there are tasks to start
-# With fewer startable tasks, or fewer tasks added since the last order, a new order is not worth a
-# call.
+# In batches, planning waits for so many recorded tasks while there are tasks to start, and an order
+# waits for so many startable tasks, and as many that were added since the last order.
+MIN_PLANNED = 3
 MIN_ORDERED = 5
+# Not in batches, each result is planned from, and two tasks that can be started are ordered.
+AT_ONCE = Deferral(min_startable=2, min_unordered=1, min_recorded=1)
 # A blocked worker tries again after the first pause, which doubles up to the longest one. Meanwhile
 # it tests in short intervals whether the objective still needs work.
 BLOCKED_PAUSE_S = 30.0
@@ -380,12 +382,15 @@ class Pace:
         lease_s: after so many seconds without a renewal, other workers take over its claims.
         drain_s: after a signal, running work has so many seconds to end.
         max_failures: failed tries after which a task is given up.
+        is_batched: whether planning and ordering wait until several results, or several tasks, can
+            share one call of the model.
     """
 
     concurrency: int = 4
     lease_s: float = 30.0
     drain_s: float = 10.0
     max_failures: int = 3
+    is_batched: bool = False
 
 
 def nobody() -> bool:
@@ -691,12 +696,18 @@ class Serving:
         match claim:
             case Claim():
                 return self._turn(claim, objective)
+            case DutyClaim(duty=Duty.ORDER):
+                # the free slots will have begun these tasks before the order reads the list
+                window = await self._loop.see_list(objective)
+                return self._duty(claim, objective, window)
             case DutyClaim():
                 return self._duty(claim, objective)
         return None
 
     @property
     def _deferral(self) -> Deferral:
+        if not self._pace.is_batched:
+            return AT_ONCE
         n_free = self._pace.concurrency - len(self._running)
         return Deferral(
             min_startable=max(MIN_ORDERED, n_free + 1),
@@ -792,11 +803,11 @@ class Serving:
             fail=fail,
         )
 
-    def _duty(self, claim: DutyClaim, objective: Objective) -> Work:
+    def _duty(self, claim: DutyClaim, objective: Objective, window: Window | None = None) -> Work:
         errors = self._errors_by_duty.setdefault(claim.fence.owner, [])
         # a duty that keeps failing must not keep the run from ending
         is_hopeless = len(errors) >= self._pace.max_failures
-        do = partial(self._loop.run_duty, claim, objective)
+        do = partial(self._loop.run_duty, claim, objective, window=window)
         if is_hopeless:
             do = partial(self._loop.give_up_duty, claim, objective, why=errors[-1])
         elif claim.duty is Duty.REPORT:

@@ -19,9 +19,11 @@ from benchmarks.worlds.sockets import (
     run_over_sockets,
     run_program,
 )
+from support.table import print_table
 from support.worlds.generator import KINDS, PLACES_OF_FACT, World, make_world
 from support.worlds.house import Outcome, Way, run_world
 from support.worlds.noise import NO_NOISE, TEMPERS, Noise
+from support.worlds.reading import CHECK, CREATION, EXECUTION, PRIORITIZATION, REPORT
 from support.worlds.surfaces import SURFACES
 
 TUNED_SEED, HELD_OUT_SEED = 1, 1001
@@ -31,10 +33,12 @@ HEAD = (
     "useless executions", "proposals of what is known",
     "stopped, solved", "stopped, unsolved", "wall / (depth × latency)",
 )  # fmt: skip
+AGENTS = (EXECUTION, CREATION, PRIORITIZATION, CHECK, REPORT)
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     options = parse(argv)
+    by_agent: list[tuple[str, ...]] = []
     print(f"| {' | '.join(HEAD)} |\n|{' --- |' * len(HEAD)}", flush=True)
     for kind, n_facts in product(options.worlds, options.facts):
         worlds = list(make_worlds(kind, n_facts, options))
@@ -47,6 +51,17 @@ def main(argv: Sequence[str] | None = None) -> None:
             ]
             plain = outcomes if way.loop == "plain" else plain
             print(render_row(kind, n_facts, way, outcomes, plain), flush=True)
+            by_agent.append((f"{kind} of {n_facts}", way.label, *tokens_by_agent(outcomes)))
+    if options.by_agent:
+        print_table("Tokens", ("world", "loop", *AGENTS, "all", "all calls"), by_agent)
+
+
+def tokens_by_agent(outcomes: Sequence[Outcome]) -> tuple[str, ...]:
+    """Return the tokens of whole runs, together: for each agent with its calls, and for all."""
+    tokens = sum((outcome.tally.tokens_by_role for outcome in outcomes), Counter[str]())
+    calls = sum((outcome.tally.calls_by_role for outcome in outcomes), Counter[str]())
+    each = (f"{tokens[agent]:,} ({calls[agent]})" for agent in AGENTS)
+    return (*each, f"{tokens.total():,}", f"{calls.total()}")
 
 
 def run_one(world: World, way: Way, seed: int, options: argparse.Namespace) -> Outcome:
@@ -127,6 +142,10 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--planning", type=_names, default=["separate"], help="of ours: separate, combined"
     )
+    parser.add_argument("--cadence", type=_names, default=["each"], help="of ours: each, batched")
+    parser.add_argument(
+        "--by-agent", action="store_true", help="also print the tokens (and calls) of each agent"
+    )
     parser.add_argument(
         "--protocol", type=_names, default=["auto"], help="of ours: auto, native, json, text"
     )
@@ -188,14 +207,21 @@ def ways(options: argparse.Namespace) -> Iterator[Way]:
     if "plain" in options.loops:
         yield Way(loop="plain")
     if "ours" in options.loops:
-        settings = product(options.concurrency, options.workers, options.planning, options.protocol)
-        for concurrency, n_workers, planning, protocol in settings:
+        settings = product(
+            options.concurrency,
+            options.workers,
+            options.planning,
+            options.protocol,
+            options.cadence,
+        )
+        for concurrency, n_workers, planning, protocol, cadence in settings:
             yield Way(
                 loop="ours",
                 concurrency=concurrency,
                 n_workers=n_workers,
                 planning=planning,
                 protocol=protocol,
+                cadence=cadence,
             )
     yield from (Way(loop=name) for name in ("original", "langchain") if getattr(options, name))
 

@@ -85,6 +85,7 @@ def _settings(world: World, way: Way, folder: str, dialect: str) -> dict[str, st
         "BABYAGI_CONCURRENCY": str(way.concurrency),
         "BABYAGI_PLANNING": way.planning,
         "BABYAGI_PROTOCOL": way.protocol,
+        "BABYAGI_CADENCE": way.cadence,
     }
     return fixed | limits | chosen | ({"BABYAGI_DIALECT": dialect} if dialect else {})
 

@@ -29,22 +29,24 @@ MAX_VIRTUAL_S = 200_000.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Way:
-    """How a loop is set: its name, and for ours how many workers do how much at once, and whether
-    the planning is combined."""
+    """How a loop is set: its name, and for ours how many workers do how much at once, whether the
+    planning is combined, and when planning and ordering are due."""
 
     loop: str
     concurrency: int = 4
     n_workers: int = 1
     planning: str = "separate"
     protocol: str = "auto"
+    cadence: str = "each"
 
     @property
     def label(self) -> str:
         if self.loop != "ours":
             return self.loop
         return (
-            f"ours ×{self.concurrency}×{self.n_workers} "
-            f"{self.planning}{f' {self.protocol}' if self.protocol != 'auto' else ''}"
+            f"ours ×{self.concurrency}×{self.n_workers} {self.planning}"
+            f"{f' {self.protocol}' if self.protocol != 'auto' else ''}"
+            f"{f' {self.cadence}' if self.cadence != 'each' else ''}"
         )
 
 
@@ -133,7 +135,7 @@ async def run_the_plain_loop(world: World, tally: Tally, way: Way) -> tuple[str,
 async def run_our_loop(world: World, tally: Tally, way: Way) -> tuple[str, str, float]:
     house = House(
         model=CountedModel(tally),
-        pace=Pace(concurrency=way.concurrency),
+        pace=Pace(concurrency=way.concurrency, is_batched=way.cadence == "batched"),
         loop_bounds=replace(default_bounds(), protocol=way.protocol),
     )
     max_tasks = max(Limits().max_tasks, ROOM * len(world.facts))

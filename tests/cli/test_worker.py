@@ -1,12 +1,13 @@
+import asyncio
 import json
 
 import pytest
 
 from babyagi.app import open_app
 from babyagi.cli.root import run_guarded
-from babyagi.cli.run import Wanted
+from babyagi.cli.run import Wanted, wait_for
 from babyagi.cli.worker import say_beginning, show_lines
-from babyagi.errors import NotFoundError
+from babyagi.errors import NotFoundError, SettingsError
 from babyagi.settings.load import load_settings
 from babyagi.tasks import StopReason
 from babyagi.taskstore.sqlite import MemoryTaskStore
@@ -41,7 +42,8 @@ async def board():
         (Wanted(selector="me"), 2),
         (Wanted(selector="nobody"), None),
         (Wanted(text="tea", instance_name="me"), 2),
-        (Wanted(text="salt", instance_name="me"), None),
+        (Wanted(text="salt", instance_name="me"), 3),
+        (Wanted(text="pepper", instance_name="me"), None),
         (Wanted(instance_name="you"), 3),
     ],
     ids=str,
@@ -60,6 +62,58 @@ async def test_of_ended_ones_a_name_means_the_newest_and_latest_means_none(board
     found = await Wanted(selector="me").find(board)
     assert found is not None and found.id == 2
     assert await Wanted(selector="latest").find(board) is None
+
+
+async def test_a_name_that_nobody_has_is_told_which_one_is_joined_by_its_text(board, capsys):
+    found = await wait_for(Wanted(text="salt", instance_name="me"), board)
+
+    assert found.id == 3
+    assert "joins objective 3, named you" in capsys.readouterr().err
+
+
+async def test_of_several_unfinished_ones_with_the_text_a_person_chooses(board):
+    await board.create_objective(
+        samples.spec("tea", instance_name="you"), uid="u4", always_new=True
+    )
+
+    with pytest.raises(SettingsError) as caught:
+        await wait_for(Wanted(text="tea", instance_name="nobody"), board)
+
+    assert caught.value.why == "objective 2, named me: tea; objective 4, named you: tea"
+    assert "babyagi run --join --objective 4" in caught.value.fix
+
+
+async def test_a_text_that_only_an_ended_one_has_is_not_waited_for_under_another_name(board):
+    await homes.enter(board, 3)
+    await homes.end(board, 3, StopReason.FINISHED)
+
+    with pytest.raises(NotFoundError) as caught:
+        await wait_for(Wanted(text="salt", instance_name="me"), board)
+
+    assert caught.value.why == "objective 3, named you: salt (ended)"
+    assert 'babyagi run "salt" --name "me"' in caught.value.fix
+
+
+async def test_a_number_that_was_passed_over_will_not_come(board):
+    await board.delete_objective(1)
+
+    with pytest.raises(NotFoundError):
+        await wait_for(Wanted(selector="1"), board)
+
+
+@pytest.mark.parametrize(
+    "wanted", [Wanted(selector="4"), Wanted(selector="nobody"), Wanted(text="pepper")], ids=str
+)
+async def test_who_joins_before_there_is_one_is_told_which_ones_there_are(board, capsys, wanted):
+    waiting = asyncio.ensure_future(wait_for(wanted, board))
+    await asyncio.sleep(0)
+    await board.create_objective(samples.spec("pepper", instance_name="nobody"), uid="u4")
+
+    assert (await waiting).id == 4
+    assert (
+        "objective 1, named me: tea (ended); objective 2, named me: tea; objective 3, named you"
+        in (capsys.readouterr().err)
+    )
 
 
 def test_submitting_puts_an_objective_on_the_board_and_asks_no_model(home, capsys):

@@ -23,7 +23,7 @@ from babyagi.settings.values import (
 
 ANY_VALUE = set(
     """objective initial_task instance_name planning llm_model model_execution model_creation model_prioritization model_report
-    openai_temperature dialect protocol probe concurrency worker_name results_store_name no_color log_format
+    openai_temperature dialect protocol probe concurrency cadence worker_name results_store_name no_color log_format
     enable_command_line_args llama_ctx_max llama_threads_num llama_idle_s""".split()
 )
 LOWER_LIMITS = set(

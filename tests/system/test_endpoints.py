@@ -99,7 +99,7 @@ async def test_an_objective_runs_to_its_report_and_every_call_is_counted(dialect
     assert {subject for _, subject, _ in cited} <= set(SUBJECTS)
 
 
-async def test_a_task_costs_one_execution_call_and_plans_orders_and_checks_are_rare(tmp_path):
+async def test_a_task_costs_one_execution_and_one_planning_and_orders_and_checks_are_rare(tmp_path):
     names = [f"Look at side {letter}" for letter in "ABCDEF"]
     home = tmp_path / "home"
     async with LocalServer(propose(names), latency_s=0.02) as server:
@@ -110,14 +110,14 @@ async def test_a_task_costs_one_execution_call_and_plans_orders_and_checks_are_r
     assert ended.code == 0, ended.said
     assert server.calls_by_agent == {
         "execution": 7,
-        "creation": 3,
+        "creation": 7,
         "prioritization": 1,
         "check": 2,
         "report": 1,
     }
     calls = calls_by_owner(home)
     tasks = {f"task:{task_id}": {"execute": 1} for task_id in range(1, 8)}
-    plans = {f"plan:{number}": {"create": 1} for number in range(1, 4)}
+    plans = {f"plan:{number}": {"create": 1} for number in range(1, 8)}
     duties = {"order:0": {"order": 1}, "check:1": {"check": 2}, "report": {"report": 1}}
     assert {owner: dict(counts) for owner, counts in calls.items()} == tasks | plans | duties
 

@@ -219,6 +219,27 @@ async def test_in_any_start_order_each_task_is_done_once_and_nobody_leaves_early
     assert board.workers() == []
 
 
+async def test_a_worker_of_another_name_joins_by_the_text_of_the_objective_or_says_why_not(
+    board, script
+):
+    script.n_tasks = 3
+    script.gate.clear()
+    objective_id = await board.submit("--name", "day")
+    join = ("run", "--join", "Know it all")
+    joiner = await board.start(*join, INSTANCE_NAME="night")
+    await board.until(lambda: board.is_executing(1))
+    await board.submit("--name", "noon")
+
+    undecided = await finish(await board.start(*join, INSTANCE_NAME="night"))
+    script.gate.set()
+    joined = await finish(joiner)
+
+    assert (joined.code, board.is_over(objective_id)) == (0, True), joined.said
+    assert f"joins objective {objective_id}, named day" in joined.err
+    assert undecided.code == 2 and "babyagi run --join --objective 2" in undecided.err
+    assert (await finish(await board.start(*join, INSTANCE_NAME="day"))).code == 0
+
+
 async def test_a_worker_restarted_under_its_name_goes_on_long_before_its_lease_ends(board, script):
     script.n_tasks = 1
     script.gate.clear()

@@ -23,7 +23,7 @@ from support.scripted import ScriptedModel, is_probe
 from support.virtual import VirtualWorld, run_virtually
 from support.workers import join
 from tests.taskstore.contract import make_worker
-from tests.test_loop import Script, propose, task_of
+from tests.test_loop import Script, finished_in, propose, system_of, task_of
 
 NAMES = ("glacier", "harbour", "orchard", "lantern", "monsoon", "quarry", "saffron", "telegraph")
 
@@ -610,3 +610,92 @@ def test_what_strikes_between_the_report_and_its_reading_takes_nothing_of_the_re
     assert ended.has_report and "Tea costs 5." in (report or "")
     assert "No summary was written" not in (report or "")
     assert str(refusal) in (outputs["output/none"] or "") and "output/text" not in outputs
+
+
+# -- when planning and ordering are due
+# --------------------------------------------------------------------------------------------------
+
+THREE = ("glacier", "harbour", "orchard")
+GROWING = {"Begin": propose(*THREE), "glacier": propose("lantern"), "lantern": propose("quarry")}
+LETTERS = {"execution": "e", "creation": "c", "prioritization": "p"}
+
+
+def beat_of(model):
+    """A letter for each call of the model: to execute, to create or to prioritize. Checks and
+    reports are left out."""
+    agents = [system_of(prompt).split()[1] for _, prompt in model.calls]
+    return "".join(LETTERS.get(agent, "") for agent in agents)
+
+
+def run_at(pace, script, *, latency_s=0.0):
+    """Run an objective to its end, and return the model with what it was asked."""
+    model = ScriptedModel(script, latency_s=latency_s)
+    ended = run_virtually(VirtualWorld(model=model, pace=pace).run())
+    assert ended.stop_reason is StopReason.FINISHED
+    return model
+
+
+def test_each_result_is_planned_from_and_the_list_is_ordered_if_that_leaves_two_or_more():
+    model = run_at(Pace(concurrency=1), Script(GROWING))
+
+    # Begin brings three; glacier brings a third to the two that are left; harbour and orchard bring
+    # none; lantern brings quarry, which waits alone
+    assert beat_of(model) == "ecpecpecececec"
+
+
+def test_batched_planning_waits_for_three_results_and_ordering_for_five_tasks():
+    few = run_at(Pace(concurrency=1, is_batched=True), Script(GROWING))
+    many = run_at(Pace(concurrency=1, is_batched=True), Script({"Begin": propose(*NAMES)}))
+
+    assert beat_of(few) == "eceeececec"
+    assert beat_of(many) == "ecpeeeceeeceec"
+
+
+def test_with_one_slot_the_list_is_ordered_before_the_next_task_is_claimed():
+    model = run_at(Pace(concurrency=1), Script(GROWING, order='{"order": [4, 3, 2]}'))
+
+    executed = [task_of(prompt) for prompt in model.asked(Role.EXECUTION)]
+    assert executed[:2] == ["1: Begin", "4: orchard"]
+
+
+def test_a_free_slot_waits_for_no_order():
+    n_begun = []
+
+    def order(prompt):
+        n_begun.append(len(model.asked(Role.EXECUTION)))
+        return "{}"
+
+    model = ScriptedModel(Script({"Begin": propose(*NAMES)}, order=order), latency_s=1.0)
+    run_virtually(VirtualWorld(model=model, pace=Pace(concurrency=4)).run())
+
+    assert n_begun == [1 + 3]  # when the order is answered
+
+
+@pytest.mark.parametrize("n_tasks", [2, 3, 4])
+def test_a_few_proposals_are_ordered_although_a_slot_is_free_for_each(n_tasks):
+    script = Script({"Begin": propose(*NAMES[:n_tasks])})
+
+    model = run_at(Pace(concurrency=8), script, latency_s=1.0)
+
+    assert len(model.asked(Role.PRIORITIZATION)) == 1
+
+
+def test_what_arrives_while_a_planning_runs_is_planned_together_in_the_next_one():
+    model = SlowPlanner(Script({"Begin": propose(*NAMES)}), latency_s=1.0)
+    run_virtually(VirtualWorld(model=model, pace=Pace(concurrency=2)).run())
+
+    n_planned = [
+        len(finished_in(prompt))
+        for prompt in model.asked(Role.CREATION)
+        if system_of(prompt) == "Role: creation agent"
+    ]
+    assert n_planned == [1, 1, 4, 3]
+
+
+class SlowPlanner(ScriptedModel):
+    """Takes four times as long to plan as to do anything else."""
+
+    async def complete(self, prompt, *, role, on_text=None):
+        if system_of(prompt) == "Role: creation agent":
+            await asyncio.sleep(3 * self._latency_s)
+        return await super().complete(prompt, role=role, on_text=on_text)
