@@ -121,8 +121,8 @@ class SimulatedModel:
     def _execute(self, reading: Reading, rng: random.Random) -> Reply:
         number = self._atlas.asked(reading.task)
         if number is None:
-            said = f"Nothing is known about this: {reading.task[:200]}"
-            return self._speak(reading, Reply(text=said), rng)
+            unknown = f"Nothing is known about this: {reading.task[:200]}"
+            return self._speak(reading, Reply(text=unknown), rng)
         missing, is_true = self._find_missing(reading, number, rng)
         if calls := self._recall(reading, missing) if missing else ():
             return self._speak(reading, Reply(tool_calls=calls, fact=number, is_look=True), rng)

@@ -237,7 +237,9 @@ class _Planning:
             for hinted, sentence in self._world.facts[number].hints.items():
                 if sentence not in text:
                     continue
-                is_known = hinted in self._id_by_fact or self._atlas.stands(self._data, hinted)
+                is_known = hinted in self._id_by_fact or bool(
+                    self._atlas.stands(self._data, hinted)
+                )
                 if not is_known or self._rng.random() < self._noise.repeats:
                     wish = _Wish(
                         fact=hinted,
