@@ -9,9 +9,10 @@ from functools import lru_cache
 
 from support.worlds.generator import Fact
 
-_EAST = "\u3040-\u30ff\u3400-\u9fff"  # signs of which each is a word
+# signs of which each is a word; in Korean because particles are written onto the nouns
+_EAST = "\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3"
 _TOKEN = re.compile(rf"[{_EAST}]|(?![{_EAST}])[^\W_](?:[^\W{_EAST}]*(?![{_EAST}])[^\W_])?")
-_SENTENCE_END = re.compile(r"(?<=[.!?…])\s+|(?<=。)|\n+")
+_SENTENCE_END = re.compile(r"(?<=[.!?…])\s+|(?<=[。！？])|\n+")
 RIGHT, WRONG = "right", "wrong"
 
 
@@ -48,16 +49,21 @@ class Atlas:
         return found
 
     def quote(self, text: str, number: int) -> str:
-        """The sentence that gives the fact's value; empty without one."""
-        value = self._facts[number].value
+        """The sentence that gives the fact's value, or an invented one; empty without any."""
+        fact = self._facts[number]
         return next(
             (
                 sentence
                 for sentence in self._sentences(text).get(number, ())
-                if _holds(sentence, value)
+                if _holds(sentence, fact.value) or _holds(sentence, fact.wrong_value)
             ),
             "",
         )
+
+    def gives(self, text: str, number: int) -> bool:
+        """Whether the text answers the question for this fact, rightly or not. A text whose whole
+        is the value need not hold the name."""
+        return bool(self.stands([text], number)) or _holds(text, self._facts[number].value)
 
     def _find_named(self, text: str) -> tuple[int, ...]:
         """The facts that the text names, in its order, each as often as it is named."""

@@ -13,9 +13,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from support.worlds.generator import Fact, World, write_results
-from support.worlds.surfaces import Names, Surface
+from support.worlds.surfaces import SURFACES, Names, Surface, make_codes
+from support.worlds.vocabularies import VOCABULARIES, Vocabulary
 
 MIN_PARTS, MAX_PARTS = 3, 6
+MAX_PLACES = 6  # that one part takes
 MIN_THINGS, MAX_THINGS = 8, 30
 SHARE_WITH_INPUT = 0.25  # of things that cannot be found without another one
 SHARE_IN_OUTLINE = 0.5  # of things that the first result names
@@ -34,15 +36,20 @@ class Measure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Theme:
-    """What a brief is about."""
+    """What a brief is about. The objective holds `{parts}`, the value of the outline a number `{n}`
+    and a folder `{f}`, that of the first of all the place `{e}` and its value `{v}`."""
 
     title: str
-    opening: str
-    closing: str
+    objective: str
     outline: Names
     places: tuple[str, ...]
     measures: tuple[Measure, ...]
     filler: tuple[str, ...]
+    coded_place: str
+    outline_value: str = "{n} entries in folder {f}"
+    outline_task: str = "Draw up {s}"
+    greatest_value: str = "{e} with {v}"
+    narrow_value: str = "{e} with a narrow lead"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,39 +61,57 @@ class _Thing:
 
 
 def make_brief(
-    n_facts: int, seed: int, *, result_chars: int = 600, fact_place: str = "any"
+    n_facts: int,
+    seed: int,
+    *,
+    surface: str = "",
+    has_codes: bool = False,
+    result_chars: int = 600,
+    fact_place: str = "any",
 ) -> World:
     """Return a brief of about so many facts: its parts, the things to find out, and the outline
-    that names them."""
-    rng = random.Random(f"brief {n_facts} {seed}")
-    theme = THEMES[seed % len(THEMES)]
+    that names them.
+
+    Args:
+        surface: the name of a vocabulary; any other is told in English.
+        has_codes: its places are called by codes.
+    """
+    told = surface if surface in VOCABULARIES else ""
+    rng = random.Random(f"brief {n_facts} {seed} {told} {'codes' if has_codes else ''}".strip())
+    theme = _theme_of(VOCABULARIES[told]) if told else THEMES[seed % len(THEMES)]
+    if has_codes:
+        codes = make_codes(len(theme.places), rng)
+        places = tuple(theme.coded_place.format(c=code) for code in codes)
+        theme = replace(theme, places=places)
     n_parts = max(MIN_PARTS, min(MAX_PARTS, n_facts // 5))
     n_things = max(MIN_THINGS, min(MAX_THINGS, n_facts - n_parts - 1))
     measures = rng.sample(theme.measures, min(len(theme.measures), -(-n_things // 5)))
     by_measure = [_things_of(measure, theme, rng) for measure in measures]
     while sum(map(len, by_measure)) > n_things:
         max(by_measure, key=len).pop()
-    speech = replace(
-        BRIEF,
-        make_filler=lambda chance: chance.choice(theme.filler).format(n=chance.randint(2, 90)),
-    )
+    folder = f"{rng.choice('ABCDEFGH')}{rng.randint(100, 999)}"
     facts = [
         Fact(
             number=0,
             names=theme.outline,
-            value=f"{n_things} entries in folder {rng.choice('ABCDEFGH')}{rng.randint(100, 999)}",
+            value=theme.outline_value.format(n=n_things, f=folder),
         )
     ]
     hinted: dict[int, list[int]] = {0: []}
     numbers_by_measure = [
         [_add_thing(thing, facts, hinted, rng) for thing in things] for things in by_measure
     ]
-    goals = _add_parts(measures, by_measure, numbers_by_measure, n_parts, facts, rng)
+    goals = _add_parts(theme, measures, by_measure, numbers_by_measure, n_parts, facts, rng)
     for number in goals:
         hinted[0].append(number)
         hinted[number] = []
     asked = "; ".join(
         f"({'abcdef'[place]}) {facts[number].names[1]}" for place, number in enumerate(goals)
+    )
+    speech = replace(
+        SURFACES[told] if told else BRIEF,
+        uses_all_names=False,
+        make_filler=lambda chance: chance.choice(theme.filler).format(n=chance.randint(2, 90)),
     )
     return World(
         kind="brief",
@@ -96,13 +121,31 @@ def make_brief(
             facts, hinted, speech, rng, result_chars=result_chars, fact_place=fact_place
         ),
         goals=tuple(goals),
-        objective=f"{theme.opening} Please find out {asked}. {theme.closing}",
-        initial_task=f"Draw up {theme.outline[0]}",
+        objective=theme.objective.format(parts=asked),
+        initial_task=theme.outline_task.format(s=theme.outline[0]),
     )
 
 
+def _theme_of(vocabulary: Vocabulary) -> Theme:
+    same = (
+        *("objective", "outline", "places", "filler", "coded_place", "outline_value"),
+        *("outline_task", "greatest_value", "narrow_value"),
+    )
+    measures = tuple(
+        Measure(
+            unit=unit,
+            names=tuple(name.format(m=matter, e="{e}") for name in vocabulary.names),
+            total=tuple(name.format(m=matter) for name in vocabulary.total),
+            greatest=tuple(name.format(m=matter) for name in vocabulary.greatest),
+        )
+        for matter, unit in vocabulary.unit_by_matter.items()
+    )
+    given = {name: getattr(vocabulary, name) for name in same}
+    return Theme(title=vocabulary.name, measures=measures, **given)
+
+
 def _things_of(measure: Measure, theme: Theme, rng: random.Random) -> list[_Thing]:
-    places = rng.sample(theme.places, rng.randint(4, len(theme.places)))
+    places = rng.sample(theme.places, rng.randint(4, min(MAX_PLACES, len(theme.places))))
     return [
         _Thing(
             names=tuple(name.format(e=place) for name in measure.names),
@@ -142,9 +185,8 @@ def _add_thing(
 
 
 def _add_parts(
-    measures: Sequence[Measure], by_measure: Sequence[list[_Thing]], numbers: Sequence[list[int]],
-    n_parts: int, facts: list[Fact],
-    rng: random.Random,
+    theme: Theme, measures: Sequence[Measure], by_measure: Sequence[list[_Thing]],
+    numbers: Sequence[list[int]], n_parts: int, facts: list[Fact], rng: random.Random,
 ) -> list[int]:  # fmt: skip
     wanted = [
         (at, is_total)
@@ -162,12 +204,12 @@ def _add_parts(
         value = (
             f"{total:,} {measures[at].unit}"
             if is_total
-            else f"{first.place} with {first.amount:,} {first.unit}"
+            else theme.greatest_value.format(e=first.place, v=f"{first.amount:,} {first.unit}")
         )
         wrong = (
             f"{total + rng.randint(101, 999):,} {measures[at].unit}"
             if is_total
-            else f"{rng.choice(things).place} with a narrow lead"
+            else theme.narrow_value.format(e=rng.choice(things).place)
         )
         names = measures[at].total if is_total else measures[at].greatest
         goals.append(len(facts))
@@ -216,9 +258,12 @@ BRIEF = Surface(
 
 _FERRY = Theme(
     title="ferry",
-    opening="The town council considers taking over the ferry line across the sound.",
-    closing=("The answer goes to people who have never seen the line, so say where each figure "
-"comes from."),
+    objective=(
+        "The town council considers taking over the ferry line across the sound. "
+        "Please find out {parts}. The answer goes to people who have never seen the line, so say "
+        "where each figure comes from."
+    ),
+    coded_place="pier {c}",
     outline=("the list of what must be asked about the ferry line",
     "the ferry line's open questions", "the inventory of questions on it"),
     places=("Harrow Pier", "Selby Steps", "Marram Quay", "Tolle Landing", "Brine Wharf",
@@ -289,8 +334,11 @@ _FERRY = Theme(
 
 _ORCHARD = Theme(
     title="orchards",
-    opening="Our cooperative wants to know whether the six orchards should press their own cider.",
-    closing="Members will vote on it, so keep to what was really found out.",
+    objective=(
+        "Our cooperative wants to know whether the six orchards should press their own cider. "
+        "Please find out {parts}. Members will vote on it, so keep to what was really found out."
+    ),
+    coded_place="orchard {c}",
     outline=("the list of questions on the orchards", "the cooperative's catalogue of questions",
     "the questions that the orchards raise"),
     places=("Amberley", "Pippin Hill", "Costard Lane", "Rennet Farm", "Codlin Field",
@@ -363,8 +411,11 @@ _ORCHARD = Theme(
 
 _ARCHIVE = Theme(
     title="archive",
-    opening="The archive moves into one building, and the movers must be told what awaits them.",
-    closing="A page is enough, but each number in it must be right.",
+    objective=(
+        "The archive moves into one building, and the movers must be told what awaits them. "
+        "Please find out {parts}. A page is enough, but each number in it must be right."
+    ),
+    coded_place="room {c}",
     outline=("the movers' questionnaire", "the questionnaire for the move",
     "the sheet of questions that the movers left"),
     places=("the Map Room", "the East Annex", "the Deed Vault", "the Reading Hall",

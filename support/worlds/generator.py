@@ -16,7 +16,8 @@ from math import log
 from support.worlds.surfaces import SURFACES, Names, Surface
 
 FURTHER_KINDS = ("siblings", "contradiction", "hunt", "trip", "pieces")
-KINDS = ("chain", "join", "brief", "fanout", *FURTHER_KINDS)
+BRIEFS = ("brief", "brief+codes")
+KINDS = ("chain", "join", *BRIEFS, "fanout", *FURTHER_KINDS)
 PLACES_OF_FACT = ("early", "middle", "last", "any")
 MIN_CHARS, MAX_CHARS = 300, 8000
 HINT_SHARE = 0.1  # of a fact's earlier inputs whose results name it too
@@ -93,10 +94,17 @@ def make_world(
         fact_place: where in a result its value stands; one of `PLACES_OF_FACT`.
         n_distractors: things that can be asked and lead nowhere; None is one for each ten facts.
     """
-    if kind == "brief":
+    if kind in BRIEFS:
         from support.worlds.briefs import make_brief
 
-        return make_brief(n_facts, seed, result_chars=result_chars, fact_place=fact_place)
+        return make_brief(
+            n_facts,
+            seed,
+            surface=surface,
+            has_codes=kind == BRIEFS[1],
+            result_chars=result_chars,
+            fact_place=fact_place,
+        )
     if kind == "fanout":
         from support.worlds.fanouts import make_fanout
 

@@ -22,6 +22,7 @@ PLAN = (
 REPORT = "You answer an objective from results."
 N_WITHOUT_CODES = 10  # results that a task is shown whose name holds no code
 REPORT_CHARS = 48_000  # 12,000 tokens
+_EAST = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]+")
 
 Ask = Callable[[tuple[Message, ...]], Awaitable[str]]
 
@@ -41,7 +42,7 @@ async def run_plain(
     while queue and n_done < max_executions:
         task, n_done = queue.popleft(), n_done + 1
         codes = {word for word in _words(task) if re.search(r"\d", word)}
-        heads = {name: _words(re.split(r"[(,]", name)[0]) for name in results}
+        heads = {name: _words(re.split(r"[(,（，、。]", name)[0]) for name in results}
         n_names = Counter(word for head in heads.values() for word in head)
         held = {
             name: sum(1 / n_names[word] for word in head & _words(task)) / max(1, len(head))
@@ -68,8 +69,12 @@ async def run_plain(
 
 
 def _words(text: str) -> set[str]:
-    words = [word for word in re.findall(r"[\w-]+", text.casefold()) if len(word) > 3]
-    return {*words, *map(" ".join, pairwise(words))}
+    """Long words and pairs of them; of scripts that do not set words apart, pairs of signs."""
+    words = [
+        word for word in re.findall(r"[\w-]+", _EAST.sub(" ", text.casefold())) if len(word) > 3
+    ]
+    signs = [one + other for run in _EAST.findall(text) for one, other in pairwise(run)]
+    return {*words, *map(" ".join, pairwise(words)), *signs}
 
 
 def _names(reply: str) -> list[str]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import random
 import string
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,6 @@ from support.worlds.noise import Noise
 from support.worlds.reading import Listed, Reading, Shown
 
 _LACK_SIGNS = (
-    "lacking:",
     "i would need",
     "cannot be determined without",
     "is missing",
@@ -28,7 +27,6 @@ _LACK_SIGNS = (
     "missing:",
 )
 _REFUSAL_SIGNS = ("i'm sorry", "as an ai language model", "i cannot assist")
-
 
 AGAIN_FORMS = (
     "Double-check {s}",
@@ -48,17 +46,26 @@ MAX_NAME_CHARS = 300  # a task that needs more than fits does not name it
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedTask:
-    """A proposal. `after` holds numbers of known tasks and labels of its siblings."""
+    """A proposal. `after` holds numbers of known tasks and labels of its siblings, `repeats` the
+    number of the task that it only says in other words."""
 
     fact: int
     label: str
     name: str
     after: tuple[int | str, ...] = ()
     source: int | None = None
+    repeats: int = 0
 
-    def to_json(self, *, with_source: bool) -> dict[str, Any]:
-        named = {"id": self.label, "name": self.name, "after": list(self.after)}
-        return named | ({"from": self.source} if with_source else {})
+    def to_json(self, wanted: Collection[str]) -> dict[str, Any]:
+        """The proposal with those of the keys that the prompt names."""
+        written = {
+            "id": self.label,
+            "name": self.name,
+            "after": list(self.after),
+            "from": self.source,
+            "repeats": self.repeats,
+        }
+        return {key: said for key, said in written.items() if key in wanted or key == "name"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +92,7 @@ class _Wish:
     inputs: Sequence[int]
     source: int | None
     name: str = ""  # as it was before, of a task that is to be tried again
+    is_repeat: bool = False  # of what is listed or done already
 
 
 class Planner:
@@ -98,10 +106,11 @@ class Planner:
     def plan(self, reading: Reading, rng: random.Random) -> Plan:
         return _Planning(self._world, self._atlas, self._noise, reading, rng).plan(reading.results)
 
-    def plan_own(self, reading: Reading, text: str, rng: random.Random) -> Plan:
-        """The plan that comes of a reply which the model is about to give."""
+    def plan_own(self, reading: Reading, text: str, rng: random.Random, *, lacks: str) -> Plan:
+        """The plan that comes of a reply which the model is about to give, and of what it lacks for
+        it."""
         return _Planning(self._world, self._atlas, self._noise, reading, rng).plan(
-            [Shown(text=text, name=reading.task)], is_own=True
+            [Shown(text=text, name=reading.task, lacks=lacks)], is_own=True
         )
 
 
@@ -117,7 +126,8 @@ class _Planning:
         self._reading = reading
         self._rng = rng
         self._lack_signs = (*_LACK_SIGNS, *world.surface.lack_signs)
-        self._can_judge = "unanswered" in reading.wanted or "lacks" in reading.wanted
+        fills = noise.fills_lack if reading.plans_as_well else noise.fills_unanswered
+        self._judges = bool({"unanswered", "lacks"} & reading.wanted) and rng.random() < fills
         self._data = reading.data
         self._id_by_fact: dict[int, int | None] = {}  # of listed and of finished tasks
         known: list[Listed | Shown] = [
@@ -140,12 +150,13 @@ class _Planning:
             self._data = [*self._data, *(shown.text for shown in finished)]
         lacks: list[tuple[Shown, list[int]]] = []
         for shown in finished:
-            missing = self._missing(shown)
+            missing = self._missing(shown, is_own=is_own)
+            self._wish_for_hinted(shown)
             if missing is not None:
                 lacks.append((shown, missing))
-                self._wish_for_missing(shown, missing)
-            else:
-                self._wish_for_hinted(shown)
+                self._wish_for_missing(missing, source=shown.task_id)
+                if not self._judges and (is_own or not shown.lacks):
+                    self._wish_to_try_again(shown, missing)
         self._wish_for_parts()
         if self._noise.rewords and self._rng.random() < self._noise.rewords:
             self._wish_again()
@@ -158,33 +169,33 @@ class _Planning:
                 after=self._after(missing, label_by_fact),
             )
             for shown, missing in lacks
+            if self._judges
         ]
         return Plan(tasks=tuple(tasks), unanswered=tuple(unanswered), is_met=self._is_met())
 
     # -- judging
     # ----------------------------------------------------------------------------------------------
 
-    def _missing(self, shown: Shown) -> list[int] | None:
-        """What a result says that it lacks; empty where it says nothing of use, None where it
-        answers its task."""
+    def _missing(self, shown: Shown, *, is_own: bool) -> list[int] | None:
+        """What a result says that it lacks, or the prompt says of it; empty where nothing of use is
+        said, None where it answers its task, or where its author, whose own it is, thinks so."""
         own = self._atlas.asked(shown.name)
-        has_value = own is not None and bool(self._atlas.stands([shown.text], own))
-        folded = shown.text.casefold()
-        says_lack = any(sign in folded for sign in self._lack_signs)
-        is_useless = not has_value and (says_lack or any(sign in folded for sign in _REFUSAL_SIGNS))
+        is_useless = bool(shown.lacks) or not (is_own or self._answers(shown.text, own))
         if self._rng.random() < (
             self._noise.misjudges_lack if is_useless else self._noise.misjudges_answer
         ):
             is_useless = not is_useless
         if not is_useless:
             return None
-        return [
-            number
-            for number in dict.fromkeys(
-                self._atlas.named(_lacking_part(shown.text, self._lack_signs))
-            )
-            if number != own
-        ]
+        said = shown.lacks or shown.text
+        part = _lacking_part(said, self._lack_signs) or shown.lacks
+        return [number for number in dict.fromkeys(self._atlas.named(part)) if number != own]
+
+    def _answers(self, text: str, own: int | None) -> bool:
+        if own is not None:
+            return self._atlas.gives(text, own)
+        folded = text.casefold()
+        return not any(sign in folded for sign in (*self._lack_signs, *_REFUSAL_SIGNS))
 
     def _is_met(self) -> bool:
         if self._noise.claims_met and self._rng.random() < self._noise.claims_met:
@@ -203,29 +214,22 @@ class _Planning:
     # -- proposing
     # ----------------------------------------------------------------------------------------------
 
-    def _wish_for_missing(self, shown: Shown, missing: Sequence[int]) -> None:
+    def _wish_for_missing(self, missing: Sequence[int], *, source: int | None) -> None:
         for number in missing:
             is_there = number in self._id_by_fact or self._atlas.stands(self._data, number)
             if not is_there:
-                self._wishes.setdefault(number, _Wish(fact=number, inputs=(), source=shown.task_id))
+                self._wishes.setdefault(number, _Wish(fact=number, inputs=(), source=source))
+
+    def _wish_to_try_again(self, shown: Shown, missing: Sequence[int]) -> None:
+        """Wish for a finished task anew, where nobody else will know that it was not answered."""
         own = self._atlas.asked(shown.name)
-        if own is not None and not self._can_judge and own not in self._open_facts:
-            known = [
-                number
-                for number in (*self._atlas.named(shown.name), *self._atlas.named(shown.text))
-                if number != own
-            ]
-            inputs = tuple(dict.fromkeys([*known, *missing]))
-            is_named = set(inputs) <= set(self._atlas.named(shown.name))
-            self._wishes.setdefault(
-                own,
-                _Wish(
-                    fact=own,
-                    inputs=inputs,
-                    source=shown.task_id,
-                    name=shown.name if is_named else "",
-                ),
-            )
+        if own is None or own in self._open_facts:
+            return
+        named = self._atlas.named(shown.name)
+        known = [number for number in (*named, *self._atlas.named(shown.text)) if number != own]
+        inputs = tuple(dict.fromkeys([*known, *missing]))
+        name = shown.name if set(inputs) <= set(named) else ""
+        self._wishes[own] = _Wish(fact=own, inputs=inputs, source=shown.task_id, name=name)
 
     def _wish_for_hinted(self, shown: Shown) -> None:
         text = " ".join(shown.text.split())
@@ -233,10 +237,15 @@ class _Planning:
             for hinted, sentence in self._world.facts[number].hints.items():
                 if sentence not in text:
                     continue
-                is_known = hinted in self._id_by_fact or self._atlas.stands(self._data, hinted)
+                is_known = hinted in self._id_by_fact or bool(
+                    self._atlas.stands(self._data, hinted)
+                )
                 if not is_known or self._rng.random() < self._noise.repeats:
                     wish = _Wish(
-                        fact=hinted, inputs=self._world.facts[hinted].inputs, source=shown.task_id
+                        fact=hinted,
+                        inputs=self._world.facts[hinted].inputs,
+                        source=shown.task_id,
+                        is_repeat=is_known,
                     )
                     self._wishes.setdefault(hinted, wish)
 
@@ -253,7 +262,7 @@ class _Planning:
         """Wish for one or two things that are listed or done already, in other words."""
         known = sorted(number for number in self._id_by_fact if number not in self._wishes)
         for number in self._rng.sample(known, min(len(known), self._rng.randint(1, 2))):
-            wish = _Wish(fact=number, inputs=(), source=None)
+            wish = _Wish(fact=number, inputs=(), source=None, is_repeat=True)
             form = self._rng.choice(AGAIN_FORMS)
             subject = self._rng.choice(self._world.facts[number].names)
             wish.name = form.format(s=subject)
@@ -268,9 +277,14 @@ class _Planning:
                 name=wish.name or self._task_name(wish),
                 after=self._after(wish.inputs, label_by_fact),
                 source=wish.source,
+                repeats=self._repeated(wish),
             )
             for wish in wishes
         ]
+
+    def _repeated(self, wish: _Wish) -> int:
+        owns = wish.is_repeat and self._rng.random() < self._noise.owns_repeats
+        return (self._id_by_fact.get(wish.fact) or 0) if owns else 0
 
     def _after(
         self, numbers: Sequence[int], label_by_fact: dict[int, str]
@@ -328,14 +342,7 @@ def render_plan(plan: Plan, reading: Reading) -> str:
     numbered list."""
     names = [task.name for task in plan.tasks]
     if "tasks" in reading.wanted:
-        with_labels = "id" in reading.wanted
-        tasks = [
-            task.to_json(with_source="from" in reading.wanted)
-            if with_labels
-            else {"name": task.name, "after": list(task.after)}
-            for task in plan.tasks
-        ]
-        written: dict[str, Any] = {"tasks": tasks}
+        written: dict[str, Any] = {"tasks": [task.to_json(reading.wanted) for task in plan.tasks]}
         if "unanswered" in reading.wanted:
             written["unanswered"] = [
                 {"task": verdict.task_id, "lacks": verdict.lacks, "after": list(verdict.after)}

@@ -21,6 +21,10 @@ _TEXT_FORM = re.compile(
 )
 _JSON_FORM = re.compile(r'"tool" is one of \{ (.*) \}')
 _MAX_TASKS = re.compile(r"at most (\d+) new tasks", re.IGNORECASE)
+_NOT_ANSWERED = re.compile(r"^Not answered; it lacks: (.*)\Z", re.MULTILINE | re.DOTALL)
+_LACK_BEFORE_AFTER = re.compile(r'"lacks": *"[^"]*", *"after"')
+
+LACKING, FAIL_TASK, ANSWERS = "lacking", "fail_task", ("final_answer", "answer")
 
 EXECUTION, CREATION, PRIORITIZATION, CHECK, REPORT = (
     "execution",
@@ -45,11 +49,12 @@ class Asked(Protocol):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
     """A result, or what stands in the place of one. `task_id` is None where the prompt numbers
-    nothing."""
+    nothing; `lacks` is what the prompt itself says that the task lacks."""
 
     text: str
     name: str = ""
     task_id: int | None = None
+    lacks: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,11 +69,28 @@ class Listed:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Speech:
     """How a reply with a tool call, or an answer, is written: `native`, `json`, or `text` with
-    these labels (action, input, answer)."""
+    these labels (action, input, answer).
+
+    `keys` are the names that a schema gives the parts of a reply in JSON, by the tool. `lack_tool`
+    ends the work without an answer; empty where no tool does.
+    """
 
     protocol: str = "native"
     tool_names: frozenset[str] = frozenset()
     labels: tuple[str, str, str] = ("", "", "")
+    keys: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    lack_tool: str = ""
+
+    @property
+    def answer_tool(self) -> str:
+        return next((name for name in ANSWERS if name in self.tool_names), ANSWERS[0])
+
+    @property
+    def writes_answer_apart(self) -> bool:
+        """Whether a step only says that the answer comes next."""
+        return self.answer_tool in self.keys and not self.keys[self.answer_tool].keys() - {
+            "thought"
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,8 +119,14 @@ class Reading:
         return [*(shown.text for shown in self.results), *self.observations, self.task]
 
     @property
-    def is_told_of_marker(self) -> bool:
-        return "LACKING:" in self.instructions
+    def takes_lack(self) -> bool:
+        """Whether there is a way to say what is lacking that no reader has to understand."""
+        return self.plans_as_well or bool(self.speech.lack_tool)
+
+    @property
+    def takes_bringers(self) -> bool:
+        """Whether a lack may name the tasks that bring what is lacking."""
+        return _LACK_BEFORE_AFTER.search(self.instructions) is not None
 
     @property
     def plans_as_well(self) -> bool:
@@ -197,9 +225,15 @@ def _read_result(text: str, task_id: int | None, pending: tuple[int | None, str]
     """A result that begins with a line `Task N: name`, or whose task was named before it."""
     head, _, rest = text.partition("\n")
     line = re.match(r"(?:Objective \d+, )?[Tt]ask (\d+)\b[^:\n]{0,80}: (.*)", head)
-    if line:
-        return Shown(text=rest, name=line[2], task_id=int(line[1]))
-    return Shown(text=text, name=pending[1] if pending[0] == task_id else "", task_id=task_id)
+    name = line[2] if line else pending[1] if pending[0] == task_id else ""
+    said = rest if line else text
+    lack = _NOT_ANSWERED.search(said)
+    return Shown(
+        text=said[: lack.start()].strip() if lack else said,
+        name=name,
+        task_id=int(line[1]) if line else task_id,
+        lacks=lack[1] if lack else "",
+    )
 
 
 def _read_list(text: str) -> list[Listed]:
@@ -238,10 +272,43 @@ def _read_speech(asked: Asked, system: str) -> Speech:
             protocol="text",
             tool_names=frozenset(form[2].split(", ")),
             labels=(form[1], form[3], form[4]),
+            lack_tool=FAIL_TASK if FAIL_TASK in system else "",
         )
-    if form := _JSON_FORM.search(system):
-        return Speech(protocol="json", tool_names=frozenset(form[1].split(", ")))
-    return Speech(tool_names=frozenset(tool.name for tool in asked.tools))
+    keys = _read_steps(asked.schema)
+    form = _JSON_FORM.search(system)
+    if (form and not _has_chosen_to_answer(asked)) or keys:
+        names = frozenset(keys or (form[1].split(", ") if form else ()))
+        return Speech(
+            protocol="json",
+            tool_names=names,
+            keys=keys,
+            lack_tool=LACKING if LACKING in names else "",
+        )
+    names = frozenset(tool.name for tool in asked.tools)
+    return Speech(tool_names=names, lack_tool=LACKING if LACKING in names else "")
+
+
+def _read_steps(schema: Any) -> dict[str, Mapping[str, Any]]:
+    """The tools that a reply held by this schema may choose, each with the properties beside its
+    name."""
+    if isinstance(schema, list | tuple):
+        schema = {str(place): part for place, part in enumerate(schema)}
+    if not isinstance(schema, Mapping):
+        return {}
+    found: dict[str, Mapping[str, Any]] = {}
+    beside = schema.get("properties")
+    if isinstance(beside, Mapping) and isinstance(tool := beside.get("tool"), Mapping):
+        names = tool.get("enum") or [tool["const"]] if {"enum", "const"} & tool.keys() else []
+        return {name: {key: beside[key] for key in beside if key != "tool"} for name in names}
+    for part in schema.values():
+        found |= _read_steps(part)
+    return found
+
+
+def _has_chosen_to_answer(asked: Asked) -> bool:
+    """Whether the last step was the choice to answer, so that the answer itself is due as text."""
+    last = next((m for m in reversed(asked.messages) if m.speaker is Speaker.ASSISTANT), None)
+    return last is not None and '"tool": "answer"' in last.text
 
 
 # -- prompts of others

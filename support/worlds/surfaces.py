@@ -1,8 +1,8 @@
 """The words that a world is told in: what its things are called, and how results speak of them.
 
 No two surfaces share their vocabulary, so that a search that is tuned on one is seen to work, or
-not, on another. `post` is held out: no setting, threshold or prompt may be chosen by what happens
-on it.
+not, on another. `post` is held out, and so are those whose names end in `-2`: no setting, threshold
+or prompt may be chosen by what happens on them.
 """
 
 from __future__ import annotations
@@ -10,6 +10,10 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from support.worlds.vocabularies import VOCABULARIES, Vocabulary
 
 Names = tuple[str, ...]
 """What one thing is called; the first is what results call it."""
@@ -42,14 +46,35 @@ class Surface:
     # where there are none
     lack_forms: tuple[str, ...] = ()
     lack_signs: tuple[str, ...] = ()
+    joint: str = ", "
     last_joint: str = " and "
 
     def join(self, words: Sequence[str]) -> str:
-        return join_words(words, last_joint=self.last_joint)
+        return join_words(words, joint=self.joint, last_joint=self.last_joint)
+
+    def __reduce__(self) -> tuple[Callable[[str], Surface], tuple[str]]:
+        """A surface goes to another process as its name, and is silent there."""
+        return _silent, (self.name,)
 
 
-def join_words(words: Sequence[str], *, last_joint: str = " and ") -> str:
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])}{last_joint}{words[-1]}"
+def join_words(words: Sequence[str], *, joint: str = ", ", last_joint: str = " and ") -> str:
+    return words[0] if len(words) == 1 else f"{joint.join(words[:-1])}{last_joint}{words[-1]}"
+
+
+def _silent(name: str) -> Surface:
+    forms: dict[str, Any] = dict.fromkeys(_FORMS, ())
+    return Surface(
+        name=name,
+        make_names=lambda n, rng: [],
+        make_value=lambda names, rng: "",
+        make_filler=lambda rng: "",
+        **forms,
+    )
+
+
+_FORMS = (
+    "value_forms", "hint_forms", "origin_forms", "task_forms", "needing_forms", "objective_forms",
+)  # fmt: skip
 
 
 def _fill(
@@ -70,7 +95,7 @@ def _compose(
 # --------------------------------------------------------------------------------------------------
 
 
-def _code_names(n: int, rng: random.Random) -> list[Names]:
+def make_codes(n: int, rng: random.Random) -> list[str]:
     """Codes such as K-117; many have a twin with two digits in another order, or with another
     letter."""
     found: dict[str, None] = {}
@@ -83,7 +108,7 @@ def _code_names(n: int, rng: random.Random) -> list[Names]:
             found.setdefault(code)
     codes = list(found)[:n]
     rng.shuffle(codes)
-    return [(code,) for code in codes]
+    return codes
 
 
 def _code_value(names: Names, rng: random.Random) -> str:
@@ -116,7 +141,7 @@ def _code_filler(rng: random.Random) -> str:
 
 CODES = Surface(
     name="codes",
-    make_names=_code_names,
+    make_names=lambda n, rng: [(code,) for code in make_codes(n, rng)],
     make_value=_code_value,
     make_filler=_code_filler,
     value_forms=(
@@ -729,7 +754,6 @@ POLISH = Surface(
     objective_forms=("Proszę ustalić, ile to jest: {s}.",),
     uses_all_names=True,
     lack_forms=(
-        "LACKING: {m}",
         "Brakuje danych: {m}.",
         "Nie znam jeszcze: {m}. Bez tego nie mogę podać: {s}.",
         "Wśród wcześniejszych wyników nie ma: {m}.",
@@ -738,51 +762,39 @@ POLISH = Surface(
     last_joint=" i ",
 )
 
-_TOWNS_IN_JAPANESE = (
-    "札幌 函館 仙台 金沢 京都 奈良 高松 松山 長崎 鹿児島 弘前 松本 岡山 熊本 那覇".split()
-)
-_MATTERS_IN_JAPANESE = (
-    "塔の高さ 井戸の深さ 橋の長さ 鐘の重さ 庁舎の築年数 門の幅 入場券の値段"
-).split()
 
-JAPANESE = Surface(
-    name="japanese",
-    make_names=lambda n, rng: rng.sample(
-        [
-            (f"{town}の{matter}", f"{matter}({town})")
-            for town in _TOWNS_IN_JAPANESE
-            for matter in _MATTERS_IN_JAPANESE
-        ],
-        n,
-    ),
-    make_value=lambda names, rng: f"{rng.randint(100, 9999)}尺",
-    make_filler=lambda rng: rng.choice(
-        (
-            "古い帳面は{n}頁にわたって何も語らない。",
-            "書記は{n}行を別の墨で直した。",
-            "蔵の鍵は{n}本ある。",
-            "余白には馬の絵がある。",
-        )
-    ).format(n=rng.randint(2, 60)),
-    value_forms=("{s}は{v}です。", "{s}:{v}。", "帳面によると{s}は{v}。"),
-    hint_forms=(
-        "次に調べられるのは{s}で、{i}が必要です。",
-        "{i}が分かれば{s}を求められます。",
-    ),
-    bare_hint_forms=("{s}を調べること。",),
-    origin_forms=("根拠は{i}。",),
-    task_forms=("{s}を調べる", "{s}を求める", "{s}を確認してください"),
-    needing_forms=("{s}を求める({i}を使う)", "{s}を調べる。必要なもの:{i}"),
-    objective_forms=("{s}を明らかにしてください。",),
-    is_held_out=True,
-    uses_all_names=True,
-    lack_forms=(
-        "LACKING: {m}",
-        "{m}が分からないため、{s}を求められません。",
-        "{s}には{m}が必要ですが、与えられていません。",
-    ),
-    lack_signs=("分からないため", "与えられていません"),
-    last_joint="と",
-)
+def _speak(vocabulary: Vocabulary) -> Surface:
+    told = ("bare_hint_forms", "lack_forms", "lack_signs", "is_held_out", "joint", "last_joint")
+    return Surface(
+        name=vocabulary.name,
+        make_names=partial(_name_matters, vocabulary),
+        make_value=partial(_value_matter, vocabulary),
+        make_filler=partial(_tell_aside, vocabulary),
+        uses_all_names=True,
+        **{name: getattr(vocabulary, name) for name in (*_FORMS, *told)},
+    )
 
-SURFACES = {surface.name: surface for surface in (CODES, PLACES, LAB, POST, POLISH, JAPANESE)}
+
+def _name_matters(vocabulary: Vocabulary, n: int, rng: random.Random) -> list[Names]:
+    found = [
+        tuple(name.format(e=place, m=matter) for name in vocabulary.names)
+        for place in vocabulary.places
+        for matter in vocabulary.unit_by_matter
+    ]
+    return rng.sample(found, n)
+
+
+def _value_matter(vocabulary: Vocabulary, names: Names, rng: random.Random) -> str:
+    units = vocabulary.unit_by_matter
+    unit = next(unit for matter, unit in units.items() if matter in names[0])
+    return f"{rng.randint(1_000, 98_999):,} {unit}"
+
+
+def _tell_aside(vocabulary: Vocabulary, rng: random.Random) -> str:
+    return rng.choice(vocabulary.filler).format(n=rng.randint(2, 60))
+
+
+SURFACES = {
+    surface.name: surface
+    for surface in (CODES, PLACES, LAB, POST, POLISH, *map(_speak, VOCABULARIES.values()))
+}

@@ -67,9 +67,7 @@ class Tally:
             number in self._proposed or number in self.established for number in reply.proposed
         )
         self._proposed.update(reply.proposed)
-        if reply.role != reads.EXECUTION:
-            return
-        if reply.tool_calls:
+        if reply.role != reads.EXECUTION or reply.is_look:
             return
         self.n_executions += 1
         self.n_useless += not reply.is_found or reply.fact in self.established

@@ -3,6 +3,7 @@ loops can be run on them."""
 
 import json
 import re
+from dataclasses import replace
 from itertools import combinations
 
 import pytest
@@ -14,24 +15,26 @@ from support.worlds.atlas import Atlas
 from support.worlds.generator import KINDS, World, make_world
 from support.worlds.house import Way, run_world
 from support.worlds.model import SimulatedModel
-from support.worlds.noise import NO_NOISE, TEMPERS, Noise
+from support.worlds.noise import HONESTY, NO_NOISE, TEMPERS, Noise
 from support.worlds.plain import run_plain
 from support.worlds.surfaces import SURFACES
 
-EXECUTION = (
-    "Role: execution agent\n\nCarry out the task. If something is missing, end with a line "
-    '"LACKING: " that names it.'
+EXECUTION = "Role: execution agent\n\nCarry out the task."
+COMBINED = (
+    ' As the last line: {"lacks": "", "after": [], "tasks": [{"id": "a", "name": "…", "after": [], '
+    '"repeats": 0}], "objective_met": false}'
 )
 CREATION = (
     "Role: creation agent\n\nReply with JSON only: "
-    '{"tasks": [{"id": "a", "name": "…", "after": [], "from": 1}], "unanswered": '
+    '{"tasks": [{"id": "a", "name": "…", "after": [], "from": 1, "repeats": 0}], "unanswered": '
     '[{"task": 1, "lacks": "…", "after": []}], '
     '"objective_met": false}'
 )
 CHECK = (
-    'Role: check agent\n\nReply: {"parts": [{"part": "…", "task": 1, "quote": "…"}], '
-    '"missing": [], "met": true}'
+    'Role: check agent\n\nReply: {"parts": [{"part": "…", "task": 1, "quote": "…", "deed": false}], '
+    '"missing": [], "contradictions": [{"tasks": [1, 2], "about": "…"}], "met": true}'
 )
+REPORT = "Role: report agent\n\nWrite the answer."
 TEXT_FORM = """You have tools:
 recall: Search earlier results. Input: query (string, optional)
 
@@ -40,6 +43,7 @@ Action: one of [recall]
 Action Input: what the tool is given
 As soon as you know enough, write instead:
 Final Answer: the whole answer"""
+FAIL_FORM = "\n\nIf it cannot be done at all, write:\nAction: fail_task\nAction Input: the reason"
 JSON_FORM = '"tool" is one of { recall, final_answer, fail_task }.'
 RECALL = ToolSpec(
     name="recall",
@@ -48,21 +52,28 @@ RECALL = ToolSpec(
 )
 
 
+LACKING = ToolSpec(
+    name="lacking",
+    description="Ends the work without an answer.",
+    parameters={"type": "object", "properties": {"what": {"type": "string"}}},
+)
+
+
 @pytest.fixture
 def join():
     return make_world("join", 12, 3)
 
 
-def prompt(system, *passages, tools=(), more=()):
+def prompt(system, *passages, tools=(), more=(), schema=None):
     """A prompt whose user message holds the passages: label, text and origin of each."""
     user = "\n".join(
         fenced(label, Passage(text=text, origin=origin)) for label, text, origin in passages
     )
     first = (Message(speaker=Speaker.SYSTEM, text=system), Message(speaker=Speaker.USER, text=user))
-    return Prompt(messages=(*first, *more), tools=tools)
+    return Prompt(messages=(*first, *more), tools=tools, schema=schema)
 
 
-def execution(world: World, fact, shown, *, system=EXECUTION, tools=(), more=(), objective=""):
+def execution(world: World, fact, shown, *, system=EXECUTION, objective="", **asked):
     results = [
         (
             "result",
@@ -77,8 +88,7 @@ def execution(world: World, fact, shown, *, system=EXECUTION, tools=(), more=(),
         ("objective", objective or world.objective, "person"),
         *results,
         task,
-        tools=tools,
-        more=more,
+        **asked,
     )
 
 
@@ -216,19 +226,117 @@ def test_the_model_names_what_it_lacks_and_never_the_value(join):
         assert fact.value not in reply.text and not reply.is_found
 
 
-def test_the_model_uses_the_marker_only_where_it_was_told_of_it(join):
+def test_without_a_field_for_it_a_lack_is_said_in_prose(join):
     fact = with_inputs(join, 2)
 
-    def lacks(system):
-        return [
-            SimulatedModel(join, seed=seed).answer(execution(join, fact, [], system=system)).text
-            for seed in range(30)
-        ]
+    for tools in ((), (RECALL,)):
+        reply = SimulatedModel(join).answer(execution(join, fact, [], tools=tools))
+        assert reply.is_look or (reply.text and not reply.tool_calls)
 
-    assert 10 < sum(text.startswith("LACKING: ") for text in lacks(EXECUTION)) < 30
-    assert not any(
-        "LACKING:" in text for text in lacks("Role: execution agent\n\nCarry out the task.")
-    )
+
+def test_a_lack_is_a_call_where_the_tool_is_offered(join):
+    fact = with_inputs(join, 2)
+    shown, missing = fact.inputs
+    asked = execution(join, fact, [shown], tools=(LACKING,))
+
+    reply = SimulatedModel(join).answer(asked)
+    partly = SimulatedModel(join, noise=replace(NO_NOISE, is_partial=1.0)).answer(asked)
+    in_prose = SimulatedModel(join, noise=TEMPERS["unanswered_only"]).answer(asked)
+
+    (call,) = reply.tool_calls
+    assert (call.name, reply.text, reply.is_found) == ("lacking", "", False)
+    assert json.loads(call.arguments) == {"what": join.facts[missing].subject}
+    assert partly.tool_calls == reply.tool_calls and join.facts[shown].subject in partly.text
+    assert not in_prose.tool_calls and join.facts[missing].subject in in_prose.text
+
+
+def test_a_lack_is_a_choice_where_a_schema_holds_the_reply(join):
+    fact = with_inputs(join, 1)
+    subject = join.facts[fact.inputs[0]].subject
+    text = {"type": "string"}
+    by_branch = {
+        "anyOf": [
+            {"properties": {"thought": text, "tool": {"const": name}, **given}}
+            for name, given in {"answer": {}, "lacking": {"what": text}}.items()
+        ]
+    }
+    by_enum = {
+        "properties": {"tool": {"enum": ["answer", "lacking"]}, "tool_input": {"type": "string"}}
+    }
+    model = SimulatedModel(join)
+
+    def say(shown, schema, **more):
+        return model.answer(execution(join, fact, shown, schema=schema, **more))
+
+    lacks = json.loads(say([], by_branch).text)
+    chosen = say(fact.inputs, by_branch)
+    more = (Message(speaker=Speaker.ASSISTANT, text=chosen.text),)
+    written = say(fact.inputs, None, more=more, system=f"{EXECUTION}\n\n{JSON_FORM}")
+
+    assert lacks == {"thought": "", "tool": "lacking", "what": subject}
+    assert json.loads(say([], by_enum).text) == {"tool": "lacking", "tool_input": subject}
+    assert json.loads(chosen.text)["tool"] == "answer" and chosen.is_look
+    assert written.text == fact.text and written.is_found
+
+
+def test_a_lack_in_labelled_text_fails_the_task_with_the_reason(join):
+    fact = with_inputs(join, 1)
+    subject = join.facts[fact.inputs[0]].subject
+    system = f"{EXECUTION}\n\n{TEXT_FORM.replace('[recall]', '[calculator]')}"
+
+    fails = SimulatedModel(join).answer(execution(join, fact, [], system=system + FAIL_FORM)).text
+    answers = SimulatedModel(join).answer(execution(join, fact, [], system=system)).text
+
+    assert fails.startswith("Action: fail_task\nAction Input: ") and subject in fails
+    assert answers.startswith("Final Answer: ") and subject in answers
+
+
+def test_a_lack_of_a_combined_reply_is_in_its_block_with_the_tasks_that_bring_it(join):
+    fact = with_inputs(join, 2)
+    known, unknown = fact.inputs
+    listed = ("listed tasks", f"70 [running] Find {join.facts[known].subject}", "model")
+    task = ("task", f"99: Find {fact.subject}", "model:m")
+    asked = prompt(EXECUTION + COMBINED, listed, task)
+
+    def say(noise):
+        text, _, block = SimulatedModel(join, noise=noise).answer(asked).text.rpartition("\n\n")
+        return text, json.loads(block)
+
+    text, block = say(NO_NOISE)
+    prose, unfilled = say(TEMPERS["unanswered_only"])
+
+    assert text == "" and join.facts[unknown].subject in block["lacks"]
+    (bringer,) = block["tasks"]
+    assert set(block["after"]) == {70, bringer["id"]} and bringer["repeats"] == 0
+    assert join.facts[unknown].subject in prose
+    assert unfilled["lacks"] == "" and unfilled["after"] == []
+
+
+@pytest.mark.parametrize("temper", ("refuser", "claimer", "echo"))
+def test_a_reply_without_content_is_not_taken_for_an_answer_by_who_reads_it(join, temper):
+    fact = with_inputs(join, 1)
+    share = {name: 1.0 for name in ("refuses", "claims_done", "echoes_task")
+             if getattr(TEMPERS[temper], name)}  # fmt: skip
+    model = SimulatedModel(join, noise=replace(NO_NOISE, **share))
+
+    said = model.answer(execution(join, fact, fact.inputs))
+    planned = json.loads(SimulatedModel(join).answer(creation(join, fact, said.text)).text)
+
+    assert fact.value not in said.text and not said.is_found
+    assert [one["task"] for one in planned["unanswered"]] == [fact.number]
+
+
+def test_a_broken_form_is_another_one_each_time_and_holds_the_same_content(join):
+    fact = next(fact for fact in join.facts if fact.hints)
+    asked = creation(join, fact, fact.text)
+    model = SimulatedModel(join, noise=replace(NO_NOISE, breaks_form=1.0))
+    whole = SimulatedModel(join).answer(asked).text
+
+    said = [model.answer(asked, n_before=n).text for n in range(40)]
+
+    assert whole not in said and len(set(said)) > 5
+    assert sum(whole in text for text in said) > 5
+    assert any(text == whole[: len(text)] for text in said)
 
 
 def test_a_value_in_the_objective_or_apart_from_its_name_is_not_known(join):
@@ -337,12 +445,10 @@ def test_calls_and_answers_are_written_as_the_prompt_asks(join):
 
 def test_with_combined_planning_the_reply_ends_with_a_plan(join):
     fact = next(fact for fact in join.facts if fact.hints)
-    told = EXECUTION + (
-        ' As the last line: {"lacks": "", "tasks": [{"id": "a", "name": "…", "after": []}], '
-        '"objective_met": false}'
-    )
 
-    reply = SimulatedModel(join).answer(execution(join, fact, fact.inputs, system=told))
+    reply = SimulatedModel(join).answer(
+        execution(join, fact, fact.inputs, system=EXECUTION + COMBINED)
+    )
 
     text, _, planned = reply.text.rpartition("\n\n")
     assert text == fact.text
@@ -404,18 +510,42 @@ def test_a_proposal_comes_after_the_listed_tasks_that_bring_its_inputs(join):
 def test_a_lack_brings_its_task_a_verdict_and_what_is_missing_a_proposal(join):
     fact = with_inputs(join, 2)
     missing = fact.inputs[1]
-    lack = f"LACKING: the value of {join.facts[missing].subject}"
+    subject = join.facts[missing].subject
 
-    said = json.loads(SimulatedModel(join).answer(creation(join, fact, lack)).text)
+    for lack in (f"I do not have {subject}.", f"Half of it.\nNot answered; it lacks: {subject}"):
+        said = json.loads(SimulatedModel(join).answer(creation(join, fact, lack)).text)
 
-    assert [Atlas(join.facts).asked(task["name"]) for task in said["tasks"]] == [missing]
-    assert said["unanswered"] == [
-        {
-            "task": fact.number,
-            "lacks": join.facts[missing].subject,
-            "after": [said["tasks"][0]["id"]],
-        }
-    ]
+        assert [Atlas(join.facts).asked(task["name"]) for task in said["tasks"]] == [missing]
+        assert said["unanswered"] == [
+            {"task": fact.number, "lacks": subject, "after": [said["tasks"][0]["id"]]}
+        ]
+
+
+def test_who_fills_no_verdicts_asks_again_for_what_only_it_knows_to_be_unanswered(join):
+    fact = with_inputs(join, 2)
+    subject = join.facts[fact.inputs[1]].subject
+    model = SimulatedModel(join, noise=TEMPERS["neither"])
+
+    def plan(lack):
+        said = json.loads(model.answer(creation(join, fact, lack)).text)
+        assert said["unanswered"] == []
+        return {Atlas(join.facts).asked(task["name"]) for task in said["tasks"]}
+
+    assert plan(f"I do not have {subject}.") == {fact.inputs[1], fact.number}
+    assert plan(f"Not answered; it lacks: {subject}") == {fact.inputs[1]}
+
+
+@pytest.mark.parametrize("owns", (0.0, 1.0))
+def test_what_is_asked_again_in_other_words_names_what_it_repeats_if_the_model_owns_it(join, owns):
+    fact = next(fact for fact in join.facts if not fact.hints)
+    model = SimulatedModel(join, noise=replace(NO_NOISE, rewords=1.0, owns_repeats=owns))
+    listed = [f"70 [queued] Find {join.facts[fact.number - 1].subject}"]
+
+    tasks = json.loads(model.answer(creation(join, fact, fact.text, listed=listed)).text)["tasks"]
+
+    assert tasks
+    numbers = {fact.number, 70} if owns else {0}
+    assert {task["repeats"] for task in tasks} <= numbers
 
 
 def test_the_objective_is_met_once_its_last_value_is_shown(join):
@@ -440,6 +570,23 @@ def test_a_check_quotes_the_result_letter_by_letter(join):
         found["met"] and found["parts"][0]["task"] == 31 and found["parts"][0]["quote"] in last.text
     )
     assert not nothing["met"] and last.subject in nothing["missing"][0]
+    assert found["parts"][0]["deed"] is False and found["contradictions"] == []
+
+
+def test_two_results_that_give_different_values_are_called_a_contradiction_and_both_are_told(join):
+    last = join.facts[join.goals[0]]
+    true = ("result", f"Task 31: Find it\n{last.text}", "result:31")
+    invented = last.text.replace(last.value, last.wrong_value)
+    false = ("result", f"Task 32: Find it\n{invented}", "result:32")
+    model = SimulatedModel(join)
+
+    said = json.loads(model.answer(prompt(CHECK, true, false)).text)
+    told = model.answer(prompt(REPORT, true, false)).text
+    alone = json.loads(model.answer(prompt(CHECK, false)).text)
+
+    assert said["contradictions"] == [{"tasks": [31, 32], "about": last.subject}]
+    assert last.value in told and last.wrong_value in told
+    assert alone["met"] and last.wrong_value in alone["parts"][0]["quote"]
 
 
 # -- prompts of others, noise
@@ -510,9 +657,9 @@ def test_an_invented_value_makes_what_is_built_on_it_false(join):
 
 
 def test_without_noise_nothing_is_drawn_against_the_model():
-    assert all(
-        share == 0 for share in (getattr(NO_NOISE, name) for name in NO_NOISE.__dataclass_fields__)
-    )
+    shares = {name: getattr(NO_NOISE, name) for name in NO_NOISE.__dataclass_fields__}
+
+    assert shares == {name: float(name in HONESTY) for name in shares}
 
 
 # -- loops
