@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from functools import lru_cache
+from itertools import pairwise
+from string import ascii_letters, ascii_lowercase, ascii_uppercase, digits
 from urllib.parse import unquote, urlsplit
 
 HIDDEN = "***"
@@ -19,7 +21,7 @@ _HARMLESS = frozenset(  # parameters whose values are not secret
     "require_auth keepalives keepalives_idle keepalives_interval keepalives_count "
     "tcp_user_timeout".split()
 )
-_URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://(.*)", re.DOTALL)
+_SCHEME = re.compile(r"[A-Za-z0-9+.-]+", re.ASCII)
 _URL_IN_TEXT = re.compile(r"""[A-Za-z][A-Za-z0-9+.-]{0,20}://[^\s"'<>`]*[^\s"'<>`.,;:!?)\]}]""")
 _PLAIN_NAME = re.compile(r"[\w.-]{1,63}", re.ASCII)
 _AUTHORITY = re.compile(r"[\w.:,\[\]%-]*", re.ASCII)
@@ -46,10 +48,9 @@ _PRIVATE_KEY = re.compile(
 def redact_url(url: str) -> str:
     """Return the URL with its password, unknown parameters and everything that looks like a key
     hidden, and without its fragment."""
-    found = _URL.fullmatch(url)
-    if found is None:
+    scheme, sign, rest = url.partition("://")
+    if not sign or not scheme[:1].isalpha() or not _SCHEME.fullmatch(scheme):
         return HIDDEN
-    scheme, rest = found.groups()
     # a password may contain any character, so the last @ separates it
     before, at, rest = rest.rpartition("@")
     rest, _, query = rest.partition("#")[0].partition("?")
@@ -88,18 +89,32 @@ def looks_like_key(word: str) -> bool:
     plain = word.rstrip("=")
     if re.fullmatch(r"[0-9a-fA-F]{32,}", plain):
         return not plain.isalpha()
-    n_of_kind = [len(re.findall(kind, plain)) for kind in ("[A-Z]", "[a-z]", "[0-9]")]
-    n_humps = len(re.findall("[a-z][A-Z]", plain))
-    is_mixed = min(n_of_kind) >= 3 or 5 * n_humps >= len(plain)
+    kinds = (ascii_uppercase, ascii_lowercase, digits)
+    n_of_kind = [sum(char in kind for char in plain) for kind in kinds]
+    is_mixed = min(n_of_kind) >= 3 or 5 * _count_humps(plain) >= len(plain)
     return len(plain) >= 24 and is_mixed and re.fullmatch(r"[\w+~-]+", plain) is not None
 
 
 def _is_random(piece: str) -> bool:
     if "*" in piece or "%" in piece or len(piece) >= 16 or (len(piece) >= 10 and piece.isdecimal()):
         return True
-    has_digit = re.search("[0-9]", piece)
-    mixed = re.search("[A-Za-z]" if has_digit else "[a-z][A-Z]|[A-Z]{2,}[a-z]", piece)
-    return len(piece) >= 8 and mixed is not None
+    has_letter = not set(piece).isdisjoint(ascii_letters)
+    has_digit = not set(piece).isdisjoint(digits)
+    is_mixed = has_letter if has_digit else _count_humps(piece) > 0 or _has_long_hump(piece)
+    return len(piece) >= 8 and is_mixed
+
+
+def _count_humps(word: str) -> int:
+    """Return how often a capital follows a small letter, as in `aB`."""
+    return sum(one in ascii_lowercase and other in ascii_uppercase for one, other in pairwise(word))
+
+
+def _has_long_hump(word: str) -> bool:
+    """Return whether a small letter follows two capitals, as in `ABc`."""
+    return any(
+        {one, other} <= set(ascii_uppercase) and third in ascii_lowercase
+        for one, other, third in zip(word, word[1:], word[2:], strict=False)
+    )
 
 
 def _hide_key(word: str) -> str:
