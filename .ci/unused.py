@@ -93,3 +93,6 @@ close_log, n_rebuilds, OURS, mend, render_env_example
 
 # What uvicorn asks of a request that broke off
 disconnected
+
+# What `ast.NodeVisitor` calls
+visit_MatchValue, visit_MatchMapping

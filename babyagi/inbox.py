@@ -15,7 +15,6 @@ from itertools import chain
 from typing import Any
 
 from babyagi.errors import NotFoundError, SettingsError
-from babyagi.redaction import sounds_secret
 from babyagi.tasks import Passage, Step, Task
 from babyagi.text import SURROGATES, clean, one_line
 from babyagi.tools.base import Observation
@@ -151,12 +150,6 @@ def pick_named(steps: Sequence[Step], number: int, *, step_id: int | None, ask: 
             guide="inbox",
         )
     return found[0]
-
-
-def asks_for_secret(step: Step) -> bool:
-    """Return whether a question seems to ask for a key, a password or a card number. The person is
-    warned; the question is still asked."""
-    return step.kind == QUESTION and sounds_secret(describe(step))
 
 
 def write_change(tool: str, *, before: str, now: str) -> str:

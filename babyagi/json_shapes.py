@@ -15,7 +15,7 @@ from datetime import datetime
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
-from babyagi.inbox import Decision, asking_task, asks_for_secret, decisions, describe, read_request
+from babyagi.inbox import Decision, asking_task, decisions, describe, read_request
 from babyagi.notify import event_fields
 from babyagi.reporting.artifacts import Made, artifacts_shape
 from babyagi.reporting.sources import Sources, sources_shape
@@ -392,7 +392,6 @@ def request_shape(request: Request) -> Json:
         "decisions": [decision.value for decision in decisions(step)],
         "asked_at": step.created_at.isoformat(),
         **pick(request, "model origins"),
-        "asks_for_secret": asks_for_secret(step),
         "preview": preview.note if preview is not None else request.trouble,
         "seen": preview.state if preview is not None else "",
         "lines": to_json(preview.lines) if preview is not None else [],

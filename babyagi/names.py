@@ -15,7 +15,15 @@ from collections.abc import Collection
 from functools import lru_cache
 from itertools import pairwise
 
-from babyagi.text import LETTERED, OPENING
+from babyagi.text import OPENING
+
+# nouns that a single letter may follow: `vitamin C`
+LETTERED = frozenset(
+    "vitamin plan class type grade section appendix part option group team hepatitis schedule "
+    "column exhibit variant version point building terminal gate hall phase figure table block "
+    "unit series node influenza category zone product server branch side letter room ward "
+    "lot".split()
+)
 
 # -- normalizing text
 # --------------------------------------------------------------------------------------------------

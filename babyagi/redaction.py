@@ -1,15 +1,13 @@
-"""Removes keys and passwords from what is shown or logged, and recognizes questions that ask for
-one."""
+"""Removes keys and passwords from what is shown or logged."""
 
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Iterable
 from functools import lru_cache
+from itertools import pairwise
+from string import ascii_letters, ascii_lowercase, ascii_uppercase, digits
 from urllib.parse import unquote, urlsplit
-
-from babyagi.text import UNSEEN
 
 HIDDEN = "***"
 MIN_PIECE_CHARS = 8  # of a known key; shorter pieces occur in ordinary words
@@ -23,7 +21,7 @@ _HARMLESS = frozenset(  # parameters whose values are not secret
     "require_auth keepalives keepalives_idle keepalives_interval keepalives_count "
     "tcp_user_timeout".split()
 )
-_URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://(.*)", re.DOTALL)
+_SCHEME = re.compile(r"[A-Za-z0-9+.-]+", re.ASCII)
 _URL_IN_TEXT = re.compile(r"""[A-Za-z][A-Za-z0-9+.-]{0,20}://[^\s"'<>`]*[^\s"'<>`.,;:!?)\]}]""")
 _PLAIN_NAME = re.compile(r"[\w.-]{1,63}", re.ASCII)
 _AUTHORITY = re.compile(r"[\w.:,\[\]%-]*", re.ASCII)
@@ -50,10 +48,9 @@ _PRIVATE_KEY = re.compile(
 def redact_url(url: str) -> str:
     """Return the URL with its password, unknown parameters and everything that looks like a key
     hidden, and without its fragment."""
-    found = _URL.fullmatch(url)
-    if found is None:
+    scheme, sign, rest = url.partition("://")
+    if not sign or not scheme[:1].isalpha() or not _SCHEME.fullmatch(scheme):
         return HIDDEN
-    scheme, rest = found.groups()
     # a password may contain any character, so the last @ separates it
     before, at, rest = rest.rpartition("@")
     rest, _, query = rest.partition("#")[0].partition("?")
@@ -92,18 +89,32 @@ def looks_like_key(word: str) -> bool:
     plain = word.rstrip("=")
     if re.fullmatch(r"[0-9a-fA-F]{32,}", plain):
         return not plain.isalpha()
-    n_of_kind = [len(re.findall(kind, plain)) for kind in ("[A-Z]", "[a-z]", "[0-9]")]
-    n_humps = len(re.findall("[a-z][A-Z]", plain))
-    is_mixed = min(n_of_kind) >= 3 or 5 * n_humps >= len(plain)
+    kinds = (ascii_uppercase, ascii_lowercase, digits)
+    n_of_kind = [sum(char in kind for char in plain) for kind in kinds]
+    is_mixed = min(n_of_kind) >= 3 or 5 * _count_humps(plain) >= len(plain)
     return len(plain) >= 24 and is_mixed and re.fullmatch(r"[\w+~-]+", plain) is not None
 
 
 def _is_random(piece: str) -> bool:
     if "*" in piece or "%" in piece or len(piece) >= 16 or (len(piece) >= 10 and piece.isdecimal()):
         return True
-    has_digit = re.search("[0-9]", piece)
-    mixed = re.search("[A-Za-z]" if has_digit else "[a-z][A-Z]|[A-Z]{2,}[a-z]", piece)
-    return len(piece) >= 8 and mixed is not None
+    has_letter = not set(piece).isdisjoint(ascii_letters)
+    has_digit = not set(piece).isdisjoint(digits)
+    is_mixed = has_letter if has_digit else _count_humps(piece) > 0 or _has_long_hump(piece)
+    return len(piece) >= 8 and is_mixed
+
+
+def _count_humps(word: str) -> int:
+    """Return how often a capital follows a small letter, as in `aB`."""
+    return sum(one in ascii_lowercase and other in ascii_uppercase for one, other in pairwise(word))
+
+
+def _has_long_hump(word: str) -> bool:
+    """Return whether a small letter follows two capitals, as in `ABc`."""
+    return any(
+        {one, other} <= set(ascii_uppercase) and third in ascii_lowercase
+        for one, other, third in zip(word, word[1:], word[2:], strict=False)
+    )
 
 
 def _hide_key(word: str) -> str:
@@ -166,90 +177,3 @@ def _hide_named(match: re.Match[str]) -> str:
     is_plain = is_word or value.casefold() in ("none", "null", "true", "false", HIDDEN)
     is_said = is_plain and not is_quoted
     return match[0] if is_said else f"{match['name']}{match['sign']}{HIDDEN}"
-
-
-# -- whether a question asks for a secret: only a hint, which can be wrong in both directions
-# --------------------------------------------------------------------------------------------------
-
-_LOOKS_LATIN = str.maketrans(
-    dict(zip("аеорсухіјѕԁһвкмтοραντυικε@01345$", "aeopcyxijsdhbkmtopantuikeaoieass", strict=True))
-)
-
-_NAMES = (
-    r"pass(?:word|phrase|code|wd)s?|pwd|credentials?|log-?in (?:data|details|name|information)"
-    r"|client secret|secret (?:question|answer|access)"
-    r"|(?:seed|recovery|secret|backup) (?:phrase|word|code|key)s?|mnemonic"
-    r"|wallet (?:key|file|seed)s?|service account (?:json|file)"
-    r"|(?:api|access|secret|private|signing|encryption|decryption|ssh|gpg|license|account|master"
-    r"|deploy|admin)[ _-]*(?:key|token|secret)s?"
-    r"|(?:auth\w*|login|bearer|session|refresh|csrf|personal access|security|bot)[ _-]*"
-    r"(?:token|key|cookie|header|id)s?|jwt"
-    r"|(?:one[ -]?time|verification|security|confirmation|authentication|2fa|mfa|sms|login|access"
-    r"|door|alarm) (?:pass)?(?:code|pin)s?"
-    r"|otp|totp|2fa|pin[ -]?(?:code|number)s?|(?:your|the|my) pin|cvv2?|cvc2?"
-    r"|(?:credit|debit|bank|payment)[ -]?cards?|card(?:holder)? (?:number|details)|iban"
-    r"|account number|routing number|sort code|social security(?: number)?|ssn|passport number"
-    r"|tax id|national insurance number|connection string|id (?:rsa|ed25519)|\.env|keyfile"
-    r"|keystore|kennw[oö]rt\w*|zugangsdaten|anmeldedaten|\w*schlussel\w*|geheimnis\w*"
-    r"|geheimzahl|kreditkarten?\w*|kartennummer|kontonummer|(?:ihre|eine|die) tan|tan-nummer"
-    r"|(?:sicherheits|bestatigungs|wiederherstellungs)(?:code|phrase)s?|passwort\w*"
-    r"|passworter\w*|mots? de passe|identifiants|cle (?:d.)?(?:api|secrete|privee|acces)"
-    r"|carte (?:bancaire|de credit|bleue)|jetons?"
-    r"|code (?:secret|confidentiel|de verification|de securite)"
-    r"|phrase (?:secrete|de recuperation)|contrasen[ay]s?|credencial(?:es)?"
-    r"|clave(?! de (?:la|el|los|las)\b)|tarjeta de (?:credito|debito)"
-    r"|frase (?:semilla|secreta|de recuperacion)"
-    r"|codigo (?:secreto|de (?:seguridad|verificacion|seguranca|verificacao))"
-    r"|parola\w*(?: d.ordine)?|chiave (?:api|segreta|privata|di accesso)|credenziali"
-    r"|carta di credito|codice (?:segreto|di (?:sicurezza|verifica))|senhas?|palavra-passe"
-    r"|credenciais|cartao de credito|chave (?:de |da |do )?(?:api|secreta|privada|acesso)"
-    r"|wachtwoord\w*|toegangscode|inloggegevens|(?:api-?)?sleutel|has[lł][aeo]\w*"
-    r"|klucz\w* (?:api|prywatn\w*|dostepu)|kart\w+ kredytow\w+|dane logowania|heslo"
-    r"|salasana\w*|losenord\w*|adgangskode\w*|passord\w*|sifre\w*|jelszo\w*|mat kh[aâ]u"
-    r"|kata sandi|парол\w*|токен\w*|секретн\w+|(?:api|апи)[ -]?ключ\w*"
-    r"|(?:приватн|закрыт)\w+ ключ\w*|пин-?код\w*|кредитн\w+ карт\w+|номер карты"
-    r"|код (?:из )?(?:смс|sms|подтвержден\w+)|κωδικ\w+|συνθηματικ\w+|סיסמ\w+"
-    r"|كلمة (?:المرور|السر)|الرقم السري|رمز (?:عبور|المرور|التحقق)"
-)
-_WITHIN_WORDS = (
-    "密码 密碼 口令 密钥 密鑰 金鑰 私钥 私鑰 令牌 助记词 验证码 驗證碼 信用卡 银行卡 凭据 凭证 "
-    "パスワード 暗証番号 秘密鍵 トークン クレジットカード 認証コード apiキー 비밀번호 암호 토큰 "
-    "인증번호 신용카드 개인키 api키 पासवर्ड कूटशब्द รหัสผ่าน"
-).split()
-_BY_CONTEXT = (
-    r"\b(?:paste|enter|type|give|send|share|provide|supply|insert|drop|tell|reveal|post"
-    r"|put|e-?mail|copy)\b[^.?!]{0,60}\b(?:key|token|secret)s?\b"
-    r"|\b(?:your|my|our)\b[^.?!]{0,30}\b(?:key|token|secret|pin|login)s?\b"
-    r"|\bwhat(?: is|.s|s)\b[^.?!]{0,30}\b(?:key|token|secret|pin)\b"
-)
-# in lower case these are other words
-_IN_CAPITALS = re.compile(r"\b(?:PIN|TAN|PAT|OTP|CVV|CVC)\b")
-_NO_ADJECTIVE = (
-    # not before another word, as in `key findings`
-    r"(?! (?!(?:here|below|now|in|into|to|for|so|and|or|from|of|please|that|which|you"
-    r"|with|again|on|at|is)\b)[a-z])"
-)
-
-
-def _fold(text: str) -> str:
-    """Return the text in lower case, without combining marks, invisible characters and the blanks
-    between single letters."""
-    text = UNSEEN.sub("", unicodedata.normalize("NFKD", re.sub(r"[\t\n\r]", " ", text)).casefold())
-    unmarked = "".join(one for one in text if not unicodedata.category(one).startswith("M"))
-    text = unicodedata.normalize("NFKC", unmarked)
-    text = re.sub(r"(?<![^\W_])([^\W_])[ ._*-](?=[^\W_](?![^\W_]))", r"\1", text)
-    return re.sub(r"[ _]+", " ", text)
-
-
-_ASKED_FOR = re.compile(
-    rf"(?<!\w)(?:{_NAMES})(?!\w)|{'|'.join(map(_fold, _WITHIN_WORDS))}"
-    rf"|(?:{_BY_CONTEXT}){_NO_ADJECTIVE}"
-)
-
-
-def sounds_secret(question: str) -> bool:
-    """Return whether the question seems to ask for a key, a password or another secret."""
-    if _IN_CAPITALS.search(question):
-        return True
-    folded = _fold(question)
-    return any(_ASKED_FOR.search(text) for text in (folded, folded.translate(_LOOKS_LATIN)))

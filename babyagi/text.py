@@ -118,17 +118,9 @@ def say_count(n: int, noun: str, *, plural: str = "") -> str:
 # --------------------------------------------------------------------------------------------------
 
 _ENDING = re.compile(r"(?<![.!?…])[.!?…]++[\"'”’»)\]*_]*+(?=\s)|[。！？｡]++[」』”’）]*+")
-_ABBREVIATIONS = frozenset(
-    "e.g i.e eg ie cf vs dr mr mrs ms prof st sr jr no nos nr vol pp p fig figs eq ca approx etc "
-    "al inc ltd co corp dept est ed eds rev gen col sgt capt lt gov sen rep hon u.s u.k a.m p.m "
-    "z.b d.h u.a bzw usw ggf evtl inkl max min avg tel art abs sec ch chap ref jan feb mar apr jun "
-    "jul aug sep sept oct nov dec mon tue wed thu fri sat sun".split()
-)
-# A sentence may end after these abbreviations; it goes on only if a small letter or a digit
-# follows.
-_MAY_END = frozenset(
-    "etc al inc ltd co corp u.s u.k a.m p.m usw no max min ed art sun sat mar col ch sec st".split()
-)
+
+
+_VOWELS = frozenset("aeiouy")
 
 
 def split_sentences(text: str) -> list[str]:
@@ -174,13 +166,21 @@ def _is_end(line: str, start: int, match: re.Match[str]) -> bool:
         return False
     if match.group()[0] != "." or match.group().startswith(".."):
         return True
-    word = line[max(start, match.start() - 30) : match.start()].split()[-2:]
-    last = word[-1].lstrip("(\"'“‘[").casefold() if word else ""
+    words = line[max(start, match.start() - 30) : match.start()].split()[-2:]
+    last = words[-1].lstrip("(\"'“‘[") if words else ""
+    if following.isdigit():
+        return not last.isalpha()  # `No. 5`
     if len(last) == 1 and last.isalpha():
-        before = word[0] if len(word) > 1 else ""
-        # `John F.` does not end a sentence, `vitamin C.` may
-        return before.strip(OPENING).casefold() in LETTERED
-    return last not in _ABBREVIATIONS or (last in _MAY_END and not following.isdigit())
+        return words[0][0].islower()  # `vitamin C.` may end a sentence, `John F.` does not
+    return not _is_shortened(last)
+
+
+def _is_shortened(word: str) -> bool:
+    """Return whether a word is an abbreviation by its form: `Dr`, `e.g`."""
+    parts = word.split(".")
+    if len(parts) > 1:
+        return all(len(part) == 1 and part.isalpha() for part in parts)
+    return word.istitle() and _VOWELS.isdisjoint(word.casefold())
 
 
 # -- words
@@ -190,13 +190,6 @@ BM25_SATURATION = 1.2  # BM25's k1: how soon further occurrences of a word stop 
 # BM25's b: how much more often a long text must contain a word to get the same score
 BM25_LENGTH_SHARE = 0.75
 
-# nouns that a single letter may follow: `vitamin C`
-LETTERED = frozenset(
-    "vitamin plan class type grade section appendix part option group team hepatitis schedule "
-    "column exhibit variant version point building terminal gate hall phase figure table block "
-    "unit series node influenza category zone product server branch side letter room ward "
-    "lot".split()
-)
 OPENING = "\"'`([{«‹¿¡「『【"
 
 

@@ -12,6 +12,10 @@ are counted while the program runs: on SQLite in a file, with models that answer
   one, `executemany` one for each row. What triggers add to them is counted apart. A transaction is
   a BEGIN. The first call is that of `babyagi run` in a home that is there already; of three runs
   the one with the fewest statements, because what looks at intervals is not on the way.
+
+And what texts are compared with: words and patterns, each with its line and its reason, as
+`support.compared` finds them; and the statements of Python that judge a model's replies, as shares
+of those of a commit that decided by lists of words.
 """
 
 from __future__ import annotations
@@ -57,6 +61,19 @@ from babyagi.tools.calculator import build_calculator
 from babyagi.worker.process import Runtime, WorkerLoop
 from babyagi.worker.serving import Pace
 from benchmarks.script import OBJECTIVE, Script
+from support.compared import (
+    FORM,
+    GRAMMAR,
+    MAX_PATTERNS,
+    MAX_WORDS,
+    OTHER,
+    Judged,
+    Verdict,
+    find_sites,
+    judge,
+    read_register,
+    totals,
+)
 from support.postgres_server import PostgresServer
 from support.scripted import ScriptedModel
 from support.table import print_table, verdict
@@ -78,6 +95,18 @@ MAX_TASK_TRIPS = 40
 MAX_TURN_TRIPS = 12
 N_QUEUED = 20
 RESULT_BYTES = 500
+# statements of Python at commit 35507d87, whose package was unpacked with
+# `git archive 35507d87 babyagi | tar -x -C FOLDER` and counted with `count_statements(FOLDER, …)`
+HEAD = ("agents", "names.py", "react", "loop.py")
+N_HEAD_STATEMENTS = 5263
+MAX_HEAD_SHARE = 0.55
+JUDGING = (
+    *("names.py", "agents/phrases.py", "agents/outcomes.py", "agents/evidence.py"),
+    *("agents/replies/creation.py", "agents/replies/reading.py"),
+    *("llm/rehearsal.py", "index/subjects.py"),
+)
+N_JUDGING_STATEMENTS = 3422
+MAX_JUDGING_SHARE = 0.25
 CONTROL = ("PRAGMA", "BEGIN", "COMMIT", "ROLLBACK")
 # so that what comes first is a task
 EVERYTHING_LATER = Deferral(min_startable=100, min_unordered=100, min_recorded=100)
@@ -497,6 +526,81 @@ async def find_claim_files() -> list[str]:
     return sorted(found)
 
 
+# -- what texts are compared with, and the statements that judge replies
+# --------------------------------------------------------------------------------------------------
+
+
+def count_statements(package: Path, places: Iterable[str]) -> int:
+    """Return how many statements the files and folders have; one that is not there has none."""
+    paths = [
+        path
+        for place in places
+        for path in ((package / place).rglob("*.py") if "." not in place else [package / place])
+        if path.exists()
+    ]
+    trees = [ast.parse(path.read_text("utf-8")) for path in paths]
+    return sum(isinstance(node, ast.stmt) for tree in trees for node in ast.walk(tree))
+
+
+def show_compared(*, with_others: bool) -> None:
+    found = judge(find_sites(PACKAGE), read_register())
+    _show_sites("Compared with the text of a model, a page, a file or a result", found.of(FORM))
+    _show_sites("Names of a format that others have written down", found.of(GRAMMAR))
+    if with_others:
+        _show_sites("Said, or compared with something else", found.of(OTHER))
+    show_names("faults of support/compared.toml", found.faults)
+    _show_counts(found)
+
+
+def _show_sites(title: str, sites: Sequence[Judged]) -> None:
+    rows = [
+        (
+            f"{one.site.path}:{one.site.line}",
+            one.site.scope,
+            len(one.site.words),
+            len(one.site.patterns),
+            one.why,
+        )
+        for one in sites
+    ]
+    print_table(title, ("line", "where", "words", "patterns", "why"), rows)
+
+
+def _show_counts(found: Verdict) -> None:
+    sites_by_path: dict[str, list[Judged]] = {}
+    for one in found.of(FORM):
+        sites_by_path.setdefault(one.site.path, []).append(one)
+    print_table(
+        "Words and patterns by file",
+        ("file", "words", "patterns"),
+        [(path, *totals(sites)) for path, sites in sites_by_path.items()],
+    )
+    n_words, n_patterns = totals(found.of(FORM))
+    more = [
+        "{} with names of formats, {} said or compared with something else".format(*n)
+        for n in zip(
+            totals([*found.of(FORM), *found.of(GRAMMAR)]), totals(found.of(OTHER)), strict=True
+        )
+    ]
+    head = count_statements(PACKAGE, HEAD) / N_HEAD_STATEMENTS
+    judging = count_statements(PACKAGE, JUDGING) / N_JUDGING_STATEMENTS
+    print_table(
+        "How little is decided by words",
+        ("what", "measured", "goal", "", ""),
+        [
+            _row("words compared with texts", n_words, MAX_WORDS, more[0]),
+            _row("patterns compared with texts", n_patterns, MAX_PATTERNS, more[1]),
+            _row("faults of the register", len(found.faults), 0),
+            _row(f"statements of {', '.join(HEAD)}, of {N_HEAD_STATEMENTS}", head, MAX_HEAD_SHARE),
+            _row(
+                f"statements that judged by words, of {N_JUDGING_STATEMENTS}",
+                judging,
+                MAX_JUDGING_SHARE,
+            ),
+        ],
+    )
+
+
 # -- the report
 # --------------------------------------------------------------------------------------------------
 
@@ -513,7 +617,7 @@ def show_files() -> None:
     )
 
 
-def _row(what: str, measured: float, goal: int, more: str = "") -> tuple[str, ...]:
+def _row(what: str, measured: float, goal: float, more: str = "") -> tuple[str, ...]:
     return what, f"{measured:.4g}", str(goal), verdict(measured <= goal), more
 
 
@@ -547,7 +651,13 @@ def main(argv: Sequence[str] | None = None) -> None:
         "--postgres", action="store_true", help="count the waits for a server that is started too"
     )
     parser.add_argument("--names", action="store_true", help="name what is counted")
+    parser.add_argument(
+        "--compared", action="store_true", help="only what texts are compared with, in full"
+    )
     options = parser.parse_args(argv)
+    if options.compared:
+        show_compared(with_others=True)
+        return
     show_files()
     imports = read_imports(PACKAGE)
     single, circles = find_single_importers(imports), find_circles(imports)
@@ -582,6 +692,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         show_names("circles of imports", [" ".join(circle) for circle in circles])
         show_names("Python files of claim_next", claim_files)
         show_names("frames to the first call", first_call.frames)
+    show_compared(with_others=options.names)
 
 
 def show_trips(n_tasks: int) -> None:

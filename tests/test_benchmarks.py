@@ -160,3 +160,11 @@ def test_the_sandbox_benchmark_prints_what_a_run_costs():
 
     for said in ("an interpreter that does nothing", "no import, 8 at once", "processor"):
         assert said in out
+
+
+def test_what_texts_are_compared_with_is_listed_with_its_line_and_its_reason():
+    out = run("house", "--compared")
+
+    assert re.search(r"^index/hashing\.py:\d+ +STOP_WORDS +\d+ +0 +stop words", out, re.MULTILINE)
+    for what in ("words compared with texts", "patterns compared with texts"):
+        assert re.search(rf"^{what} +\d+ +\d+", out, re.MULTILINE)

@@ -9,6 +9,16 @@ from pathlib import Path
 
 import pytest
 
+from support.compared import (
+    FORM,
+    MAX_PATTERNS,
+    MAX_WORDS,
+    find_sites,
+    judge,
+    read_register,
+    totals,
+)
+
 ROOT = Path(__file__).parent.parent
 SOURCES = sorted((ROOT / "babyagi").rglob("*.py"))
 MAX_FUNCTION_LINES = 60
@@ -129,3 +139,102 @@ def test_importing_babyagi_loads_no_third_party_module():
     ).stdout.split()
 
     assert {name.split(".")[0] for name in loaded} - set(sys.stdlib_module_names) == {"babyagi"}
+
+
+# -- what texts are compared with
+# --------------------------------------------------------------------------------------------------
+
+WRITTEN = {
+    "a set": 'WORDS = frozenset("missing absent".split())\ndef f(t): return t in WORDS',
+    "keys": 'WORDS = {"missing": 1, "absent": 2}\ndef f(t): return WORDS.get(t)',
+    "a loop": 'def f(t): return any(word in t for word in ("missing", "absent"))',
+    "one word each": 'def f(t): return t == "missing" or t.startswith("absent")',
+    "cases": 'def f(t):\n    match t:\n        case "missing" | "absent":\n            return 1',
+    "keys that are read": 'def f(t): return t["missing"] or t.get("absent")',
+    "a constant": 'MISSING = "missing absent"\ndef f(t): return MISSING in t',
+    "a function": 'def has(t, word): return word in t\ndef f(t): return has(t, "missing absent")',
+    "never used": 'WORDS = ("missing", "absent")',
+}
+MATCHED = {
+    "a pattern": 'PATTERN = re.compile(r"\\b(?:missing|absent)\\b")',
+    "a late pattern": 'PATTERN = late_pattern(r"\\b(?:missing|absent)\\b")',
+    "made of parts": 'PATTERN = re.compile("|".join(("missing", "absent")))',
+    "in a function": 'def f(t): return re.search(r"missing\\s|absent\\s", t)',
+    "made in a function": 'OF = "missing|absent"\ndef f(t): return re.search(rf"\\b{OF}\\b", t)',
+    "a string": 'OF = "missing|absent"\ndef f(t): return re.search(OF, t)',
+}
+
+
+@pytest.fixture
+def sites_of(tmp_path, monkeypatch):
+    """Return what finds the sites of a package with one module of this source."""
+
+    def find(source):
+        package = tmp_path / f"little_{tmp_path.name}".replace("-", "_")
+        package.mkdir()
+        (package / "__init__.py").touch()
+        head = "import re\nfrom babyagi.text import late_pattern\n"
+        (package / "one.py").write_text(head + source, "utf-8")
+        monkeypatch.syspath_prepend(tmp_path)
+        return find_sites(package)
+
+    return find
+
+
+@pytest.mark.parametrize("source", (WRITTEN | MATCHED).values(), ids=(WRITTEN | MATCHED).keys())
+def test_words_that_a_text_is_compared_with_are_found_wherever_they_stand(source, sites_of):
+    words = {word for site in sites_of(source) for word in site.words}
+
+    assert words == {"missing", "absent"}
+
+
+@pytest.mark.parametrize("source", MATCHED.values(), ids=MATCHED.keys())
+def test_a_pattern_counts_once_however_it_is_made(source, sites_of):
+    assert [len(site.patterns) for site in sites_of(source) if site.patterns] == [1]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        'PATTERN = re.compile(r"\\d+")',
+        'def f(t): return t.split(", ")',
+        'def f(t): raise ValueError("it is missing")',
+        'WHY = "it is missing"\ndef f(): return WHY',
+    ],
+)
+def test_what_is_said_and_what_has_no_letter_is_no_site(source, sites_of):
+    assert sites_of(source) == []
+
+
+def test_a_file_of_words_is_a_site(tmp_path, sites_of):
+    find_sites_again = sites_of("")
+    package = next(tmp_path.iterdir())
+    (package / "words.txt").write_text("missing\nabsent\n", "utf-8")
+
+    assert find_sites_again == []
+    assert [list(site.words) for site in find_sites(package)] == [["missing", "absent"]]
+
+
+def test_a_site_without_a_reason_and_a_reason_without_a_site_are_faults(sites_of):
+    found = judge(sites_of('def f(t): return t == "missing"'), {FORM: {"two.py": "a label"}})
+
+    assert len(found.faults) == 2
+    assert 'support/compared.toml: "one.py:f"' in found.faults[0]
+    assert totals(found.of(FORM)) == (1, 0)
+
+
+def test_an_entry_for_a_whole_file_does_not_hide_a_list_of_words(sites_of):
+    words = " ".join(f"word{'a' * n}" for n in range(50))
+    sites = sites_of(f'WORDS = "{words}".split()')
+
+    assert judge(sites, {"other": {"one.py": "fields"}}).faults
+    assert not judge(sites, {"other": {"one.py:WORDS": "fields"}}).faults
+
+
+def test_words_and_patterns_that_texts_are_compared_with_are_few_and_each_has_its_reason():
+    found = judge(find_sites(ROOT / "babyagi"), read_register())
+    n_words, n_patterns = totals(found.of(FORM))
+
+    assert found.faults == []
+    assert n_words <= MAX_WORDS
+    assert n_patterns <= MAX_PATTERNS

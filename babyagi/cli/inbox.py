@@ -49,16 +49,15 @@ _LEGEND = (
     "<U+200B> stands for a character that cannot be seen or is not what it looks like, x4000 "
     "for how many of them."
 )
-_SECRET = (
-    "It asks for what looks like a secret. An answer is stored in plain text in the task "
-    "store, and shown to the model."
+_NO_SECRET = (
+    "An answer is stored in plain text in the task store, and shown to the model: give no secret."
 )
 
 
 def render_request(request: Request, width: int, *, is_whole: bool) -> list[Line]:
     """Return the lines of the request; the last line has the commands that answer it. Without
     `is_whole`, a long request is cut, and a line says how to see all of it."""
-    from babyagi.inbox import Decision, asks_for_secret, decisions
+    from babyagi.inbox import QUESTION, Decision, decisions
 
     step, task = request.step, request.task
     texts = {Decision.ANSWER: ' "…"', Decision.APPROVE: "", Decision.REJECT: ' "why"'}
@@ -76,8 +75,8 @@ def render_request(request: Request, width: int, *, is_whole: bool) -> list[Line
         lines.append(Line(_MARGIN + note, Style.RED))
     if any("<U+" in text for text in shown):
         lines.append(Line(_MARGIN + _LEGEND, Style.DIM))
-    if asks_for_secret(step):
-        lines.append(Line(_MARGIN + _SECRET, Style.RED))
+    if step.kind == QUESTION:
+        lines.append(Line(_MARGIN + _NO_SECRET, Style.DIM))
     return [*lines, Line(_MARGIN + "   ".join(ways))]
 
 

@@ -258,7 +258,6 @@ _REQUEST = _object(
         "asked_at": _TIME,
         "model": _TEXT,
         "origins": _TEXTS,
-        "asks_for_secret": _BOOLEAN,
         "preview": _TEXT,
         "seen": _TEXT,
         "lines": _list({"type": "array", "items": _TEXT}),

@@ -1,11 +1,12 @@
-"""The calculator tool: computes arithmetic as people write it. An expression has only numbers,
-signs, brackets, functions and constants, so it cannot run code. The size of each value is bounded
-before the value is computed.
+"""The calculator tool: computes arithmetic as it is written in signs. An expression has only
+numbers, signs, brackets, functions and constants, so it cannot run code. The size of each value is
+bounded before the value is computed.
 
-It understands expressions such as `2(3+4)`, `50% of 80`, `3!`, `√9`, `10²`, `$1,234.50`, `3 × 4`,
-`5 mod 3` and `what is 2+2?`; `^` is power. An ambiguous expression is refused with a hint on what
-to write. Whole and decimal numbers are exact: they are fractions with at most `MAX_BITS` bits in
-numerator and denominator. Roots, logarithms and the like are floating-point numbers.
+It understands expressions such as `2(3+4)`, `50% * 80`, `3!`, `√9`, `10²`, `1,234.50` and `3 × 4`;
+`^` is power. Arithmetic in words, units and currencies is refused, and so is an ambiguous
+expression, with a hint on what to write. Whole and decimal numbers are exact: they are fractions
+with at most `MAX_BITS` bits in numerator and denominator. Roots, logarithms and the like are
+floating-point numbers.
 """
 
 from __future__ import annotations
@@ -38,44 +39,8 @@ _CONSTANTS: Mapping[str, float] = {
     "e": math.e,
     **dict.fromkeys(("tau", "τ"), math.tau),
 }
-_SCALES = {
-    **dict.fromkeys(("k", "K", "thousand"), 10**3),
-    **dict.fromkeys(("M", "million"), 10**6),
-    **dict.fromkeys(("bn", "billion"), 10**9),
-    "trillion": 10**12,
-}
-_CURRENCIES = {
-    **dict.fromkeys(("$", "US$", "dollar"), "USD"),
-    **dict.fromkeys(("€", "euro"), "EUR"),
-    **dict.fromkeys(("£", "pound"), "GBP"),
-    **{"¥": "JPY", "₹": "INR"},
-}
-_CURRENCIES |= {code: code for code in "USD EUR GBP JPY INR CHF CAD AUD CNY".split()}
 _CLOSING = {"(": ")", "[": "]", "{": "}", "|": "|"}
 
-_PHRASES = {  # the signs in place of words, by the pattern of the words
-    r"^\s*(?:(?:please\s+)?(?:what\s+is|what['’]s|whats|calculate|compute|evaluate"
-    r"|how\s+much\s+(?:is|are)|solve)\b\s*:?|=)": " ",
-    r"(?:=\s*\??|\bequals?\s*\??|\?|(?<=\S)\.(?=\s*$))\s*$": " ",
-    r"\b(?:divided\s+by|over)\b": " / ",
-    r"\b(?:multiplied\s+by|times)\b": " * ",
-    r"\bplus\b": " + ",
-    r"\bminus\b": " - ",
-    r"\b(?:raised\s+)?to\s+the\s+power(?:\s+of)?\b": " ^ ",
-    r"\bsquared\b": "²",
-    r"\bcubed\b": "³",
-    r"\b(?:the\s+)?square\s+root\s+of\b": "√",
-    r"\b(?:the\s+)?cube\s+root\s+of\b": "∛",
-    r"\bper\s*cent\b|\bpct\b": " ٪ ",
-    r"\b(?:a\s+)?half\b": " (1/2) ",
-    r"\b(\d+)\s*(?-i:C)\s*(\d+)\b": r"\1 choose \2",
-    r"\bfactorial\b(?!\s*\()": "!",
-    r"\blog₂": "log2",
-    r"\blog₁₀": "log10",
-    r"\bmodulo\b": "mod",
-    r"\boff\s+of\b": "off",
-    r"(?<=[\d)\s])(?<!\b0)[xX](?=\s*[\d(.$€£])": "*",
-}
 _SIGNS = str.maketrans(
     {
         **dict.fromkeys("×·∙⋅•∗✕✖", "*"),
@@ -91,15 +56,14 @@ _TOKEN = re.compile(
        |\.\d+)(?P<exponent>[eE][+-]?\d+)?
     |(?P<part>[¼-¾⅐-⅞↉])
     |(?P<raised>[⁺⁻]?[⁰¹²³⁴-⁹]+)
-    |(?P<currency>US\$|[$€£¥₹]|\b(?:USD|EUR|GBP|JPY|INR|CHF|CAD|AUD|CNY|dollars?|euros?|pounds?)\b)
     |(?P<name>[^\W\d_]\w*)
-    |(?P<sign>\*\*|//|[-+*/^%٪‰!(),\[\]{}|√∛∜=:°])
+    |(?P<sign>\*\*|//|[-+*/^%‰!(),\[\]{}|√∛∜=:°])
     |(?P<space>\s+)""",
     re.VERBOSE,
 )
 
 
-_KINDS = ("hex", "number", "part", "raised", "currency", "name", "sign", "space")
+_KINDS = ("hex", "number", "part", "raised", "name", "sign", "space")
 _NUMBERS = ("number", "hex", "part")
 
 
@@ -109,11 +73,11 @@ def build_calculator() -> Tool:
 
     return Tool(
         name="calculator",
-        description="Compute arithmetic, such as (1 + 2) * 47^0.23, 15% of 80 or comb(5, 2), with "
+        description="Compute arithmetic, such as (1 + 2) * 47^0.23, 15% * 80 or comb(5, 2), with "
         "sqrt, log, sin, round and the like.",
         parameters=takes_text(
             "expression",
-            "Numbers, + - * / // ^ mod, %, !, brackets, functions, pi and e; log is the natural "
+            "Numbers, + - * / // ^ %, !, brackets, functions, pi and e; log is the natural "
             "logarithm.",
         ),
         effect=Effect.READ,
@@ -155,9 +119,7 @@ class _Token(NamedTuple):
 
 
 def _tokenize(expression: str) -> Sequence[_Token]:
-    text = "".join(_plain(char) for char in expression).translate(_SIGNS)
-    for phrase, meaning in _PHRASES.items():
-        text = re.sub(phrase, meaning, text, flags=re.IGNORECASE)
+    text = "".join(_plain(char) for char in expression).translate(_SIGNS).strip(" =?")
     tokens, at = [], 0
     while at < len(text):
         match = _TOKEN.match(text, at)
@@ -172,12 +134,6 @@ def _tokenize(expression: str) -> Sequence[_Token]:
             apart = [not char or char.isspace() for char in around]
             tokens.append(_Token(kind, match[0], apart[0], apart[1]))
         at = match.end()
-    currencies = {_currency(token.text) for token in tokens if token.kind == "currency"}
-    if len(currencies) > 1:
-        raise ToolError(
-            f"the amounts are in different currencies ({', '.join(sorted(currencies))}); "
-            "convert them, and write numbers"
-        )
     return tokens
 
 
@@ -187,10 +143,6 @@ def _plain(char: str) -> str:
     if unicodedata.category(char) == "Nd":
         return str(unicodedata.digit(char))
     return chr(ord(char) - 0xFEE0) if "！" <= char <= "～" else char
-
-
-def _currency(text: str) -> str:
-    return _CURRENCIES.get(text) or _CURRENCIES[text.removesuffix("s").lower()]
 
 
 # -- parsing
@@ -211,7 +163,7 @@ _HINTS = {
     ",": "a comma separates thousands, or the values of a function",
 }
 _END = _Token("end", "", True, True)
-_PRODUCT_SIGNS = ("*", "/", "//", "%", "mod", "of", "off", "choose")
+_PRODUCT_SIGNS = ("*", "/", "//", "%")
 
 
 class _Reader:
@@ -263,11 +215,9 @@ class _Reader:
         while True:
             if sign := self._take_product_sign():
                 right = self._signed()
-                if sign == "off" and not left.is_percent:
-                    raise ToolError("`off` needs a percentage before it, as in 10% off 80")
                 left, last = _Term(_compute(sign, left.value, right.value)), sign
             elif self._begins_operand():
-                if last in ("/", "//", "%", "mod"):
+                if last in ("/", "//", "%"):
                     raise ToolError(
                         "after a division, a product without * can mean two things: set "
                         "brackets, as in (6/2)*3 or 6/(2*3)"
@@ -290,10 +240,8 @@ class _Reader:
             raise ToolError(
                 f"{_show(both)}: two numbers side by side; put a sign between them, such as + or *"
             )
-        if token.kind == "name":
-            return token.text not in _PRODUCT_SIGNS
         is_opening = token.text in "([{√∛∜" and token.kind == "sign"
-        return token.kind in (*_NUMBERS, "currency") or is_opening
+        return token.kind in (*_NUMBERS, "name") or is_opening
 
     def _signed(self) -> _Term:
         is_negative = False
@@ -320,17 +268,13 @@ class _Reader:
     def _postfixed(self) -> _Term:
         value, is_percent = self._primary(), False
         while True:
-            if self._next.kind == "name" and self._next.text in _SCALES:
-                value = _compute("*", value, Fraction(_SCALES[self._take(self._next.text)]))
-            elif self._next.kind == "currency":
-                self._at += 1
-            elif self._take("!"):
+            if self._take("!"):
                 value = _factorial(value)
                 if self._next.text == "!":
                     raise ToolError("!! can mean two things: set brackets, as in (3!)!")
             elif self._take("‰"):
                 value = _compute("/", value, Fraction(1000))
-            elif self._next.text in ("%", "٪") and not self._is_modulo():
+            elif self._next.text == "%" and not self._is_modulo():
                 self._at += 1
                 value, is_percent = _compute("/", value, Fraction(100)), True
             else:
@@ -341,22 +285,20 @@ class _Reader:
         `ToolError` if it can mean either."""
         token, after = self._next, self._after
         is_attached = not token.is_apart_before
-        if token.text == "٪":
-            return False
         if after.text in ("+", "-"):
             if is_attached and not token.is_apart_after:
                 raise ToolError(
-                    "% can be a percentage or a remainder here: write (7%) - 4 or 7 mod -4, "
+                    "% can be a percentage or a remainder here: write (7%) - 4 or mod(7, -4), "
                     "with your numbers"
                 )
             return not is_attached
         is_named = after.text.casefold() in {**_FUNCTIONS, **_CONSTANTS}
         is_operand = is_named or after.text in {*_CLOSING, *_ROOTS}
-        if not is_operand and after.kind not in (*_NUMBERS, "currency"):
+        if not is_operand and after.kind not in _NUMBERS:
             return False
         if is_attached and token.is_apart_after:
             raise ToolError(
-                "% can be a percentage or a remainder here: write 50% of 80 or 50 mod 80, "
+                "% can be a percentage or a remainder here: write 50% * 80 or mod(50, 80), "
                 "with your numbers"
             )
         return True
@@ -371,8 +313,6 @@ class _Reader:
                 return self._number(token.text)
             case "part":
                 return _vulgar(token.text)
-            case "currency":
-                return self._signed().value
             case "name":
                 return self._named(token.text)
             case "sign" if token.text in _CLOSING:
@@ -417,8 +357,8 @@ class _Reader:
                 f"{text} is a function; write {text}(…) with brackets around its values"
             )
         raise ToolError(
-            f"the calculator does not know {_show(text)}; leave words and units out. "
-            f"There are: {', '.join(sorted(_FUNCTIONS))}, pi, e"
+            f"the calculator does not know {_show(text)}; write signs, as in 15% * 80, without "
+            f"words and units. There are: {', '.join(sorted(_FUNCTIONS))}, pi, e"
         )
 
     def _arguments(self, name: str) -> list[Number]:
@@ -606,13 +546,9 @@ _OPERATORS: Mapping[str, Callable[[Any, Any], Any]] = {
     "+": operator.add,
     "-": operator.sub,
     "*": operator.mul,
-    "of": operator.mul,
-    "off": lambda share, whole: whole * (1 - share),
     "/": operator.truediv,
     "//": operator.floordiv,
     "%": operator.mod,
-    "mod": operator.mod,
-    "choose": _count(math.comb),
 }
 
 

@@ -120,25 +120,12 @@ def test_a_hostile_question_reaches_the_screen_harmless(capsys):
     assert not set(out) & set("\x1b\x07\u202e")
 
 
-@pytest.mark.parametrize(
-    ("question", "is_warned"),
-    [
-        ("Please paste your API key", True),
-        ("Wie lautet das Passwort?", True),
-        ("Which day?", False),
-        ("What are the key dates?", False),
-    ],
-)
-def test_a_question_for_what_looks_like_a_secret_is_shown_with_a_warning(
-    question, is_warned, capsys
-):
-    number = park("question", "ask_user", {"question": question})
+def test_every_question_is_shown_with_what_becomes_of_an_answer(capsys):
+    number = park("question", "ask_user", {"question": "Which day?"})
 
-    (asked,) = printed_json(capsys, "inbox")
     assert run_guarded(["inbox", str(number)]) == 0
 
-    assert asked["asks_for_secret"] is is_warned
-    assert ("looks like a secret" in capsys.readouterr().out) is is_warned
+    assert "give no secret" in capsys.readouterr().out
 
 
 def test_one_request_alone_is_shown_whole_and_a_list_shows_its_beginning_and_says_so(capsys):
