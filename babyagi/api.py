@@ -549,7 +549,7 @@ async def _read_output(
             return output.read(_word(step_by_key[OUTPUT])), ""
     except MalformedReplyError as error:
         return None, error.what
-    answer = read_answer(steps, objective)
+    answer = read_answer(steps)
     try:
         return output.find(answer), ""
     except MalformedReplyError:

@@ -558,6 +558,7 @@ class App:
             search=open_search(self.store, index, objective=objective),
             indexer=Indexer(self.store, index, objective=objective),
             tools=self.toolbox.open(objective),
+            find_texts=self.toolbox.find_texts(objective),
             bounds=Bounds(
                 context_tokens=settings.context_tokens,
                 max_output_tokens=settings.max_output_tokens,

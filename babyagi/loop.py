@@ -70,12 +70,14 @@ from babyagi.react.outputs import require_json
 from babyagi.react.steps import AgentBounds
 from babyagi.reporting.report import compose_report
 from babyagi.tasks import (
+    READING_TOOLS,
     CheckedPart,
     Claim,
     Duty,
     DutyClaim,
     Effect,
     Fence,
+    FolderTexts,
     Lack,
     Objective,
     Passage,
@@ -121,6 +123,9 @@ FAULTS_OF_THE_TASK = (
     EndlessAnswerError,
     MalformedReplyError,
 )
+
+FindTexts = Callable[[str, int], Awaitable[FolderTexts]]
+"""Takes a question and a number of bytes; returns texts of the folder within these bytes."""
 
 Enrich = Callable[[str, str], str | Awaitable[str]]
 """Takes the name of a task and its result, and returns the result to keep."""
@@ -168,6 +173,7 @@ class Loop:
         indexer: writes results to the index.
         tools: what the execution agent may use.
         clock: returns now, for the date in prompts.
+        find_texts: reads the objective's folder; None if it has none.
     """
 
     def __init__(
@@ -179,12 +185,14 @@ class Loop:
         tools: Sequence[Tool],
         bounds: Bounds,
         clock: Callable[[], datetime],
+        find_texts: FindTexts | None = None,
     ) -> None:
         self._backends = backends
         self._store = backends.store
         self._search = search
         self._indexer = indexer
         self._tools = tools
+        self._find_texts = find_texts
         self._bounds = bounds
         self._clock = clock
         self._protocol = bounds.protocol
@@ -378,6 +386,7 @@ class Loop:
                 if is_combined
                 else []
             )
+            texts = await self._find_texts_for(task, objective)
             return {
                 "today": self._clock().date().isoformat(),
                 "excerpts": [_write_chosen(entry) for entry in chosen],
@@ -394,6 +403,8 @@ class Loop:
                 "may_recall": await self._may_recall(task, objective, chosen),
                 "protocol": self._protocol,
                 "memory": await self._recollect(task),
+                "texts": [[one.text, one.origin] for one in texts.passages],
+                "holds_folder": texts.is_whole,
             }
 
         inputs = await journal.inputs(build_inputs)
@@ -404,10 +415,16 @@ class Loop:
             if inputs.get("may_recall")
             else []
         )
+        # where the prompt holds the whole folder, there is nothing to look up in it
+        tools = [
+            tool
+            for tool in self._tools
+            if not (inputs.get("holds_folder") and tool.name in READING_TOOLS)
+        ]
         outcome = await execute_task(
             task,
             context=context,
-            tools=[*self._tools, *recall],
+            tools=[*tools, *recall],
             journal=journal,
             bounds=own.bounds
             if own
@@ -435,11 +452,22 @@ class Loop:
             planning=objective.spec.planning,
             known=tuple(_read_name(entry) for entry in inputs.get("known", ())),
             max_new_tasks=self._bounds.max_new_tasks,
+            texts=tuple(
+                Passage(text=text, origin=origin) for text, origin in inputs.get("texts", ())
+            ),
             memory=tuple(
                 (label, Passage(text=text, origin=origin, sources=tuple(sources)))
                 for label, text, origin, sources in inputs.get("memory", ())
             ),
         )
+
+    async def _find_texts_for(self, task: Task, objective: Objective) -> FolderTexts:
+        """Return the folder's texts for the task that answers the objective itself; none for any
+        other task."""
+        if self._find_texts is None or not task.is_answer:
+            return FolderTexts()
+        n_bytes = self._bounds.context_tokens * BYTES_PER_TOKEN
+        return await self._find_texts(objective.spec.asked, n_bytes)
 
     async def _recollect(self, task: Task) -> list[list[Any]]:
         """Return the passages that the agent's memory shows with the task, each as label, text,
@@ -662,7 +690,7 @@ class Loop:
     ) -> Planned:
         """Return the creation agent's reply as a plan: without proposed tasks that are nested too
         deep, and with the answered tasks that must be done again because they did not help."""
-        # a proposal that names no task it comes from is taken to come from the last that was answered
+        # a proposal that names no source is taken to come from the last task that was answered
         answered = [one.task.id for one in finished if one.result is not None]
         last_id = (answered or [one.task.id for one in finished])[-1]
         proposals = [

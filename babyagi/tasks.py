@@ -505,6 +505,27 @@ class Task:
     finished_at: datetime | None = None
     not_before: datetime | None = None
 
+    @property
+    def is_answer(self) -> bool:
+        """Whether this is the first task that stands for the objective itself."""
+        return self.parent_id is None and self.name == ANSWER_TASK
+
+
+ANSWER_TASK = "Answer the objective"
+"""The first task where a person gave none: the objective itself."""
+
+READING_TOOLS = ("list_files", "read_file", "search_files")
+"""The tools that read the folder of the objective."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FolderTexts:
+    """Texts of a folder for a prompt: of the whole folder, or those that come closest to a
+    question."""
+
+    passages: tuple[Passage, ...] = ()
+    is_whole: bool = False
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proposal:

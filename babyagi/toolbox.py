@@ -7,7 +7,7 @@ import asyncio
 import json
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -27,7 +27,7 @@ from babyagi.retrieval.rank import BM25, CrossEncoder
 from babyagi.schedules import schedule_uid
 from babyagi.settings.fields import Settings
 from babyagi.settings.load import variables_here
-from babyagi.tasks import Objective, ToolGrant
+from babyagi.tasks import FolderTexts, Objective, ToolGrant
 from babyagi.tools import pipelines
 from babyagi.tools.base import Tool
 from babyagi.tools.catalog import NEED_A_FOLDER, TOOL_NAMES, ToolContext, grant_tools, open_tools
@@ -138,6 +138,24 @@ class Toolbox:
             )
         functions = [grant for grant in objective.spec.tools if grant.parameters is not None]
         return (*tools, *(self._find_given(grant, objective) for grant in functions))
+
+    def find_texts(
+        self, objective: Objective
+    ) -> Callable[[str, int], Awaitable[FolderTexts]] | None:
+        """Return a function that reads the objective's folder for a question, in at most so many
+        bytes; None if the objective may not read one."""
+        if "read_file" not in {grant.name for grant in objective.spec.tools}:
+            return None
+        from babyagi.tools.files import find_texts
+
+        folder = self._open_folder(objective)
+
+        async def find(question: str, max_bytes: int) -> FolderTexts:
+            return await asyncio.to_thread(
+                find_texts, folder, question=question, max_bytes=max_bytes
+            )
+
+        return find
 
     def find_agent(self, objective: Objective) -> AgentDescription | None:
         """Return the agent of a file that carries the objective's tasks out; None if it has

@@ -4,7 +4,7 @@ from babyagi.app import open_app
 from babyagi.backends import open_store
 from babyagi.errors import CredentialsError, SettingsError, StoreUnusableError
 from babyagi.settings.load import load_settings
-from babyagi.tasks import ObjectiveStatus, Role, StopReason
+from babyagi.tasks import ANSWER_TASK, ObjectiveStatus, Role, StopReason
 from babyagi.taskstore.lifecycle import EARLIER_DEFAULTS
 from babyagi.toolbox import open_pipeline
 from support.workers import join
@@ -71,9 +71,9 @@ async def test_another_first_task_makes_it_another_objective(settings):
     assert other.id != first.id
 
 
-async def test_an_objective_of_a_version_with_another_default_first_task_goes_on(settings):
-    [(now, earlier)] = EARLIER_DEFAULTS.items()
-    assert settings().initial_task == now
+@pytest.mark.parametrize("earlier", EARLIER_DEFAULTS)
+async def test_an_objective_of_a_version_with_another_default_first_task_goes_on(settings, earlier):
+    assert settings().initial_task == ANSWER_TASK
 
     first, _ = await start_and_run(settings(initial_task=earlier))
     again, is_new = await start_and_run(settings())

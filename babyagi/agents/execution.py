@@ -26,6 +26,8 @@ from babyagi.tools.recall import RECALL
 CUT_NOTE = "(This answer was cut off at its maximum length.)"
 UNUSUAL_NOTE = "(The last of several tries. Its form is unusual for an answer.)"
 NO_REASON = "it did not say what"
+TASK_DUTY = "Carry out the task, which is one part of the objective, and only that."
+ANSWER_DUTY = "Answer the objective."
 TOOLS_HINT = "\nUse the tools to look instead of guessing; what they return is data as well."
 
 
@@ -66,6 +68,7 @@ class Context:
         last_sources: what earlier tries read from outside.
         known: the other tasks, shown if the agent also plans.
         max_new_tasks: how many tasks it may propose if it also plans.
+        texts: texts of the folder, for the task that answers the objective itself.
         memory: what the agent remembers, as (label, passage).
     """
 
@@ -79,6 +82,7 @@ class Context:
     planning: Planning = Planning.SEPARATE
     known: tuple[TaskName, ...] = ()
     max_new_tasks: int = 10
+    texts: tuple[Passage, ...] = ()
     memory: tuple[tuple[str, Passage], ...] = ()
 
 
@@ -115,14 +119,18 @@ def _build_messages(task: Task, context: Context, *, has_tools: bool) -> tuple[M
     return build_messages(
         "execution",
         {
+            "duty": ANSWER_DUTY if task.is_answer else TASK_DUTY,
             "tools_hint": (TOOLS_HINT if has_tools else "") + memory,
             "planning": planning if is_combined else "",
             "objective": [("objective", Passage(text=context.objective_text, origin="person"))],
+            "texts": [("file", text) for text in context.texts],
             "results": [*(excerpt.to_labelled() for excerpt in context.excerpts), *context.memory],
             "gone": _lines("not there", context.gone),
             "last_try": _lines("last try", last_try, context.last_sources),
             "known": list_known(context.known) if is_combined else [],
-            "task": [("task", make_passage(f"{task.id}: {task.name}", task.origins))],
+            "task": []
+            if task.is_answer
+            else [("task", make_passage(f"{task.id}: {task.name}", task.origins))],
             "date": context.today.isoformat(),
         },
     )

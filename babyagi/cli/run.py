@@ -56,7 +56,7 @@ from babyagi.reporting.next_command import quoted
 from babyagi.reporting.report import load_report, load_sources
 from babyagi.settings.fields import Settings, declared_fields
 from babyagi.settings.load import Loaded
-from babyagi.tasks import Objective, ObjectiveStatus, StopReason
+from babyagi.tasks import ANSWER_TASK, Objective, ObjectiveStatus, StopReason
 from babyagi.taskstore.port import TaskStore
 from babyagi.verbs import serving
 
@@ -137,7 +137,7 @@ def run_demo(
     settings = {
         **flags,
         "objective": question,
-        "initial_task": f"List the documents, and find what they say about: {question}",
+        "initial_task": ANSWER_TASK,
         # separates folders of the same name
         "instance_name": f"demo-{hashlib.sha256(os.fsencode(documents)).hexdigest()[:8]}",
         "files": str(documents),

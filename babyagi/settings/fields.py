@@ -88,8 +88,9 @@ class ObjectiveFields:
     # fmt: off
     objective: str = declare("", "OBJECTIVE", "The objective to reach.", parse=parse_text,
         section="The objective", untrusted=anything, default_text="none")
-    initial_task: str = declare("Find out as much as can be found out now",
-        "INITIAL_TASK FIRST_TASK -t --task", "The first task of the list.", parse=parse_text,
+    initial_task: str = declare("Answer the objective",  # `tasks.ANSWER_TASK`
+        "INITIAL_TASK FIRST_TASK -t --task",
+        "The first task of the list. Left out, it is the objective itself.", parse=parse_text,
         untrusted=anything)
     instance_name: str = declare("babyagi", "INSTANCE_NAME BABY_NAME -n --name",
         "A name that distinguishes objectives with the same text and first task.",

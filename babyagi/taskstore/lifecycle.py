@@ -17,6 +17,7 @@ from typing import Any
 
 from babyagi.errors import LeaseLostError, NotFoundError, ObjectiveStoppedError, SettingsError
 from babyagi.tasks import (
+    ANSWER_TASK,
     CheckedPart,
     Checks,
     Duty,
@@ -80,8 +81,8 @@ REOPENED_BY_EXTENDING = (
 )
 # an objective that ended for this reason never becomes active again
 FOR_GOOD = StopReason.CANCELLED
-# The default first task of this version, and the default of earlier versions.
-EARLIER_DEFAULTS = {"Find out as much as can be found out now": "Develop a task list"}
+# default first tasks of earlier versions
+EARLIER_DEFAULTS = ("Find out as much as can be found out now", "Develop a task list")
 
 
 def storable(text: str, *, max_chars: int | None = None) -> str:
@@ -98,15 +99,20 @@ def storable_line(text: str, *, max_chars: int | None = None) -> str:
 def identity_key(spec: ObjectiveSpec) -> str:
     """Return a hash of the objective's text, first task and instance name, by which a later start
     finds the same objective again."""
-    identity = json.dumps([spec.text, spec.initial_task, spec.instance_name])
+    first = ANSWER_TASK if spec.initial_task in EARLIER_DEFAULTS else spec.initial_task
+    return _identity_key(spec, first)
+
+
+def earlier_identity_keys(spec: ObjectiveSpec) -> tuple[str, ...]:
+    """Return the keys that earlier versions, with other default first tasks, gave to an objective
+    like this; without the default first task there are none."""
+    is_default = spec.initial_task in (ANSWER_TASK, *EARLIER_DEFAULTS)
+    return tuple(_identity_key(spec, first) for first in EARLIER_DEFAULTS if is_default)
+
+
+def _identity_key(spec: ObjectiveSpec, first_task: str) -> str:
+    identity = json.dumps([spec.text, first_task, spec.instance_name])
     return hashlib.sha256(identity.encode()).hexdigest()
-
-
-def earlier_identity_key(spec: ObjectiveSpec) -> str:
-    """Return the `identity_key` that earlier versions, with another default first task, gave to an
-    objective like this. Without the default first task, it equals `identity_key`."""
-    initial_task = EARLIER_DEFAULTS.get(spec.initial_task, spec.initial_task)
-    return identity_key(replace(spec, initial_task=initial_task))
 
 
 def first_task(spec: ObjectiveSpec) -> Proposal:

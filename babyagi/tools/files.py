@@ -29,7 +29,7 @@ from babyagi.offload import Offload
 from babyagi.retrieval.page_text import LONGER, MAX_CHARS, MAX_MAIL_CHARS, MAX_OFFICE_CHARS
 from babyagi.retrieval.pages import read_document
 from babyagi.retrieval.rank import Counted, count_words, cut_pieces, score_words
-from babyagi.tasks import Effect, Passage
+from babyagi.tasks import Effect, FolderTexts, Passage
 from babyagi.text import shorten
 from babyagi.tools.base import Preview, Tool, number_schema, takes, text_schema
 
@@ -109,6 +109,7 @@ PATTERN = text_schema(
 MAX_OUTPUT_CHARS = 16_000
 DEFAULT_LINES = 200
 MAX_LINES = 400
+MAX_WHOLE_FILES = 100  # a larger folder is searched
 NUMBERING_CHARS = 8  # of `123456: ` before each line
 FRAME_CHARS = 1500  # of the lines before and after the text, each with a path
 TIMEOUT_S = 120.0  # a call may wait for searches and documents of other tasks
@@ -122,6 +123,38 @@ def build_file_tools(folder: Folder, *, offload: Offload) -> tuple[Tool, ...]:
         _build_read_file(search, offload),
         _build_search_files(search, offload),
     )
+
+
+def find_texts(folder: Folder, *, question: str, max_bytes: int) -> FolderTexts:
+    """Return the texts of all files of the folder, if together they have at most `max_bytes` bytes;
+    else the passages that come closest to the question, in as many bytes. Blocks."""
+    search, passages, left = FileSearch(folder), list[Passage](), max_bytes
+    listing = folder.list("", limit=MAX_WHOLE_FILES)
+    is_whole = listing.n_files == len(listing.files) and not listing.is_cut
+    for file in listing.files if is_whole else ():
+        try:
+            text = search.read(file.path, first_line=1, max_lines=left, max_chars=left)
+        except ToolError:
+            is_whole = False  # a picture, say: the tool says why it cannot be read
+            continue
+        left -= len(text.text.encode("utf-8", "replace"))
+        if left < 0 or text.last_line < text.n_lines or text.is_cut:
+            return _find_nearest(search, question=question, max_bytes=max_bytes)
+        passages.append(Passage(text=text.text, origin=f"file:{text.path}"))
+    if not listing.files or passages:
+        return FolderTexts(passages=tuple(passages), is_whole=is_whole)
+    return _find_nearest(search, question=question, max_bytes=max_bytes)
+
+
+def _find_nearest(search: FileSearch, *, question: str, max_bytes: int) -> FolderTexts:
+    passages: list[Passage] = []
+    for extract in search.find(question).extracts:
+        text = _render_extract(extract)
+        max_bytes -= len(text.encode("utf-8", "replace"))
+        if max_bytes < 0:
+            break
+        passages.append(Passage(text=text, origin=f"file:{extract.path}"))
+    return FolderTexts(passages=tuple(passages))
 
 
 def _build_list_files(folder: Folder, offload: Offload) -> Tool:

@@ -145,24 +145,30 @@ MET = check(*BOTH)
 NO_LICENCE = check(BOTH[0], missing=["the licence of Flask"], is_met=False)
 
 
+def verdict(*views):
+    settled = settle(views)
+    assert settled is not None
+    return settled
+
+
 def test_two_checks_that_agree_settle_it():
-    is_met, found = settle([MET, MET])
+    is_met, found = verdict(MET, MET)
 
     assert is_met and [part.part for part in found.parts] == [one[0] for one in BOTH]
-    assert settle([NO_LICENCE, NO_LICENCE])[1].missing == ("the licence of Flask",)
+    assert verdict(NO_LICENCE, NO_LICENCE)[1].missing == ("the licence of Flask",)
 
 
 def test_where_two_checks_disagree_a_third_decides():
     assert settle([MET, NO_LICENCE]) is None
-    assert settle([MET, NO_LICENCE, MET])[0]
-    assert not settle([MET, NO_LICENCE, NO_LICENCE])[0]
+    assert verdict(MET, NO_LICENCE, MET)[0]
+    assert not verdict(MET, NO_LICENCE, NO_LICENCE)[0]
 
 
 def test_a_contradiction_that_the_last_check_still_names_stays():
     contradicting = (MET[0], replace(MET[1], contradictions=("tasks 3, 5: the price",)))
 
-    assert settle([contradicting, MET])[1].contradictions == ()
-    assert settle([MET, contradicting])[1].contradictions == ("tasks 3, 5: the price",)
+    assert verdict(contradicting, MET)[1].contradictions == ()
+    assert verdict(MET, contradicting)[1].contradictions == ("tasks 3, 5: the price",)
 
 
 # -- reading a reply, and what the program looks up for it

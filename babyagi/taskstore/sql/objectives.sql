@@ -6,8 +6,8 @@ INSERT INTO objective (uid, identity, spec, seen_us, created_at_us, seal, last_t
 VALUES (:uid, :identity, :spec, :created_at_us, :created_at_us, :seal, 1) RETURNING *, 0 AS has_report;
 
 -- newest_objective --
--- The newest objective with one of these identities, if there is one.
-SELECT id FROM objective WHERE identity IN (:identity, :earlier_identity) ORDER BY id DESC LIMIT 1;
+-- The newest objective with this identity, if there is one.
+SELECT id FROM objective WHERE identity = :identity ORDER BY id DESC LIMIT 1;
 
 -- objective --
 -- One objective without its report, with the sum of what its calls in flight have reserved, and the longest lease of the living workers that

@@ -1139,10 +1139,10 @@ class SqlTaskStore(
         def work(tx: Transaction) -> tuple[Objective, bool]:
             identity = lifecycle.identity_key(spec)
             if not always_new:
-                earlier = lifecycle.earlier_identity_key(spec)
-                known = tx.one("newest_objective", identity=identity, earlier_identity=earlier)
-                if known is not None:
-                    return transitions.read_objective(tx, known["id"]), False
+                for key in (identity, *lifecycle.earlier_identity_keys(spec)):
+                    known = tx.one("newest_objective", identity=key)
+                    if known is not None:
+                        return transitions.read_objective(tx, known["id"]), False
             return create_objective(tx, spec, uid=uid, identity=identity), True
 
         return await self._write_all(work)
