@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import groupby
 from urllib.parse import quote
 
 from babyagi.tasks import Fetched, Result, Step
@@ -24,7 +25,6 @@ SHOWN_DIGEST_CHARS = 16
 
 _ADDRESS = re.compile(r"https?://[^\s<>\"'`|\\^{}\[\]]+", re.IGNORECASE)
 _MARKUP = re.compile(r"([\\`*_\[\]#!|<>~&]|^[-+])")
-_TICKS = re.compile("`+")
 _NOT_NAMED = "**Tasks used these too, and the answer does not name them:**"
 
 
@@ -289,7 +289,8 @@ def _plain(text: str) -> str:
 
 def _code(text: str) -> str:
     line = shorten(harmless(one_line(clean(text))), MAX_ADDRESS_CHARS)
-    ticks = "`" * (1 + max((len(run) for run in _TICKS.findall(line)), default=0))
+    longest = max((len([*run]) for char, run in groupby(line) if char == "`"), default=0)
+    ticks = "`" * (1 + longest)
     return f"{ticks} {line} {ticks}" if len(ticks) > 1 else f"`{line}`"
 
 

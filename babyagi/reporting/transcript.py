@@ -4,7 +4,6 @@ reply, the call and its output, the question and the answer."""
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -212,20 +211,18 @@ def first_line(text: str, *, max_chars: int = 200) -> str:
     first one only announces it, as a line that ends with `:` or is bold as a whole."""
     lines = (one_line(line).lstrip("#> ").strip() for line in text.splitlines())
     first, following = (*islice((line for line in lines if line.strip("*_- ")), 2), "", "")[:2]
-    is_bold = _BOLD.fullmatch(first) is not None
+    is_bold = first.count("**") == 2 and first.startswith("**") and first.endswith("**")
     first, following = _unmark(first), _unmark(following)
     if is_bold and following and not first.endswith(":"):
         first = f"{first}:"
     return shorten(f"{first} {following}" if first.endswith(":") else first, max_chars).strip()
 
 
-_BOLD = re.compile(r"\*\*([^*]+)\*\*")
-_ITEM = re.compile(r"^[*+-] +")
-
-
 def _unmark(line: str) -> str:
     """Return the line without the sign of a list item, and without marks around bold words."""
-    return _BOLD.sub(r"\1", _ITEM.sub("", line))
+    sign, _, item = line.partition(" ")
+    line = item.lstrip() if sign in ("-", "*", "+") else line
+    return line if line.count("**") % 2 else line.replace("**", "")
 
 
 def said_in(step: Step) -> str:

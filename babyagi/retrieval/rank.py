@@ -6,9 +6,9 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, groupby
 from pathlib import Path
 from threading import Lock
 from typing import Any, Protocol
@@ -77,7 +77,7 @@ def split_parts(markdown: str, *, max_chars: int = PART_CHARS) -> list[Part]:
             parts.append(Part(index=len(parts), headings=tuple(path), text=text))
         held.clear()
 
-    for paragraph in filter(None, (one.strip() for one in re.split(r"\n\s*\n", markdown))):
+    for paragraph in _paragraphs(markdown):
         if heading := _read_heading(paragraph):
             level, name = heading
             end_part(level)
@@ -94,6 +94,12 @@ def split_parts(markdown: str, *, max_chars: int = PART_CHARS) -> list[Part]:
             bare = 0
     end_part()
     return parts
+
+
+def _paragraphs(markdown: str) -> Iterator[str]:
+    for is_blank, lines in groupby(markdown.split("\n"), key=lambda line: not line.strip()):
+        if not is_blank:
+            yield "\n".join(lines).strip()
 
 
 def _read_heading(paragraph: str) -> tuple[int, str] | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -425,9 +424,8 @@ _MAX_CHARS_BY_SUFFIX = {
     **dict.fromkeys(OFFICE_BY_SUFFIX, MAX_OFFICE_CHARS),
 }
 
-_HEADING = re.compile(r" {0,3}(#{1,6})\s+(\S.*)|(={1,6})\s*([^=\s].*)")
-_UNDERLINE = re.compile(r"([=\-~^*+#])\1{2,}\s*")
-_FENCE = re.compile(r"\s*(```|~~~)")
+_FENCES = ("```", "~~~")
+_UNDERLINES = "=-~^*+#"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -653,7 +651,7 @@ def split_extracts(path: str, lines: Sequence[str]) -> Iterator[Extract]:
         )
 
     for n, line in enumerate([*lines, ""], start=1):
-        is_code ^= _FENCE.match(line) is not None
+        is_code ^= line.lstrip().startswith(_FENCES)
         heading = None if is_code else _read_heading(line, lines[n] if n < len(lines) else "")
         n_held = sum(map(len, held))
         is_full = n_held + len(line) > MAX_EXTRACT_CHARS or len(held) >= MAX_EXTRACT_LINES
@@ -675,9 +673,13 @@ def split_extracts(path: str, lines: Sequence[str]) -> Iterator[Extract]:
 def _read_heading(line: str, following: str) -> tuple[int, str] | None:
     """Return the level and the text of a heading of Markdown, AsciiDoc or MediaWiki, or one that
     the `following` line underlines; None if the line is no heading."""
-    if found := _HEADING.fullmatch(line):
-        return len(found[1] or found[3]), (found[2] or found[4]).strip(" #=")
-    is_underlined = line[:1].isalnum() and _UNDERLINE.fullmatch(following)
-    if is_underlined and len(following.rstrip()) >= len(line.strip()):
-        return 1 if following.startswith("=") else 2, line.strip()
+    bare, drawn = line.lstrip(" "), following.rstrip()
+    name = bare.lstrip(bare[:1])
+    level = len(bare) - len(name)
+    is_hashed = bare.startswith("#") and len(line) - len(bare) <= 3 and name[:1].isspace()
+    if (is_hashed or line.startswith("=")) and level <= 6 and name.strip():
+        return level, name.strip().strip(" #=")
+    is_drawn = drawn[:1] in _UNDERLINES and drawn == drawn[:1] * len(drawn)
+    if line[:1].isalnum() and is_drawn and len(drawn) >= max(3, len(line.strip())):
+        return 1 if drawn.startswith("=") else 2, line.strip()
     return None
