@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable
 
 from babyagi.llm.port import Completion, OnText
@@ -11,6 +12,29 @@ from babyagi.tasks import Reservation, Role, Usage
 from babyagi.text import clean
 
 NAME = "human"
+HOW_TO_TYPE = {  # by the name of the schema that a model is given
+    "tasks": "Type one task a line, or nothing if none is needed.",
+    "order": "Type the numbers in their new order, or nothing to keep it.",
+    "check": "Type yes if it is met, else what is missing.",
+}
+
+
+def to_reply(typed: str, schema_name: str) -> str:
+    """Return what a person typed as the reply that a model would give: JSON where a schema was
+    asked for. JSON that was typed stays as it is."""
+    if typed.startswith("{"):
+        return typed
+    match schema_name:
+        case "tasks":
+            names = [{"name": line} for line in typed.splitlines() if line.strip()]
+            return json.dumps({"tasks": names}, ensure_ascii=False)
+        case "order":
+            numbers = [int(part) for part in typed.replace(",", " ").split() if part.isdecimal()]
+            return json.dumps({"order": numbers})
+        case "check":
+            missing = [] if typed.casefold() == "yes" else [typed or "an answer"]
+            return json.dumps({"met": not missing, "missing": missing}, ensure_ascii=False)
+    return typed
 
 
 class HumanModel:
@@ -32,9 +56,11 @@ class HumanModel:
     async def complete(
         self, prompt: Prompt, *, role: Role, on_text: OnText | None = None
     ) -> Completion:
+        told = HOW_TO_TYPE.get(prompt.schema_name, "")
+        shown = [*(message.text for message in prompt.messages), *filter(None, [told])]
         async with self._turn:
-            typed = await self._ask("\n\n".join(message.text for message in prompt.messages))
-        text = clean(typed).strip()
+            typed = await self._ask("\n\n".join(shown))
+        text = to_reply(clean(typed).strip(), prompt.schema_name)
         n_read, n_written = estimate_prompt_tokens(prompt), estimate_tokens(text)
         usage = Usage(calls=1, prompt_tokens=n_read, completion_tokens=n_written)
         return Completion(text=text, model=self.name, usage=usage)

@@ -52,7 +52,7 @@ def test_tasks_over_the_bounds_are_dropped_by_name():
 
     reply = parse(f'{{"tasks": [{names}, "{"a" * 600}"]}}', max_tasks=3)
 
-    assert len(reply.tasks) == 3 and reply.dropped == ("Read 3.md", "a" * 500)
+    assert len(reply.tasks) == 3 and reply.dropped == ("a" * 500, "Read 3.md")
 
 
 @pytest.mark.parametrize(
