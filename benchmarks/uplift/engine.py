@@ -16,7 +16,6 @@ def main() -> None:
 
     given = xllamacpp.CommonParams()
     given.model.path = sys.argv[1]
-    given.sampling.temp = TEMPERATURE
     given.cpuparams.n_threads = given.cpuparams_batch.n_threads = os.cpu_count() or 2
     for name, value in {
         "ui": False,
@@ -30,6 +29,8 @@ def main() -> None:
         "slot_save_path": f"{sys.argv[2]}/",  # without one no slot can be emptied
     }.items():
         setattr(given, name, value)
+    for name, value in {"temp": TEMPERATURE}.items():
+        setattr(given.sampling, name, value)
     server = xllamacpp.Server(given)
     print(server.listening_address, flush=True)
     sys.stdin.read()

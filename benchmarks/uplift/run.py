@@ -96,8 +96,9 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
         "--seed",
         default="build,commit",
         type=_names,
-        help=f"of build ({BUILD_SEED}, to build on), commit (taken of HEAD), or numbers",
+        help=f"of build ({BUILD_SEED}, to build on), commit (taken of --commit), or numbers",
     )
+    parser.add_argument("--commit", default="HEAD", help="whose name the fresh seed is taken of")
     parser.add_argument("--limit", type=int, help="cases of each set at most")
     parser.add_argument("--cases", type=_names, help="only those whose names hold one of these")
     parser.add_argument(
@@ -117,8 +118,8 @@ def _names(text: str) -> list[str]:
 # --------------------------------------------------------------------------------------------------
 
 
-def find_commit() -> str:
-    line = ("git", "rev-parse", "HEAD")
+def find_commit(name: str) -> str:
+    line = ("git", "rev-parse", name)
     return subprocess.run(line, cwd=ROOT, check=True, capture_output=True, text=True).stdout.strip()
 
 
@@ -144,11 +145,11 @@ def make_cases(options: argparse.Namespace, commit: str) -> Iterator[Case]:
 
 async def run(options: argparse.Namespace) -> None:
     """Run what the file of rows lacks."""
-    commit, model = find_commit(), name_model(options)
+    commit, model = find_commit("HEAD"), name_model(options)
     done = {(row["model"], row["system"], row["case"]) for row in read_rows(options.rows)}
     todo = [
         (case, system)
-        for case in make_cases(options, commit)
+        for case in make_cases(options, find_commit(options.commit))
         for system in options.systems
         if (model, system, case.name) not in done
     ]
@@ -162,7 +163,7 @@ async def run(options: argparse.Namespace) -> None:
             said = "right" if row.is_right else f"{row.n_held} of {row.n_marks} marks"
             print(
                 f"{n}/{len(todo)} {case.name} {system}: {said}, {row.calls} calls, "
-                f"{row.seconds:.0f} s",
+                f"{row.n_cut} of them given up, {row.seconds:.0f} s",
                 flush=True,
             )
 
