@@ -206,7 +206,7 @@ def test_a_model_can_be_named_and_is_opened_as_the_loop_does(monkeypatch, tmp_pa
 
     run = Agent(model="rehearsal").run("What?")
 
-    assert "no document was found" in run.output
+    assert run.output == "Not found: nothing was read."
     assert list(tmp_path.iterdir()) == []
 
 

@@ -428,7 +428,7 @@ def test_the_example_that_composes_a_loop_by_hand_does_a_task_in_forty_lines(tmp
     )  # fmt: skip
 
     assert ran.returncode == 0, ran.stderr
-    assert "- limits.md (document 1 of 1" in ran.stdout
+    assert "- limits.md (" in ran.stdout
     assert len(read(example).splitlines()) <= 40
 
 

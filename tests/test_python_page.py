@@ -17,7 +17,7 @@ SAID = (  # by block: what a person must see
     ["# Report: What do these documents say about limits?", "REHEARSAL", "limits.md:1"],
     ["Tea costs 5.0."],
     ["tea 5.0"],
-    ["began", "finished"],
+    ["began", "unmet"],
     ["5.0 5.0 1"],
     ["Act(", "5.0", "Tea costs 5.0."],
     ["Tea costs 5.0.", "2 turns: Tea costs 5.0."],

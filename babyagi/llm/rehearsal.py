@@ -34,8 +34,8 @@ from babyagi.tasks import ASKED_FURTHER, Reservation, Role, Usage
 from babyagi.text import shorten
 
 READ, COMPARE = "Read the file ", "Compare what the files say"  # names of its own tasks
-ANSWER = "Answer the objective"  # the first task if a person gave none
 NOT_FOUND, NO_WORD = "Not found", "no passage shares a word with the question."
+OUTPUTS = ("observation", "error")  # the labels of what a tool gave
 MAX_FILES = 8  # that it reads one by one; with a comparison as many tasks as one result may add
 MAX_READS = 5  # calls to read one file
 MAX_QUOTES = 5
@@ -137,16 +137,16 @@ def _questions(blocks: Sequence[Block]) -> list[str]:
 def _next_call(prompt: Prompt, blocks: Sequence[Block]) -> ToolCall | None:
     """Return the tool call that must be made before the task can be answered; None if the files
     stand in the prompt, enough was looked at, or the tool is not offered."""
-    seen, task = _texts(blocks, "observation", "error"), _task(prompt, blocks)
-    calls: list[tuple[str, dict[str, object]]] = []
-    if task.startswith(READ):
-        more = _MORE.search(seen[-1]) if seen else None
+    seen = [(origin, text) for label, origin, text in blocks if label in OUTPUTS]
+    origin, text = seen[-1] if seen else ("", "")
+    task, more = _task(prompt, blocks), _MORE.search(text)
+    name, arguments = "", dict[str, object]()
+    if task.startswith(READ) and (more or not seen) and len(seen) < MAX_READS:
         first_line = int(more.group(1)) if more else 1
-        reading = "read_file", {"path": task.removeprefix(READ), "first_line": first_line}
-        calls = [reading] * MAX_READS if more or not seen else []
-    elif task != COMPARE and not _texts(blocks, "file"):
-        calls = [("list_files", {}), ("search_files", {"words": _asked(prompt, blocks)})]
-    name, arguments = calls[len(seen)] if len(seen) < len(calls) else ("", {})
+        name, arguments = "read_file", {"path": task.removeprefix(READ), "first_line": first_line}
+    elif not task.startswith((READ, COMPARE)) and not _texts(blocks, "file"):
+        name = {"": "list_files", "tool:list_files": "search_files"}.get(origin, "")
+        arguments = {"words": " ".join(_questions(blocks)) or task} if seen else {}
     if name not in {tool.name for tool in prompt.tools}:
         return None
     return ToolCall(id=f"call_{len(seen) + 1}", name=name, arguments=json.dumps(arguments))
@@ -159,28 +159,25 @@ def _task(prompt: Prompt, blocks: Sequence[Block]) -> str:
     return task or next(said, "")
 
 
-def _asked(prompt: Prompt, blocks: Sequence[Block]) -> str:
-    """Return what the quotes must bear on: all questions, and a task that is not its own."""
-    task = _task(prompt, blocks)
-    return " ".join([*_questions(blocks), "" if task.startswith((READ, COMPARE, ANSWER)) else task])
-
-
 def _execute(prompt: Prompt, blocks: Sequence[Block], told: str) -> str:
     """Return the answer to the task: the best quotes, or that nothing was found, then the files
     that were listed and not read. If the prompt asks for a plan too, its JSON ends the answer."""
-    seen, task = _texts(blocks, "observation", "error"), _task(prompt, blocks)
+    seen, task = _texts(blocks, *OUTPUTS), _task(prompt, blocks)
     read, is_reading = _read_files(blocks), task.startswith(READ)
     quotes = [one for path, lines in read.items() for one in split_quotes(path, lines)]
     if not read and not is_reading:
         quotes = _quoted(blocks)
-    best = rank_quotes(_asked(prompt, blocks), quotes)[:MAX_QUOTES]
+    best = rank_quotes(" ".join(_questions(blocks)) or task, quotes)[:MAX_QUOTES]
     said = [quote.render() for quote in best]
     if not said:
-        has_looked = len(seen) > (0 if is_reading else 1)  # a list of names says nothing yet
-        why = seen[-1].partition("\n")[0] if has_looked else "nothing was read."
+        why = "nothing was read."
+        if read or (_results(blocks) and not seen):
+            why = NO_WORD
+        elif len(seen) > (0 if is_reading else 1):  # a list of names says nothing yet
+            why = seen[-1].partition("\n")[0]
         paths = [task.removeprefix(READ)] if is_reading else [*read]
         where = f" in {shorten(', '.join(paths), MAX_NAMED_CHARS)}" if paths else ""
-        said = [f"{NOT_FOUND}{where}: {NO_WORD if read else why}"]
+        said = [f"{NOT_FOUND}{where}: {why}"]
     answer = "\n".join([*said, *([] if is_reading else _list_unread(seen[:1], found=read))])
     if '"objective_met"' not in told:
         return answer
@@ -268,14 +265,14 @@ def _report(blocks: Sequence[Block]) -> str:
     for at, question in enumerate(_questions(blocks)):
         best = rank_quotes(question, _quoted(blocks))[:MAX_QUOTES]
         lines += ["", question, ""] if at else []
-        lines += [quote.render() for quote in best] or [f"{NOT_FOUND}."]
+        lines += [quote.render() for quote in best] or [f"{NOT_FOUND} in what was read."]
     said = dict.fromkeys(line for _, text in results for line in text.split("\n"))
     unread = [one for one in said if one.startswith(NOT_FOUND) and not one.endswith(NO_WORD)]
     return "\n\n".join(["\n".join(lines), *unread])
 
 
 def _note(blocks: Sequence[Block], *, wants_facts: bool) -> str:
-    """Return the first lines of the blocks as a summary, or no facts: to find some needs a model."""
+    """Return the first line of each block, as a summary; or no facts, which need a model."""
     first = [text.partition("\n")[0] for _, _, text in blocks if text]
     return _dump(facts=[]) if wants_facts else "\n".join(first)[:MAX_NOTE_CHARS]
 
@@ -305,8 +302,9 @@ class Quote:
 
 
 def _quoted(blocks: Sequence[Block]) -> list[Quote]:
-    """Return the quotes in all results of the prompt, one for each place."""
+    """Return the quotes in all results of the prompt: for each place the one with most headings."""
     found = [one for _, text in _results(blocks) for one in _find_quotes(text)]
+    found.sort(key=lambda one: len(one.above))
     return list({(one.path, one.line): one for one in found}.values())
 
 

@@ -29,7 +29,7 @@ from support.worlds.surfaces import SURFACES
 TUNED_SEED, HELD_OUT_SEED = 1, 1001
 MAX_TUNED_SEEDS = 9
 HEAD = (
-    "world", "loop", "solved", "value in the report", "tokens a fact", "calls a fact",
+    "world", "loop", "solved", "value in the report", "false ends", "tokens a fact", "calls a fact",
     "useless executions", "proposals of what is known",
     "stopped, solved", "stopped, unsolved", "wall / (depth × latency)",
 )  # fmt: skip
@@ -238,8 +238,10 @@ def render_row(
     """
     solved = [outcome for outcome in outcomes if outcome.is_solved]
     n_false = sum(outcome.is_false for outcome in outcomes)
+    n_both = sum(outcome.is_contradiction_told for outcome in outcomes)
     tokens, plain_tokens = _tokens_a_fact(outcomes), _tokens_a_fact(plain)
     false = f", {n_false} false" if n_false else ""
+    false += f", {n_both} with both" if n_both else ""
     is_compared = tokens and plain_tokens and way.loop != "plain"
     ratio = f" (× {tokens / plain_tokens:.2f})" if is_compared else ""
     n_proposed = sum(outcome.tally.n_proposed for outcome in outcomes)
@@ -249,6 +251,7 @@ def render_row(
         way.label,
         f"{len(solved)}/{len(outcomes)}",
         f"{sum(outcome.is_reported for outcome in outcomes)}/{len(outcomes)}{false}",
+        f"{sum(outcome.is_false_end for outcome in outcomes)}" if way.loop == "ours" else "",
         f"{tokens:,.0f}{ratio}" if tokens else "",
         f"{_mean(outcome.tally.n_calls_to_goal / outcome.world.n_needed for outcome in solved):.2f}"
         if solved

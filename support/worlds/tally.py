@@ -13,10 +13,14 @@ from support.worlds.reading import Asked
 
 
 class Tally:
-    """A simulated model whose calls are counted. A token is 4 bytes of what is asked and said."""
+    """A simulated model whose calls are counted. A token is 4 bytes of what is asked and said.
+
+    It goes to another process without the model.
+    """
 
     def __init__(self, model: SimulatedModel) -> None:
         self.model = model
+        self._goals = model.world.goals
         self.calls_by_role: Counter[str] = Counter()
         self.tokens_by_role: Counter[str] = Counter()
         self.n_executions = 0
@@ -40,7 +44,10 @@ class Tally:
 
     @property
     def is_solved(self) -> bool:
-        return self.established.issuperset(self.model.world.goals)
+        return self.established.issuperset(self._goals)
+
+    def __getstate__(self) -> dict[str, object]:
+        return {name: value for name, value in vars(self).items() if name != "model"}
 
     def answer(self, asked: Asked) -> tuple[Reply, Usage]:
         """Return the model's reply, and what it cost."""

@@ -19,14 +19,20 @@ from tests.cli.screen import Terminal
 pytestmark = pytest.mark.usefixtures("home")
 
 
-REHEARSE = ["run", "Say what the limits are", "--model", "rehearsal"]
+REHEARSE = ["run", "Say what the limits are", "--model", "rehearsal", "--files", "docs"]
+
+
+@pytest.fixture
+def documents(tmp_path):
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "limits.md").write_text("The limits are fifty tasks and a dollar.\n")
 
 
 # -- to standard output
 # --------------------------------------------------------------------------------------------------
 
 
-def test_a_run_prints_its_report_and_nothing_else_on_standard_output(capsys):
+def test_a_run_prints_its_report_and_nothing_else_on_standard_output(documents, capsys):
     assert run_guarded(REHEARSE) == 0
     out, err = capsys.readouterr()
     assert run_guarded(["report"]) == 0
@@ -48,7 +54,7 @@ def test_a_run_that_did_not_reach_its_goal_prints_its_report_all_the_same(reason
     assert capsys.readouterr().out == homes.REPORT
 
 
-def test_with_json_the_last_line_is_the_outcome(capsys):
+def test_with_json_the_last_line_is_the_outcome(documents, capsys):
     assert run_guarded([*REHEARSE, "--json"]) == 0
 
     *events, last = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
@@ -56,7 +62,7 @@ def test_with_json_the_last_line_is_the_outcome(capsys):
     outcome = last["outcome"]
     assert (outcome["stop_reason"], outcome["exit_code"]) == ("finished", 0)
     assert outcome["report"].startswith("# Report: Say what the limits are\n")
-    assert [result["task_id"] for result in outcome["results"]] == [1]
+    assert outcome["results"][0]["task_id"] == 1
 
 
 def test_on_a_terminal_the_report_is_drawn(monkeypatch):
@@ -125,7 +131,7 @@ def test_a_suffix_of_a_format_that_no_report_has_is_refused_with_the_formats(nam
         assert f'--output "{name.partition(".")[0]}.html"' in fix
 
 
-def test_a_run_writes_the_file_and_prints_the_report_as_well(tmp_path, capsys):
+def test_a_run_writes_the_file_and_prints_the_report_as_well(documents, tmp_path, capsys):
     assert run_guarded([*REHEARSE, "--output", "answer.html"]) == 0
 
     out, err = capsys.readouterr()
@@ -136,7 +142,9 @@ def test_a_run_writes_the_file_and_prints_the_report_as_well(tmp_path, capsys):
 
 
 @pytest.mark.parametrize("name", ["no/such/folder.md", ".", "a" * 300, "/proc/no.md"])
-def test_a_file_that_cannot_be_written_is_an_error_before_anything_is_begun(name, home, capsys):
+def test_a_file_that_cannot_be_written_is_an_error_before_anything_is_begun(
+    name, home, documents, capsys
+):
     assert run_guarded([*REHEARSE, "--output", name]) == 2
 
     assert "cannot be written" in capsys.readouterr().err

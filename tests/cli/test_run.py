@@ -14,7 +14,7 @@ DOCUMENTS = {
         "# Limits\n\nA run stops at fifty tasks unless the limit is raised.\nThe money limit "
         "is one dollar.\n"
     ),
-    "recovery.md": "# Recovery\n\nA killed run goes on where it was.\nNo finished task is run again.\n",
+    "recovery.md": "# Recovery\n\nA killed run goes on where it was.\nNothing is paid for twice.\n",
     "models.md": (
         "# Models\n\nA local server needs no key.\nThe rehearsal model reads files and "
         "quotes them.\n"
@@ -119,7 +119,7 @@ def test_the_bare_command_runs_the_objective_of_the_environment(documents, monke
 def test_the_originals_command_line_runs(monkeypatch, capsys):
     monkeypatch.setenv("LLM_MODEL", "rehearsal")
 
-    assert run_guarded(["-n", "B1", "-t", "first task", "some", "objective", "words"]) == 0
+    assert run_guarded(["-n", "B1", "-t", "first task", "some", "objective", "words"]) == 6
 
     status = status_of(capsys)
     assert status["objective"]["text"] == "some objective words"

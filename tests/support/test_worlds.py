@@ -2,6 +2,7 @@
 loops can be run on them."""
 
 import json
+import pickle
 import re
 from dataclasses import replace
 from itertools import combinations
@@ -12,12 +13,13 @@ from babyagi.llm.prompt import Message, Prompt, Speaker, ToolCall, ToolSpec
 from babyagi.tasks import Passage
 from support.prompts import fenced
 from support.worlds.atlas import Atlas
-from support.worlds.generator import KINDS, World, make_world
+from support.worlds.generator import BRIEFS, KINDS, World, make_world
 from support.worlds.house import Way, run_world
 from support.worlds.model import SimulatedModel
 from support.worlds.noise import HONESTY, NO_NOISE, TEMPERS, Noise
 from support.worlds.plain import run_plain
 from support.worlds.surfaces import SURFACES
+from support.worlds.vocabularies import VOCABULARIES
 
 EXECUTION = "Role: execution agent\n\nCarry out the task."
 COMBINED = (
@@ -202,6 +204,55 @@ def test_results_are_as_long_as_asked_or_of_every_length():
     assert all(350 < len(fact.text) < 800 for fact in make_world("chain", 30, 1).facts)
     lengths = sorted(len(fact.text) for fact in make_world("chain", 60, 1, result_chars=0).facts)
     assert lengths[0] < 600 and lengths[-1] > 5000 and lengths[-1] < 8200
+
+
+@pytest.mark.parametrize("kind", BRIEFS)
+@pytest.mark.parametrize("surface", VOCABULARIES)
+def test_a_brief_can_be_told_in_any_vocabulary_and_its_things_are_known_by_all_their_names(
+    kind, surface
+):
+    world = make_world(kind, 15, 3, surface=surface)
+    atlas = Atlas(world.facts)
+
+    assert all(atlas.asked(name) == fact.number for fact in world.facts for name in fact.names)
+    assert [number for number in atlas.named(world.objective) if number] == list(world.goals)
+    told = " ".join(fact.subject for fact in world.facts[1:])
+    assert bool(re.search(r"[KRTHM]-\d{3}", told)) == (kind == "brief+codes")
+
+
+@pytest.mark.parametrize("name", VOCABULARIES)
+def test_a_vocabulary_names_enough_things_for_the_largest_worlds(name):
+    vocabulary = VOCABULARIES[name]
+
+    assert len(vocabulary.places) * len(vocabulary.unit_by_matter) >= 330
+    for form in (*vocabulary.needing_forms, *vocabulary.lack_forms):
+        assert "{s}" in form and ("{i}" in form or "{m}" in form)
+    assert all(form.index("{s}") < form.index("{i}") for form in vocabulary.needing_forms)
+
+
+@pytest.mark.parametrize("name", [name for name in VOCABULARIES if name.endswith("-2")])
+def test_a_held_out_vocabulary_shares_nothing_with_its_twin(name):
+    held_out = VOCABULARIES[name]
+    twin = VOCABULARIES.get(name.removesuffix("-2"))
+    if twin is None:
+        return
+    told = ("places", "names", "filler", "value_forms", "hint_forms", "task_forms", "needing_forms")
+    for what in (*told, "unit_by_matter", "lack_forms"):
+        assert not set(getattr(held_out, what)) & set(getattr(twin, what)), what
+
+
+@pytest.mark.parametrize("surface", ("german", "korean", "chinese", "japanese", "spanish"))
+def test_the_reader_understands_a_lack_in_its_own_language(surface):
+    world = make_world("join", 15, 1, surface=surface)
+    fact = with_inputs(world, 1)
+    missing = world.facts[fact.inputs[0]]
+
+    for form in world.surface.lack_forms:
+        lack = form.format(s=fact.subject, m=missing.subject)
+        said = json.loads(SimulatedModel(world).answer(creation(world, fact, lack)).text)
+        assert said["unanswered"] and [
+            Atlas(world.facts).asked(task["name"]) for task in said["tasks"]
+        ] == [missing.number]
 
 
 # -- executing
@@ -664,6 +715,33 @@ def test_without_noise_nothing_is_drawn_against_the_model():
 
 # -- loops
 # --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "surface", ("english-2", *(name for name in VOCABULARIES if name[-2] != "-"))
+)
+def test_the_plain_loop_solves_a_small_brief_in_every_language(surface):
+    outcome = run_world(make_world("brief", 8, 1, surface=surface), Way(loop="plain"))
+
+    assert outcome.is_solved and outcome.is_reported and not outcome.is_false_end
+
+
+def test_an_outcome_goes_to_another_process_and_back():
+    outcome = run_world(make_world("brief", 8, 1, surface="korean"), Way(loop="plain"))
+
+    back = pickle.loads(pickle.dumps(outcome))
+
+    assert back.is_solved and back.is_reported
+    assert back.tally.calls_by_role == outcome.tally.calls_by_role
+
+
+@pytest.mark.parametrize("temper", ("unanswered_only", "own_lack_only", "neither", "broken"))
+@pytest.mark.parametrize("planning", ("separate", "combined"))
+def test_no_temper_that_leaves_fields_empty_or_breaks_them_ends_a_run_falsely(temper, planning):
+    way = Way(loop="ours", planning=planning)
+    outcome = run_world(make_world("join", 10, 2), way, noise=TEMPERS[temper])
+
+    assert not outcome.is_false_end and not outcome.is_false
 
 
 @pytest.mark.parametrize("kind", ("chain", "join"))

@@ -1,0 +1,2 @@
+"""What a loop adds to a small model: the same model in four systems, on questions with exact
+keys."""
