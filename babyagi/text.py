@@ -452,28 +452,10 @@ def disarm(text: str) -> str:
     )
 
 
-def is_armed(text: str) -> bool:
-    """Return whether the text has a chat marker such as `<|im_end|>`, or a fence of this program's
-    prompts or a look-alike of one."""
-    plain = text.translate(_PLAIN)
-    return any(pattern.search(plain) for pattern in _LOOKING)
-
-
 def rearm(text: str) -> str:
     """Return the text without what `disarm` inserts, so that a quotation from a disarmed text can
     be compared with the original."""
     return _SHOWN.sub("", disarm(text))
-
-
-def unmix(text: str) -> str:
-    """Return the text with Latin letters in the place of their look-alikes of other scripts, in
-    words that have both. Words with no Latin letter are unchanged."""
-    return text if text.isascii() else _WORD.sub(_unmix_word, text)
-
-
-def _unmix_word(match: re.Match[str]) -> str:
-    word = match[0]
-    return word.translate(_PLAIN) if re.search("[A-Za-z]", word) else word
 
 
 def _show(match: re.Match[str]) -> str:

@@ -317,7 +317,7 @@ async def test_the_context_of_a_task_is_earlier_results_and_not_only_names():
 
 
 async def test_a_proposal_that_is_there_already_is_dropped_and_an_event_says_so():
-    world = make_world(Script({"Begin": propose("One", "one", "BEGIN", "the One")}))
+    world = make_world(Script({"Begin": propose("One", "one", "BEGIN")}))
 
     objective = await world.run()
 

@@ -8,20 +8,13 @@ results, all of them are compared, without the index and the embedder.
 A search answers even if the index or the embedder fails: from the index if it is complete, else
 exactly over the vectors in the task store, else by full text. Of the results that are not indexed
 yet, 200 are included, and the 100 that finished last.
-
-`NearDuplicates` decides whether two texts say the same in nearly the same words. It is lexical: a
-paraphrase without common words is a different text. What distinguishes similar texts must be equal
-in both: numbers, paths, quotes, names, single letters, and words that reverse the meaning.
 """
 
 from __future__ import annotations
 
-import re
-import struct
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
-from typing import Any
 
 from babyagi.errors import (
     CredentialsError,
@@ -32,7 +25,6 @@ from babyagi.errors import (
     StoreUnusableError,
 )
 from babyagi.index.builtin import BuiltinIndex, score
-from babyagi.index.hashing import STOP_WORDS, HashEmbedder, split_words
 from babyagi.index.indexer import Embed, ResultSource, collection_of, id_head, scores_of, text_of
 from babyagi.index.port import IndexItem, VectorIndex
 from babyagi.index.trigrams import (
@@ -567,121 +559,3 @@ def score_all(vectors: Mapping[int, bytes], query: bytes) -> dict[int, float]:
         if fitting
         else {}
     )
-
-
-# -- near duplicates
-# --------------------------------------------------------------------------------------------------
-
-
-# On the labelled pairs of the tests, paraphrases score 0.80–1.00; different texts without different
-# marks score 0.49–0.85.
-NEAR_EQUAL = 0.93
-# Longer results are repeats only if they are equal: comparing texts of any length takes any amount
-# of time.
-MAX_COMPARED_CHARS = 8000
-MAX_ADDED_WORDS = 2  # words that a repeat may add: "already", "again"
-
-_QUOTED = re.compile(r"\"([^\"]+)\"|“([^“”]+)”|`([^`]+)`|'([^']{3,})'")
-_TURNING = frozenset(
-    (
-        "no nor not never without against before after above below up down off out under "
-        "over more less most least first last"
-    ).split()
-)
-
-
-def marks(text: str) -> frozenset[str]:
-    """Return the parts of the text that must be equal in another text if both say the same:
-    numbers, paths, quotes, names, single letters, and words that reverse the meaning."""
-    found = {part for quoted in _QUOTED.findall(text) for part in quoted if part}
-    for place, word in enumerate(text.split()):
-        bare = word.strip(".,;:!?()[]{}\"'`“”‘’")
-        # most words: neither a sign nor a name
-        if len(bare) > 1 and bare.isalpha() and bare.islower():
-            if bare.casefold() in _TURNING:
-                found.add(bare.casefold())
-            continue
-        is_sign = any(char.isdigit() or char in "/\\._@#" for char in bare) or (
-            len(bare) == 1 and bare not in "aI&-–"
-        )
-        is_name = (
-            place > 0
-            and any(char.isupper() for char in bare)
-            and not (bare.istitle() and bare.casefold() in STOP_WORDS)
-        )
-        if bare and (is_sign or is_name or bare.casefold() in _TURNING):
-            found.add(bare.casefold() if not is_name else bare)
-    return frozenset(found)
-
-
-class NearDuplicates:
-    """Compares texts, and caches what it computed for the last `max_kept` texts."""
-
-    def __init__(self, *, max_kept: int = 500) -> None:
-        self._embedder = HashEmbedder()
-        self._max_kept = max_kept
-        self._signs_by_text: dict[str, tuple[frozenset[str], frozenset[str]]] = {}
-        self._vector_by_text: dict[str, tuple[float, ...]] = {}
-
-    def are_near_equal(self, one: str, other: str) -> bool:
-        """Return whether two texts say the same in nearly the same words."""
-        (one_marks, one_words), (other_marks, other_words) = self._signs(one), self._signs(other)
-        if one_marks != other_marks or 2 * len(one_words & other_words) < max(
-            len(one_words), len(other_words)
-        ):
-            return False
-        return (
-            sum(a * b for a, b in zip(self._embed(one), self._embed(other), strict=True))
-            >= NEAR_EQUAL
-        )
-
-    def is_repeat(self, text: str, earlier: str) -> bool:
-        """Return whether a result says nothing that the earlier one did not say. Results of any
-        length can be compared.
-
-        In a long text a single word can be the news, however similar the vectors are, so a word in
-        place of another one makes it a new text.
-        """
-        if text == earlier:
-            return True
-        if max(len(text), len(earlier)) > MAX_COMPARED_CHARS or not self.are_near_equal(
-            text, earlier
-        ):
-            return False
-        words, earlier_words = self._signs(text)[1], self._signs(earlier)[1]
-        added, gone = (
-            _without_forms(words - earlier_words, earlier_words),
-            _without_forms(earlier_words - words, words),
-        )
-        return not added or (not gone and len(added) <= MAX_ADDED_WORDS)
-
-    def _signs(self, text: str) -> tuple[frozenset[str], frozenset[str]]:
-        """Return the marks of a text (numbers, paths, quotes, names) and its words, from the cache
-        if possible."""
-        if text not in self._signs_by_text:
-            self._signs_by_text[text] = marks(text), frozenset(split_words(text))
-            _forget_oldest(self._signs_by_text, self._max_kept)
-        return self._signs_by_text[text]
-
-    def _embed(self, text: str) -> tuple[float, ...]:
-        if text not in self._vector_by_text:
-            packed = self._embedder.embed_text(text)
-            self._vector_by_text[text] = struct.unpack(f"<{len(packed) // 4}f", packed)
-            _forget_oldest(self._vector_by_text, self._max_kept)
-        return self._vector_by_text[text]
-
-
-def _without_forms(words: Set[str], others: Set[str]) -> Set[str]:
-    """Return the words that are not forms of one of the others. Forms begin alike, such as
-    `continues` and `continuing`."""
-    return {word for word in words if not any(_is_form(word, other) for other in others)}
-
-
-def _is_form(word: str, other: str) -> bool:
-    n_common = max(4, min(len(word), len(other)) - 2)
-    return word[:n_common] == other[:n_common]
-
-
-def _forget_oldest(kept: dict[str, Any], max_kept: int) -> None:
-    if len(kept) > max_kept:
-        del kept[next(iter(kept))]

@@ -25,9 +25,9 @@ from tests.cli.samples import objective
 @pytest.mark.parametrize(
     ("one", "other"),
     [
-        ("Read the report", "read  a report."),
+        ("Read the report", "read  the report."),
         ("“Sum up” results", "sum up results!"),
-        ("The list of (new) teas", "List of new teas"),
+        ("The list of (new) teas", "the list of new teas"),
         ("Summarise https://x.com/a.", "summarise https://x.com/a"),
         ("Caf\u00e9 prices", "Cafe\u0301 prices"),
         ("Ask 3 people:", "ask 3 people"),
