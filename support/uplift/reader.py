@@ -133,10 +133,17 @@ class _Page:
         return [at for at, fact in enumerate(self.case.facts) if _even(fact.sentence) in text]
 
     def missing(self, targets: Sequence[int]) -> list[int]:
-        """What is not known of the targets, and can be asked for: all before it is known."""
+        """What is not known of the targets, and can be asked for: it is named in the prompt, or all
+        before it is known."""
         known = set(self.known)
         return [
-            at for at in targets if at not in known and known.issuperset(self.case.facts[at].after)
+            at
+            for at in targets
+            if at not in known
+            and (
+                known.issuperset(self.case.facts[at].after)
+                or _even(self.case.facts[at].subject) in self.text
+            )
         ]
 
     def holds_answer(self, text: str) -> bool:

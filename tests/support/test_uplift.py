@@ -7,7 +7,7 @@ from itertools import combinations
 
 import pytest
 
-from babyagi.llm.prompt import Message, Speaker
+from babyagi.llm.prompt import Message, Speaker, ToolSpec
 from support.local_server import ChatRequest
 from support.uplift.baselines import BASELINES, DIRECT, PromptTooLongError
 from support.uplift.cases import Case, Key, judge
@@ -241,6 +241,15 @@ class TestReader:
             assert left_out.sentence not in said
         assert judge(case, reply(case, DIRECT, "\n".join(f.sentence for f in case.facts))).is_right
 
+    def test_a_task_that_names_a_fact_is_looked_into_by_itself(self, persons):
+        case = persons[-1]
+        fact = case.facts[-1]
+        assert fact.after
+        task = f"<<task 1a2b3c4d from model:m\n7: Find {fact.subject}\n1a2b3c4d>>"
+        search = ToolSpec(name="search_files", description="", parameters={})
+        (call,) = answer(case, "Role: execution agent", task, tools=(search,)).tool_calls
+        assert json.loads(call.arguments) == {"words": fact.subject}
+
     def test_it_names_what_the_answer_lacks_and_proposes_a_task_that_brings_it(self, folders):
         case = next(case for case in folders if case.n_files > 1)
         prompt = (
@@ -256,11 +265,15 @@ class TestReader:
 
 
 def reply(case, system, user):
+    return answer(case, system, user).text
+
+
+def answer(case, system, user, *, tools=()):
     messages = (
         Message(speaker=Speaker.SYSTEM, text=system),
         Message(speaker=Speaker.USER, text=user),
     )
-    return Reader(case).answer(ChatRequest(model="m", messages=messages)).text
+    return Reader(case).answer(ChatRequest(model="m", messages=messages, tools=tools))
 
 
 def asking(case, *, context_bytes=32_768):
