@@ -66,7 +66,7 @@ TEMPERS: dict[str, Noise] = {
         Noise(), answers_half=0.3, rewords=0.3, denies_met=0.5, claims_met=0.1, renames=0.7
     ),
     "all_at_once": replace(
-        Noise(), refuses=0.1, claims_done=0.1, echoes_task=0.1, claims_met=0.1, breaks_form=0.2
+        NO_NOISE, refuses=0.1, claims_done=0.1, echoes_task=0.1, claims_met=0.1, breaks_form=0.2
     ),
 }
 """Kinds of model, by what they do wrong."""

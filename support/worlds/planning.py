@@ -13,7 +13,7 @@ from typing import Any
 from support.worlds.atlas import Atlas, split_sentences
 from support.worlds.generator import World
 from support.worlds.noise import Noise
-from support.worlds.reading import Listed, Reading, Shown
+from support.worlds.reading import CREATION, Listed, Reading, Shown
 
 _LACK_SIGNS = (
     "i would need",
@@ -143,6 +143,13 @@ class _Planning:
             for listed in reading.listed
             if listed.status not in ("done", *GIVEN_UP)
         }
+        # asked for, and seen to be without an answer, where no verdict will say so
+        self._unheard = {
+            atlas.asked(shown.name)
+            for shown in reading.results
+            if not (shown.lacks or self._answers(shown.text, atlas.asked(shown.name)))
+            and not (self._judges and reading.role == CREATION)
+        } - self._open_facts
         self._wishes: dict[int, _Wish] = {}
 
     def plan(self, finished: Sequence[Shown], *, is_own: bool = False) -> Plan:
@@ -216,8 +223,8 @@ class _Planning:
 
     def _wish_for_missing(self, missing: Sequence[int], *, source: int | None) -> None:
         for number in missing:
-            is_there = number in self._id_by_fact or self._atlas.stands(self._data, number)
-            if not is_there:
+            is_asked = number in self._id_by_fact and number not in self._unheard
+            if not (is_asked or self._atlas.stands(self._data, number)):
                 self._wishes.setdefault(number, _Wish(fact=number, inputs=(), source=source))
 
     def _wish_to_try_again(self, shown: Shown, missing: Sequence[int]) -> None:
