@@ -495,7 +495,9 @@ def _open_worker(store: TaskStore, model: ChatModel, tools: Sequence[Tool]) -> W
     runtime = Runtime(
         identity=identity, sleep=asyncio.sleep, random=random.random, new_id=lambda: "another"
     )
-    return WorkerLoop(store, open_loop, pace=Pace(concurrency=1), runtime=runtime)
+    # the goals are those of tasks whose planning is shared
+    pace = Pace(concurrency=1, is_batched=True)
+    return WorkerLoop(store, open_loop, pace=pace, runtime=runtime)
 
 
 def _utc_now() -> datetime:

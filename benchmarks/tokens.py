@@ -28,7 +28,7 @@ MAX_SPREAD = 0.10
 MAX_SHORT_TOKENS = 1600
 MIN_CONTEXT_TOKENS = 500  # one earlier result of 2 kB, whole
 N_WARM_UP = 15
-N_MEASURED = 21  # of whole plannings, each of which takes three results
+N_MEASURED = 21  # in batches, of whole plannings, each of which takes three results
 AGENTS = (Role.EXECUTION, Role.CREATION, Role.PRIORITIZATION)
 
 _RESULT = re.compile(r"<<result (\w{8}) from [^\n]*\n[^\n]*\n(.*?)\n\1>>", re.DOTALL)
@@ -51,7 +51,9 @@ class Cost:
         return sum(self.tokens_by_agent.values())
 
 
-async def measure(n_queued: int, *, result_bytes: int, n_measured: int = N_MEASURED) -> Cost:
+async def measure(
+    n_queued: int, *, result_bytes: int, n_measured: int = N_MEASURED, is_batched: bool = False
+) -> Cost:
     """Return what a finished task costs while `n_queued` tasks are queued."""
     script, calls = Script(result_bytes=result_bytes), list[Call]()
 
@@ -60,7 +62,7 @@ async def measure(n_queued: int, *, result_bytes: int, n_measured: int = N_MEASU
         calls.append((role, prompt, text))
         return text
 
-    world = World(model=ScriptedModel(answer), concurrency=1)
+    world = World(model=ScriptedModel(answer), concurrency=1, is_batched=is_batched)
     n_run = N_WARM_UP + n_measured + 1
     limits = Limits(max_tasks=n_run, max_tokens=0, max_cost_usd=0, max_time_s=0)
     objective = await world.start(text=OBJECTIVE, initial_task=script.next_name(), limits=limits)
@@ -122,10 +124,14 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument(
         "--tasks", type=int, default=N_MEASURED, help="finished tasks that are counted"
     )
+    parser.add_argument("--cadence", choices=("each", "batched"), default="each")
     options = parser.parse_args(argv)
+    is_batched = options.cadence == "batched"
     long, short = (
         {
-            n: asyncio.run(measure(n, result_bytes=size, n_measured=options.tasks))
+            n: asyncio.run(
+                measure(n, result_bytes=size, n_measured=options.tasks, is_batched=is_batched)
+            )
             for n in options.lengths
         }
         for size in (2048, 120)
