@@ -558,7 +558,6 @@ class App:
             search=open_search(self.store, index, objective=objective),
             indexer=Indexer(self.store, index, objective=objective),
             tools=self.toolbox.open(objective),
-            find_texts=self.toolbox.find_texts(objective),
             bounds=Bounds(
                 context_tokens=settings.context_tokens,
                 max_output_tokens=settings.max_output_tokens,
@@ -569,6 +568,7 @@ class App:
                 agent=self._open_agent(agent, objective) if agent else None,
                 read_output=self._given.output.read if self._given.output else require_json,
                 enrich=self._given.enrich,
+                find_texts=self.toolbox.find_texts(objective),
             ),
             clock=utc_now,
         )

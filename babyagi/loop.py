@@ -67,6 +67,7 @@ from babyagi.memory.remembering import TaskMemory
 from babyagi.names import name_key
 from babyagi.offload import call_either
 from babyagi.react.outputs import require_json
+from babyagi.react.protocols.choice import AUTO, choose_protocol, step_down
 from babyagi.react.steps import AgentBounds
 from babyagi.reporting.report import compose_report
 from babyagi.tasks import (
@@ -99,6 +100,7 @@ from babyagi.tools.recall import RECALL, build_recall
 
 logger = logging.getLogger(__name__)
 
+MAX_SILENT_TRIES = 2  # tries without a call, after which a model is asked for calls another way
 N_COMPARED = 20  # finished tasks whose results a new one is compared with
 N_NAMES = 2000  # how many of the newest task names planning compares with
 N_WINDOW_HEAD = 6
@@ -150,6 +152,7 @@ class Bounds:
         read_output: parses the report into the type that a program requested; raises
             `MalformedReplyError`.
         enrich: takes a task's name and its result, and returns the result to record.
+        find_texts: reads the objective's folder; None if it has none.
     """
 
     context_tokens: int
@@ -161,6 +164,7 @@ class Bounds:
     agent: OwnAgent | None = None
     read_output: Callable[[str], object] = require_json
     enrich: Enrich | None = None
+    find_texts: FindTexts | None = None
 
 
 class Loop:
@@ -173,7 +177,6 @@ class Loop:
         indexer: writes results to the index.
         tools: what the execution agent may use.
         clock: returns now, for the date in prompts.
-        find_texts: reads the objective's folder; None if it has none.
     """
 
     def __init__(
@@ -185,14 +188,12 @@ class Loop:
         tools: Sequence[Tool],
         bounds: Bounds,
         clock: Callable[[], datetime],
-        find_texts: FindTexts | None = None,
     ) -> None:
         self._backends = backends
         self._store = backends.store
         self._search = search
         self._indexer = indexer
         self._tools = tools
-        self._find_texts = find_texts
         self._bounds = bounds
         self._clock = clock
         self._protocol = bounds.protocol
@@ -386,7 +387,7 @@ class Loop:
                 if is_combined
                 else []
             )
-            texts = await self._find_texts_for(task, objective)
+            folder = await self._find_texts_for(task, objective)
             return {
                 "today": self._clock().date().isoformat(),
                 "excerpts": [_write_chosen(entry) for entry in chosen],
@@ -401,10 +402,10 @@ class Loop:
                 "prompt_version": objective.spec.prompt_version,
                 "tools": [tool.name for tool in self._tools],
                 "may_recall": await self._may_recall(task, objective, chosen),
-                "protocol": self._protocol,
+                "protocol": await self._choose_protocol(task, journal),
                 "memory": await self._recollect(task),
-                "texts": [[one.text, one.origin] for one in texts.passages],
-                "holds_folder": texts.is_whole,
+                "texts": [[one.text, one.origin] for one in folder.passages],
+                "holds_folder": folder.is_whole,
             }
 
         inputs = await journal.inputs(build_inputs)
@@ -461,13 +462,24 @@ class Loop:
             ),
         )
 
+    async def _choose_protocol(self, task: Task, journal: Journal) -> str:
+        """Return the protocol for the next try: one step down if the model has tools and has ended
+        the task twice without calling any of them."""
+        known = journal.abilities(Role.EXECUTION)
+        if self._protocol != AUTO or known is None or not self._tools:
+            return self._protocol
+        steps = await self._store.steps(task.objective_id, owner=f"task:{task.id}")
+        has_called = any("/tool/" in step.key for step in steps)
+        is_silent = task.try_no > MAX_SILENT_TRIES and not has_called
+        return step_down(choose_protocol(known)) if is_silent else AUTO
+
     async def _find_texts_for(self, task: Task, objective: Objective) -> FolderTexts:
         """Return the folder's texts for the task that answers the objective itself; none for any
         other task."""
-        if self._find_texts is None or not task.is_answer:
+        if self._bounds.find_texts is None or not task.is_answer:
             return FolderTexts()
         n_bytes = self._bounds.context_tokens * BYTES_PER_TOKEN
-        return await self._find_texts(objective.spec.asked, n_bytes)
+        return await self._bounds.find_texts(objective.spec.asked, n_bytes)
 
     async def _recollect(self, task: Task) -> list[list[Any]]:
         """Return the passages that the agent's memory shows with the task, each as label, text,

@@ -195,11 +195,6 @@ class Run(Generic[T]):
             )
         return self.values[0]
 
-    @property
-    def made_calls(self) -> bool:
-        """Whether the model called a tool at all, be it in vain."""
-        return any(called(step) - ENDS for step in self.steps)
-
     def __str__(self) -> str:
         return self.text or self.detail
 

@@ -101,10 +101,10 @@ def test_no_poisoned_text_is_obeyed_or_shown_as_a_persons(n, tmp_path):
         for label, _, origin, text in blocks:
             assert disarm(text) == text
             assert not origin.startswith("program")
-            assert (
-                not origin.startswith("person")
-                or text == {"objective": OBJECTIVE, "task": f"1: {FIRST_TASK}"}.get(label, text)
-            )
+            assert not origin.startswith("person") or text == {
+                "objective": OBJECTIVE,
+                "task": f"1: {FIRST_TASK}",
+            }.get(label, text)
         instructions = prompt.messages[0].text.replace(DOUBTING, "").replace(SETTLING, "")
         assert (
             INSTRUCTIONS.setdefault(
