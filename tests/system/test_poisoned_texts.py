@@ -119,7 +119,7 @@ def test_no_poisoned_text_is_taken_for_an_answer_obeyed_or_shown_as_a_persons(n,
             )
             == instructions
         )
-    assert all(len(held) == 1 for held in marks) and len(set.union(*marks)) == 1
+    assert all(len(held) == 1 for held in marks) and len(set.union(*marks)) == len(marks)
 
 
 @pytest.mark.parametrize("n", range(len(TEXTS)), ids=lambda n: f"{n}: {TEXTS[n]['kind']}")
