@@ -277,9 +277,7 @@ async def test_an_unfinished_objective_goes_on_to_its_end_and_repeats_no_call_of
     results = await home.store.results(old["id"])
     if label in READ_BY_THE_END:
         read = Counter(
-            result.task_name.split()[1]
-            for result in results
-            if "(document " in result.task_name
+            result.task_name.split()[1] for result in results if "(document " in result.task_name
         )
         assert read == dict.fromkeys(DOCUMENTS, 1)
     assert {task_id: text for task_id, text, _ in old["results"]}.items() <= {
