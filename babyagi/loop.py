@@ -110,7 +110,7 @@ PLAN_TOKENS = 6000  # of results in one planning; the first is whole whatever it
 CHECK_TOKENS = 6000
 REPORT_TOKENS = 12_000
 MAX_ENRICHED_CHARS = 200_000
-N_LATEST = 4  # the newest results that the creation agent is shown with missing parts
+N_NEAREST = 4  # results that the creation agent is shown with missing parts
 # the task for a missing part if the creation agent proposes none
 ANSWER_PART = "Answer this part of the objective: {part}"
 # if an endpoint hangs, about sixteen probes, one after the other, take five minutes
@@ -950,10 +950,17 @@ class Loop:
         self, objective: Objective, journal: Journal, checked: Checked, sources: tuple[str, ...]
     ) -> list[Proposal]:
         """Return the tasks that the creation agent proposes for the parts that a check found
-        missing; it is shown the newest results. `sources`: where all results come from."""
+        missing; it is shown the results nearest to them. `sources`: where all results come from."""
         listed, missing = await self._listed(objective.id), checked.missing
-        done = await self._store.last_finished(objective.id, limit=N_LATEST)
-        loaded = await self._load_finished(objective.id, done, max_tokens=PLAN_TOKENS // N_LATEST)
+        found = await self._search.relevant(
+            "\n".join(missing), k=N_NEAREST, embed=self._embedder(journal, "missing")
+        )
+        done = [
+            await self._store.task(objective.id, one.result.task_id)
+            for one in found
+            if one.result.objective_id == objective.id
+        ]
+        loaded = await self._load_finished(objective.id, done, max_tokens=PLAN_TOKENS // N_NEAREST)
         finished = [one for one in loaded if one.result is not None]
         try:
             reply, origins = await create_tasks(
