@@ -10,34 +10,14 @@ from babyagi.names import (
     NUMBER,
     QUOTED,
     QUOTES,
-    VERBS,
     fold,
     split_measure,
-    stem,
     strip_signs,
     to_plain,
 )
-from babyagi.text import OPENING, sentences_of
+from babyagi.text import sentences_of
 
 _MAX_TERM_WORDS = 8  # a longer quotation is a passage, not a term
-_PARTICLES = frozenset("of de van von der den la le du da di del al bin ibn".split())
-# Words that are not names although they may be written with a capital: at the beginning of a
-# sentence, before a name, or elsewhere.
-_NO_NAMES = frozenset(
-    "i the a an and or but if in on at by for with from to into it its this that these "
-    "those there here he she they we you my our your his"
-    " her their not no yes as so is are was were be do does did has have had all any "
-    "some each every both either when where what who which"
-    " why how please step task note answer result results source sources lacking part "
-    "table figure chapter section consider discuss assume"
-    " suppose contact mention see avoid keep let many several most however therefore "
-    "according since while although unlike like today"
-    " yesterday finally overall additionally furthermore moreover also thus hence "
-    "meanwhile other such one two three dear total based given"
-    " using including located former current new old then now after before during until "
-    "about between over under more less only even"
-    " because through without within against per can could will would should may might must".split()
-)
 _CODE_SIGNS = frozenset("/\\_@#")
 _SEPARATING = dict.fromkeys(map(ord, '|"`«»「」『』'), " ")
 
@@ -46,9 +26,9 @@ def find_marks(text: str) -> frozenset[str]:
     """Return the marks of a text: the codes, paths, addresses, numbers, quoted terms and proper
     names that identify its subject, folded.
 
-    A number has no grouping and no unit (`1,200 km` gives `1200`). A name of several words is
-    returned as a whole and word by word. A name at the beginning of a sentence is missed unless
-    another capital, a possessive or its own case shows that it is one. In languages that capitalize
+    A number has no grouping and no unit (`1,200 km` gives `1200`). A name is a word with a capital
+    that does not stand at the beginning of a sentence, or with a capital inside (`NASA`, `iPhone`).
+    Names that stand together are returned as a whole and word by word. In languages that capitalize
     every noun, nouns are found as well; in scripts without capitals, names are not found.
     """
     found: set[str] = set()
@@ -71,33 +51,21 @@ def _quoted_terms(plain: str) -> Iterator[str]:
 def _marks_of(sentence: str) -> Iterator[str]:
     chunks = sentence.split()
     is_heading = _is_heading(chunks)
-    run: list[str] = []
-    for at, chunk in enumerate(chunks):
-        if not run and chunk.isalpha() and chunk.islower():
-            continue  # most words: neither a name nor a code
+    is_start = True
+    name: list[str] = []
+    for chunk in chunks:
         word = _mark_word(chunk)
-        is_name = not is_heading and _is_name(word, at, chunks)
-        is_number = NUMBER.fullmatch(word) is not None
-        if is_name or (run and is_number):
-            run += _tokens(word)
-        elif run and word in _PARTICLES and chunks[at + 1 : at + 2] and chunks[at + 1][0].isupper():
-            run.append(word)
-            continue
-        if run and (not is_name or chunk[-1] in ",;:.!?)*"):
-            yield from _names(run)
-            run = []
-        if not is_name and _is_code(word):
+        is_name = not is_heading and _is_name(word, is_start=is_start)
+        if is_name or (name and NUMBER.fullmatch(word)):
+            name += _tokens(word)
+        elif _is_code(word):
             yield from _tokens(word)
-    yield from _names(run)
-
-
-def _names(run: list[str]) -> Iterator[str]:
-    """Yield a name of one or more words (`run`) as a whole, then each of its words."""
-    if run[-1:] and run[-1] in _PARTICLES:
-        run = run[:-1]
-    if run:
-        yield " ".join(run)
-    yield from (word for word in run if word not in _PARTICLES)
+        if name and (not is_name or chunk[-1] in ",;:.!?)*"):
+            yield from {" ".join(name), *name}
+            name = []
+        is_start = chunk.endswith(":") or (is_start and not any(map(str.isalnum, chunk)))
+    if name:
+        yield from {" ".join(name), *name}
 
 
 def _mark_word(chunk: str) -> str:
@@ -125,28 +93,15 @@ def _is_heading(chunks: list[str]) -> bool:
     )
 
 
-def _is_name(word: str, at: int, chunks: list[str]) -> bool:
+def _is_name(word: str, *, is_start: bool) -> bool:
+    """Return whether the form of the word shows a name. `I`, `I'm` and an initial are none."""
     letters = word.replace("-", "").replace("'", "")
-    if (
-        len(letters) < 2
-        or letters.islower()
-        or not letters.isalpha()
-        or letters.casefold() in _NO_NAMES
-    ):
+    if len(letters) < 2 or not letters.isalpha():
         return False
     if not letters[1:].islower():
-        # NASA, iPhone; in a script without case no name can be seen
+        # in a script without case no name can be seen
         return letters.casefold() != letters
-    if at > 0:
-        return letters[0].isupper()
-    if stem(letters.casefold()) in VERBS:
-        return False
-    is_owner = chunks[0].rstrip(".,;:!?)*").casefold().endswith("'s")
-    return is_owner or (
-        chunks[0][-1].isalpha()
-        and len(chunks) > 1
-        and chunks[1].lstrip("*" + OPENING)[:1].isupper()
-    )
+    return letters[0].isupper() and not is_start and word[1].isalpha()
 
 
 def _tokens(text: str) -> list[str]:
