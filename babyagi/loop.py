@@ -508,11 +508,10 @@ class Loop:
     ) -> list[Chosen]:
         chosen, degraded = await choose_context(
             task,
-            objective=objective,
             search=self._search,
             embed=self._embedder(journal, "context"),
             budget_tokens=self._bounds.context_tokens,
-            lacks=(*task.lack.before, task.lack.what) if task.lack is not None else (),
+            lacks=(task.lack.what,) if task.lack is not None else (),
             shown_before=task.lack.shown if task.lack is not None else (),
         )
         if degraded:

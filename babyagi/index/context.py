@@ -6,10 +6,10 @@ A task is given, in this order:
 1. the results of the tasks that it comes after or was planned from;
 2. the results that its earlier tries were shown, if they lacked something;
 3. the results that hold the marks (codes, numbers, names and quoted terms) of what it asks;
-4. the results that the index finds nearest to what it asks.
+4. if none holds a mark, the results that the index finds nearest to what it asks.
 
-A task for which none of these is found is given every result that fits. A check or a report of the whole objective is shown a passage of every result, and the most
-important results whole.
+A task for which none of these is found is given every result that fits. A check or a report of the
+whole objective is shown a passage of every result, and the most important results whole.
 """
 
 from __future__ import annotations
@@ -25,23 +25,21 @@ from babyagi.index.indexer import Embed, text_of
 from babyagi.index.search import RankedResult, ResultSearch
 from babyagi.index.trigrams import fold
 from babyagi.marks import MarkedText, find_marks, mark_tokens
-from babyagi.tasks import Objective, Result, Task
+from babyagi.tasks import Result, Task
 
 BYTES_PER_TOKEN = 4
 N_POOL = 50  # nearest results that are examined one by one
 N_CACHED = 512  # texts whose words are cached: a result is examined for several prompts
 MAX_HOLDERS = 10  # a mark that more results hold distinguishes little
-MAX_MARKED = 8
-# How many results are given because they are near, and how much of what is asked each must contain.
-# With the queries of `tests/data/retrieval*.json`, the result that answers contains 0.22 to 0.44 of
-# a task's name, and 0.12 to 0.26 of misspelt words. For queries about other things, the best result
-# contains 0.15 (95 of 100) to 0.22.
+MAX_MARKED = 8  # results that are given because they hold marks
+# If no result holds a mark, near results are added until there are three, and at least one, if they
+# contain so much of what is asked. With the queries of `tests/data/retrieval*.json`, the result
+# that answers contains 0.22 to 0.44 of a task's name, and 0.12 to 0.26 of misspelt words. For
+# queries about other things, the best result contains 0.15 (95 of 100) to 0.22.
 N_NEAR, NEAR = 3, 0.15
-# The same if there are results that hold the marks. A query in a result's own words contains 0.72.
-N_NEAR_BESIDE_MARKS, NEAR_BESIDE_MARKS = 1, 0.5
 SHORT_BYTES = 240  # a shorter text costs little, and may answer different tasks
-QUOTED_BYTES = 600
-MAX_NEAR_BYTES = 1_500
+QUOTED_BYTES = 600  # of a result that a check quoted, for the passages with the quote
+MAX_NEAR_BYTES = 1_500  # of a result that is only near
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +65,6 @@ class Chosen:
 async def choose_context(
     task: Task,
     *,
-    objective: Objective,
     search: ResultSearch,
     embed: Embed,
     budget_tokens: int,
@@ -100,10 +97,15 @@ async def choose_context(
         key=lambda result: list(reason_by_id).index(result.task_id),
     )
     pool = _newest_of_equals([*(one.result for one in found), *found.with_marks], beside=known)
-    held = _holding(marks, [*known, *pool], asked)
+    own = [one for one in pool if one.objective_id == task.objective_id]
+    held = _holding(marks, [*known, *own], asked)
     marked = [result for result in held if result not in known]
-    near = _near(found.ranked, [one for one in pool if one not in marked], is_beside=bool(held))
-    if not (known or marked or near):
+    near = [
+        one.result
+        for one in found.ranked[: max(1, N_NEAR - len(known))]
+        if one.nearness >= NEAR and one.result in pool and not (held and one.result in own)
+    ]
+    if not (known or held or near):
         near = pool[::-1]
     reasons = [reason_by_id[result.task_id] for result in known] + ["marks"] * len(marked)
     picked = [*known, *marked, *near]
@@ -114,7 +116,7 @@ async def choose_context(
             result=result,
             text=text,
             score=score_by_key.get(_key(result), found.scores.get(result.task_id, 0.0)),
-            reason=reason if result.objective_id == objective.id else "shared",
+            reason=reason if result.objective_id == task.objective_id else "shared",
             is_whole=text == result.text,
         )
         for result, reason, text in zip(
@@ -137,30 +139,29 @@ def _known(task: Task, shown_before: Iterable[int]) -> dict[int, str]:
 
 def _holding(marks: Iterable[str], results: Sequence[Result], asked: str) -> list[Result]:
     """Return the results that hold the marks of what is asked in their names or, where no name
-    does, in their texts: of several that hold a mark, the one that likely established it. Those
-    with the rarest mark come first, because a mark that many results hold tells little."""
+    does, in their texts. Of several that hold a mark, return the first, because later ones build on
+    it, and those whose names agree with what is asked around the mark. Those with the rarest mark
+    come first, because a mark that many results hold tells little."""
     words = mark_tokens(asked)
     found: list[tuple[int, list[Result]]] = []
     for mark in map(mark_tokens, sorted(marks)):
         named = [one for one in results if _read(one.task_name).holds(mark)]
         holders = named or [one for one in results if _read(one.text).holds(mark)]
         if 0 < len(holders) <= MAX_HOLDERS:
-            first = [
-                _establishing(holders, mark, words, at) if named else min(holders, key=_age)
-                for at in _places(words, mark)
-            ]
+            first = [min(holders, key=_age)]
+            if named:
+                first += [_agreeing(named, mark, words, at) for at in _places(words, mark)]
             found.append((len(holders), first))
     found.sort(key=lambda one: one[0])
     ordered = chain.from_iterable(first for _, first in found)
     return list({_key(result): result for result in ordered}.values())[:MAX_MARKED]
 
 
-def _establishing(
+def _agreeing(
     holders: Sequence[Result], mark: Sequence[str], words: Sequence[str], at: int
 ) -> Result:
-    """Return the result that most likely established what is asked: of those whose names agree
-    with it around the mark at least half as far as the best one, the first, because later ones
-    build on it.
+    """Return the first of the results whose names agree with what is asked around the mark: at
+    least half as far as the name that agrees furthest.
 
     Args:
         words: the words of what is asked; the mark stands in them at the place `at`.
@@ -186,14 +187,6 @@ def _count_common(one: Sequence[str], at: int, other: Sequence[str], place: int)
     return sum(
         1 for pairs in (behind, before) for _ in takewhile(lambda pair: pair[0] == pair[1], pairs)
     )
-
-
-def _near(
-    ranked: Sequence[RankedResult], pool: Collection[Result], *, is_beside: bool
-) -> list[Result]:
-    """Return the nearest results; fewer if they stand beside others that hold the marks."""
-    n, least = (N_NEAR_BESIDE_MARKS, NEAR_BESIDE_MARKS) if is_beside else (N_NEAR, NEAR)
-    return [one.result for one in ranked[:n] if one.nearness >= least and one.result in pool]
 
 
 def _age(result: Result) -> tuple[datetime, int]:
