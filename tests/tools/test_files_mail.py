@@ -5,7 +5,7 @@ import pytest
 from babyagi.errors import ToolError
 from babyagi.files import folder as folder_room
 from babyagi.files.folder import Folder
-from babyagi.llm.rehearsal import split_document
+from babyagi.llm.rehearsal import split_quotes
 from babyagi.retrieval.page_text import LONGER
 from babyagi.retrieval.pages import read_document
 from babyagi.tools import files as file_tools
@@ -144,8 +144,7 @@ def test_mail_made_to_cost_time_is_one_line():
 def test_the_rehearsal_model_reads_mail_as_prose(tmp_path):
     lines = read_document("x", MBOX, media_type="application/mbox").split("\n")
 
-    sections = split_document("all.mbox", list(enumerate(lines, start=1)))
+    last = split_quotes("all.mbox", dict(enumerate(lines, start=1)))[-1]
 
-    last = sections[-1]
-    assert [(unit.text, unit.line) for unit in last.units] == [("Gulls nest on roofs.", 13)]
-    assert not last.is_code and "Subject: Gulls" in last.above[-1]
+    assert (last.text, last.line) == ("Gulls nest on roofs.", 13)
+    assert "Subject: Gulls" in last.above
