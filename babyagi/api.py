@@ -799,10 +799,8 @@ async def _tell_call(store: TaskStore, event: Event, task_id: int) -> Happening 
 
 def _read_calls(completion: Completion) -> tuple[Any, ...]:
     """Return the tool calls that a model's reply asks for, whichever protocol it uses."""
-    if completion.tool_calls:
-        return completion.tool_calls
     anything = Conversation(messages=(), tools=(build_ask_user(),))
-    for name in ("json", "text"):
+    for name in ("native", "json", "text"):
         with suppress(MalformedReplyError):
             decision = find_protocol(name).parse(completion, anything)
             if isinstance(decision, Act):

@@ -974,7 +974,12 @@ class Loop:
                 error.what,
             )
             return []
-        return [replace(one, parent_id=None, origins=origins) for one in reply.tasks]
+        # what the agent calls unanswered is done again, after what brings it
+        name_by_id = {one.task.id: one.task.name for one in finished}
+        again = [
+            Proposal(name=name_by_id[one.task_id], after=one.after) for one in reply.unanswered
+        ]
+        return [replace(one, parent_id=None, origins=origins) for one in (*reply.tasks, *again)]
 
     async def _report(self, claim: DutyClaim, objective: Objective, journal: Journal) -> None:
         """Write the report: one result word for word if it answers every part, else a text that the

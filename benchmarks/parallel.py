@@ -44,10 +44,10 @@ TIMEOUT_S = 200.0
 @asynccontextmanager
 async def serving(latency_s: float, embedding_latency_s: float) -> AsyncIterator[str]:
     """A server that answers as the rehearsal model does, which proposes nothing new where there is
-    no folder; gives its base URL."""
+    no folder, except that every check agrees; gives its base URL."""
     latencies = ("--latency-s", str(latency_s), "--embedding-latency-s", str(embedding_latency_s))
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "support.local_server", *latencies),
+        *(sys.executable, "-m", "support.local_server", "--model-behind", "agreeing", *latencies),
         stdout=asyncio.subprocess.PIPE,
         cwd=Path(__file__).parent.parent,
     )

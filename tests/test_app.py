@@ -191,11 +191,17 @@ async def test_a_worker_with_another_model_is_told_which_is_asked_and_which_is_i
     )
 
 
-async def test_an_objective_keeps_its_embedding_model_whatever_the_settings_say_later(settings):
-    async with open_app(settings()) as app:
+async def test_an_objective_keeps_its_embedding_model_whatever_the_settings_say_later(
+    settings, documents
+):
+    async with open_app(settings(files=documents)) as app:
         objective, _ = await app.start_objective()
     async with open_app(
-        settings(BABYAGI_EMBEDDING_MODEL="embedder", OPENAI_BASE_URL="http://127.0.0.1:9/v1")
+        settings(
+            files=documents,
+            BABYAGI_EMBEDDING_MODEL="embedder",
+            OPENAI_BASE_URL="http://127.0.0.1:9/v1",
+        )
     ) as app:
         ended = (await app.run(objective)).objective
 

@@ -43,7 +43,6 @@ EXPECTED = (
     '"quote": "…", "deed": false}], "missing": [], "contradictions": [], "met": false}.'
 )
 NO_PART_NAMED = "the check named no part that is answered"
-_GAP = re.compile(r"…|\.{3}|\[\.*\]")
 _SIGNS = re.compile(r"[\"'`*_“”‘’«»]")
 
 _TEXT = {"type": "string", "maxLength": MAX_TEXT_CHARS}
@@ -250,7 +249,8 @@ def _pieces(quote: str) -> list[str]:
     the bound may be cut off within a word."""
     if len(quote) >= MAX_TEXT_CHARS:
         quote = quote[:MAX_TEXT_CHARS].rpartition(" ")[0] or quote
-    return list(filter(None, map(_fold, _GAP.split(quote))))[:MAX_PIECES]
+    parts = quote.replace("...", "…").replace("[…]", "…").split("…")
+    return list(filter(None, map(_fold, parts)))[:MAX_PIECES]
 
 
 def _holds(folded: str, pieces: Sequence[str]) -> bool:

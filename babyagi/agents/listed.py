@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence, Set
 
 from babyagi.agents.prompting import Field
+from babyagi.index.hashing import find_words
 from babyagi.llm.prompt import estimate_tokens
 from babyagi.tasks import Passage, TaskName, TaskStatus, find_sources
 from babyagi.text import shorten
@@ -18,7 +18,6 @@ WINDOW_SHARE = 4  # of the model's context, the list takes at most a fourth
 COMMON_SHARE = 0.1  # a word in a larger share of the names is not rare
 
 _OPEN = (TaskStatus.QUEUED, TaskStatus.RUNNING, TaskStatus.RECORDED, TaskStatus.WAITING)
-_WORD = re.compile(r"\w(?:[\w.'-]*\w)?")
 
 
 def list_known(known: Sequence[TaskName]) -> Field:
@@ -137,4 +136,4 @@ class NameIndex:
 
 
 def _words(text: str) -> set[str]:
-    return set(_WORD.findall(text.casefold()))
+    return set(find_words(text.casefold()))

@@ -3,13 +3,13 @@ only the form of a reply; what it says is the model's word, in a typed field."""
 
 from __future__ import annotations
 
-import re
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from babyagi.agents.creation import CreationReply
-from babyagi.llm.prompt import UNMARKED, Message
+from babyagi.index.hashing import find_words
+from babyagi.llm.prompt import Message
 
 EMPTY = "Write the answer itself."
 CUT = "Write the answer as plain text, and to its end."
@@ -21,8 +21,6 @@ MIN_LOOPED_CHARS = 60
 MAX_PHRASE_WORDS = 120  # a longer repeated phrase is not detected
 MIN_REPEATS = 4
 PACKED_SHARE = 0.05  # text without a loop packs to a fifth or more
-_WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|\w+")
-_MARK = re.compile(r"\b[0-9a-f]{8,64}\b")
 OPENS_FENCE = "<<"
 _BLANK = " \t\n`\"'*_.…-—"
 
@@ -93,17 +91,16 @@ def _is_copied(text: str, instructions: str) -> bool:
 
 def _has_own_fence(text: str, messages: Sequence[Message]) -> bool:
     """Return whether the text has a line that opens a fence of the prompt, with any mark."""
-    opened = {
-        line
-        for message in messages
-        for line in message.text.splitlines()
-        if line.startswith(OPENS_FENCE)
-    }
+    opened = {_without_mark(line) for message in messages for line in message.text.splitlines()}
     return any(
-        _MARK.sub(UNMARKED, line, count=1) in opened
-        for line in text.splitlines()
-        if line.startswith(OPENS_FENCE)
+        _without_mark(line) in opened for line in text.splitlines() if line.startswith(OPENS_FENCE)
     )
+
+
+def _without_mark(line: str) -> str:
+    """Return the line that opens a fence (`<<label MARK from origin`) without its mark."""
+    head, from_, origin = line.partition(" from ")
+    return head.rpartition(" ")[0] + from_ + origin if line.startswith(OPENS_FENCE) else ""
 
 
 def _is_loop(text: str, task_name: str) -> bool:
@@ -135,4 +132,4 @@ def _repeated_phrase(words: Sequence[str]) -> Sequence[str]:
 
 
 def _words(text: str) -> list[str]:
-    return _WORD.findall(text.casefold())
+    return find_words(text.casefold())

@@ -15,9 +15,7 @@ from babyagi.text import clean
 MAX_REPLY_CHARS = 200_000
 MAX_LINE_CHARS = 500
 
-_TAG = r"think|thinking|thought|reasoning"
-_THOUGHT = re.compile(rf"\A\s*<({_TAG})>.*?(?:</(?:{_TAG})>|\Z)", re.DOTALL | re.IGNORECASE)
-_THOUGHT_END = re.compile(rf"</(?:{_TAG})>", re.IGNORECASE)
+THOUGHT_TAGS = ("think", "thinking", "thought", "reasoning")
 _CHAT_TOKEN = (
     r"<\|[\w /-]{1,40}\|>|</?s>|\[/?INST\]|<(?:end|start)_of_turn>|<eos>|<｜[\w▁ -]{1,40}｜>"
 )
@@ -33,12 +31,20 @@ def visible(text: str) -> str:
     """Return the reply without what is not part of it: the model's thinking in tags, chat markers
     such as `<|im_end|>` at its ends, and invisible characters."""
     text = _without_tokens(clean(text[:MAX_REPLY_CHARS]).translate(_UNSEEN).strip())
-    thought = _THOUGHT.match(text)
-    if thought:
-        text = text[thought.end() :]
-    elif end := _THOUGHT_END.search(text):  # the chat template has written the opening tag
-        text = text[end.end() :] or text
-    return _without_tokens(text.strip())
+    return _without_tokens(_without_thoughts(text).strip())
+
+
+def _without_thoughts(text: str) -> str:
+    """Return the text behind the model's thinking, which a tag closes. The chat template may have
+    written the opening tag; thinking that was opened and not closed is all of the text."""
+    folded = text.lower()
+    for tag in THOUGHT_TAGS:
+        end = folded.find(f"</{tag}>")
+        if folded.startswith(f"<{tag}>"):
+            return text[end + len(tag) + 3 :] if end >= 0 else ""
+        if end >= 0 and "`" not in text[:end]:
+            return text[end + len(tag) + 3 :] or text
+    return text
 
 
 def _without_tokens(text: str) -> str:

@@ -58,7 +58,7 @@ _MORE = re.compile(r"\[more: read_file with first_line=(\d+)\]$")
 _HEADING = re.compile(r"(#{1,6}|={1,6})\s+(.+)")
 _UNDERLINE = re.compile(r"([^\w\s|])\1{2,}")
 _ITEM = re.compile(r"\s*(?:[-*+•]|#\.|\(?(?:\d{1,3}|[A-Za-z])[.)])\s+(?=\S)")
-_TABLES = (".csv", ".tsv")
+_TABLES, _ENDS = (".csv", ".tsv"), (".", "!", "?", "。", "！", "？")
 
 Block = tuple[str, str, str]  # the label, the origin and the text of a fenced block
 Line = tuple[int, str]  # its number and its text
@@ -372,15 +372,15 @@ def _find_heading(block: Sequence[Line]) -> tuple[int, int] | None:
 
 
 def _split_runs(block: Sequence[Line], *, is_table: bool) -> Iterator[list[Line]]:
-    """Yield the lines of a block in runs that belong together. A run ends before an item, and after
-    a line that could have held the first word of the next one."""
+    """Yield the lines of a block in runs that belong together. A run ends before an item, after the
+    end of a sentence, and after a line that could have held the first word of the next one."""
     widest = max((len(line) for _, line in block), default=0)
     run: list[Line] = []
     for (number, line), following in zip_longest(block, block[1:]):
         run.append((number, line.strip()))
         after = following[1] if following else ""
         could_hold = len(line) + 1 + len(after.split(maxsplit=1)[0] if after else "") <= widest
-        if is_table or could_hold or _ITEM.match(after):
+        if is_table or could_hold or line.endswith(_ENDS) or _ITEM.match(after):
             yield run
             run = []
     if run:

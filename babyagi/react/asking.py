@@ -260,8 +260,8 @@ async def find_abilities(calls: Calls, path: str, known: Abilities) -> Abilities
         Whatever `Calls.complete` raises, except refusals that show that an ability is missing.
     """
     with_tool = await _ask(calls, f"{path}/tools", replace(_PROBE, tools=(NOTE_COLOUR,)))
-    made = with_tool.tool_calls if with_tool is not None else ()
-    found = replace(known, takes_tools=any(call.name == NOTE_COLOUR.name for call in made))
+    has_called = with_tool is not None and bool(with_tool.tool_calls)
+    found = replace(known, takes_tools=has_called)
     if not found.takes_tools:
         held = replace(_PROBE, schema_name="colours", schema=COLOURS)
         without = await _ask(calls, f"{path}/schema", held)

@@ -384,7 +384,8 @@ class Executor:
         self.protocol = find_protocol(name)
 
     async def _find_abilities(self, known: Abilities) -> Abilities:
-        if known.takes_tools is not None:
+        # without tools, a server is not probed for its way of calling them: plain text will do
+        if known.takes_tools is not None or not self._caller.tools:
             return known
         async with self._calls.probing(Role.EXECUTION):
             known = self._calls.abilities(Role.EXECUTION) or known

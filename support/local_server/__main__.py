@@ -7,10 +7,14 @@ import argparse
 import asyncio
 import signal
 
-from support.local_server.answers import Answerer, echo_answer, rehearsal_answer
+from support.local_server.answers import Answerer, agreeing, echo_answer, rehearsal_answer
 from support.local_server.server import LocalServer
 
-ANSWERS: dict[str, Answerer] = {"rehearsal": rehearsal_answer, "echo": echo_answer}
+ANSWERS: dict[str, Answerer] = {
+    "rehearsal": rehearsal_answer,
+    "agreeing": agreeing(rehearsal_answer),
+    "echo": echo_answer,
+}
 
 
 def main() -> None:

@@ -69,7 +69,8 @@ async def test_a_worker_that_nobody_watches_writes_a_record_for_each_change_on_s
     tmp_path, log_format
 ):
     env = environ(tmp_path / "home", LLM_MODEL="rehearsal", BABYAGI_LOG_FORMAT=log_format)
-    submit = await start("submit", "Learn about the secret tea", "--task", "Look", env=env)
+    line = ("submit", "Learn about the secret tea", "--task", "Look", "--max-tasks", "1")
+    submit = await start(*line, env=env)
     assert await submit.wait() == 0
     await submit.communicate()
     worker = await start("worker", env=env)

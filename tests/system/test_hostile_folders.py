@@ -262,7 +262,7 @@ def test_modules_that_lie_in_the_folder_are_not_imported(folder, listener):
         check=False,
     )
 
-    assert ran.returncode == 0, ran.stderr
+    assert ran.returncode == 6, ran.stderr
     assert not (folder / "ran").exists()
     assert listener.close() == []
 

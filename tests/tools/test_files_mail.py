@@ -5,7 +5,6 @@ import pytest
 from babyagi.errors import ToolError
 from babyagi.files import folder as folder_room
 from babyagi.files.folder import Folder
-from babyagi.llm.rehearsal import split_quotes
 from babyagi.retrieval.page_text import LONGER
 from babyagi.retrieval.pages import read_document
 from babyagi.tools import files as file_tools
@@ -138,13 +137,3 @@ def test_mail_made_to_cost_time_is_one_line():
             media_type="message/rfc822",
             timeout_s=2.0,
         )
-
-
-@pytest.mark.system
-def test_the_rehearsal_model_reads_mail_as_prose(tmp_path):
-    lines = read_document("x", MBOX, media_type="application/mbox").split("\n")
-
-    last = split_quotes("all.mbox", dict(enumerate(lines, start=1)))[-1]
-
-    assert (last.text, last.line) == ("Gulls nest on roofs.", 13)
-    assert "Subject: Gulls" in last.above
