@@ -511,7 +511,7 @@ class Loop:
             search=self._search,
             embed=self._embedder(journal, "context"),
             budget_tokens=self._bounds.context_tokens,
-            lacks=(task.lack.what,) if task.lack is not None else (),
+            lacks=(*task.lack.before, task.lack.what) if task.lack is not None else (),
             shown_before=task.lack.shown if task.lack is not None else (),
         )
         if degraded:

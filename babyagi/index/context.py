@@ -273,7 +273,9 @@ def choose_for_objective(
             task_id,
         )
 
-    ordered = sorted(_newest_of_equals(results), key=rank, reverse=True)
+    quoted = [one for one in results if one.task_id in quotes]
+    others = _newest_of_equals((one for one in results if one.task_id not in quotes), beside=quoted)
+    ordered = sorted([*quoted, *others], key=rank, reverse=True)
     budget = budget_tokens * BYTES_PER_TOKEN
     passage_bytes = [
         min(_size(one.text), QUOTED_BYTES if one.task_id in quotes else SHORT_BYTES)

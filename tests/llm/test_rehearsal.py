@@ -35,7 +35,7 @@ async def answer(role, *blocks, told="", tools=()):
     system = Message(speaker=Speaker.SYSTEM, text=f"Role: {role} agent\n\n{told}")
     specs = tuple(ToolSpec(name=name, description="", parameters={}) for name in tools)
     prompt = Prompt(messages=(system, Message(speaker=Speaker.USER, text=text)), tools=specs)
-    return await RehearsalModel().complete(seal(prompt, "secret", "step"), role=Role.EXECUTION)
+    return await RehearsalModel().complete(seal(prompt, "1a2b3c4d"), role=Role.EXECUTION)
 
 
 def objective(text):
