@@ -5,7 +5,7 @@ import re
 import pytest
 
 from babyagi.files.folder import Folder
-from babyagi.llm.prompt import Message, Prompt, Speaker, ToolSpec, fence, seal
+from babyagi.llm.prompt import UNMARKED, Message, Prompt, Speaker, ToolSpec, fence
 from babyagi.llm.rehearsal import (
     COMPARE,
     MAX_FILES,
@@ -32,10 +32,11 @@ COMBINED = 'As the last line write one JSON object: {"lacks": "", "objective_met
 async def answer(role, *blocks, told="", tools=()):
     """What the model replies to a prompt of these (label, origin, text) blocks."""
     text = "\n".join(fence(label, Passage(text=text, origin=at)) for label, at, text in blocks)
+    text = text.replace(UNMARKED, "0123456789abcdef")
     system = Message(speaker=Speaker.SYSTEM, text=f"Role: {role} agent\n\n{told}")
     specs = tuple(ToolSpec(name=name, description="", parameters={}) for name in tools)
     prompt = Prompt(messages=(system, Message(speaker=Speaker.USER, text=text)), tools=specs)
-    return await RehearsalModel().complete(seal(prompt, "secret", "step"), role=Role.EXECUTION)
+    return await RehearsalModel().complete(prompt, role=Role.EXECUTION)
 
 
 def objective(text):
