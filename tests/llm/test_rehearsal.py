@@ -99,6 +99,21 @@ async def test_files_in_the_prompt_are_quoted_at_once_with_the_line_where_a_pass
     )
 
 
+async def test_passages_of_files_in_the_prompt_are_quoted_with_the_lines_that_they_name():
+    said = await answer(
+        "execution",
+        objective("How much is the money limit?"),
+        (
+            "file",
+            "file:a.md",
+            "a.md, lines 44-45, under Limits\n44: The money limit is a dollar.\n45:",
+        ),
+        task("Answer the objective"),
+    )
+
+    assert said.text == '- "The money limit is a dollar." (a.md:44)'
+
+
 async def test_files_in_the_prompt_that_say_nothing_on_it_are_an_answer_too():
     said = await answer(
         "execution",
