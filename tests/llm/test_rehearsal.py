@@ -363,7 +363,7 @@ async def test_its_report_names_the_documents_of_which_nothing_was_read(tmp_path
     (tmp_path / "Bild 1.png").write_bytes(b"\x89PNG\r\n\x1a\n\0\0\0\0")
     (tmp_path / "empty.txt").touch()
 
-    report = await ask_demo(tmp_path, "Where does the heron breed?")
+    report = await ask_demo(tmp_path, "Where do zebras graze?")
 
     assert "\nNot found in Bild 1.png: 'Bild 1.png' is not a text file\n" in report
     assert "\nNot found in empty.txt: empty.txt is empty\n" in report
