@@ -314,7 +314,7 @@ def test_a_further_question_at_a_limit_changes_nothing_and_says_what_to_type(doc
     assert run_guarded(["tasks", "add", "Ask Ann"]) == 3
     assert "try:     babyagi extend --objective 1 --max-tasks 2" in capsys.readouterr().err
     assert status_of(capsys) == before
-    assert run_guarded(["run", "--continue", "1", "--max-tasks", "20", "What is a limit?"]) == 0
+    assert run_guarded(["run", "--continue", "1", "--max-tasks", "20", "What is a limit?"]) == 6
     assert status_of(capsys)["limits"]["max_tasks"] == 20
 
 
