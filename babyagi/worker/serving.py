@@ -697,7 +697,7 @@ class Serving:
         match claim:
             case Claim():
                 return self._turn(claim, objective)
-            case DutyClaim(duty=Duty.ORDER):
+            case DutyClaim(duty=Duty.ORDER) if not self._pace.is_batched:
                 # the free slots will have begun these tasks before the order reads the list
                 window = await self._loop.see_list(objective)
                 return self._duty(claim, objective, window)
