@@ -53,7 +53,7 @@ _COMPARING = frozenset(
 _COMPILING = frozenset(
     f"re.{name}"
     for name in "compile search match fullmatch sub subn split findall finditer".split()
-) | {"late_pattern"}
+)
 _COLLECTING = frozenset("frozenset set tuple list sorted reversed dict.fromkeys".split())
 _OF_THE_MACHINE = frozenset({"__name__", "sys.platform", "os.name"})
 _ESCAPE = r"\\(?:u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|x[0-9a-fA-F]{2}|N\{[^}]*\}|.)"

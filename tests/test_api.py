@@ -174,7 +174,7 @@ def test_names_of_tools_that_ship_and_functions_stand_in_one_list():
     run(model, tools=["calculator", price])
 
     offered = [tool.name for tool in model.calls[0][1].tools]
-    assert offered == ["calculator", "price", "fail_task"]
+    assert offered == ["calculator", "price", "lacking"]
     with pytest.raises(ValueError, match="'calculator' is a built-in tool"):
         run(tools=[babyagi.tool(name="calculator")(price.function)])
 

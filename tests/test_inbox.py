@@ -216,7 +216,7 @@ def lacking_after(name, arguments="{}"):
         return (
             "the limit is 40 euros a day:\n" + prompt.messages[-1].text
             if is_second
-            else "LACKING: the day of the week"
+            else (ToolCall(id="c2", name="lacking", arguments='{"what": "the day of the week"}'),)
         )
 
     return ScriptedModel(answer)

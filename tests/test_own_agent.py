@@ -92,7 +92,7 @@ def test_the_agent_of_a_file_carries_the_tasks_out_with_its_tools_and_bounds():
 
     assert outcome.results[0].text == "It is said: Tea costs 5 euros."
     (first, *_) = executions(model)
-    assert [tool.name for tool in first.tools] == ["Prices", "fail_task"] and "ENOUGH" in first.stop
+    assert [tool.name for tool in first.tools] == ["Prices", "lacking"] and "ENOUGH" in first.stop
     spec = outcome.objective.spec
     assert spec.agent == "shopper"
     assert [(grant.name, grant.effect) for grant in spec.tools] == [("Prices", Effect.READ)]
@@ -195,7 +195,7 @@ def test_an_agent_of_a_file_is_a_tool_of_the_loop():
 
     assert "It is said" in outcome.results[0].text or "5 euros" in outcome.results[0].text
     offered, give_up = executions(model)[0].tools
-    assert (offered.name, give_up.name) == ("shopper", "fail_task")
+    assert (offered.name, give_up.name) == ("shopper", "lacking")
     assert "with the help of: Prices (knows what things cost)" in offered.description
     assert outcome.objective.spec.agent == ""
 

@@ -1,6 +1,5 @@
 """What words alone tell: the sense of a name, the marks of a text, where sentences end."""
 
-import re
 from pathlib import Path
 
 import pytest
@@ -8,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from babyagi.marks import find_marks, held_marks
-from babyagi.text import late_pattern, one_line, say_count, shorten, split_sentences
+from babyagi.text import one_line, say_count, shorten, split_sentences
 from tests.linear import grows_faster_than_linearly
 
 DATA = Path(__file__).parent / "data"
@@ -247,14 +246,6 @@ def test_one_line_has_no_break_and_no_control_character(text):
 
 # -- patterns
 # --------------------------------------------------------------------------------------------------
-
-
-def test_a_late_pattern_is_compiled_when_it_is_first_used():
-    wrong = late_pattern("(")
-
-    with pytest.raises(re.error):
-        wrong.search("x")
-    assert late_pattern("B+", re.IGNORECASE).findall("abbb B") == ["bbb", "B"]
 
 
 @pytest.mark.parametrize(
