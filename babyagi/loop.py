@@ -373,42 +373,7 @@ class Loop:
     ) -> tuple[Outcome, tuple[int, ...]]:
         """Carry the task out. Return its outcome, and the ids of the tasks whose results were in
         its prompt."""
-        is_combined = objective.spec.planning is Planning.COMBINED
-
-        async def build_inputs() -> Mapping[str, Any]:
-            chosen = await self._choose_excerpts(task, objective, journal)
-            texts = [objective.spec.asked, task.name, *(entry.text for entry in chosen)]
-            known = (
-                (await self._listed(objective.id)).choose(
-                    texts,
-                    context_tokens=_window(journal, Role.EXECUTION),
-                    without={task.id},
-                )
-                if is_combined
-                else []
-            )
-            folder = await self._find_texts_for(task, objective)
-            return {
-                "today": self._clock().date().isoformat(),
-                "excerpts": [_write_chosen(entry) for entry in chosen],
-                "gone": await self._find_gone(task),
-                "last_try": _say_last_try(task),
-                "is_last_try": task.failures + 1 >= self._bounds.max_failures,
-                "last_sources": await journal.earlier_sources() if task.try_no > 1 else [],
-                "known": [
-                    [name.id, name.name, name.status, name.is_lacking, name.origins]
-                    for name in known
-                ],
-                "prompt_version": objective.spec.prompt_version,
-                "tools": [tool.name for tool in self._tools],
-                "may_recall": await self._may_recall(task, objective, chosen),
-                "protocol": await self._choose_protocol(task, journal),
-                "memory": await self._recollect(task),
-                "texts": [[one.text, one.origin] for one in folder.passages],
-                "holds_folder": folder.is_whole,
-            }
-
-        inputs = await journal.inputs(build_inputs)
+        inputs = await journal.inputs(partial(self._build_inputs, task, objective, journal))
         context = await self._read_context(inputs, objective)
         own = self._bounds.agent
         recall = (
@@ -439,6 +404,42 @@ class Loop:
         return outcome, tuple(
             entry["task_id"] for entry in inputs["excerpts"] if "objective_id" not in entry
         )
+
+    async def _build_inputs(
+        self, task: Task, objective: Objective, journal: Journal
+    ) -> dict[str, Any]:
+        """Return what a try begins with, as JSON for the journal: a replay reads it, and never
+        chooses again."""
+        chosen = await self._choose_excerpts(task, objective, journal)
+        texts = [objective.spec.asked, task.name, *(entry.text for entry in chosen)]
+        known = (
+            (await self._listed(objective.id)).choose(
+                texts,
+                context_tokens=_window(journal, Role.EXECUTION),
+                without={task.id},
+            )
+            if objective.spec.planning is Planning.COMBINED
+            else []
+        )
+        folder = await self._find_texts_for(task, objective)
+        return {
+            "today": self._clock().date().isoformat(),
+            "excerpts": [_write_chosen(entry) for entry in chosen],
+            "gone": await self._find_gone(task),
+            "last_try": _say_last_try(task),
+            "is_last_try": task.failures + 1 >= self._bounds.max_failures,
+            "last_sources": await journal.earlier_sources() if task.try_no > 1 else [],
+            "known": [
+                [name.id, name.name, name.status, name.is_lacking, name.origins] for name in known
+            ],
+            "prompt_version": objective.spec.prompt_version,
+            "tools": [tool.name for tool in self._tools],
+            "may_recall": await self._may_recall(task, objective, chosen),
+            "protocol": await self._choose_protocol(task, journal),
+            "memory": await self._recollect(task),
+            "texts": [[one.text, one.origin] for one in folder.passages],
+            "holds_folder": folder.is_whole,
+        }
 
     async def _read_context(self, inputs: Mapping[str, Any], objective: Objective) -> Context:
         """Return the context of a try from its recorded inputs, with the texts they refer to."""

@@ -1,8 +1,5 @@
 """Functions on text as characters and sentences: lines, cutting, invisible characters, and making
-text safe for a model (`disarm`) and for a screen (`harmless`, `exact`).
-
-`names.py` compares what the words of names mean.
-"""
+text safe for a model (`disarm`) and for a screen (`harmless`, `exact`)."""
 
 from __future__ import annotations
 
@@ -10,10 +7,6 @@ import re
 import unicodedata
 from collections.abc import Iterator
 from itertools import groupby
-
-# -- patterns
-# --------------------------------------------------------------------------------------------------
-
 
 # -- classes of characters, written for the brackets of a pattern
 # --------------------------------------------------------------------------------------------------

@@ -288,8 +288,6 @@ def _add_constant(site: Site, value: object) -> None:
 def _patterns_in(value: object) -> Iterator[str]:
     if isinstance(value, re.Pattern):
         yield value.pattern if isinstance(value.pattern, str) else value.pattern.decode("latin-1")
-    elif type(value).__name__ == "_LatePattern":
-        yield vars(value)["_source"]
     elif isinstance(value, Mapping):
         for inner in value.values():
             yield from _patterns_in(inner)

@@ -22,7 +22,7 @@ from itertools import accumulate, chain, takewhile
 
 from babyagi.index.excerpts import cut_result
 from babyagi.index.indexer import Embed, text_of
-from babyagi.index.search import RankedResult, ResultSearch
+from babyagi.index.search import RankedResult, Ranking, ResultSearch
 from babyagi.index.trigrams import fold
 from babyagi.marks import MarkedText, find_marks, mark_tokens
 from babyagi.tasks import Result, Task
@@ -82,7 +82,6 @@ async def choose_context(
         The chosen results, and what was wrong with the index or the embedder ("" if nothing was).
     """
     asked = "\n".join([task.name, *lacks])
-    marks = find_marks(asked)
     reason_by_id = _known(task, shown_before)
     found = await search.relevant(
         asked,
@@ -90,26 +89,24 @@ async def choose_context(
         embed=embed,
         exclude={task.id, *reason_by_id},
         beside=reason_by_id,
-        marks=marks,
+        marks=find_marks(asked),
     )
     known = sorted(
         await search.results(list(reason_by_id)),
         key=lambda result: list(reason_by_id).index(result.task_id),
     )
-    pool = _newest_of_equals([*(one.result for one in found), *found.with_marks], beside=known)
-    own = [one for one in pool if one.objective_id == task.objective_id]
-    held = _holding(marks, [*known, *own], asked)
-    marked = [result for result in held if result not in known]
-    near = [
-        one.result
-        for one in found.ranked[: max(1, N_NEAR - len(known))]
-        if one.nearness >= NEAR and one.result in pool and not (held and one.result in own)
+    marked, near = _pick(task, asked, known=known, found=found)
+    needed = [
+        *((one, reason_by_id[one.task_id]) for one in known),
+        *((one, "marks") for one in marked),
     ]
-    if not (known or held or near):
-        near = pool[::-1]
-    reasons = [reason_by_id[result.task_id] for result in known] + ["marks"] * len(marked)
-    picked = [*known, *marked, *near]
-    texts = fit(picked, budget_tokens * BYTES_PER_TOKEN, n_needed=len(reasons), task_name=asked)
+    picked = [*needed, *((one, "near") for one in near)]
+    texts = fit(
+        [result for result, _ in picked],
+        budget_tokens * BYTES_PER_TOKEN,
+        n_needed=len(needed),
+        task_name=asked,
+    )
     score_by_key = {_key(one.result): one.score for one in found}
     chosen = [
         Chosen(
@@ -119,12 +116,29 @@ async def choose_context(
             reason=reason if result.objective_id == task.objective_id else "shared",
             is_whole=text == result.text,
         )
-        for result, reason, text in zip(
-            picked, [*reasons, *["near"] * len(near)], texts, strict=True
-        )
+        for (result, reason), text in zip(picked, texts, strict=True)
         if text
     ]
     return chosen, found.degraded
+
+
+def _pick(
+    task: Task, asked: str, *, known: Sequence[Result], found: Ranking
+) -> tuple[list[Result], list[Result]]:
+    """Return, besides the results that are known to belong to the task, those that hold the marks
+    of what is asked, and the near ones. Near ones of this objective are taken only where no result
+    holds a mark; where there is nothing at all, every result is near, the newest first."""
+    pool = _newest_of_equals([*(one.result for one in found), *found.with_marks], beside=known)
+    own = [one for one in pool if one.objective_id == task.objective_id]
+    held = _holding(find_marks(asked), [*known, *own], asked)
+    near = [
+        one.result
+        for one in found.ranked[: max(1, N_NEAR - len(known))]
+        if one.nearness >= NEAR and one.result in pool and not (held and one.result in own)
+    ]
+    if not (known or held or near):
+        near = pool[::-1]
+    return [result for result in held if result not in known], near
 
 
 def _known(task: Task, shown_before: Iterable[int]) -> dict[int, str]:
@@ -263,19 +277,17 @@ def choose_for_objective(
     quotes = proven or {}
     share_by_key = _shares_of_marks(results, find_marks(objective_text))
 
-    def rank(result: Result) -> tuple[bool | float, ...]:
-        task_id = result.task_id
-        return (
-            task_id in quotes,
-            task_id in unread,
-            share_by_key[_key(result)],
-            task_id in leaf_ids,
-            task_id,
-        )
-
-    quoted = [one for one in results if one.task_id in quotes]
-    others = _newest_of_equals((one for one in results if one.task_id not in quotes), beside=quoted)
-    ordered = sorted([*quoted, *others], key=rank, reverse=True)
+    ordered = sorted(
+        _without_equals(results, quotes),
+        key=lambda one: (
+            one.task_id in quotes,
+            one.task_id in unread,
+            share_by_key[_key(one)],
+            one.task_id in leaf_ids,
+            one.task_id,
+        ),
+        reverse=True,
+    )
     budget = budget_tokens * BYTES_PER_TOKEN
     passage_bytes = [
         min(_size(one.text), QUOTED_BYTES if one.task_id in quotes else SHORT_BYTES)
@@ -288,27 +300,32 @@ def choose_for_objective(
         budget,
         unread={place for place, one in enumerate(ordered) if one.task_id in unread},
     )
-    chosen = []
-    for place, result in enumerate(ordered[:n_shown]):
-        share, is_whole = share_by_key[_key(result)], place in whole
-        chosen.append(
-            Chosen(
-                result=result,
-                text=result.text
-                if is_whole
-                else cut_result(
-                    result,
-                    passage_bytes[place],
-                    task_name=objective_text,
-                    quoted=quotes.get(result.task_id, ""),
-                ),
-                score=round(min(1.0, share), 3),
-                reason="marks" if share else "near",
-                is_whole=is_whole,
-            )
+    chosen = [
+        Chosen(
+            result=one,
+            text=one.text
+            if place in whole
+            else cut_result(
+                one,
+                passage_bytes[place],
+                task_name=objective_text,
+                quoted=quotes.get(one.task_id, ""),
+            ),
+            score=round(min(1.0, share_by_key[_key(one)]), 3),
+            reason="marks" if share_by_key[_key(one)] else "near",
+            is_whole=place in whole,
         )
+        for place, one in enumerate(ordered[:n_shown])
+    ]
     chosen.sort(key=lambda one: (not one.is_whole, 0 if one.is_whole else one.result.task_id))
     return chosen, sorted(ordered[n_shown:], key=lambda result: result.task_id)
+
+
+def _without_equals(results: Sequence[Result], quotes: Collection[int]) -> list[Result]:
+    """Return the results, of those that are spelled alike the quoted one, else the newest."""
+    quoted = [one for one in results if one.task_id in quotes]
+    others = (one for one in results if one.task_id not in quotes)
+    return [*quoted, *_newest_of_equals(others, beside=quoted)]
 
 
 def _shares_of_marks(
