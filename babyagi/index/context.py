@@ -96,7 +96,8 @@ async def choose_context(
         await search.results(list(reason_by_id)),
         key=lambda result: list(reason_by_id).index(result.task_id),
     )
-    pool = _newest_of_equals([*(one.result for one in found), *found.with_marks], beside=known)
+    others = [*(one.result for one in found), *found.with_marks]
+    pool = _drop_equals(sorted(others, key=_age, reverse=True), beside=known)
     own = [one for one in pool if one.objective_id == task.objective_id]
     held = _holding(marks, [*known, *own], asked)
     marked = [result for result in held if result not in known]
@@ -106,7 +107,7 @@ async def choose_context(
         if one.nearness >= NEAR and one.result in pool and not (held and one.result in own)
     ]
     if not (known or held or near):
-        near = pool[::-1]
+        near = pool
     reasons = [reason_by_id[result.task_id] for result in known] + ["marks"] * len(marked)
     picked = [*known, *marked, *near]
     texts = fit(picked, budget_tokens * BYTES_PER_TOKEN, n_needed=len(reasons), task_name=asked)
@@ -209,21 +210,18 @@ def drop_repetitions(
 ) -> list[RankedResult]:
     """Return the first `limit` results, without those that are spelled like a better result, or
     like one of `beside`."""
-    seen = {_spelling(result) for result in beside}
-    kept: dict[str, RankedResult] = {}
-    for entry in ranked:
-        spelling = _spelling(entry.result)
-        if spelling not in seen:
-            kept.setdefault(spelling, entry)
-    return list(kept.values())[:limit]
+    kept = _drop_equals([entry.result for entry in ranked], beside=beside)
+    return [entry for entry in ranked if entry.result in kept][:limit]
 
 
-def _newest_of_equals(results: Iterable[Result], *, beside: Iterable[Result] = ()) -> list[Result]:
-    """Return the results, oldest first: of those that are spelled alike the newest, and none that
+def _drop_equals(results: Iterable[Result], *, beside: Iterable[Result] = ()) -> list[Result]:
+    """Return the results in their order: of those that are spelled alike the first, and none that
     is spelled like one of `beside`."""
     seen = {_spelling(result) for result in beside}
-    newest = {_spelling(result): result for result in sorted(results, key=_age)}
-    return sorted((one for spelling, one in newest.items() if spelling not in seen), key=_age)
+    first: dict[str, Result] = {}
+    for result in results:
+        first.setdefault(_spelling(result), result)
+    return [result for spelling, result in first.items() if spelling not in seen]
 
 
 def _spelling(result: Result) -> str:
@@ -273,7 +271,7 @@ def choose_for_objective(
             task_id,
         )
 
-    ordered = sorted(_newest_of_equals(results), key=rank, reverse=True)
+    ordered = _drop_equals(sorted(results, key=rank, reverse=True))
     budget = budget_tokens * BYTES_PER_TOKEN
     passage_bytes = [
         min(_size(one.text), QUOTED_BYTES if one.task_id in quotes else SHORT_BYTES)
