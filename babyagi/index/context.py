@@ -96,17 +96,9 @@ async def choose_context(
         key=lambda result: list(reason_by_id).index(result.task_id),
     )
     marked, near = _pick(task, asked, known=known, found=found)
-    needed = [
-        *((one, reason_by_id[one.task_id]) for one in known),
-        *((one, "marks") for one in marked),
-    ]
-    picked = [*needed, *((one, "near") for one in near)]
-    texts = fit(
-        [result for result, _ in picked],
-        budget_tokens * BYTES_PER_TOKEN,
-        n_needed=len(needed),
-        task_name=asked,
-    )
+    reasons = [reason_by_id[result.task_id] for result in known] + ["marks"] * len(marked)
+    picked = [*known, *marked, *near]
+    texts = fit(picked, budget_tokens * BYTES_PER_TOKEN, n_needed=len(reasons), task_name=asked)
     score_by_key = {_key(one.result): one.score for one in found}
     chosen = [
         Chosen(
@@ -116,7 +108,9 @@ async def choose_context(
             reason=reason if result.objective_id == task.objective_id else "shared",
             is_whole=text == result.text,
         )
-        for (result, reason), text in zip(picked, texts, strict=True)
+        for result, reason, text in zip(
+            picked, [*reasons, *["near"] * len(near)], texts, strict=True
+        )
         if text
     ]
     return chosen, found.degraded
@@ -128,7 +122,8 @@ def _pick(
     """Return, besides the results that are known to belong to the task, those that hold the marks
     of what is asked, and the near ones. Near ones of this objective are taken only where no result
     holds a mark; where there is nothing at all, every result is near, the newest first."""
-    pool = _newest_of_equals([*(one.result for one in found), *found.with_marks], beside=known)
+    others = [*(one.result for one in found), *found.with_marks]
+    pool = _drop_equals(sorted(others, key=_age, reverse=True), beside=known)
     own = [one for one in pool if one.objective_id == task.objective_id]
     held = _holding(find_marks(asked), [*known, *own], asked)
     near = [
@@ -137,7 +132,7 @@ def _pick(
         if one.nearness >= NEAR and one.result in pool and not (held and one.result in own)
     ]
     if not (known or held or near):
-        near = pool[::-1]
+        near = pool
     return [result for result in held if result not in known], near
 
 
@@ -223,21 +218,18 @@ def drop_repetitions(
 ) -> list[RankedResult]:
     """Return the first `limit` results, without those that are spelled like a better result, or
     like one of `beside`."""
-    seen = {_spelling(result) for result in beside}
-    kept: dict[str, RankedResult] = {}
-    for entry in ranked:
-        spelling = _spelling(entry.result)
-        if spelling not in seen:
-            kept.setdefault(spelling, entry)
-    return list(kept.values())[:limit]
+    kept = _drop_equals([entry.result for entry in ranked], beside=beside)
+    return [entry for entry in ranked if entry.result in kept][:limit]
 
 
-def _newest_of_equals(results: Iterable[Result], *, beside: Iterable[Result] = ()) -> list[Result]:
-    """Return the results, oldest first: of those that are spelled alike the newest, and none that
+def _drop_equals(results: Iterable[Result], *, beside: Iterable[Result] = ()) -> list[Result]:
+    """Return the results in their order: of those that are spelled alike the first, and none that
     is spelled like one of `beside`."""
     seen = {_spelling(result) for result in beside}
-    newest = {_spelling(result): result for result in sorted(results, key=_age)}
-    return sorted((one for spelling, one in newest.items() if spelling not in seen), key=_age)
+    first: dict[str, Result] = {}
+    for result in results:
+        first.setdefault(_spelling(result), result)
+    return [result for spelling, result in first.items() if spelling not in seen]
 
 
 def _spelling(result: Result) -> str:
@@ -278,7 +270,7 @@ def choose_for_objective(
     share_by_key = _shares_of_marks(results, find_marks(objective_text))
 
     ordered = sorted(
-        _without_equals(results, quotes),
+        results,
         key=lambda one: (
             one.task_id in quotes,
             one.task_id in unread,
@@ -288,6 +280,7 @@ def choose_for_objective(
         ),
         reverse=True,
     )
+    ordered = _drop_equals(ordered)
     budget = budget_tokens * BYTES_PER_TOKEN
     passage_bytes = [
         min(_size(one.text), QUOTED_BYTES if one.task_id in quotes else SHORT_BYTES)
@@ -305,12 +298,7 @@ def choose_for_objective(
             result=one,
             text=one.text
             if place in whole
-            else cut_result(
-                one,
-                passage_bytes[place],
-                task_name=objective_text,
-                quoted=quotes.get(one.task_id, ""),
-            ),
+            else _cut(one, passage_bytes[place], asked=objective_text, quotes=quotes),
             score=round(min(1.0, share_by_key[_key(one)]), 3),
             reason="marks" if share_by_key[_key(one)] else "near",
             is_whole=place in whole,
@@ -321,11 +309,9 @@ def choose_for_objective(
     return chosen, sorted(ordered[n_shown:], key=lambda result: result.task_id)
 
 
-def _without_equals(results: Sequence[Result], quotes: Collection[int]) -> list[Result]:
-    """Return the results, of those that are spelled alike the quoted one, else the newest."""
-    quoted = [one for one in results if one.task_id in quotes]
-    others = (one for one in results if one.task_id not in quotes)
-    return [*quoted, *_newest_of_equals(others, beside=quoted)]
+def _cut(result: Result, max_bytes: int, *, asked: str, quotes: Mapping[int, str]) -> str:
+    quoted = quotes.get(result.task_id, "")
+    return cut_result(result, max_bytes, task_name=asked, quoted=quoted)
 
 
 def _shares_of_marks(
