@@ -41,7 +41,6 @@ MAX_READS = 5  # calls to read one file
 MAX_QUOTES = 5
 MAX_QUOTE_CHARS = 300  # as many as a reply of a check may hold
 MAX_NAMED_CHARS = 100  # of the names of files in which it found nothing
-MAX_NOTE_CHARS = 1000
 LEAD = 7  # the level of a line that stands alone: a heading of the next block only
 
 _ROLE = re.compile(r"^Role: (\w+) agent", re.MULTILINE)
@@ -53,7 +52,8 @@ _QUOTE = re.compile(r'^- "(.+)" \((.+?):(\d+)\)(?: under (.+))?$', re.MULTILINE)
 _UNREAD = re.compile(r"^- (?!\")(.+) \([\d.]+ (?:B|kB|MB)\)$", re.MULTILINE)
 _LISTED = re.compile(r"^(\S.*?)  (\([\d.]+ (?:B|kB|MB)\))$", re.MULTILINE)  # by `list_files`
 _SHOWN = re.compile(r"(\S.*), lines \d+-\d+(?: of \d+|, under .*)?")  # the line above lines
-_NUMBERED = re.compile(r"(\d+): (.*?)(?: … \(\d+ more characters in this line\))?")
+_NUMBERED = re.compile(r"(\d+): (.*)")
+_CUT = re.compile(r" … \(\d+ more characters in this line\)$", re.MULTILINE)
 _MORE = re.compile(r"\[more: read_file with first_line=(\d+)\]$")
 _HEADING = re.compile(r"(#{1,6}|={1,6})\s+(.+)")
 _UNDERLINE = re.compile(r"([^\w\s|])\1{2,}")
@@ -96,7 +96,7 @@ def _respond(prompt: Prompt) -> tuple[str, tuple[ToolCall, ...]]:
     blocks: list[Block] = [
         (label, origin, text)
         for message in prompt.messages
-        for label, _, origin, text in _BLOCK.findall(message.text)
+        for label, _, origin, text in _BLOCK.findall(_CUT.sub("", message.text))
     ]
     match role.group(1) if role else "":
         case "execution":
@@ -275,7 +275,7 @@ def _report(blocks: Sequence[Block]) -> str:
 def _note(blocks: Sequence[Block], *, wants_facts: bool) -> str:
     """Return the first line of each block, as a summary; or no facts, which need a model."""
     first = [text.partition("\n")[0] for _, _, text in blocks if text]
-    return _dump(facts=[]) if wants_facts else "\n".join(first)[:MAX_NOTE_CHARS]
+    return _dump(facts=[]) if wants_facts else "\n".join(first)[:1000]
 
 
 def _results(blocks: Sequence[Block]) -> list[tuple[int, str]]:

@@ -408,8 +408,9 @@ async def test_of_a_line_that_is_too_long_only_its_own_words_are_quoted(tmp_path
 async def test_a_document_may_have_any_name(name, tmp_path):
     (tmp_path / name).write_text("head\nThe heron breeds in the reeds.\n", encoding="utf-8")
 
-    report = await ask_demo(tmp_path, "Where does the heron breed?")
+    world, ended = await rehearse(tmp_path, "Where does the heron breed?")
 
+    report = await world.store.report(ended.id) or ""
     assert [path for _, path, _ in quotes_of(report)] == [name]
 
 
