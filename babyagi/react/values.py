@@ -4,6 +4,7 @@ commas as in Python, line breaks inside strings, doubled braces."""
 from __future__ import annotations
 
 import ast
+import json
 import re
 from typing import Any
 
@@ -47,7 +48,8 @@ def _read_strictly(text: str, start: int) -> tuple[Any, int] | None:
 
 
 def _read_loosely(text: str, start: int) -> tuple[Any, int] | None:
-    """Return the value that is written as in Python, and its end; None if there is none."""
+    """Return the value that is written as in Python, and its end; None if there is none. What
+    `DECODER` refuses is refused here too."""
     parts, depth, at = list[str](), 0, start
     for token in _TOKEN.finditer(text, start):
         parts += [text[at : token.start()], _to_python(token[0])]
@@ -56,10 +58,21 @@ def _read_loosely(text: str, start: int) -> tuple[Any, int] | None:
         if depth == 0:
             break
     try:
-        value = ast.literal_eval("".join(parts)) if parts and depth == 0 else None
+        value = _evaluate("".join(parts)) if parts and depth == 0 else None
     except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
         return None
     return (value, at) if isinstance(value, dict | list) else None
+
+
+def _evaluate(written: str) -> Any:
+    """Return the value of a Python literal as JSON has it."""
+    tree = ast.parse(written.strip(), mode="eval")
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Dict):
+            keys = [ast.literal_eval(key) for key in node.keys if key is not None]
+            if len(set(keys)) != len(keys):
+                raise ValueError("a key occurs twice")
+    return DECODER.decode(json.dumps(ast.literal_eval(tree), allow_nan=False))
 
 
 def _to_python(token: str) -> str:
