@@ -210,9 +210,10 @@ PLANS: Mapping[str, tuple[tuple[str, ...], bool]] = {
     "Read": (("One", "The read", "Two"), True),
 }
 FIRST_SAID: Mapping[str, tuple[str, str]] = {  # until a try is told that this was lacking
-    "Lack": ("LACKING: the key", "the key"),
+    "Lack": ("", "the key"),
     "Find": ("Perhaps it is here.", "the place itself"),
 }
+LACKING = "Not answered"  # how a prompt of the creation agent says that a task lacks something
 MISSED = "Missed"  # what the check misses in the objective that begins with `Lack`
 
 
@@ -230,6 +231,9 @@ def _answer(prompt: Prompt, role: Role, text: str) -> Completion:
                 return replace(empty, tool_calls=(call,), finish_reason="tool_calls")
             first, lack = FIRST_SAID.get(subject, ("", ""))
             is_told = lack in block_in(text, "last try")
+            if lack and not first and not is_told:
+                call = ToolCall(id="2", name="lacking", arguments=json.dumps({"what": lack}))
+                return replace(empty, tool_calls=(call,), finish_reason="tool_calls")
             return replace(
                 empty, text=f"The result of {subject} about limits." if is_told else first
             )
@@ -259,7 +263,7 @@ def _plan(text: str) -> str:
     names, unanswered, is_met = ([MISSED] if asks_for_missing(text) else []), [], False
     for number, subject, result in [] if asks_for_missing(text) else results_in(text):
         planned, says_met = PLANS.get(
-            subject, (("Find",) if result.startswith("LACKING") else (), False)
+            subject, (("Find",) if result.startswith(LACKING) else (), False)
         )
         names += planned
         is_met |= says_met
