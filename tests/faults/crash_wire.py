@@ -28,7 +28,7 @@ from babyagi.taskstore.sql import database as sql_pieces
 from babyagi.taskstore.sqlite import MAX_REPEATED, number_values, repeat_select
 from babyagi.tools.base import Tool
 from support.prompts import asks_for_missing, block_in, results_in
-from support.scripted import agree, is_check
+from support.scripted import is_check
 
 CALL_TOKENS = 100  # what the model says that each of its answers took
 RESERVED = Reservation(calls=1, tokens=250, cost_usd=0.002)
@@ -207,7 +207,7 @@ def _subjects(role: Role, text: str) -> list[str]:
 
 # what comes of a task, and whether it says that the objective is met
 PLANS: Mapping[str, tuple[tuple[str, ...], bool]] = {
-    "Read": (("One", "The read", "Two"), True),
+    "Read": (("One", "read.", "Two"), True),
 }
 FIRST_SAID: Mapping[str, tuple[str, str]] = {  # until a try is told that this was lacking
     "Lack": ("", "the key"),
@@ -238,7 +238,7 @@ def _answer(prompt: Prompt, role: Role, text: str) -> Completion:
                 empty, text=f"The result of {subject} about limits." if is_told else first
             )
         case Role.CREATION:
-            return replace(empty, text=_check(prompt, text) if is_check(prompt) else _plan(text))
+            return replace(empty, text=_check(text) if is_check(prompt) else _plan(text))
         case Role.PRIORITIZATION:
             queued = sorted(
                 re.findall(r"^(\d+): (.*)", text, re.MULTILINE),
@@ -250,11 +250,14 @@ def _answer(prompt: Prompt, role: Role, text: str) -> Completion:
             return replace(empty, text="The report.")
 
 
-def _check(prompt: Prompt, text: str) -> str:
-    names = {name for _, name, _ in results_in(text)}
+def _check(text: str) -> str:
+    """A part for each result: where there are several, the report has to be written."""
+    results = results_in(text)
+    names = {name for _, name, _ in results}
     if "Lack" in names and MISSED not in names:
         return json.dumps({"parts": [], "missing": ["a part"], "met": False})
-    return agree(prompt)
+    parts = [{"part": name, "task": number, "quote": said} for number, name, said in results]
+    return json.dumps({"parts": parts, "missing": [], "met": bool(parts)})
 
 
 def _plan(text: str) -> str:
