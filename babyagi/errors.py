@@ -128,11 +128,16 @@ class OverdueError(ModelUnavailableError):
     Args:
         has_begun: True if part of the answer had arrived. The worker then sends the model a small
             test call, to find out whether there is an outage or this one answer is too long.
+        server_lives: True if the server showed life when the call was cut off, so that there is no
+            outage.
     """
 
-    def __init__(self, what: str, *, fix: str = "", has_begun: bool = False) -> None:
+    def __init__(
+        self, what: str, *, fix: str = "", has_begun: bool = False, server_lives: bool = False
+    ) -> None:
         super().__init__(what, fix=fix, may_be_billed=True)
         self.has_begun = has_begun
+        self.server_lives = server_lives
 
 
 class MachineShortError(BabyagiError):

@@ -16,6 +16,7 @@ import base64
 import hashlib
 import json
 import logging
+import math
 import re
 import secrets
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
@@ -42,8 +43,9 @@ from babyagi.errors import (
     find_shortage,
 )
 from babyagi.llm.kept import write_prompt
-from babyagi.llm.port import Abilities, Adaptive, ChatModel, Completion, Embedder, OnText
+from babyagi.llm.port import Abilities, Adaptive, ChatModel, Completion, Embedder, OnText, Patient
 from babyagi.llm.prompt import Message, Prompt, mark_of, seal, unmark
+from babyagi.llm.retry import Deadline
 from babyagi.redaction import redact
 from babyagi.tasks import (
     MAX_ARTIFACTS,
@@ -51,6 +53,8 @@ from babyagi.tasks import (
     Approval,
     Effect,
     Fence,
+    Objective,
+    ObjectiveStatus,
     Passage,
     Reservation,
     Role,
@@ -62,7 +66,7 @@ from babyagi.tasks import (
     write_form,
 )
 from babyagi.taskstore.lifecycle import INPUTS
-from babyagi.taskstore.limits import charge_of
+from babyagi.taskstore.limits import charge_of, is_report_owner
 from babyagi.taskstore.port import Intention, Kept, Outcome, TaskStore
 from babyagi.text import clean, one_line, shorten
 from babyagi.tools.base import (
@@ -96,9 +100,19 @@ FAULTS_OF_A_CALL = (
 )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _InFlight:
+    """A call that may take longer than `first_s`, which is its deadline in the settings."""
+
+    limit: asyncio.Timeout
+    sent_s: float
+    first_s: float
+    is_report: bool
+
+
 class Gate:
     """State shared by the journals of a worker: whether further calls are refused, because the
-    worker is about to stop, and which models do not answer.
+    worker is about to stop; which models do not answer; and how much time the objective has left.
 
     `silent` maps each model whose last call got no answer to a role that uses it.
     """
@@ -106,7 +120,9 @@ class Gate:
     def __init__(self) -> None:
         self.reason = ""
         self.silent: dict[str, Role] = {}
+        self.left_s = math.inf
         self._silent_since_s: dict[str, float] = {}
+        self._in_flight: list[_InFlight] = []
 
     def close(self, reason: str) -> None:
         self.reason = reason
@@ -130,6 +146,31 @@ class Gate:
             self._note_answer(model, sent_s)
             raise
         self._note_answer(model, sent_s)
+
+    @contextmanager
+    def timing(self, limit: asyncio.Timeout, *, first_s: float, owner: str) -> Iterator[None]:
+        """Let `keep_time` cut off the call that is made in this context."""
+        call = _InFlight(
+            limit=limit, sent_s=_now_s(), first_s=first_s, is_report=is_report_owner(owner)
+        )
+        self._in_flight.append(call)
+        try:
+            yield
+        finally:
+            self._in_flight.remove(call)
+
+    def keep_time(self, objective: Objective) -> None:
+        """Note how much time the objective has left. If it is not active any more, cut off the
+        calls that are past their deadline in the settings; those for the report once the time is
+        over that the objective had left at its end."""
+        max_time_s, now_s = objective.spec.limits.max_time_s, _now_s()
+        self.left_s = max_time_s - objective.active_s if max_time_s else math.inf
+        if objective.status is ObjectiveStatus.ACTIVE:
+            return
+        for call in self._in_flight:
+            may_take_s = max(call.first_s, self.left_s) if call.is_report else call.first_s
+            if now_s - call.sent_s >= may_take_s:
+                call.limit.reschedule(now_s)
 
     def _note_answer(self, model: str, sent_s: float) -> None:
         if sent_s >= self._silent_since_s.get(model, sent_s):
@@ -197,7 +238,6 @@ class _Recorded:
         self._store = store
         self._fence = fence
         self._step_by_key: dict[str, Step] | None = {} if is_empty else None
-        self._late_keys: list[str] = []
 
     async def find(self, key: str) -> Step | None:
         """Return the step with this key if its outcome is recorded, else None."""
@@ -214,10 +254,6 @@ class _Recorded:
         await self.find("")
         return list((self._step_by_key or {}).values())
 
-    async def late_keys(self) -> Sequence[str]:
-        await self.find("")
-        return self._late_keys
-
     @contextmanager
     def calling(self) -> Iterator[None]:
         self.n_calls += 1
@@ -228,8 +264,6 @@ class _Recorded:
 
     def add(self, step: Step) -> Step:
         if self._step_by_key is not None and step.output is not None:
-            if f"/{LATE}/" in step.key and step.key not in self._step_by_key:
-                self._late_keys.append(step.key)
             self._step_by_key[step.key] = step
         return step
 
@@ -352,7 +386,7 @@ class Journal:
     async def bound_output(self, path: str, wanted: int) -> int:
         """Return how many tokens the answer to the call at this path (its key in the journal) may
         have, at most `wanted`. The number is halved for each time that this call, or any call of an
-        earlier try, was cut off at its deadline, because as long an answer would be late again."""
+        earlier try, was late although no longer deadline was possible."""
         most = self._backends.max_output_tokens or wanted
         n_late = len(await self._late_keys(path))
         return max(min(wanted, most) >> n_late, min(wanted, most, MIN_OUTPUT_TOKENS))
@@ -376,19 +410,23 @@ class Journal:
             model.learn(found)
 
     async def _late_keys(self, path: str) -> list[str]:
-        """Return a key for each time that the call at this path, or any call of an earlier try,
-        was cut off at its deadline."""
+        """Return a key for each time that `_note_late` noted for the call at this path, or for any
+        call of an earlier try."""
+        begins = f"{self._prefix}{LATE}/{path}/"
+        keys = [step.key for step in await self._recorded.all() if LATE in step.key.split("/")]
         return [
-            key
-            for key in await self._recorded.late_keys()
-            if key.startswith(f"{self._prefix}{path}/{LATE}/")
-            or not key.startswith(self._try_prefix)
+            key for key in keys if key.startswith(begins) or not key.startswith(self._try_prefix)
         ]
 
-    async def _note_late(self, path: str) -> None:
-        begins = f"{self._prefix}{path}/{LATE}/"
+    async def _note_late(self, path: str, deadline: Deadline | None) -> None:
+        """Note that the call at this path was late, unless the next one has a longer deadline, or
+        no time for a next one is left."""
+        left_s = self._backends.gate.left_s
+        if deadline is not None and (deadline.next_s <= left_s or left_s <= 0):
+            return
+        begins = f"{self._prefix}{LATE}/{path}/"
         n = sum(key.startswith(begins) for key in await self._late_keys(path))
-        await self.keep(f"{path}/{LATE}/{n + 1}", LATE)
+        await self.keep(f"{LATE}/{path}/{n + 1}", LATE)
 
     async def inputs(self, build: Callable[[], Awaitable[Mapping[str, Any]]]) -> Mapping[str, Any]:
         """Return the inputs of this try (the context that was chosen for it). Call this once per
@@ -433,7 +471,7 @@ class Journal:
                     self._fence, key=step.key, usage=_billed(error, step.reservation)
                 )
                 if isinstance(error, OverdueError):
-                    await self._note_late(path)
+                    await self._note_late(path, _deadline_of(model))
                 raise
             self._recorded.asked = (step.key, prompt.messages)
             outcome = Outcome(
@@ -475,11 +513,16 @@ class Journal:
             tracer.model_call(model.name, max_tokens=prompt.max_output_tokens) as span,
             gate.listening(model.name, role),
         ):
+            deadline, owner = _deadline_of(model), self._fence.owner
+            first_s = deadline.first_s if deadline is not None else math.inf
+            sent_s = _now_s()
             try:
-                async with asyncio.timeout(timeout_s):
-                    completion = await model.complete(prompt, role=role, **listeners)
+                async with asyncio.timeout(timeout_s) as limit:
+                    with gate.timing(limit, first_s=first_s, owner=owner):
+                        completion = await model.complete(prompt, role=role, **listeners)
             except TimeoutError as error:
-                raise OverdueError(f"{model.name} gave no answer within {timeout_s} s") from error
+                what = f"{model.name} gave no answer within {_now_s() - sent_s:.3g} s"
+                raise OverdueError(what) from error
             usage = completion.usage
             span.note(
                 answered(
@@ -905,6 +948,10 @@ def _billed(error: BabyagiError, reservation: Reservation) -> Usage:
     return (
         said if said is not None and said.tokens >= reservation.tokens else charge_of(reservation)
     )
+
+
+def _deadline_of(model: ChatModel) -> Deadline | None:
+    return model.deadline if isinstance(model, Patient) else None
 
 
 def _now_s() -> float:

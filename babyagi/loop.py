@@ -110,7 +110,7 @@ PLAN_TOKENS = 6000  # of results in one planning; the first is whole whatever it
 CHECK_TOKENS = 6000
 REPORT_TOKENS = 12_000
 MAX_ENRICHED_CHARS = 200_000
-N_LATEST = 4  # the newest results that the creation agent is shown with missing parts
+N_NEAREST = 4  # results that the creation agent is shown with missing parts
 # the task for a missing part if the creation agent proposes none
 ANSWER_PART = "Answer this part of the objective: {part}"
 # if an endpoint hangs, about sixteen probes, one after the other, take five minutes
@@ -373,42 +373,7 @@ class Loop:
     ) -> tuple[Outcome, tuple[int, ...]]:
         """Carry the task out. Return its outcome, and the ids of the tasks whose results were in
         its prompt."""
-        is_combined = objective.spec.planning is Planning.COMBINED
-
-        async def build_inputs() -> Mapping[str, Any]:
-            chosen = await self._choose_excerpts(task, objective, journal)
-            texts = [objective.spec.asked, task.name, *(entry.text for entry in chosen)]
-            known = (
-                (await self._listed(objective.id)).choose(
-                    texts,
-                    context_tokens=_window(journal, Role.EXECUTION),
-                    without={task.id},
-                )
-                if is_combined
-                else []
-            )
-            folder = await self._find_texts_for(task, objective)
-            return {
-                "today": self._clock().date().isoformat(),
-                "excerpts": [_write_chosen(entry) for entry in chosen],
-                "gone": await self._find_gone(task),
-                "last_try": _say_last_try(task),
-                "is_last_try": task.failures + 1 >= self._bounds.max_failures,
-                "last_sources": await journal.earlier_sources() if task.try_no > 1 else [],
-                "known": [
-                    [name.id, name.name, name.status, name.is_lacking, name.origins]
-                    for name in known
-                ],
-                "prompt_version": objective.spec.prompt_version,
-                "tools": [tool.name for tool in self._tools],
-                "may_recall": await self._may_recall(task, objective, chosen),
-                "protocol": await self._choose_protocol(task, journal),
-                "memory": await self._recollect(task),
-                "texts": [[one.text, one.origin] for one in folder.passages],
-                "holds_folder": folder.is_whole,
-            }
-
-        inputs = await journal.inputs(build_inputs)
+        inputs = await journal.inputs(partial(self._build_inputs, task, objective, journal))
         context = await self._read_context(inputs, objective)
         own = self._bounds.agent
         recall = (
@@ -439,6 +404,42 @@ class Loop:
         return outcome, tuple(
             entry["task_id"] for entry in inputs["excerpts"] if "objective_id" not in entry
         )
+
+    async def _build_inputs(
+        self, task: Task, objective: Objective, journal: Journal
+    ) -> dict[str, Any]:
+        """Return what a try begins with, as JSON for the journal: a replay reads it, and never
+        chooses again."""
+        chosen = await self._choose_excerpts(task, objective, journal)
+        texts = [objective.spec.asked, task.name, *(entry.text for entry in chosen)]
+        known = (
+            (await self._listed(objective.id)).choose(
+                texts,
+                context_tokens=_window(journal, Role.EXECUTION),
+                without={task.id},
+            )
+            if objective.spec.planning is Planning.COMBINED
+            else []
+        )
+        folder = await self._find_texts_for(task, objective)
+        return {
+            "today": self._clock().date().isoformat(),
+            "excerpts": [_write_chosen(entry) for entry in chosen],
+            "gone": await self._find_gone(task),
+            "last_try": _say_last_try(task),
+            "is_last_try": task.failures + 1 >= self._bounds.max_failures,
+            "last_sources": await journal.earlier_sources() if task.try_no > 1 else [],
+            "known": [
+                [name.id, name.name, name.status, name.is_lacking, name.origins] for name in known
+            ],
+            "prompt_version": objective.spec.prompt_version,
+            "tools": [tool.name for tool in self._tools],
+            "may_recall": await self._may_recall(task, objective, chosen),
+            "protocol": await self._choose_protocol(task, journal),
+            "memory": await self._recollect(task),
+            "texts": [[one.text, one.origin] for one in folder.passages],
+            "holds_folder": folder.is_whole,
+        }
 
     async def _read_context(self, inputs: Mapping[str, Any], objective: Objective) -> Context:
         """Return the context of a try from its recorded inputs, with the texts they refer to."""
@@ -508,7 +509,6 @@ class Loop:
     ) -> list[Chosen]:
         chosen, degraded = await choose_context(
             task,
-            objective=objective,
             search=self._search,
             embed=self._embedder(journal, "context"),
             budget_tokens=self._bounds.context_tokens,
@@ -950,10 +950,17 @@ class Loop:
         self, objective: Objective, journal: Journal, checked: Checked, sources: tuple[str, ...]
     ) -> list[Proposal]:
         """Return the tasks that the creation agent proposes for the parts that a check found
-        missing; it is shown the newest results. `sources`: where all results come from."""
+        missing; it is shown the results nearest to them. `sources`: where all results come from."""
         listed, missing = await self._listed(objective.id), checked.missing
-        done = await self._store.last_finished(objective.id, limit=N_LATEST)
-        loaded = await self._load_finished(objective.id, done, max_tokens=PLAN_TOKENS // N_LATEST)
+        found = await self._search.relevant(
+            "\n".join(missing), k=N_NEAREST, embed=self._embedder(journal, "missing")
+        )
+        done = [
+            await self._store.task(objective.id, one.result.task_id)
+            for one in found
+            if one.result.objective_id == objective.id
+        ]
+        loaded = await self._load_finished(objective.id, done, max_tokens=PLAN_TOKENS // N_NEAREST)
         finished = [one for one in loaded if one.result is not None]
         try:
             reply, origins = await create_tasks(

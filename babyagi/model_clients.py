@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
-from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from contextlib import asynccontextmanager, suppress
+from typing import TYPE_CHECKING, cast
 
 from babyagi.errors import CredentialsError, SettingsError
 from babyagi.files.home import remember_abilities, remembered_abilities
@@ -23,9 +23,12 @@ from babyagi.llm.learning import (
     write_abilities,
 )
 from babyagi.llm.llama import Engine, EngineBounds, LlamaEmbedder, LlamaModel
-from babyagi.llm.port import Abilities, ChatModel, Embedder
+from babyagi.llm.port import Abilities, Adaptive, ChatModel, Completion, Embedder
 from babyagi.llm.prices import Price, find_price
+from babyagi.llm.prompt import Prompt
 from babyagi.llm.rehearsal import RehearsalModel
+from babyagi.llm.retry import Deadline, read_deadline
+from babyagi.react.asking import find_abilities
 from babyagi.react.protocols.choice import AUTO, HELD, choose_protocol
 from babyagi.redaction import redact_url
 from babyagi.settings.fields import (
@@ -36,6 +39,8 @@ from babyagi.settings.fields import (
     Settings,
 )
 from babyagi.tasks import Objective, Role
+from babyagi.text import say_duration
+from babyagi.tools.base import Calls
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -147,7 +152,7 @@ class Models:
         else:
             endpoint = Endpoint.over(
                 client,
-                timeout_s=settings.model_timeout_s,
+                timeout_s=self._open_deadline(str(client.base_url)),
                 sleep=asyncio.sleep,
                 random=random.SystemRandom().random,
             )
@@ -255,12 +260,27 @@ class Models:
                     organization=settings.openai_organization if is_models else "",
                     azure_api_version=settings.azure_api_version if is_models else "",
                 ),
-                timeout_s=self._settings.model_timeout_s,
+                timeout_s=self._open_deadline(base_url),
                 proxies=self._settings.proxies,
                 sleep=asyncio.sleep,
                 random=random.SystemRandom().random,
             )
         return self._endpoint_by_url[base_url]
+
+    def _open_deadline(self, base_url: str) -> Deadline:
+        """Return the deadline of the calls to an address, as it is remembered for it. A change is
+        remembered, and the person is told of it."""
+        address, home = redact_url(base_url) or "OpenAI", self._settings.home
+
+        def remember(deadline_s: float) -> None:
+            with suppress(OSError):  # the answer that showed it must not be lost
+                remember_abilities(home, address, f"{deadline_s:g}")
+            self._tell(
+                f"{address}: a call may be silent for {say_duration(deadline_s)} from now on"
+            )
+
+        known_s = read_deadline(remembered_abilities(home, address))
+        return Deadline(self._settings.model_timeout_s, known_s=known_s, remember=remember)
 
     def _open_engine(self) -> Engine:
         """Return the engine that runs a GGUF model in this process; it is opened once, and loads
@@ -309,9 +329,42 @@ def address_of(model: str, settings: Settings) -> str:
 
 
 def say_how(known: Abilities, settings: Settings) -> str:
-    """Return in words how the model is asked to call tools, as far as that is known."""
-    name = choose_protocol(known) if settings.protocol == AUTO else settings.protocol
-    return f"tools are called {_HOW[name]}"
+    """Return in words how the model is asked to call tools: as follows from its abilities, or as
+    the settings say."""
+    if settings.protocol == AUTO:
+        return f"so tools are called {_HOW[choose_protocol(known)]}"
+    return f"tools are called {_HOW[settings.protocol]}, as BABYAGI_PROTOCOL says"
+
+
+async def probe_abilities(settings: Settings) -> None:
+    """Ask the model that the settings name, by small questions, what it can do, and remember it.
+    Nothing is asked at the address of a known provider, or if BABYAGI_PROBE is off.
+
+    Raises:
+        Whatever `ChatModel.complete` raises.
+    """
+    models = Models(settings, given={}, ask_human=None, tell=lambda line: None)
+    async with models.open_role(Role.EXECUTION) as model:
+        if isinstance(model, Adaptive):
+            calls = cast(Calls, _ProbeCalls(model))  # the others are not made
+            await find_abilities(calls, "probe", model.abilities)
+
+
+class _ProbeCalls:
+    """Those of `Calls` that a probe makes. They belong to no objective, and so to no journal."""
+
+    def __init__(self, model: ChatModel) -> None:
+        self._model = model
+
+    async def complete(self, path: str, prompt: Prompt, *, role: Role) -> Completion:
+        return await self._model.complete(prompt, role=role)
+
+    def abilities(self, role: Role) -> Abilities | None:
+        return self._model.abilities if isinstance(self._model, Adaptive) else None
+
+    def learn(self, role: Role, found: Abilities) -> None:
+        if isinstance(self._model, Adaptive):
+            self._model.learn(found)
 
 
 def _listed(names: Iterable[str]) -> str:

@@ -1,8 +1,5 @@
 """Functions on text as characters and sentences: lines, cutting, invisible characters, and making
-text safe for a model (`disarm`) and for a screen (`harmless`, `exact`).
-
-`names.py` compares what the words of names mean.
-"""
+text safe for a model (`disarm`) and for a screen (`harmless`, `exact`)."""
 
 from __future__ import annotations
 
@@ -10,29 +7,6 @@ import re
 import unicodedata
 from collections.abc import Iterator
 from itertools import groupby
-from typing import Any, cast
-
-# -- patterns
-# --------------------------------------------------------------------------------------------------
-
-
-class _LatePattern:
-    """Acts as a compiled pattern, and compiles it when one of its methods is first used."""
-
-    def __init__(self, source: str, flags: int) -> None:
-        self._source = source
-        self._flags = flags
-
-    def __getattr__(self, name: str) -> Any:
-        vars(self)[name] = found = getattr(re.compile(self._source, self._flags), name)
-        return found
-
-
-def late_pattern(source: str, flags: int = 0) -> re.Pattern[str]:
-    """Return a pattern that is compiled at its first use. To compile the patterns that judge
-    replies takes 90 ms in all, and they are not needed before the first reply."""
-    return cast("re.Pattern[str]", _LatePattern(source, flags))
-
 
 # -- classes of characters, written for the brackets of a pattern
 # --------------------------------------------------------------------------------------------------

@@ -197,9 +197,7 @@ async def _measure_asking(
     async def choose(name: str) -> float:
         asked = replace(task, name=f"Compare with others: {name}")
         began_s = time.perf_counter()
-        await choose_context(
-            asked, objective=objective, search=search, embed=_embed, budget_tokens=CONTEXT_TOKENS
-        )
+        await choose_context(asked, search=search, embed=_embed, budget_tokens=CONTEXT_TOKENS)
         return 1000 * (time.perf_counter() - began_s)
 
     start_ms = await choose(others[0])

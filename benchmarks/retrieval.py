@@ -148,7 +148,6 @@ async def measure(
             best,
             CONTEXT_TOKENS * BYTES_PER_TOKEN,
             n_needed=N_GIVEN,
-            n_always=N_GIVEN,
             task_name=query["text"],
         )
         is_there = any(query["answer"] in text for text in given)

@@ -53,7 +53,7 @@ _COMPARING = frozenset(
 _COMPILING = frozenset(
     f"re.{name}"
     for name in "compile search match fullmatch sub subn split findall finditer".split()
-) | {"late_pattern"}
+)
 _COLLECTING = frozenset("frozenset set tuple list sorted reversed dict.fromkeys".split())
 _OF_THE_MACHINE = frozenset({"__name__", "sys.platform", "os.name"})
 _ESCAPE = r"\\(?:u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|x[0-9a-fA-F]{2}|N\{[^}]*\}|.)"
@@ -288,8 +288,6 @@ def _add_constant(site: Site, value: object) -> None:
 def _patterns_in(value: object) -> Iterator[str]:
     if isinstance(value, re.Pattern):
         yield value.pattern if isinstance(value.pattern, str) else value.pattern.decode("latin-1")
-    elif type(value).__name__ == "_LatePattern":
-        yield vars(value)["_source"]
     elif isinstance(value, Mapping):
         for inner in value.values():
             yield from _patterns_in(inner)

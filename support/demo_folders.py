@@ -8,18 +8,16 @@ projects, which is not here: it names the repository, the commit and the files o
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
 import shutil
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path
 
-from babyagi.files.folder import Folder
-from babyagi.tools.files import build_file_tools
-from support.world import World
+import babyagi
 
 FOLDERS = Path(__file__).parent.parent / "tests" / "data" / "demo_folders"
 MAX_DEMO_S = 300.0  # large folders on a machine that does something else
@@ -80,14 +78,18 @@ def load_public() -> tuple[list[PublicFolder], list[Asked]]:
 
 
 async def ask_demo(folder: Path, question: str) -> str:
-    """The report of a run as `babyagi demo` makes it, in memory."""
-    world = World(tools=build_file_tools(Folder(folder), offload=asyncio.to_thread))
-    objective = await world.run(
-        text=question,
-        initial_task=f"List the documents, and find what they say about: {question}",
-        within_s=MAX_DEMO_S,
-    )
-    return await world.store.report(objective.id) or ""
+    """The report of a run as `babyagi demo` makes it."""
+    with tempfile.TemporaryDirectory() as home:
+        outcome = await babyagi.run_async(
+            question,
+            files=folder,
+            model="rehearsal",
+            max_time=MAX_DEMO_S,
+            home=home,
+            result_store="builtin",
+            embedding_model="hash",
+        )
+    return outcome.report
 
 
 def quotes_of(report: str) -> list[tuple[str, str, int]]:

@@ -157,7 +157,6 @@ WRITTEN = {
 }
 MATCHED = {
     "a pattern": 'PATTERN = re.compile(r"\\b(?:missing|absent)\\b")',
-    "a late pattern": 'PATTERN = late_pattern(r"\\b(?:missing|absent)\\b")',
     "made of parts": 'PATTERN = re.compile("|".join(("missing", "absent")))',
     "in a function": 'def f(t): return re.search(r"missing\\s|absent\\s", t)',
     "made in a function": 'OF = "missing|absent"\ndef f(t): return re.search(rf"\\b{OF}\\b", t)',
@@ -173,7 +172,7 @@ def sites_of(tmp_path, monkeypatch):
         package = tmp_path / f"little_{tmp_path.name}".replace("-", "_")
         package.mkdir()
         (package / "__init__.py").touch()
-        head = "import re\nfrom babyagi.text import late_pattern\n"
+        head = "import re\n"
         (package / "one.py").write_text(head + source, "utf-8")
         monkeypatch.syspath_prepend(tmp_path)
         return find_sites(package)

@@ -1,5 +1,6 @@
 import asyncio
 import json
+import math
 from dataclasses import replace
 
 import pytest
@@ -22,10 +23,12 @@ from babyagi.journal import Backends, Gate, Journal, TextPiece
 from babyagi.llm.kept import read_prompt
 from babyagi.llm.port import Completion
 from babyagi.llm.prompt import Message, Prompt, Speaker, ToolCall
-from babyagi.tasks import Effect, Limits, Passage, Role, StepState, Usage
+from babyagi.llm.retry import Deadline
+from babyagi.tasks import Effect, Limits, ObjectiveStatus, Passage, Role, StepState, Usage
 from babyagi.taskstore.sqlite import MemoryTaskStore
 from babyagi.tools.base import Preview, Tool
 from support.scripted import ScriptedModel
+from support.virtual import VirtualWorld, virtually
 from support.workers import join
 from support.world import World
 
@@ -689,6 +692,61 @@ async def test_no_answer_is_longer_than_what_is_allowed_whatever_the_call_asks_f
     assert await journal.bound_output("create", 2000) == 160
     assert await journal.bound_output("create", 100) == 100
     assert await desk.open_journal().bound_output("create", 2000) == 2000
+
+
+class LateModel(ScriptedModel):
+    """Is late with every answer, and has a deadline of 480 s from now on."""
+
+    deadline = Deadline(120.0, known_s=480.0)
+
+
+@pytest.mark.parametrize(
+    ("left_s", "bound"), [(math.inf, 2000), (480.0, 2000), (479.0, 1000), (-1.0, 2000)]
+)
+async def test_a_late_call_is_asked_for_a_shorter_answer_only_if_no_longer_deadline_is_left(
+    left_s, bound
+):
+    desk = await open_desk()
+    desk.model = LateModel(lambda prompt, role: OverdueError("no answer in 480 s"))
+    desk.gate.left_s = left_s
+    journal = desk.open_journal()
+
+    with pytest.raises(OverdueError):
+        await journal.complete("execute/1/model", ask("what?"), role=Role.EXECUTION)
+
+    assert await journal.bound_output("execute/1/model", 2000) == bound
+
+
+@pytest.mark.parametrize(
+    ("status", "takes_s", "is_cut"),
+    [
+        (ObjectiveStatus.ACTIVE, 900.0, False),
+        (ObjectiveStatus.PAUSED, 900.0, True),
+        (ObjectiveStatus.ENDED, 900.0, True),
+        (ObjectiveStatus.ENDED, 119.0, False),
+    ],
+)
+@virtually
+async def test_what_is_past_its_first_deadline_is_cut_off_once_the_objective_is_not_active(
+    status, takes_s, is_cut
+):
+    desk = await open_desk(world=VirtualWorld())
+    desk.model = LateModel(lambda prompt, role: "an answer", latency_s=takes_s)
+    objective = await desk.world.store.objective(desk.claim.task.objective_id)
+    call = asyncio.ensure_future(
+        desk.open_journal().complete("execute/1/model", ask("what?"), role=Role.EXECUTION)
+    )
+    for _ in range(200):
+        await asyncio.sleep(1.0)
+        desk.gate.keep_time(replace(objective, status=status))
+
+    if not is_cut:
+        assert (await call).text == "an answer"
+        return
+    with pytest.raises(OverdueError, match="gave no answer within 120 s"):
+        await call
+    usage = await desk.usage()
+    assert usage.calls == 1 and usage.unconfirmed_tokens == usage.tokens
 
 
 async def test_a_late_call_is_asked_for_half_the_answer_and_others_of_the_try_are_not():

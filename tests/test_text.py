@@ -1,6 +1,5 @@
 """What words alone tell: the sense of a name, the marks of a text, where sentences end."""
 
-import re
 from pathlib import Path
 
 import pytest
@@ -8,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from babyagi.marks import find_marks, held_marks
-from babyagi.text import late_pattern, one_line, say_count, shorten, split_sentences
+from babyagi.text import one_line, say_count, shorten, split_sentences
 from tests.linear import grows_faster_than_linearly
 
 DATA = Path(__file__).parent / "data"
@@ -35,17 +34,21 @@ DATA = Path(__file__).parent / "data"
         ),
         ("The boys' and the girls' rooms don't count", set()),
         ("The tram of Saint Petersburg's centre", {"saint petersburg", "saint", "petersburg"}),
-        ("He works at the Bank of England", {"bank of england", "bank", "england"}),
+        ("He works at the Bank of England", {"bank", "england"}),
         ("Find Norway", {"norway"}),
-        ("Norway's king", {"norway"}),
-        ("Angela Merkel spoke", {"angela merkel", "angela", "merkel"}),
+        ("Norway's king", set()),
+        ("1. Find it: The mill in Oslo", {"1", "oslo"}),
+        ("Suche die Miete von Oslo", {"miete", "oslo"}),
+        ("「東京」の人口と K-17 を調べる", {"東京", "k-17"}),
+        ("It seems I'm late", set()),
+        ("Today Angela Merkel spoke", {"angela merkel", "angela", "merkel"}),
         ("Rain fell. Snow fell.", set()),
         ("iPhone users trust NASA", {"iphone", "nasa"}),
         ("The Annual Report Of Sales Figures", set()),
         ("In Oslo and Bergen, I saw it", {"oslo", "bergen"}),
         ("Compare Oslo/Bergen", {"oslo", "bergen"}),
         ("it is **Oslo**.", {"oslo"}),
-        ("| Oslo | K-9 |", {"k-9", "oslo"}),
+        ("| in | Oslo | K-9 |", {"k-9", "oslo"}),
     ],
 )
 def test_marks_are_codes_numbers_quoted_terms_and_names(text, marks):
@@ -243,14 +246,6 @@ def test_one_line_has_no_break_and_no_control_character(text):
 
 # -- patterns
 # --------------------------------------------------------------------------------------------------
-
-
-def test_a_late_pattern_is_compiled_when_it_is_first_used():
-    wrong = late_pattern("(")
-
-    with pytest.raises(re.error):
-        wrong.search("x")
-    assert late_pattern("B+", re.IGNORECASE).findall("abbb B") == ["bbb", "B"]
 
 
 @pytest.mark.parametrize(

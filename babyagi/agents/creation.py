@@ -10,8 +10,7 @@ from typing import Any
 from babyagi.agents.listed import MAX_NAME_CHARS, list_known
 from babyagi.agents.prompting import build_messages
 from babyagi.agents.replies import (
-    CutObject,
-    find_json,
+    find_list,
     find_object,
     is_true,
     to_id,
@@ -40,6 +39,7 @@ MAX_ID_CHARS = 8  # an id is a number or a letter
 MAX_OUTPUT_TOKENS = 2000  # reasoning models spend most of them before the reply begins
 MAX_REPLY_TASKS = 30  # the most that a schema allows: a small model uses every place
 MAX_PROPOSED_CHARS = 500  # a longer name is no task that can be understood by itself
+BLOCK_BEGINS = '{"lacks"'  # of a plan that is cut off
 COMBINED_KEYS = ("lacks", "after", "tasks", "objective_met")
 EXPECTED = (
     'The reply has no JSON object with "tasks". Reply with {"tasks": [{"id": "a", "name": "…", '
@@ -185,8 +185,7 @@ async def create_tasks(
 def parse_creation(
     text: str, *, known_ids: Collection[int], finished_ids: Collection[int] = (), max_tasks: int
 ) -> CreationReply:
-    """Parse a reply of the creation agent. A bare list counts as its tasks. If the reply was cut
-    off, only its complete tasks are read.
+    """Parse a reply of the creation agent. A bare list counts as its tasks.
 
     Args:
         known_ids, finished_ids: the ids of existing tasks. A reference in `after` that is neither
@@ -199,10 +198,9 @@ def parse_creation(
     """
     text = visible(text)
     found = find_object(text, "tasks", "unanswered", "objective_met")
-    lists = [one.value for one in find_json(text) if isinstance(one.value, list)]
-    if found is None and not lists:
+    plan = found.value if found else {"tasks": find_list(text)}
+    if found is None and plan["tasks"] is None:
         raise MalformedReplyError(EXPECTED)
-    plan = found.value if found else {"tasks": lists[-1]}
     known = frozenset(known_ids) | frozenset(finished_ids)
     items = to_list(plan.get("tasks"))
     reply = _to_reply(items, known=known, finished=frozenset(finished_ids), max_tasks=max_tasks)
@@ -225,26 +223,30 @@ def split_combined(
     """
     text = visible(text)
     block = find_object(text, *COMBINED_KEYS)
-    is_last = block is not None and not (block.is_whole and text[block.end :].strip("`}\n ."))
-    if block is None or not is_last or (block.is_whole and len(block.value) < 2):
-        return text, None, "", ()
-    result = text[: block.start].rstrip().removesuffix("```json").removesuffix("```").rstrip("{\n ")
-    if not block.is_whole:
-        return result, None, to_line(block.value.get("lacks")), ()
+    begun_at = text.rfind(BLOCK_BEGINS)
+    if block is None or text[block.end :].strip("`}\n .") or len(block.value) < 2:
+        is_cut = begun_at >= 0 and (block is None or block.end <= begun_at)
+        return (_before(text, begun_at) if is_cut else text), None, "", ()
     known = frozenset(known_ids)
     items = to_list(block.value.get("tasks"))
     reply = _to_reply(items, known=known, finished=frozenset(), max_tasks=max_tasks)
     labels = {task.label for task in reply.tasks if task.label}
     after = _to_references(block.value.get("after"), known, labels)
     reply = replace(reply, is_met=is_true(block.value.get("objective_met")))
-    return result, reply, to_line(block.value.get("lacks")), after
+    return _before(text, block.start), reply, to_line(block.value.get("lacks")), after
+
+
+def _before(text: str, end: int) -> str:
+    """Return the text up to a block of JSON, without the opening of a code fence around it."""
+    before = text[:end].rstrip().removesuffix("```json").removesuffix("```")
+    return before.rstrip("{\n ")
 
 
 def _to_reply(
     items: Sequence[Any], *, known: frozenset[int], finished: frozenset[int], max_tasks: int
 ) -> CreationReply:
-    """Return the proposed tasks of a plan. Items without a name, or cut off, are left out."""
-    nodes = [_to_node(item) for item in items if not isinstance(item, CutObject)]
+    """Return the proposed tasks of a plan. Items without a name are left out."""
+    nodes = map(_to_node, items)
     named = [(node, to_line(node.get("name"), max_chars=10_000)) for node in nodes]
     fitting = [one for one in named if 0 < len(one[1]) <= MAX_PROPOSED_CHARS]
     over = [name for _, name in named if len(name) > MAX_PROPOSED_CHARS]

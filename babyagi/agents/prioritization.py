@@ -9,7 +9,7 @@ from typing import Any
 from babyagi.agents.creation import MAX_OUTPUT_TOKENS, object_schema
 from babyagi.agents.listed import MAX_NAME_CHARS
 from babyagi.agents.prompting import build_messages
-from babyagi.agents.replies import find_json, find_object, to_id, to_list, visible
+from babyagi.agents.replies import find_list, find_object, to_id, to_list, visible
 from babyagi.errors import MalformedReplyError
 from babyagi.journal import Journal
 from babyagi.llm.port import Completion
@@ -66,8 +66,8 @@ def parse_order(text: str, *, ids: Collection[int]) -> tuple[int, ...]:
     """
     text = visible(text)
     found = find_object(text, "order")
-    lists = [one.value for one in find_json(text) if isinstance(one.value, list)]
-    if found is None and not lists:
+    order = find_list(text) if found is None else to_list(found.value["order"])
+    if order is None:
         raise MalformedReplyError(EXPECTED)
-    said = map(to_id, to_list(found.value["order"]) if found else lists[-1])
+    said = map(to_id, order)
     return tuple(dict.fromkeys(id_ for id_ in said if id_ in ids and id_ is not None))

@@ -150,7 +150,8 @@ def render_values(values: Sequence[ShownValue], width: int) -> list[Line]:
 
 # --------------------------------------------------------------------------------------------------
 # The checks of `babyagi doctor`: they find what would hinder a run, without a model call. Whether a
-# key is accepted and whether a model exists is not checked; only a paid call shows that.
+# key is accepted and whether a model exists is not checked; only a paid call shows that, which
+# `--probe` makes.
 # --------------------------------------------------------------------------------------------------
 
 OK, WARN, FAIL = "ok", "warn", "fail"
@@ -187,9 +188,10 @@ def _fail(name: str, found: str, fix: str) -> Check:
     return Check(name=name, state=FAIL, found=found, fix=fix)
 
 
-def run_checks(*, is_quick: bool = False) -> list[Check]:
+def run_checks(*, is_quick: bool = False, is_probing: bool = False) -> list[Check]:
     """Make all checks and return them, in the order in which a run depends on them. With
-    `is_quick`, check only the settings, the home folder and its task store."""
+    `is_quick`, check only the settings, the home folder and its task store. With `is_probing`, ask
+    the model what it can do."""
 
     python = _ok("python", f"{platform.python_version()}, {sys.executable}")
     program = [] if is_quick else [python, _check_sqlite()]
@@ -208,7 +210,7 @@ def run_checks(*, is_quick: bool = False) -> list[Check]:
         return checks
     checks += [_check_model(settings), _check_key(settings)]
     if settings.openai_base_url:
-        checks += [_check_address(settings), *_check_abilities(settings)]
+        checks += [_check_address(settings), *_check_abilities(settings, is_probing=is_probing)]
     return [
         *checks,
         *_check_network(settings),
@@ -401,19 +403,26 @@ async def _greet(settings: Settings) -> str:
     return await endpoint.greet(timeout_s=CONNECT_TIMEOUT_S)
 
 
-def _check_abilities(settings: Settings) -> list[Check]:
+def _check_abilities(settings: Settings, *, is_probing: bool) -> list[Check]:
     """Show which abilities of the model at OPENAI_BASE_URL are known, and which protocol `auto`
     therefore chooses. Return nothing for the address of a known provider."""
     from babyagi.llm.learning import describe, is_known_provider, read_abilities
-    from babyagi.model_clients import address_of, say_how
+    from babyagi.model_clients import address_of, probe_abilities, say_how
 
     if is_known_provider(settings.openai_base_url):
         return []
+    if is_probing:
+        try:
+            asyncio.run(probe_abilities(settings))
+        except BabyagiError as error:
+            why = f" ({error.why})" if error.why else ""
+            return [_fail("abilities", f"{error.what}{why}", error.fix)]
     address = address_of(settings.llm_model, settings)
     found = read_abilities(remembered_abilities(settings.home, address))
     known = describe(found)
     if not known:
-        return [_ok("abilities", "its abilities have not been probed yet")]
+        fix = "babyagi doctor --probe asks the model two small questions"
+        return [_ok("abilities", f"its abilities have not been probed yet; {fix}")]
     return [_ok("abilities", f"{known}; {say_how(found, settings)}")]
 
 

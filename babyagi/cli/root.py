@@ -335,12 +335,18 @@ def config(as_json: bool) -> None:
     is_flag=True,
     help="Check only the settings, the home folder and the task store.",
 )
+@click.option(
+    "--probe",
+    "is_probing",
+    is_flag=True,
+    help="Ask the model at a custom address two small questions: what can it do?",
+)
 @json_option
-def doctor(is_quick: bool, as_json: bool) -> int:
+def doctor(is_quick: bool, is_probing: bool, as_json: bool) -> int:
     """Check settings, task store, model, network and index."""
     from babyagi.cli.about import FAIL, run_checks
 
-    checks = run_checks(is_quick=is_quick)
+    checks = run_checks(is_quick=is_quick, is_probing=is_probing)
     is_sound = all(check.state != FAIL for check in checks)
     if as_json:
         print_json({"v": 1, "is_sound": is_sound, "checks": [check.to_json() for check in checks]})

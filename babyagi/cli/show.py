@@ -60,6 +60,7 @@ _MARGIN = " " * 6
 _REASONS = {
     "after": "the task depends on it",
     "parent": "that task proposed this one",
+    "before": "an earlier try of this task was shown it",
     "near": "it is similar",
     "shared": "it is similar",
 }

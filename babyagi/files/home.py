@@ -232,15 +232,15 @@ def forget(home: Path, uid: str) -> None:
 
 
 def remember_abilities(home: Path, address: str, text: str) -> None:
-    """Store the abilities of a model, which small test calls have shown. `address` names the model
-    and its server."""
+    """Store what calls have shown: of a model what it can do, of a server how long its calls may
+    take. `address` names the model and its server, or the server alone."""
     path = _abilities_path(home, address)
     private.make_folder(path.parent)
     private.write_file(path, text)
 
 
 def remembered_abilities(home: Path, address: str) -> str:
-    """Return the abilities that `remember_abilities` stored; "" if there are none."""
+    """Return what `remember_abilities` stored; "" if there is nothing."""
     try:
         return _abilities_path(home, address).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):

@@ -6,10 +6,10 @@ A task is given, in this order:
 1. the results of the tasks that it comes after or was planned from;
 2. the results that its earlier tries were shown, if they lacked something;
 3. the results that hold the marks (codes, numbers, names and quoted terms) of what it asks;
-4. the results that the index finds nearest to what it asks.
+4. if none holds a mark, the results that the index finds nearest to what it asks.
 
-A task for which none of these is found is given every result that fits. A check or a report of the whole objective is shown a passage of every result, and the most
-important results whole.
+A task for which none of these is found is given every result that fits. A check or a report of the
+whole objective is shown a passage of every result, and the most important results whole.
 """
 
 from __future__ import annotations
@@ -22,26 +22,24 @@ from itertools import accumulate, chain, takewhile
 
 from babyagi.index.excerpts import cut_result
 from babyagi.index.indexer import Embed, text_of
-from babyagi.index.search import RankedResult, ResultSearch
+from babyagi.index.search import RankedResult, Ranking, ResultSearch
 from babyagi.index.trigrams import fold
 from babyagi.marks import MarkedText, find_marks, mark_tokens
-from babyagi.tasks import Objective, Result, Task
+from babyagi.tasks import Result, Task
 
 BYTES_PER_TOKEN = 4
 N_POOL = 50  # nearest results that are examined one by one
 N_CACHED = 512  # texts whose words are cached: a result is examined for several prompts
 MAX_HOLDERS = 10  # a mark that more results hold distinguishes little
-MAX_MARKED = 8
-# How many results are given because they are near, and how much of what is asked each must contain.
-# With the queries of `tests/data/retrieval*.json`, the result that answers contains 0.22 to 0.44 of
-# a task's name, and 0.12 to 0.26 of misspelt words. For queries about other things, the best result
-# contains 0.15 (95 of 100) to 0.22.
+MAX_MARKED = 8  # results that are given because they hold marks
+# If no result holds a mark, near results are added until there are three, and at least one, if they
+# contain so much of what is asked. With the queries of `tests/data/retrieval*.json`, the result
+# that answers contains 0.22 to 0.44 of a task's name, and 0.12 to 0.26 of misspelt words. For
+# queries about other things, the best result contains 0.15 (95 of 100) to 0.22.
 N_NEAR, NEAR = 3, 0.15
-# The same if there are results that hold the marks. A query in a result's own words contains 0.72.
-N_NEAR_BESIDE_MARKS, NEAR_BESIDE_MARKS = 1, 0.5
 SHORT_BYTES = 240  # a shorter text costs little, and may answer different tasks
-QUOTED_BYTES = 600
-MAX_NEAR_BYTES = 1_500
+QUOTED_BYTES = 600  # of a result that a check quoted, for the passages with the quote
+MAX_NEAR_BYTES = 1_500  # of a result that is only near
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +65,6 @@ class Chosen:
 async def choose_context(
     task: Task,
     *,
-    objective: Objective,
     search: ResultSearch,
     embed: Embed,
     budget_tokens: int,
@@ -85,7 +82,6 @@ async def choose_context(
         The chosen results, and what was wrong with the index or the embedder ("" if nothing was).
     """
     asked = "\n".join([task.name, *lacks])
-    marks = find_marks(asked)
     reason_by_id = _known(task, shown_before)
     found = await search.relevant(
         asked,
@@ -93,18 +89,13 @@ async def choose_context(
         embed=embed,
         exclude={task.id, *reason_by_id},
         beside=reason_by_id,
-        marks=marks,
+        marks=find_marks(asked),
     )
     known = sorted(
         await search.results(list(reason_by_id)),
         key=lambda result: list(reason_by_id).index(result.task_id),
     )
-    pool = _newest_of_equals([*(one.result for one in found), *found.with_marks], beside=known)
-    held = _holding(marks, [*known, *pool], asked)
-    marked = [result for result in held if result not in known]
-    near = _near(found.ranked, [one for one in pool if one not in marked], is_beside=bool(held))
-    if not (known or marked or near):
-        near = pool[::-1]
+    marked, near = _pick(task, asked, known=known, found=found)
     reasons = [reason_by_id[result.task_id] for result in known] + ["marks"] * len(marked)
     picked = [*known, *marked, *near]
     texts = fit(picked, budget_tokens * BYTES_PER_TOKEN, n_needed=len(reasons), task_name=asked)
@@ -114,7 +105,7 @@ async def choose_context(
             result=result,
             text=text,
             score=score_by_key.get(_key(result), found.scores.get(result.task_id, 0.0)),
-            reason=reason if result.objective_id == objective.id else "shared",
+            reason=reason if result.objective_id == task.objective_id else "shared",
             is_whole=text == result.text,
         )
         for result, reason, text in zip(
@@ -123,6 +114,26 @@ async def choose_context(
         if text
     ]
     return chosen, found.degraded
+
+
+def _pick(
+    task: Task, asked: str, *, known: Sequence[Result], found: Ranking
+) -> tuple[list[Result], list[Result]]:
+    """Return, besides the results that are known to belong to the task, those that hold the marks
+    of what is asked, and the near ones. Near ones of this objective are taken only where no result
+    holds a mark; where there is nothing at all, every result is near, the newest first."""
+    others = [*(one.result for one in found), *found.with_marks]
+    pool = _drop_equals(sorted(others, key=_age, reverse=True), beside=known)
+    own = [one for one in pool if one.objective_id == task.objective_id]
+    held = _holding(find_marks(asked), [*known, *own], asked)
+    near = [
+        one.result
+        for one in found.ranked[: max(1, N_NEAR - len(known))]
+        if one.nearness >= NEAR and one.result in pool and not (held and one.result in own)
+    ]
+    if not (known or held or near):
+        near = pool
+    return [result for result in held if result not in known], near
 
 
 def _known(task: Task, shown_before: Iterable[int]) -> dict[int, str]:
@@ -137,30 +148,29 @@ def _known(task: Task, shown_before: Iterable[int]) -> dict[int, str]:
 
 def _holding(marks: Iterable[str], results: Sequence[Result], asked: str) -> list[Result]:
     """Return the results that hold the marks of what is asked in their names or, where no name
-    does, in their texts: of several that hold a mark, the one that likely established it. Those
-    with the rarest mark come first, because a mark that many results hold tells little."""
+    does, in their texts. Of several that hold a mark, return the first, because later ones build on
+    it, and those whose names agree with what is asked around the mark. Those with the rarest mark
+    come first, because a mark that many results hold tells little."""
     words = mark_tokens(asked)
     found: list[tuple[int, list[Result]]] = []
     for mark in map(mark_tokens, sorted(marks)):
         named = [one for one in results if _read(one.task_name).holds(mark)]
         holders = named or [one for one in results if _read(one.text).holds(mark)]
         if 0 < len(holders) <= MAX_HOLDERS:
-            first = [
-                _establishing(holders, mark, words, at) if named else min(holders, key=_age)
-                for at in _places(words, mark)
-            ]
+            first = [min(holders, key=_age)]
+            if named:
+                first += [_agreeing(named, mark, words, at) for at in _places(words, mark)]
             found.append((len(holders), first))
     found.sort(key=lambda one: one[0])
     ordered = chain.from_iterable(first for _, first in found)
     return list({_key(result): result for result in ordered}.values())[:MAX_MARKED]
 
 
-def _establishing(
+def _agreeing(
     holders: Sequence[Result], mark: Sequence[str], words: Sequence[str], at: int
 ) -> Result:
-    """Return the result that most likely established what is asked: of those whose names agree
-    with it around the mark at least half as far as the best one, the first, because later ones
-    build on it.
+    """Return the first of the results whose names agree with what is asked around the mark: at
+    least half as far as the name that agrees furthest.
 
     Args:
         words: the words of what is asked; the mark stands in them at the place `at`.
@@ -188,14 +198,6 @@ def _count_common(one: Sequence[str], at: int, other: Sequence[str], place: int)
     )
 
 
-def _near(
-    ranked: Sequence[RankedResult], pool: Collection[Result], *, is_beside: bool
-) -> list[Result]:
-    """Return the nearest results; fewer if they stand beside others that hold the marks."""
-    n, least = (N_NEAR_BESIDE_MARKS, NEAR_BESIDE_MARKS) if is_beside else (N_NEAR, NEAR)
-    return [one.result for one in ranked[:n] if one.nearness >= least and one.result in pool]
-
-
 def _age(result: Result) -> tuple[datetime, int]:
     return result.created_at, result.task_id
 
@@ -216,21 +218,18 @@ def drop_repetitions(
 ) -> list[RankedResult]:
     """Return the first `limit` results, without those that are spelled like a better result, or
     like one of `beside`."""
-    seen = {_spelling(result) for result in beside}
-    kept: dict[str, RankedResult] = {}
-    for entry in ranked:
-        spelling = _spelling(entry.result)
-        if spelling not in seen:
-            kept.setdefault(spelling, entry)
-    return list(kept.values())[:limit]
+    kept = _drop_equals([entry.result for entry in ranked], beside=beside)
+    return [entry for entry in ranked if entry.result in kept][:limit]
 
 
-def _newest_of_equals(results: Iterable[Result], *, beside: Iterable[Result] = ()) -> list[Result]:
-    """Return the results, oldest first: of those that are spelled alike the newest, and none that
+def _drop_equals(results: Iterable[Result], *, beside: Iterable[Result] = ()) -> list[Result]:
+    """Return the results in their order: of those that are spelled alike the first, and none that
     is spelled like one of `beside`."""
     seen = {_spelling(result) for result in beside}
-    newest = {_spelling(result): result for result in sorted(results, key=_age)}
-    return sorted((one for spelling, one in newest.items() if spelling not in seen), key=_age)
+    first: dict[str, Result] = {}
+    for result in results:
+        first.setdefault(_spelling(result), result)
+    return [result for spelling, result in first.items() if spelling not in seen]
 
 
 def _spelling(result: Result) -> str:
@@ -270,17 +269,18 @@ def choose_for_objective(
     quotes = proven or {}
     share_by_key = _shares_of_marks(results, find_marks(objective_text))
 
-    def rank(result: Result) -> tuple[bool | float, ...]:
-        task_id = result.task_id
-        return (
-            task_id in quotes,
-            task_id in unread,
-            share_by_key[_key(result)],
-            task_id in leaf_ids,
-            task_id,
-        )
-
-    ordered = sorted(_newest_of_equals(results), key=rank, reverse=True)
+    ordered = sorted(
+        results,
+        key=lambda one: (
+            one.task_id in quotes,
+            one.task_id in unread,
+            share_by_key[_key(one)],
+            one.task_id in leaf_ids,
+            one.task_id,
+        ),
+        reverse=True,
+    )
+    ordered = _drop_equals(ordered)
     budget = budget_tokens * BYTES_PER_TOKEN
     passage_bytes = [
         min(_size(one.text), QUOTED_BYTES if one.task_id in quotes else SHORT_BYTES)
@@ -293,27 +293,25 @@ def choose_for_objective(
         budget,
         unread={place for place, one in enumerate(ordered) if one.task_id in unread},
     )
-    chosen = []
-    for place, result in enumerate(ordered[:n_shown]):
-        share, is_whole = share_by_key[_key(result)], place in whole
-        chosen.append(
-            Chosen(
-                result=result,
-                text=result.text
-                if is_whole
-                else cut_result(
-                    result,
-                    passage_bytes[place],
-                    task_name=objective_text,
-                    quoted=quotes.get(result.task_id, ""),
-                ),
-                score=round(min(1.0, share), 3),
-                reason="marks" if share else "near",
-                is_whole=is_whole,
-            )
+    chosen = [
+        Chosen(
+            result=one,
+            text=one.text
+            if place in whole
+            else _cut(one, passage_bytes[place], asked=objective_text, quotes=quotes),
+            score=round(min(1.0, share_by_key[_key(one)]), 3),
+            reason="marks" if share_by_key[_key(one)] else "near",
+            is_whole=place in whole,
         )
+        for place, one in enumerate(ordered[:n_shown])
+    ]
     chosen.sort(key=lambda one: (not one.is_whole, 0 if one.is_whole else one.result.task_id))
     return chosen, sorted(ordered[n_shown:], key=lambda result: result.task_id)
+
+
+def _cut(result: Result, max_bytes: int, *, asked: str, quotes: Mapping[int, str]) -> str:
+    quoted = quotes.get(result.task_id, "")
+    return cut_result(result, max_bytes, task_name=asked, quoted=quoted)
 
 
 def _shares_of_marks(

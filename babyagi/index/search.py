@@ -21,7 +21,6 @@ from babyagi.errors import (
     IndexUnavailableError,
     ModelRejectedError,
     ModelUnavailableError,
-    NotFoundError,
     StoreUnusableError,
 )
 from babyagi.index.builtin import BuiltinIndex, score
@@ -35,7 +34,7 @@ from babyagi.index.trigrams import (
     read_texts,
     searchable,
 )
-from babyagi.tasks import Objective, Pending, Result, Task
+from babyagi.tasks import Objective, Pending, Result
 
 # Results not yet indexed that are compared one by one; with more, the index is not asked.
 MAX_PENDING = 200
@@ -324,24 +323,6 @@ class ResultSearch:
         kept = self._kept.pop(task_id, None)
         if kept is not None:
             self._n_kept_chars -= len(kept.result.text)
-
-    def compare(self, words: Words, results: Sequence[Result]) -> list[float]:
-        """Return how much of the query (`words`) each of these results contains, from 0 to 1."""
-        known = [self._kept.get(result.task_id) for result in results]
-        return _compare(
-            words,
-            [
-                kept if kept is not None and kept.result is result else _Kept(result)
-                for kept, result in zip(known, results, strict=True)
-            ],
-        )
-
-    async def task(self, task_id: int) -> Task | None:
-        """Return the task with this id, or None if the objective has none."""
-        try:
-            return await self._source.task(self._objective_id, task_id)
-        except NotFoundError:
-            return None
 
     async def fill_memory(self) -> None:
         """If the index is in this process's memory, put the vectors that it lacks into it."""

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import re
 from collections.abc import (
     AsyncGenerator,
@@ -57,7 +58,7 @@ from babyagi.llm.reading import (
     count,
     read_call,
 )
-from babyagi.llm.retry import MAX_HOLD_S, Breaker, retrying
+from babyagi.llm.retry import MAX_HOLD_S, Breaker, Deadline, Wait, retrying
 from babyagi.llm.streaming import (
     N_LOOP_WORDS,
     AnswerListener,
@@ -146,8 +147,8 @@ class Endpoint:
     Args:
         base_url: empty or None for OpenAI's own server.
         api_key: empty if the server needs none; an `Account` if it needs more than a key.
-        timeout_s: the seconds that one call may take, with its waits, its retries and the reading
-            of the body.
+        timeout_s: the seconds that the server may be silent about one call, its waits and retries
+            included; a `Deadline` if that is known to grow.
         proxies: the proxies to use; those of the environment are ignored.
         sleep: waits for the given number of seconds.
         random: returns a number from 0 up to 1, which varies the waits between retries.
@@ -158,7 +159,7 @@ class Endpoint:
         *,
         base_url: str | None = None,
         api_key: str | Account = "",
-        timeout_s: float = 120.0,
+        timeout_s: float | Deadline = 120.0,
         proxies: Proxies | None = None,
         sleep: Callable[[float], Awaitable[None]],
         random: Callable[[], float],
@@ -176,12 +177,14 @@ class Endpoint:
         self.host = parts.netloc.rpartition("@")[2]
         self._shown_url = redact_url(self.base_url)
         self._account = account
-        self._timeout_s = timeout_s
+        self.deadline = Deadline(timeout_s) if isinstance(timeout_s, (int, float)) else timeout_s
+        self.counts_streams = True  # its streams report their usage, as far as is known
         self._proxies = proxies or Proxies()
         self._sleep = sleep
         self._random = random
         self._client: AsyncOpenAI | None = None
         self._is_given = False
+        self._answered_s = -math.inf  # when it last answered a call
         self._breaker = Breaker()
         # False once a connection broke before an answer began. Some servers close a connection
         # after an answer without announcing it, and the next request on that connection is lost.
@@ -192,7 +195,7 @@ class Endpoint:
         cls,
         client: AsyncOpenAI,
         *,
-        timeout_s: float = 120.0,
+        timeout_s: float | Deadline = 120.0,
         sleep: Callable[[float], Awaitable[None]],
         random: Callable[[], float],
     ) -> Self:
@@ -223,6 +226,7 @@ class Endpoint:
         model: str,
         parse: Callable[[Mapping[str, Any]], T],
         build_reply: BuildReply | None = None,
+        count_heard: Callable[[], int] = lambda: 0,
     ) -> T:
         """Post the request, and return what `parse` returns for the JSON object in the answer. The
         request is retried as in `retrying`.
@@ -231,12 +235,14 @@ class Endpoint:
             parse: raises `MalformedReplyError` for an object that is not an answer.
             build_reply: builds the answer if it comes as a stream; given if the request asks for
                 one.
+            count_heard: returns how much of a streamed answer has come. While it grows, the
+                deadline does not pass.
 
         Raises:
             RefusedParameterError: the server refused the request, which may work without one of its
                 parameters.
             EndlessAnswerError: the answer was too long.
-            OverdueError: the answer was not complete at the deadline.
+            OverdueError: the server was silent for too long (`Deadline`).
             Whatever `ChatModel.complete` raises.
         """
         address, caller = self._address(model), asyncio.current_task()
@@ -255,7 +261,7 @@ class Endpoint:
                 raise
 
         try:
-            async with asyncio.timeout(self._timeout_s):
+            async with self.deadline.waiting(count_heard, partial(self._lives, address)) as wait:
                 return await retrying(
                     send,
                     sleep=self._sleep,
@@ -263,7 +269,7 @@ class Endpoint:
                     may_retry=lambda error: self._breaker.may_retry(error, caller=caller),
                 )
         except TimeoutError as error:
-            raise self._overdue(address, in_flight) from error
+            raise self._overdue(address, in_flight, wait) from error
         except ModelUnavailableError as error:
             if error.is_limit and error.retry_after_s:
                 self._breaker.hold(model, until_s=_now_s() + min(error.retry_after_s, MAX_HOLD_S))
@@ -289,10 +295,14 @@ class Endpoint:
             error.retry_after_s = max(wait_s, error.retry_after_s or 0.0) or None
             raise
         except (BabyagiError, RefusedParameterError):
-            self._breaker.note_answer(sent_s=sent_s)
+            self._note_answer(sent_s)
             raise
-        self._breaker.note_answer(sent_s=sent_s)
+        self._note_answer(sent_s)
         return answer
+
+    def _note_answer(self, sent_s: float) -> None:
+        self._answered_s = _now_s()
+        self._breaker.note_answer(sent_s=sent_s)
 
     def _parse(
         self,
@@ -307,19 +317,48 @@ class Endpoint:
             unreadable.said_usage = found.get("usage")
             raise unreadable from error
 
-    def _overdue(self, address: ModelAddress, request: _InFlight | None) -> ModelUnavailableError:
-        """Return the error for a call that reached its deadline.
+    async def _lives(self, address: ModelAddress) -> bool:
+        """Return whether the server lives: it has answered a call within the deadline, or answers a
+        request for its list of models on another connection, which one that is at work on its only
+        slot does too."""
+        if _now_s() - self._answered_s < self.deadline.now_s:
+            return True
+        import httpx2
+        import openai
+
+        is_stream = True  # only the status is read
+        try:
+            async with asyncio.timeout(CONNECT_TIMEOUT_S):
+                response = await self._open(address).get(
+                    "/models",
+                    cast_to=httpx2.Response,
+                    options={"follow_redirects": False},
+                    stream=is_stream,
+                )
+                await response.aclose()
+        except openai.APIStatusError as error:
+            return error.status_code < 500
+        except Exception:  # whatever happened, it was no answer
+            return False
+        return True
+
+    def _overdue(
+        self, address: ModelAddress, request: _InFlight | None, wait: Wait
+    ) -> ModelUnavailableError:
+        """Return the error for a call that was cut off.
 
         Args:
             request: the request in flight; None if the call was waiting to send the next one.
         """
         has_begun = request is not None and request.has_begun
         done = "did not complete its answer" if has_begun else "gave no answer"
-        what = f"{address.model} at {address.url} {done} in {self._timeout_s:g} s"
+        what = f"{address.model} at {address.url} {done} in {wait.waited_s:g} s"
         if request is None:
             return ModelUnavailableError(what, fix=WAIT_LONGER)
-        overdue = OverdueError(what, fix=WAIT_LONGER, has_begun=has_begun)
-        self._breaker.note_failure(overdue, sent_s=request.sent_s, now_s=_now_s())
+        lives = wait.server_lives
+        overdue = OverdueError(what, fix=WAIT_LONGER, has_begun=has_begun, server_lives=lives)
+        if not lives:
+            self._breaker.note_failure(overdue, sent_s=request.sent_s, now_s=_now_s())
         return overdue
 
     async def close(self) -> None:
@@ -340,13 +379,13 @@ class Endpoint:
         in_flight: _InFlight,
     ) -> Mapping[str, Any]:
         """Send the request once, and return the JSON object in the answer. Set
-        `in_flight.has_begun` once the answer's headers have arrived."""
+        `in_flight.has_begun` once part of the answer has arrived."""
         try:
             response = await self._send(path, request, address)
             try:
-                in_flight.has_begun = True
                 async with aclosing(_read_chunks(response, address)) as chunks:
                     first = await anext(chunks, b"")
+                    in_flight.has_begun = True
                     if build_reply is not None and _is_stream(response, first):
                         async with aclosing(_chain(first, chunks)) as whole:
                             found = await build_reply(whole)
@@ -557,13 +596,13 @@ def _describe(body: bytes) -> str:
 async def _read_chunks(
     response: httpx2.Response, address: ModelAddress
 ) -> AsyncGenerator[bytes, None]:
-    """Yield the body as it arrives: at most `MAX_BODY_BYTES`, and with no pause longer than
-    `IDLE_S`."""
+    """Yield the body as it arrives: at most `MAX_BODY_BYTES`, and once it has begun with no pause
+    longer than `IDLE_S`. Some servers send the headers before they read the prompt."""
     _require_plain(response)
     n_bytes, chunks = 0, aiter(response.aiter_raw())
     while True:
         try:
-            async with asyncio.timeout(IDLE_S):
+            async with asyncio.timeout(IDLE_S if n_bytes else None):
                 chunk = await anext(chunks)
         except StopAsyncIteration:
             return
@@ -691,7 +730,10 @@ class OpenAIModel:
         self._form = Form(temperature=temperature, output_limit=output_limit)
         self._tools_refused: ToolsUnsupportedError | None = None
         self._n_broken = 0  # broken streams in a row
-        self._counts_streams = True  # the last stream reported its usage
+
+    @property
+    def deadline(self) -> Deadline:
+        return self._endpoint.deadline
 
     def reserve(self, prompt: Prompt) -> Reservation:
         bound = bound_tokens(prompt)
@@ -711,7 +753,7 @@ class OpenAIModel:
         listener = AnswerListener(prompt, name=self.name, on_text=on_text, price=self._price)
         try:
             reply = await self._ask(prompt, listener, is_heard=on_text is not None)
-            completion = build_completion(reply, prompt, name=self.name, price=self._price)
+            completion = self._complete(reply, prompt)
         except ToolsUnsupportedError as error:
             self._tools_refused = error
             raise
@@ -721,6 +763,17 @@ class OpenAIModel:
             raise
         if on_text is not None and not listener.has_relayed and completion.text:
             on_text(completion.text)  # the server does not stream
+        return completion
+
+    def _complete(self, reply: RawReply, prompt: Prompt) -> Completion:
+        """Return the reply as a completion. A stream that does not report its usage is charged what
+        was reserved for it, and does not make the cost of the run uncertain: further answers with a
+        price are requested whole."""
+        completion = build_completion(reply, prompt, name=self.name, price=self._price)
+        if reply.was_streamed and not reply.usage:
+            self._endpoint.counts_streams = False
+            usage = replace(completion.usage, unconfirmed_cost_usd=0.0)
+            return replace(completion, usage=usage)
         return completion
 
     async def _ask(self, prompt: Prompt, listener: AnswerListener, *, is_heard: bool) -> RawReply:
@@ -744,7 +797,7 @@ class OpenAIModel:
                     self._form = smaller
 
     async def _post(
-        self, request: Mapping[str, Any], build_reply: BuildReply | None = None
+        self, request: Mapping[str, Any], build_reply: BuildReply | None = None, **more: Any
     ) -> RawReply:
         return await self._endpoint.post(
             self._dialect.path,
@@ -752,34 +805,35 @@ class OpenAIModel:
             model=self.name,
             parse=self._dialect.parse,
             build_reply=build_reply,
+            **more,
         )
 
     async def _post_for_stream(
         self, request: Mapping[str, Any], listener: AnswerListener
     ) -> RawReply:
-        """Post a request for a streamed answer. Count how many streams in a row break off, and note
-        whether this one reports its usage."""
-        build = partial(build_reply, builder=self._dialect.builder(listener))
+        """Post a request for a streamed answer. Count how many streams in a row break off."""
+        builder = self._dialect.builder(listener)
+        build = partial(build_reply, builder=builder)
         try:
-            reply = await self._post(request, build)
+            reply = await self._post(request, build, count_heard=listener.count_heard)
         except ModelUnavailableError as error:
             self._n_broken += error.may_be_billed
             raise
         self._n_broken = 0
-        self._counts_streams = bool(reply.usage)
-        return reply
+        return replace(reply, was_streamed=builder.has_ended)
 
     def _may_stream(self, prompt: Prompt, *, is_heard: bool) -> bool:
         """Return whether to request the answer as a stream.
 
         A caller that reads the pieces gets a stream, unless `MAX_BROKEN` streams in a row broke
-        off. Without such a caller, a stream only serves to stop an invalid answer early. It is then
-        requested for long answers without tools only: servers often send the pieces of tool calls
-        wrongly.
+        off, or the answers have a price and the server's streams do not report their usage. Without
+        such a caller, a stream only serves to stop an invalid answer early. It is then requested
+        for long answers without tools only: servers often send the pieces of tool calls wrongly.
         """
+        counts = self._endpoint.counts_streams
         if is_heard:
-            return self._n_broken < MAX_BROKEN
-        is_sound = self._counts_streams and not self._n_broken
+            return self._n_broken < MAX_BROKEN and (counts or self._price is None)
+        is_sound = counts and not self._n_broken
         is_worth_it = prompt.max_output_tokens > N_LOOP_WORDS and not prompt.tools
         return self._is_watched and is_sound and is_worth_it
 

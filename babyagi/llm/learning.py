@@ -14,8 +14,9 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from babyagi.errors import ContextTooLongError, ToolsUnsupportedError
-from babyagi.llm.port import Abilities, ChatModel, Completion, OnText
+from babyagi.llm.port import Abilities, ChatModel, Completion, OnText, Patient
 from babyagi.llm.prompt import TEMPLATE_TOKENS, Prompt, prompt_text_bytes
+from babyagi.llm.retry import Deadline
 from babyagi.net.addresses import hostname_of
 from babyagi.tasks import Reservation, Role
 
@@ -60,9 +61,9 @@ def describe(found: Abilities) -> str:
     unknown."""
     if found.takes_tools is None:
         return ""
-    said = ["it takes tools" if found.takes_tools else "it does not support tools"]
+    said = ["it brought a native call" if found.takes_tools else "it brought no native call"]
     if found.holds_schema is not None:
-        said.append("follows a JSON schema" if found.holds_schema else "ignores JSON schemas")
+        said.append("held a JSON schema" if found.holds_schema else "held no JSON schema")
     said += ["counts no tokens"] if found.counts_tokens is False else []
     said += ["reports its reasoning separately"] if found.reasons_apart else []
     said += [f"reads {found.context_tokens:,} tokens of a prompt"] if found.context_tokens else []
@@ -89,6 +90,10 @@ class LearningModel:
     @property
     def abilities(self) -> Abilities:
         return self._known
+
+    @property
+    def deadline(self) -> Deadline | None:
+        return self._inner.deadline if isinstance(self._inner, Patient) else None
 
     def learn(self, found: Abilities) -> None:
         if found != self._known:

@@ -37,6 +37,7 @@ from babyagi.llm.errors import Form, ModelAddress, build_refusal, judge, judge_e
 from babyagi.llm.port import Abilities, Completion, OnText
 from babyagi.llm.prompt import Prompt, bound_tokens
 from babyagi.llm.reading import as_mapping, build_completion
+from babyagi.llm.retry import Deadline
 from babyagi.llm.streaming import AnswerListener, ChatReplyBuilder, StreamError
 from babyagi.offload import ThreadOffload
 from babyagi.tasks import Reservation, Role, Usage
@@ -63,7 +64,7 @@ class EngineBounds:
             most `MAX_CONTEXT_TOKENS`.
         n_threads: 0 for all processors but one.
         idle_s: after this many seconds without a call the model is unloaded.
-        timeout_s: seconds for one answer, counted from when the call gets the engine.
+        timeout_s: seconds without a piece of an answer, counted from when the call gets the engine.
     """
 
     context_tokens: int = 0
@@ -131,7 +132,7 @@ class Engine:
         self.file = require_model_file(path)
         trained = self.file.context_tokens or MAX_CONTEXT_TOKENS
         self.context_tokens = min(trained, bounds.context_tokens or MAX_CONTEXT_TOKENS)
-        self.timeout_s = bounds.timeout_s
+        self.deadline = Deadline(bounds.timeout_s)
         self._path, self._bounds, self._say = path or Path(), bounds, say
         self._turn = asyncio.Lock()
         self._offload: ThreadOffload | None = None
@@ -353,6 +354,11 @@ def _hold(request: Mapping[str, Any]) -> dict[str, Any]:
     return held
 
 
+async def _lives() -> bool:
+    """Return True: an engine in this process lives."""
+    return True
+
+
 _ADDRESS = ModelAddress(model=NAME, url="this process", secret="")
 
 
@@ -381,6 +387,10 @@ class LlamaModel:
         return Abilities(
             takes_tools=takes_tools, holds_schema=True, context_tokens=n_tokens, counts_tokens=True
         )
+
+    @property
+    def deadline(self) -> Deadline:
+        return self._engine.deadline
 
     def learn(self, found: Abilities) -> None:
         """Do nothing: all abilities of the model are known from the start."""
@@ -421,16 +431,17 @@ class LlamaModel:
     ) -> Mapping[str, Any]:
         builder = ChatReplyBuilder(listener)
         try:
-            async with asyncio.timeout(self._engine.timeout_s):
+            async with self.deadline.waiting(listener.count_heard, _lives) as wait:
                 await turn.chat(request, partial(builder.take, ""))
             builder.take_end()
             return builder.reply()
         except TimeoutError as error:
             raise OverdueError(
-                f"{self._engine.file.name} gave no complete answer in {self._engine.timeout_s:g} s",
+                f"{self._engine.file.name} gave no complete answer in {wait.waited_s:g} s",
                 fix="raise BABYAGI_MODEL_TIMEOUT_S, or lower BABYAGI_MAX_OUTPUT_TOKENS for "
                 "shorter answers",
                 has_begun=builder.has_begun,
+                server_lives=True,
             ) from error
         except StreamError as error:
             raise judge_error_body(error.said or {"error": error.what}, _ADDRESS) from error

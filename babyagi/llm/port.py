@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 from babyagi.llm.prompt import Prompt, ToolCall
+from babyagi.llm.retry import Deadline
 from babyagi.tasks import Reservation, Role, Usage
 
 OnText = Callable[[str], None]
@@ -84,6 +85,15 @@ class Adaptive(Protocol):
     def learn(self, found: Abilities) -> None:
         """Replace the known abilities by these."""
         ...
+
+
+@runtime_checkable
+class Patient(Protocol):
+    """A model that waits for late answers while its server lives; by its `deadline` the caller
+    knows how long, None if it does not wait."""
+
+    @property
+    def deadline(self) -> Deadline | None: ...
 
 
 @runtime_checkable

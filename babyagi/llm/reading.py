@@ -174,7 +174,7 @@ _KNOWN_REASONS = ("stop", "length", "tool_calls", "content_filter")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RawReply:
     """A reply as its dialect read it. Nothing is validated: ids of calls may be missing or occur
-    twice."""
+    twice. `was_streamed`: it came in pieces."""
 
     text: str
     calls: Sequence[ToolCall]
@@ -182,6 +182,7 @@ class RawReply:
     refusal: str
     model: Any
     usage: Any
+    was_streamed: bool = False
 
 
 def as_mapping(value: Any) -> Mapping[str, Any]:

@@ -196,15 +196,16 @@ def _list_unread(listings: Sequence[str], *, found: Collection[str]) -> list[str
 
 
 def _read_files(blocks: Sequence[Block]) -> dict[str, dict[int, str]]:
-    """Return the lines of each file in the prompt, by path and number: whole files, and what
-    `read_file` and `search_files` gave."""
+    """Return the lines of each file in the prompt, by path and number: of whole files, and of
+    passages as `read_file` and `search_files` give them."""
     found: dict[str, dict[int, str]] = {}
     for label, origin, text in blocks:
-        if label == "file":
+        is_whole = label == "file" and not _SHOWN.fullmatch(text.partition("\n")[0])
+        if is_whole:
             path = origin.partition(", after ")[0].removeprefix("file:")
             found[path] = dict(enumerate(text.split("\n"), start=1))
         lines: dict[int, str] = {}
-        for line in text.split("\n") if label == "observation" else ():
+        for line in text.split("\n") if label in ("file", "observation") and not is_whole else ():
             if shown := _SHOWN.fullmatch(line):
                 lines = found.setdefault(shown.group(1), {})
             elif numbered := _NUMBERED.fullmatch(line):

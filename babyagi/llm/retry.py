@@ -1,10 +1,12 @@
-"""Retries within one call, and the circuit breaker."""
+"""Retries within one call, the deadline of calls, and the circuit breaker."""
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
 from datetime import datetime
 from email.utils import parsedate_to_datetime
 from math import isfinite
@@ -67,6 +69,145 @@ def parse_retry_after(headers: Mapping[str, str], *, now: datetime) -> float | N
 
 def _bound(seconds: float) -> float:
     return min(max(0.0, seconds), MAX_RETRY_AFTER_S)
+
+
+# -- how long a call may take: as long as a server is known to need
+# --------------------------------------------------------------------------------------------------
+
+# A living server may be silent about a call for so many deadlines. Without a bound, a request that
+# the server has lost would hold its task until the time of the objective is over.
+N_DEADLINES = 4
+N_QUICK = 20  # so many quick answers in a row halve a deadline that has grown
+MAX_DEADLINE_S = 86_400.0
+
+
+@dataclass(slots=True)
+class Wait:
+    """One call that is waited for.
+
+    Attributes:
+        waited_s: how long so far, in whole periods of `Deadline.first_s`.
+        silent_s: how long nothing has come, in the same periods.
+        needed_s: the shortest deadline with which the call would have come so far.
+        server_lives: whether the server showed life when nothing had come at the last deadline.
+    """
+
+    waited_s: float = 0.0
+    silent_s: float = 0.0
+    needed_s: float = 0.0
+    server_lives: bool = False
+
+
+def read_deadline(text: str) -> float:
+    """Parse a stored deadline; 0 from text that is none."""
+    try:
+        deadline_s = float(text)
+    except ValueError:
+        return 0.0
+    return deadline_s if 0.0 <= deadline_s <= MAX_DEADLINE_S else 0.0
+
+
+class Deadline:
+    """How long the server at one address may be silent about a call. All its calls share it.
+
+    It begins with what the settings say, and never falls below that. It grows to what an answer
+    needed, and to twice the time that a call was waited for in vain, once the server has shown that
+    it lives. `N_QUICK` quick answers in a row halve it.
+
+    Args:
+        first_s: the deadline in the settings.
+        known_s: the deadline that earlier calls have shown.
+        remember: stores a changed deadline.
+
+    Attributes:
+        now_s: the deadline of the calls that are sent now.
+    """
+
+    def __init__(
+        self,
+        first_s: float,
+        *,
+        known_s: float = 0.0,
+        remember: Callable[[float], object] = lambda deadline_s: None,
+    ) -> None:
+        self.first_s = first_s
+        self.now_s = max(first_s, known_s)
+        self._remember = remember
+        self._late_s = 0.0  # the longest vain wait since the server last answered
+        self._n_quick = 0
+
+    @property
+    def next_s(self) -> float:
+        """The deadline once the server has answered again."""
+        return max(self.now_s, 2 * self._late_s)
+
+    @asynccontextmanager
+    async def waiting(
+        self, count_heard: Callable[[], int], lives: Callable[[], Awaitable[bool]]
+    ) -> AsyncIterator[Wait]:
+        """Wait for one answer in the context, as long as pieces of it come, or the deadline has not
+        passed, or the server lives and `N_DEADLINES` deadlines have not passed.
+
+        Args:
+            count_heard: returns how much of the answer has come.
+            lives: finds out whether the server lives.
+
+        Raises:
+            TimeoutError: the call was cut off.
+        """
+        wait = Wait()
+        try:
+            async with asyncio.timeout(None) as limit:
+                watching = asyncio.create_task(self._watch(wait, limit, count_heard, lives))
+                try:
+                    yield wait
+                finally:
+                    watching.cancel()
+                    await asyncio.wait([watching])
+        except TimeoutError:
+            if limit.expired():
+                self._note_late(wait)
+            raise
+        self._note_answer(wait.needed_s)
+
+    async def _watch(
+        self,
+        wait: Wait,
+        limit: asyncio.Timeout,
+        count_heard: Callable[[], int],
+        lives: Callable[[], Awaitable[bool]],
+    ) -> None:
+        n_heard = 0
+        while True:
+            await asyncio.sleep(self.first_s)
+            wait.waited_s += self.first_s
+            wait.silent_s += self.first_s
+            if count_heard() > n_heard:
+                n_heard, wait.silent_s = count_heard(), 0.0
+            wait.needed_s = max(wait.needed_s, wait.silent_s + self.first_s)
+            if wait.silent_s < self.now_s:
+                continue
+            wait.server_lives = await lives()
+            if not wait.server_lives or wait.silent_s >= N_DEADLINES * self.now_s:
+                limit.reschedule(asyncio.get_running_loop().time())
+                return
+
+    def _note_late(self, wait: Wait) -> None:
+        self._late_s, self._n_quick = max(self._late_s, wait.silent_s), 0
+        if wait.server_lives:
+            self._set(self.next_s)
+
+    def _note_answer(self, needed_s: float) -> None:
+        self._n_quick = self._n_quick + 1 if needed_s < self.now_s / N_DEADLINES else 0
+        next_s, self._late_s = max(self.next_s, needed_s), 0.0
+        if self._n_quick == N_QUICK:
+            next_s, self._n_quick = max(self.first_s, self.now_s / 2), 0
+        self._set(next_s)
+
+    def _set(self, deadline_s: float) -> None:
+        if deadline_s != self.now_s:
+            self.now_s = min(deadline_s, max(self.first_s, MAX_DEADLINE_S))
+            self._remember(self.now_s)
 
 
 # -- the circuit breaker: an endpoint that is down gets only one request now and then, the probe

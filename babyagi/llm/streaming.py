@@ -204,8 +204,7 @@ class ChatReplyBuilder:
             raise StreamError("an error", said=event, has_begun=self.has_begun, usage=self._usage)
         self._model = event.get("model") or self._model
         self._usage = larger_usage(self._usage, event.get("usage"))
-        choices = event.get("choices")
-        choice = as_mapping(choices[0]) if isinstance(choices, list) and choices else {}
+        choice = _find_choice(event.get("choices"))
         self._take_delta(as_mapping(choice.get("delta")) or as_mapping(choice.get("message")))
         # some servers send an empty usage in every chunk
         if choice.get("finish_reason") is not None:
@@ -285,6 +284,13 @@ class ChatReplyBuilder:
 
 def _whole(call: Mapping[str, Any]) -> dict[str, Any]:
     return {key: _join(said) if isinstance(said, _Pieces) else said for key, said in call.items()}
+
+
+def _find_choice(given: Any) -> Mapping[str, Any]:
+    """Return the part of a chunk that belongs to the first answer; some servers send more answers
+    than the one that was requested. Empty if there is none."""
+    choices = map(as_mapping, given if isinstance(given, list) else [])
+    return next((choice for choice in choices if not choice.get("index")), {})
 
 
 _HALVES = re.compile("[\ud800-\udbff][\udc00-\udfff]")
@@ -415,6 +421,10 @@ class AnswerListener:
         """Return whether any text was passed on to `on_text`."""
         return self._relay is not None and self._relay.has_relayed
 
+    def count_heard(self) -> int:
+        """Return how many characters have come."""
+        return self._answer.n_chars + self._apart.n_chars
+
     def hear(self, piece: str) -> None:
         """Receive a piece of the answer's text.
 
@@ -484,6 +494,7 @@ class StreamWatch:
 
     Attributes:
         fault: what is wrong with the answer, in words for a person; empty if nothing is.
+        n_chars: the length of the received text.
     """
 
     def __init__(self, prompt: Prompt, *, is_apart: bool = False) -> None:
@@ -497,7 +508,7 @@ class StreamWatch:
             for found in _FENCED.finditer(message.text)
         }
         self._pieces: list[str] = []
-        self._n_chars = 0
+        self.n_chars = 0
         self._words: list[str] = []
         self._rest = ""  # the last word, which may be incomplete
         self._n_checked = self._n_signs_checked = 0
@@ -511,18 +522,18 @@ class StreamWatch:
     def take(self, piece: str) -> None:
         """Add a piece, and set `fault` if the answer is now invalid."""
         self._pieces.append(piece)
-        self._n_chars += len(piece)
+        self.n_chars += len(piece)
         text = self._rest + piece
         found = [match[0].lower() for match in _WORD.finditer(text)]
         self._rest = found.pop()[-MAX_WORD_CHARS:] if found and _WORD.match(text[-1]) else ""
         self._words += found
-        if self._n_chars > MAX_CHARS_PER_TOKEN * self._max_tokens:
+        if self.n_chars > MAX_CHARS_PER_TOKEN * self._max_tokens:
             self.fault = "the answer is longer than allowed"
         elif len(self._words) >= self._n_checked + CHECK_EVERY_WORDS:
             self._n_checked = len(self._words)
             self._check_words()
-        elif self._n_chars >= self._n_signs_checked + N_SIGN_LOOP_CHARS // 4:
-            self._n_signs_checked = self._n_chars
+        elif self.n_chars >= self._n_signs_checked + N_SIGN_LOOP_CHARS // 4:
+            self._n_signs_checked = self.n_chars
             if self._repeats_signs():
                 self.fault = "the answer repeats the same sign endlessly"
 
@@ -546,7 +557,7 @@ class StreamWatch:
         )
 
     def _repeats_signs(self) -> bool:
-        if self._n_chars < N_SIGN_LOOP_CHARS:
+        if self.n_chars < N_SIGN_LOOP_CHARS:
             return False
         tail = ""
         for piece in reversed(self._pieces):

@@ -12,7 +12,7 @@ from typing import Any
 
 from babyagi.errors import MalformedReplyError
 from babyagi.react.protocols.base import fill
-from babyagi.react.protocols.written import find_values
+from babyagi.react.values import find_values
 from babyagi.shapes import Shape, ShapeError, shape_of, show, to_strict
 from babyagi.tools.base import DECODER
 

@@ -167,7 +167,8 @@ class ObjectiveFields:
         "Whether two small questions test a model at a custom address: can it call tools, and "
         "does it follow a JSON schema.", untrusted=anything)
     model_timeout_s: float = declare(120.0, "BABYAGI_MODEL_TIMEOUT_S",
-        "The longest time of one model call, in seconds.",
+        "The seconds that a server may be silent about a model call; more for a server that lives "
+        "and is known to need more.",
         parse=seconds(1, 86_400), untrusted=lower_limit)
     max_output_tokens: int = declare(DEFAULT_OUTPUT_TOKENS, "BABYAGI_MAX_OUTPUT_TOKENS",
         "The longest answer to request, in tokens.", parse=whole(16), untrusted=lower_limit)

@@ -630,6 +630,7 @@ class Serving:
             await self._process.sleep(TIME_LOOK_S)
             try:
                 objective = await self._store.objective(self._objective_id)
+                self._gate.keep_time(objective)
                 limit_s = objective.spec.limits.max_time_s + (
                     TIME_GRACE_S if self._running else 0.0
                 )
@@ -696,7 +697,7 @@ class Serving:
         match claim:
             case Claim():
                 return self._turn(claim, objective)
-            case DutyClaim(duty=Duty.ORDER):
+            case DutyClaim(duty=Duty.ORDER) if not self._pace.is_batched:
                 # the free slots will have begun these tasks before the order reads the list
                 window = await self._loop.see_list(objective)
                 return self._duty(claim, objective, window)
@@ -1008,7 +1009,8 @@ class Serving:
             delay_s = OVERDUE_BACKOFF_S
         delay_s = min(delay_s, MAX_HOLD_S)
         # a model that is down gets a probe before the next work
-        is_costly = error.may_be_billed or outages.n > N_FREE_TRIES
+        is_slow = isinstance(error, OverdueError) and error.server_lives
+        is_costly = (error.may_be_billed and not is_slow) or outages.n > N_FREE_TRIES
         outages.is_down = (is_costly and not error.is_limit) or (is_known and outages.is_down)
         if not is_known:
             self._rest(min(delay_s, MAX_MODEL_WAIT_S) if error.is_limit else delay_s)

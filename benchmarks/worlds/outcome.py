@@ -231,10 +231,14 @@ def render_tokens(
     kind: str, n_facts: int, way: Way, outcomes: Sequence[Outcome], plain: Sequence[Outcome]
 ) -> str:
     """One line of a table of tokens: sums over all runs from their start to their report, solved or
-    not, and the share of each agent. `plain` are the plain loop's runs on the same worlds."""
-    tokens, plain_tokens = _sum_tokens(outcomes), _sum_tokens(plain)
-    is_compared = plain_tokens and way.loop != "plain"
-    ratio = f" (× {tokens / plain_tokens:.2f})" if is_compared else ""
+    not, and the share of each agent. `plain` are the plain loop's runs on the same worlds; the two
+    are compared on those that both solved."""
+    tokens = _sum_tokens(outcomes)
+    both = [pair for pair in zip(outcomes, plain, strict=False) if all(o.is_solved for o in pair)]
+    ratio = ""
+    if both and way.loop != "plain":
+        compared = [_sum_tokens(runs) for runs in zip(*both, strict=True)]
+        ratio = f" (× {compared[0] / compared[1]:.2f} on {len(both)})"
     by_role = sum((outcome.tally.tokens_by_role for outcome in outcomes), Counter[str]())
     cells = (
         f"{kind} of {n_facts}",

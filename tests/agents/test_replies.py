@@ -2,7 +2,7 @@
 
 import pytest
 
-from babyagi.agents.replies import find_json, find_object, to_id, to_line, to_list, visible
+from babyagi.agents.replies import find_list, find_object, to_id, to_line, to_list, visible
 
 PLAN = {"tasks": [{"name": "Read a.md"}], "objective_met": False}
 
@@ -14,7 +14,6 @@ PLAN = {"tasks": [{"name": "Read a.md"}], "objective_met": False}
         'Here it is:\n```json\n{"tasks": [{"name": "Read a.md"}], "objective_met": false}\n```\nOk?',
         '{{"tasks": [{"name": "Read a.md"}], "objective_met": false}}',
         "{'tasks': [{'name': 'Read a.md',},], 'objective_met': False,}",
-        '{tasks: [{name: "Read a.md"}] "objective_met": false}',
         '{"plan": {"Tasks": [{"name": "Read a.md"}], "objectiveMet": false}}',
         '{"tasks": ["an example"]}\nNo, this:\n'
         '{"tasks": [{"name": "Read a.md"}], "objective-met": false}',
@@ -31,10 +30,16 @@ def test_a_reply_without_such_an_object_has_none(reply):
     assert find_object(reply, "tasks") is None
 
 
-def test_of_a_cut_object_the_complete_members_are_found():
-    (found,) = find_json('{"tasks": [{"name": "Read a"}, {"name": "Read b", "after": [1')
+def test_a_value_that_is_cut_off_is_none():
+    assert (
+        find_object('{"tasks": [{"name": "Read a"}, {"name": "Read b", "after": [1', "tasks")
+        is None
+    )
 
-    assert found.value == {"tasks": [{"name": "Read a"}]} and not found.is_whole
+
+def test_the_last_list_is_found():
+    assert find_list("First [1], then ['a', 'b'].") == ["a", "b"]
+    assert find_list("None.") is None
 
 
 @pytest.mark.parametrize(

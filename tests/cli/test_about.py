@@ -15,6 +15,8 @@ from babyagi.cli.session import close_log
 from babyagi.files.home import remember_abilities
 from babyagi.llm.learning import write_abilities
 from babyagi.llm.port import Abilities
+from support.local_server import Answer, LocalServer
+from support.processes import babyagi, environ
 from tests.cli.homes import fill_home
 from tests.llm.encrypted import CERTIFICATE, serving
 from tests.llm.smollm import MODEL, needs_model
@@ -428,6 +430,22 @@ def test_the_doctor_says_what_memory_a_model_in_this_process_takes(monkeypatch, 
     assert "GB of memory with a context of 2,048 tokens" in capsys.readouterr().out
 
 
+@pytest.mark.system
+async def test_the_doctor_asks_the_model_itself_what_it_can_do_if_told_to(tmp_path):
+    def answer(request):
+        text = '{"colours": ["blue"], "is_sure": true}' if request.schema else "blue"
+        return Answer(text=text)
+
+    async with LocalServer(answer) as server:
+        env = environ(tmp_path / "home", server.base_url, BABYAGI_PROBE="true")
+        first, again = [await babyagi("doctor", *more, env=env) for more in (["--probe"], [])]
+
+    assert first.code == again.code == 0 and len(server.requests) == 2
+    for said in (first.out, again.out):
+        assert "it brought no native call, held a JSON schema" in said
+        assert "so tools are called as JSON that must fit a schema" in said
+
+
 def test_the_doctor_says_what_was_found_out_about_a_server_and_how_it_is_spoken_to(
     tmp_path, monkeypatch, capsys
 ):
@@ -444,6 +462,6 @@ def test_the_doctor_says_what_was_found_out_about_a_server_and_how_it_is_spoken_
 
     said = capsys.readouterr().out
     assert (
-        "it does not support tools, follows a JSON schema, reads 2,048 tokens of a prompt" in said
+        "it brought no native call, held a JSON schema, reads 2,048 tokens of a prompt; "
+        "so tools are called as JSON that must fit a schema" in said
     )
-    assert "tools are called as JSON that must fit a schema" in said

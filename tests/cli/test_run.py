@@ -302,7 +302,8 @@ def test_a_further_question_is_answered_from_the_results_and_in_the_report(docum
 
 
 def test_a_further_question_at_a_limit_changes_nothing_and_says_what_to_type(documents, capsys):
-    assert run_guarded(["demo", str(documents), "--max-tasks", "2"]) == 3
+    line = ["--task", "Read", "--model", "rehearsal", "--files", str(documents), "--max-tasks", "2"]
+    assert run_guarded(["run", "At what does a run stop?", *line]) == 3
     before = status_of(capsys)
 
     assert run_guarded(["run", "--continue", "latest", 'Is it "$5"?']) == 3
@@ -388,7 +389,7 @@ def test_a_run_that_a_person_must_mend_is_set_aside_and_goes_on_when_it_is_mende
 
 
 def test_how_many_tasks_at_once_is_remembered_where_it_was_said(documents, home, capsys):
-    assert run_guarded(["demo", str(documents), "--concurrency", "2", "--max-tasks", "2"]) == 3
+    assert run_guarded(["demo", str(documents), "--concurrency", "2"]) == 0
 
     (kept,) = (home / "concurrency").iterdir()
     assert kept.read_text() == "2"

@@ -54,7 +54,7 @@ def babyagi(*line, environ, **options):
 def test_a_run_that_is_stopped_says_how_to_go_on_and_goes_on_to_its_end(
     signal_number, code, environ
 ):
-    command = [sys.executable, "-m", "babyagi", "run", "What stops a run?"]
+    command = [sys.executable, "-m", "babyagi", "run", "What stops a run?", "--task", "Look"]
     with subprocess.Popen(
         command, env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as running:

@@ -266,9 +266,7 @@ async def test_a_task_is_given_results_of_others_only_when_its_objective_shares_
         mine = await fill_library(memory_store, texts, uid=memory, memory=memory)
         task = replace((await memory_store.tasks(mine.id))[0], id=99, name=QUERY, after=(1,))
         search = open_search(memory_store, BuiltinIndex(), objective=mine)
-        chosen, _ = await choose_context(
-            task, objective=mine, search=search, embed=Embedding(), budget_tokens=1200
-        )
+        chosen, _ = await choose_context(task, search=search, embed=Embedding(), budget_tokens=1200)
         return [
             (entry.result.objective_id == other.id, entry.result.task_name, entry.reason)
             for entry in chosen

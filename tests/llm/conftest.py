@@ -65,16 +65,8 @@ async def endpoint(server, waits):
 
 @pytest.fixture
 async def hasty(server):
-    """An endpoint that gives up after half a second."""
+    """An endpoint that gives up after half a second, or after two where the server lives: by then
+    an answer has begun, however busy the machine is."""
     endpoint = Endpoint(base_url=server.base_url, timeout_s=0.5, sleep=no_sleep, random=lambda: 0.5)
-    yield endpoint
-    await endpoint.close()
-
-
-@pytest.fixture
-async def patient(server):
-    """An endpoint that gives up after two seconds: by then an answer has begun, however busy the
-    machine is."""
-    endpoint = Endpoint(base_url=server.base_url, timeout_s=2.0, sleep=no_sleep, random=lambda: 0.5)
     yield endpoint
     await endpoint.close()

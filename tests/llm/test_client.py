@@ -258,7 +258,7 @@ async def test_tools_that_a_model_does_not_take_are_offered_once_and_it_answers_
 WITHOUT_END: dict[str, tuple[type[BabyagiError], str]] = {
     "200-50mb": (EndlessAnswerError, "was longer than"),
     "c-slow-body": (OverdueError, r"did not complete its answer in 2 s"),
-    "c-hang": (OverdueError, r"gave no answer in 0\.5 s"),
+    "c-hang": (OverdueError, r"gave no answer in 2 s"),
 }
 
 
@@ -266,13 +266,13 @@ WITHOUT_END: dict[str, tuple[type[BabyagiError], str]] = {
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("fault", WITHOUT_END)
 async def test_nothing_takes_more_than_its_memory_or_its_time(
-    server, hasty, patient, endpoint, dialect, fault
+    server, hasty, endpoint, dialect, fault
 ):
     server.fail_next(fault)
 
     kind, what = WITHOUT_END[fault]
     with pytest.raises(kind, match=what) as caught:
-        await ask({"200-50mb": endpoint, "c-slow-body": patient}.get(fault, hasty), dialect=dialect)
+        await ask(endpoint if fault == "200-50mb" else hasty, dialect=dialect)
 
     assert not isinstance(caught.value, OverdueError) or caught.value.has_begun == (
         fault == "c-slow-body"

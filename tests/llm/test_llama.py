@@ -4,7 +4,10 @@ import asyncio
 import json
 import subprocess
 import sys
+import threading
+import time
 from dataclasses import replace
+from itertools import count
 
 import pytest
 
@@ -207,16 +210,40 @@ async def test_an_answer_that_goes_round_in_circles_is_stopped_though_nobody_loo
     assert n_taken < 10**6
 
 
-@pytest.mark.thorough
 @needs_model
-async def test_a_call_that_takes_too_long_is_overdue_and_stops(engine):
-    slow = Engine(MODEL, bounds=replace(BOUNDS, timeout_s=0.3))
+@pytest.mark.parametrize("is_silent", [True, False])
+async def test_a_call_is_overdue_and_stops_only_if_no_piece_of_the_answer_comes(
+    monkeypatch, is_silent
+):
+    has_stopped, n_pieces = threading.Event(), 100
+
+    class Slow:
+        def measure(self, messages, tools):
+            return 7, True
+
+        def chat(self, request, take):
+            for n in count():
+                time.sleep(0.005)
+                ends = n == n_pieces and not is_silent
+                delta = {} if is_silent else {"content": f"piece {n}, "}
+                choice = {"delta": delta, "finish_reason": "stop" if ends else None}
+                if take({"choices": [choice]}) or ends:
+                    has_stopped.set()
+                    return
+
+    slow = Engine(MODEL, bounds=replace(BOUNDS, timeout_s=0.2))
+    monkeypatch.setattr(slow, "_load", Slow)
+    asked = LlamaModel(slow).complete(
+        ask_for("Tell a long story.", max_output_tokens=900), role=Role.EXECUTION
+    )
     try:
-        with pytest.raises(OverdueError) as caught:
-            await LlamaModel(slow).complete(
-                ask_for("Tell a long story.", max_output_tokens=900), role=Role.EXECUTION
-            )
-        assert caught.value.may_be_billed
+        if is_silent:
+            with pytest.raises(OverdueError) as caught:
+                await asked
+            assert caught.value.may_be_billed
+        else:
+            assert (await asked).text.strip().endswith(f"piece {n_pieces},")
+        assert has_stopped.is_set()
     finally:
         await slow.close()
 

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from babyagi.files.folder import Folder
-from babyagi.llm.prompt import Message, Prompt, Speaker, ToolSpec, fence, seal
+from babyagi.llm.prompt import UNMARKED, Message, Prompt, Speaker, ToolSpec, fence
 from babyagi.llm.rehearsal import (
     COMPARE,
     MAX_FILES,
@@ -32,10 +32,11 @@ COMBINED = 'As the last line write one JSON object: {"lacks": "", "objective_met
 async def answer(role, *blocks, told="", tools=()):
     """What the model replies to a prompt of these (label, origin, text) blocks."""
     text = "\n".join(fence(label, Passage(text=text, origin=at)) for label, at, text in blocks)
+    text = text.replace(UNMARKED, "0123456789abcdef")
     system = Message(speaker=Speaker.SYSTEM, text=f"Role: {role} agent\n\n{told}")
     specs = tuple(ToolSpec(name=name, description="", parameters={}) for name in tools)
     prompt = Prompt(messages=(system, Message(speaker=Speaker.USER, text=text)), tools=specs)
-    return await RehearsalModel().complete(seal(prompt, "secret", "step"), role=Role.EXECUTION)
+    return await RehearsalModel().complete(prompt, role=Role.EXECUTION)
 
 
 def objective(text):
@@ -96,6 +97,21 @@ async def test_files_in_the_prompt_are_quoted_at_once_with_the_line_where_a_pass
         '- "The money limit is a dollar." (docs/limits.md:4) under Limits\n'
         '- "A run stops at fifty tasks." (docs/limits.md:3) under Limits'
     )
+
+
+async def test_passages_of_files_in_the_prompt_are_quoted_with_the_lines_that_they_name():
+    said = await answer(
+        "execution",
+        objective("How much is the money limit?"),
+        (
+            "file",
+            "file:a.md",
+            "a.md, lines 44-45, under Limits\n44: The money limit is a dollar.\n45:",
+        ),
+        task("Answer the objective"),
+    )
+
+    assert said.text == '- "The money limit is a dollar." (a.md:44)'
 
 
 async def test_files_in_the_prompt_that_say_nothing_on_it_are_an_answer_too():
@@ -347,7 +363,7 @@ async def test_its_report_names_the_documents_of_which_nothing_was_read(tmp_path
     (tmp_path / "Bild 1.png").write_bytes(b"\x89PNG\r\n\x1a\n\0\0\0\0")
     (tmp_path / "empty.txt").touch()
 
-    report = await ask_demo(tmp_path, "Where does the heron breed?")
+    report = await ask_demo(tmp_path, "Where do zebras graze?")
 
     assert "\nNot found in Bild 1.png: 'Bild 1.png' is not a text file\n" in report
     assert "\nNot found in empty.txt: empty.txt is empty\n" in report

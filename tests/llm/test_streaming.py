@@ -26,7 +26,8 @@ from babyagi.llm.streaming import (
     TextRelay,
     read_events,
 )
-from babyagi.tasks import Role
+from babyagi.tasks import Limits, Role
+from babyagi.taskstore.limits import find_overspent
 from support.local_server import Answer, applies_to, fault_named
 from support.local_server.wire import read_request
 from tests.llm.conftest import handled_by
@@ -90,12 +91,12 @@ async def test_a_stream_that_is_whole_is_an_answer_after_one_request(
 @pytest.mark.thorough
 @pytest.mark.parametrize(("dialect", "row"), rows("BREAKER"))
 async def test_a_stream_that_breaks_off_is_an_outage_that_may_be_billed(
-    server, endpoint, patient, dialect, row
+    server, endpoint, hasty, dialect, row
 ):
     server.fail_next(row["fault"], n=None)
 
     with pytest.raises(ModelUnavailableError) as caught:
-        await stream(patient if row["fault"] in SLOW else endpoint, EVERYTHING, dialect=dialect)
+        await stream(hasty if row["fault"] in SLOW else endpoint, EVERYTHING, dialect=dialect)
 
     assert caught.value.may_be_billed and 1 <= len(server.requests) <= row["max_requests"]
 
@@ -103,12 +104,12 @@ async def test_a_stream_that_breaks_off_is_an_outage_that_may_be_billed(
 @pytest.mark.thorough
 @pytest.mark.parametrize(("dialect", "row"), rows("CAP"))
 async def test_a_stream_without_an_end_takes_no_more_than_its_time(
-    server, patient, endpoint, dialect, row
+    server, hasty, endpoint, dialect, row
 ):
     server.fail_next(row["fault"], n=None)
 
     with pytest.raises((OverdueError, EndlessAnswerError)) as caught:
-        await stream(patient, dialect=dialect)
+        await stream(hasty, dialect=dialect)
 
     assert caught.value.may_be_billed and len(server.requests) <= row["max_requests"]
 
@@ -128,7 +129,7 @@ async def test_a_stream_that_falls_silent_is_left_before_the_deadline(
 @pytest.mark.parametrize(
     ("refused", "sent"),
     [
-        ("stream_options", [(True, True), (True, False), (True, False)]),
+        ("stream_options", [(True, True), (True, False), (False, False)]),
         ("stream", [(True, True), (False, False), (False, False)]),
     ],
 )
@@ -152,6 +153,36 @@ async def test_what_a_server_refuses_of_a_stream_is_asked_without_and_remembered
     reserved = model.reserve(PROMPT)
     assert (first.usage.unconfirmed_tokens == reserved.tokens) is says_no_cost
     assert first.usage.cost_usd == pytest.approx(reserved.cost_usd) or not says_no_cost
+
+
+async def test_a_stream_that_says_no_usage_costs_its_reservation_and_only_a_whole_answer_stops_a_run():
+    limits = Limits(max_cost_usd=1.0)
+    said = [written(HELLO, END), json.dumps(WHOLE | {"usage": None}).encode()]
+
+    async with served(said[0]) as one, served(said[1], head="content-type: text/json") as other:
+        streamed, whole = [
+            OpenAIModel("m", endpoint, dialect="chat", price=PRICE) for endpoint in (one, other)
+        ]
+        reserved = streamed.reserve(PROMPT)
+        usages = [
+            (await model.complete(PROMPT, role=Role.EXECUTION, on_text=print)).usage
+            for model in (streamed, whole)
+        ]
+
+    assert [usage.tokens for usage in usages] == 2 * [reserved.tokens]
+    assert [find_overspent(limits, usage, reserved) for usage in usages] == ["", "cost"]
+    assert (one.counts_streams, other.counts_streams) == (False, True)
+
+
+async def test_what_a_server_sends_of_a_second_answer_does_not_get_into_the_first():
+    other = {"choices": [{"index": 1, "delta": {"content": "other"}, "finish_reason": "length"}]}
+    both = {"choices": [other["choices"][0], {"index": 0, "delta": {"content": "!"}}]}
+
+    async with served(written(other, HELLO, other, both, END, COST)) as endpoint:
+        completion, heard = await stream(endpoint)
+
+    assert completion.text == "".join(heard) == "hello there!"
+    assert completion.finish_reason == "stop"
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)

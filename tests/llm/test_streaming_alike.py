@@ -2,7 +2,7 @@
 or whole: the same outcome, bill and number of requests."""
 
 import re
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import pytest
 
@@ -15,7 +15,7 @@ from tests.llm.conftest import no_sleep
 from tests.llm.test_client import DIALECTS, EVERYTHING, PATHS, ROWS
 
 PRICE = Price(prompt_usd_per_mtok=1.0, completion_usd_per_mtok=2.0)
-CUT_OFF = {"c-hang": 0.5, "c-slow-body": 2.0}
+CUT_OFF = {"c-hang": 0.5, "c-slow-body": 0.5}
 
 
 async def end_of(server, fault, dialect, *, streams):
@@ -97,4 +97,8 @@ async def test_what_an_answer_says_of_its_cost_is_read_alike_streamed_and_whole(
         said = await end_of(server, "ok", dialect, streams=streams)
         usages.append(Usage(**said["usage"]))
 
-    assert usages[0] == usages[1] and usages[0].tokens > 0
+    whole, streamed = usages
+    assert whole.tokens > 0
+    if streamed != whole:  # the cost of a stream that says nothing of it is what was reserved
+        assert say(whole)[0] in (None, {})
+        assert streamed == replace(whole, unconfirmed_cost_usd=0.0)

@@ -114,7 +114,7 @@ async def test_every_task_that_read_a_file_itself_is_named_though_it_was_given_a
     def answer(prompt, role):
         agent = prompt.messages[0].text.split()[1]
         if agent == "creation" and not any("Read it again" in m.text for m in prompt.messages):
-            return json.dumps({"tasks": [{"task": "Read it again", "after": [1]}]})
+            return json.dumps({"tasks": [{"name": "Read it again", "after": [1]}]})
         if role is not Role.EXECUTION:
             return json.dumps({"tasks": []})
         has_read = any(message.speaker is Speaker.TOOL for message in prompt.messages)

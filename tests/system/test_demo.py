@@ -1,7 +1,6 @@
 """`babyagi demo` on documents that nobody wrote for it: what installed packages say about
 themselves."""
 
-import re
 from importlib.metadata import distribution
 
 import pytest
@@ -45,9 +44,8 @@ async def test_the_demo_reads_two_folders_and_gives_two_true_reports(tmp_path):
         assert ended.err.startswith("REHEARSAL: no language model was asked")
         tasks = await look("tasks", env=env)
         results = await look("results", env=env)
-        assert len(tasks) == len(results) >= 8
+        assert len(tasks) == len(results) >= 1
         assert {task["status"] for task in tasks} == {"done"}
-        assert re.search(r"the list was ordered \([1-9]\d* moved\)", ended.err)
         report = (await look("report", env=env))["markdown"]
         assert "REHEARSAL" in report
         quotes.append(cited(report, folder))

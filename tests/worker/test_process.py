@@ -14,7 +14,7 @@ from babyagi.worker.serving import Pace
 from support.scripted import ScriptedModel
 from support.virtual import VirtualWorld, run_virtually, virtually
 from support.world import World
-from tests.test_loop import Script, make_world, propose
+from tests.test_loop import Script, make_world, propose, quote_two
 
 
 class SlowModel(ScriptedModel):
@@ -271,7 +271,7 @@ class BrokenAt(Script):
 
 @virtually
 async def test_a_report_that_raises_what_nobody_expected_is_written_without_the_model():
-    script = BrokenAt("report", {})
+    script = BrokenAt("report", {"Begin": propose("Look")}, check=quote_two)
     world = make_world(script)
 
     objective = await world.run()
@@ -336,7 +336,8 @@ async def test_results_are_in_the_result_store_when_a_run_has_ended():
 @virtually
 async def test_two_workers_on_one_list_do_each_task_once():
     plans = {"Begin": propose(*(f"Task {letter}" for letter in "ABCDEFGHIJ"))}
-    world = World(model=SlowModel(Script(plans), breathe), concurrency=2)
+    model = SlowModel(Script(plans, check=quote_two), breathe, answers_checks=True)
+    world = World(model=model, concurrency=2)
     objective = await world.start()
 
     async with asyncio.timeout(120):

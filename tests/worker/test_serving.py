@@ -23,7 +23,7 @@ from support.scripted import ScriptedModel, is_probe
 from support.virtual import VirtualWorld, run_virtually
 from support.workers import join
 from tests.taskstore.contract import make_worker
-from tests.test_loop import Script, finished_in, propose, system_of, task_of
+from tests.test_loop import Script, finished_in, propose, quote_two, system_of, task_of
 
 NAMES = ("glacier", "harbour", "orchard", "lantern", "monsoon", "quarry", "saffron", "telegraph")
 
@@ -535,7 +535,7 @@ def test_a_limit_of_time_ends_the_waiting_for_a_person():
 
 
 def test_the_reading_of_a_report_for_a_program_waits_until_a_long_outage_is_over():
-    script = Script({})
+    script = Script({"Begin": propose("Look")}, check=quote_two)
 
     def answer(prompt, role):
         if not prompt.messages[0].text.startswith("Role: output"):
@@ -551,7 +551,7 @@ def test_the_reading_of_a_report_for_a_program_waits_until_a_long_outage_is_over
         return asyncio.get_running_loop().time()
 
     async def live():
-        model = ScriptedModel(answer)
+        model = ScriptedModel(answer, answers_checks=True)
         world = VirtualWorld(model=model, pace=Pace(concurrency=1))
         objective = await world.start(output_schema={"type": "string"})
 
@@ -585,7 +585,7 @@ def test_the_reading_of_a_report_for_a_program_waits_until_a_long_outage_is_over
     ids=["key", "limit", "quota", "bug"],
 )
 def test_what_strikes_between_the_report_and_its_reading_takes_nothing_of_the_report(refusal):
-    script = Script({}, report="Tea costs 5.")
+    script = Script({"Begin": propose("Look")}, check=quote_two, report="Tea costs 5.")
     asked = []
 
     def answer(prompt, role):
@@ -598,7 +598,7 @@ def test_what_strikes_between_the_report_and_its_reading_takes_nothing_of_the_re
         return refusal if is_probe(prompt) and any(asked) else script(prompt, role)
 
     async def live():
-        model = ScriptedModel(answer, answers_probes=True)
+        model = ScriptedModel(answer, answers_checks=True, answers_probes=True)
         world = VirtualWorld(model=model, pace=Pace(concurrency=1))
         objective = await world.start(output_schema={"type": "string"})
         ended = await world.run(objective)
@@ -663,7 +663,7 @@ def test_a_free_slot_waits_for_no_order():
 
     def order(prompt):
         n_begun.append(len(model.asked(Role.EXECUTION)))
-        return "{}"
+        return '{"order": []}'
 
     model = ScriptedModel(Script({"Begin": propose(*NAMES)}, order=order), latency_s=1.0)
     run_virtually(VirtualWorld(model=model, pace=Pace(concurrency=4)).run())

@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable
 from typing import Any
 
 from babyagi.errors import MalformedReplyError
 from babyagi.llm.port import Completion
 from babyagi.llm.prompt import ToolCall
 from babyagi.react.steps import ENDS, FINAL_ANSWER, Act, AgentDecision, Fail, Finish
+from babyagi.react.values import find_values
 from babyagi.tasks import Effect
 from babyagi.tools.base import DECODER, Tool
 
@@ -126,21 +127,6 @@ def _write(given: Any) -> str:
 
 # -- finding calls
 # --------------------------------------------------------------------------------------------------
-
-
-def find_values(text: str) -> Iterator[tuple[Any, int, int]]:
-    """Yield the JSON objects and lists in the text, without those within others: value, start and
-    end."""
-    at = 0
-    for _ in range(MAX_LOOKED_AT):
-        opening = _OPENING.search(text, at)
-        if opening is None:
-            return
-        try:
-            value, at = DECODER.raw_decode(text, opening.start())
-            yield value, opening.start(), at
-        except (ValueError, RecursionError):
-            at = opening.end()
 
 
 def _find_calls(text: str, tool_names: Collection[str]) -> tuple[list[Named], str]:

@@ -30,8 +30,11 @@ RETURNING *;
 
 -- alike --
 -- The tasks of the objective, in any status, whose name has the same key, and the task that the proposal says it repeats, oldest first.
-SELECT * FROM task WHERE objective_id = :objective_id AND name_key = :name_key
-UNION SELECT * FROM task WHERE objective_id = :objective_id AND id = :task_id ORDER BY id;
+SELECT * FROM task
+ WHERE objective_id = :objective_id
+   AND id IN (SELECT id FROM task WHERE objective_id = :objective_id AND name_key = :name_key
+              UNION SELECT id FROM task WHERE objective_id = :objective_id AND id = :task_id)
+ ORDER BY id;
 
 -- blockers --
 -- The tasks that the task waits for and that are still to be done.
