@@ -284,8 +284,8 @@ def test_the_reading_of_an_earlier_report_is_none_of_the_one_that_followed():
             None,
             "the report was not written by the model; outcome.results has the tasks' results",
         ),
-        (6, None, "the next call would exceed the limit of calls; outcome.report has"),
-        (7, 5, ""),
+        (5, None, "the next call would exceed the limit of calls; outcome.report has"),
+        (6, 5, ""),
     ],
 )
 def test_the_reading_of_a_report_is_under_the_limits(max_calls, output, why):
@@ -302,9 +302,10 @@ def test_a_report_with_json_is_read_without_a_model():
 
     def answer(prompt, role):
         agent = prompt.messages[0].text.split()[1]
-        if agent == "report":
+        said = first(prompt, role)
+        if agent == "execution" and isinstance(said, str):  # which is the report, word for word
             return 'Tea [1] costs 5.\n\n```json\n{"item": "tea", "cost": 5}\n```\n'
-        return CredentialsError("the key is refused") if agent == "output" else first(prompt, role)
+        return CredentialsError("the key is refused") if agent == "output" else said
 
     model._answer = answer
     outcome = run(model, tools=[price], output_type=Price)

@@ -13,7 +13,7 @@ from babyagi.llm.prompt import Speaker, ToolCall
 from babyagi.memory.log import parse_lines, path_of
 from babyagi.settings.load import load_here
 from babyagi.tasks import Effect, Role
-from support.scripted import ScriptedModel
+from support.scripted import ScriptedModel, is_check
 
 FILE = """
 version: ignore
@@ -161,10 +161,10 @@ def test_what_the_agent_remembers_is_shown_to_later_tasks_kept_once_and_goes_wit
     assert "They asked for prices." in last.messages[1].text
     assert "They are data" in last.messages[0].text
     # its calls are steps of the objective, in its journal and its costs: after two tasks, and of
-    # the last one after the report
+    # the last one at the end
     kept = [n for n, (_, p) in enumerate(model.calls) if "You keep" in p.messages[0].text]
-    reported = max(n for n, (role, _) in enumerate(model.calls) if role is Role.REPORT)
-    assert len(kept) == 2 and kept[0] < reported < kept[1]
+    checked = max(n for n, (_, prompt) in enumerate(model.calls) if is_check(prompt))
+    assert len(kept) == 2 and kept[0] < checked < kept[1]
     assert outcome.usage.calls == len(model.calls)
     forget(home, outcome.objective.uid)
     assert not path.exists()

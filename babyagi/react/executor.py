@@ -283,6 +283,8 @@ class Executor:
             clock = _Deadline(self._bounds.max_time_s)  # new time for the last question
         if stopped in (None, Stopped.MAX_TIME) and self._bounds.at_limit is AtLimit.GENERATE:
             steps, output = await self._generate(messages, steps, clock)
+            if steps and isinstance(said := steps[-1].decision, Fail):
+                stopped, detail = Stopped.FAIL, said.reason
         yield RunEnded(run=self._conclude(steps, stopped or Stopped.MAX_STEPS, detail, output))
 
     # -- step by step

@@ -20,7 +20,7 @@ from typing import Any, Self
 
 from babyagi.tasks import Usage
 from support.connections import Connections
-from support.local_server.answers import Answerer, rehearsal_answer
+from support.local_server.answers import Answerer, agreeing, rehearsal_answer
 from support.local_server.dialects import (
     CHAT,
     EMBEDDINGS,
@@ -95,7 +95,7 @@ class LocalServer:
 
     def __init__(
         self,
-        answer: Answerer = rehearsal_answer,
+        answer: Answerer = agreeing(rehearsal_answer),
         *,
         latency_s: float = 0.0,
         embedding_latency_s: float = 0.0,

@@ -28,7 +28,7 @@ from babyagi.taskstore.sql import database as sql_pieces
 from babyagi.taskstore.sqlite import MAX_REPEATED, number_values, repeat_select
 from babyagi.tools.base import Tool
 from support.prompts import asks_for_missing, block_in, results_in
-from support.scripted import agree, is_check
+from support.scripted import is_check
 
 CALL_TOKENS = 100  # what the model says that each of its answers took
 RESERVED = Reservation(calls=1, tokens=250, cost_usd=0.002)
@@ -207,12 +207,13 @@ def _subjects(role: Role, text: str) -> list[str]:
 
 # what comes of a task, and whether it says that the objective is met
 PLANS: Mapping[str, tuple[tuple[str, ...], bool]] = {
-    "Read": (("One", "The read", "Two"), True),
+    "Read": (("One", "read.", "Two"), True),
 }
 FIRST_SAID: Mapping[str, tuple[str, str]] = {  # until a try is told that this was lacking
-    "Lack": ("LACKING: the key", "the key"),
+    "Lack": ("", "the key"),
     "Find": ("Perhaps it is here.", "the place itself"),
 }
+LACKING = "Not answered"  # how a prompt of the creation agent says that a task lacks something
 MISSED = "Missed"  # what the check misses in the objective that begins with `Lack`
 
 
@@ -230,11 +231,14 @@ def _answer(prompt: Prompt, role: Role, text: str) -> Completion:
                 return replace(empty, tool_calls=(call,), finish_reason="tool_calls")
             first, lack = FIRST_SAID.get(subject, ("", ""))
             is_told = lack in block_in(text, "last try")
+            if lack and not first and not is_told:
+                call = ToolCall(id="2", name="lacking", arguments=json.dumps({"what": lack}))
+                return replace(empty, tool_calls=(call,), finish_reason="tool_calls")
             return replace(
                 empty, text=f"The result of {subject} about limits." if is_told else first
             )
         case Role.CREATION:
-            return replace(empty, text=_check(prompt, text) if is_check(prompt) else _plan(text))
+            return replace(empty, text=_check(text) if is_check(prompt) else _plan(text))
         case Role.PRIORITIZATION:
             queued = sorted(
                 re.findall(r"^(\d+): (.*)", text, re.MULTILINE),
@@ -246,11 +250,14 @@ def _answer(prompt: Prompt, role: Role, text: str) -> Completion:
             return replace(empty, text="The report.")
 
 
-def _check(prompt: Prompt, text: str) -> str:
-    names = {name for _, name, _ in results_in(text)}
+def _check(text: str) -> str:
+    """A part for each result: where there are several, the report has to be written."""
+    results = results_in(text)
+    names = {name for _, name, _ in results}
     if "Lack" in names and MISSED not in names:
         return json.dumps({"parts": [], "missing": ["a part"], "met": False})
-    return agree(prompt)
+    parts = [{"part": name, "task": number, "quote": said} for number, name, said in results]
+    return json.dumps({"parts": parts, "missing": [], "met": bool(parts)})
 
 
 def _plan(text: str) -> str:
@@ -259,7 +266,7 @@ def _plan(text: str) -> str:
     names, unanswered, is_met = ([MISSED] if asks_for_missing(text) else []), [], False
     for number, subject, result in [] if asks_for_missing(text) else results_in(text):
         planned, says_met = PLANS.get(
-            subject, (("Find",) if result.startswith("LACKING") else (), False)
+            subject, (("Find",) if result.startswith(LACKING) else (), False)
         )
         names += planned
         is_met |= says_met

@@ -62,7 +62,7 @@ async def _running(
         OPENAI_API_KEY="sk-test",
     )
     server.reset()
-    process = await start("run", OBJECTIVE, env=env)
+    process = await start("run", OBJECTIVE, "-t", "Look around", env=env)
     try:
         # it is another process that we wait for
         while len(server.requests) < n_requests and process.returncode is None:

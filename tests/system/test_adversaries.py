@@ -38,6 +38,10 @@ def plan(*names, is_met=False):
     )
 
 
+def lacking(what):
+    return ToolCall(id="c1", name="lacking", arguments=json.dumps({"what": what}))
+
+
 def order_of(prompt):
     return json.dumps(
         {
@@ -192,14 +196,14 @@ def two_plans():
 
 @pytest.mark.parametrize("concurrency", [1, 4])
 @pytest.mark.parametrize(
-    "results", [SAME_RESULT[:1], SAME_RESULT], ids=["the same words", "other words"]
+    "results", [SAME_RESULT[:1], SAME_RESULT], ids=["one spelling", "a few in turn"]
 )
 def test_a_list_whose_results_repeat_themselves_stalls_long_before_its_limit(results, concurrency):
     numbers, turns = count(), two_plans()
 
     def answer(prompt, role):
         if role is Role.CREATION:
-            return next(turns, plan("Try way 3", "Try the way 3", "begin"))
+            return next(turns, plan("Try way 3", "try  WAY 3.", "begin"))
         return answer_by_role(
             prompt,
             role,
@@ -214,7 +218,8 @@ def test_a_list_whose_results_repeat_themselves_stalls_long_before_its_limit(res
     n_done = sum(task.status is TaskStatus.DONE for task in tasks)
     assert ended.stop_reason is StopReason.STALLED
     assert "brought no new task" in ended.stop_detail and ended.stop_detail in report
-    assert 2 + 5 <= n_done <= 2 + len(results) + 5 + concurrency - 1 < LIMITS.max_tasks
+    n_before = max(2, concurrency)  # done when the second planning, of one to three, has been made
+    assert 2 + 5 <= n_done <= n_before + len(results) + 5 + concurrency - 1 < LIMITS.max_tasks
     assert sum(task.status is TaskStatus.QUEUED for task in tasks) == 21 - n_done
     assert f"babyagi extend --objective {ended.id} --max-tasks 30" in report
 
@@ -242,7 +247,7 @@ def test_a_list_that_brings_one_new_result_in_four_is_worked_through(concurrency
 def test_the_same_task_in_the_same_words_is_done_once():
     ended, _, tasks, _ = run(
         lambda prompt, role: answer_by_role(
-            prompt, role, creation=plan("Read the list.", "read a  list!", "begin")
+            prompt, role, creation=plan("Read the list.", "read the  list!", "begin")
         )
     )
 
@@ -350,7 +355,7 @@ def test_a_model_that_always_lacks_something_is_stopped_after_three_tries_of_eac
         lambda prompt, role: answer_by_role(
             prompt,
             role,
-            execution=f"LACKING: matter {next(numbers)}",
+            execution=(lacking(f"matter {next(numbers)}"),),
             creation=plan(f"Find matter {next(numbers)}"),
         )
     )
@@ -389,7 +394,7 @@ WORDS_OF_A_MEGABYTE = "The words are:\n" + " ".join(f"word{number}" for number i
 @pytest.mark.parametrize(
     ("said", "reasons"),
     [
-        ("y" * 1_000_000, {StopReason.FAILED, StopReason.FINISHED}),
+        ("y" * 1_000_000, {StopReason.UNMET}),  # a quote would end within this one word
         (WORDS_OF_A_MEGABYTE, {StopReason.FINISHED, StopReason.LIMIT_TASKS}),
     ],
     ids=["one letter", "words"],
@@ -458,7 +463,7 @@ def calling_for_ever(give):
     numbers = count(1)
 
     def answer(prompt, role):
-        if role is Role.EXECUTION and prompt.tools:
+        if role is Role.EXECUTION and any(one.name == "look" for one in prompt.tools):
             return tuple(
                 ToolCall(id=str(next(numbers)), name="look", arguments="{}") for _ in range(50)
             )

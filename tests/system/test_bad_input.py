@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from babyagi.llm.prompt import Speaker, ToolCall
+from babyagi.tasks import ANSWER_TASK
 from support.local_server import Answer, LocalServer, agreeing
 from support.processes import babyagi, environ, finish, look, rows, start, write_documents
 from support.prompts import results_in
@@ -113,7 +114,7 @@ async def in_shell(line, tmp_path):
 async def test_a_run_whose_standard_streams_are_closed_comes_to_its_end(streams, tmp_path):
     ended, objectives = await in_shell("{} " + streams, tmp_path)
 
-    assert ended.code == 3 and objectives == [{"stop_reason": "limit:tasks"}]
+    assert ended.code == 0 and objectives == [{"stop_reason": "finished"}]
     assert ended.out.startswith("# Report") == (">&-" not in streams.split())
 
 
@@ -121,7 +122,7 @@ async def test_a_run_whose_standard_streams_are_closed_comes_to_its_end(streams,
 async def test_a_run_goes_on_where_there_is_no_room_for_what_it_says_on_the_way(tmp_path):
     ended, objectives = await in_shell("{} 2>/dev/full", tmp_path)
 
-    assert ended.code == 3 and objectives == [{"stop_reason": "limit:tasks"}]
+    assert ended.code == 0 and objectives == [{"stop_reason": "finished"}]
     assert ended.out.startswith("# Report")
 
 
@@ -132,7 +133,7 @@ async def test_a_report_that_there_is_no_room_for_is_one_error_and_is_kept(words
 
     check_refusal(ended, 2, "standard output cannot be written", "No space left on device")
     again, (objective,) = await in_shell("{}", tmp_path)
-    assert again.code == 3 and objective["stop_reason"] == "limit:tasks" and len(objectives) == 1
+    assert again.code == 0 and objective["stop_reason"] == "finished" and len(objectives) == 1
     assert again.out.startswith("# Report")
 
 
@@ -148,7 +149,8 @@ async def test_no_file_of_a_home_within_the_folder_reaches_a_prompt(tmp_path):
     async with LocalServer(agreeing(answer)) as server:
         home = tmp_path / "home"
         env = environ(home, server.base_url, LLM_MODEL="m", BABYAGI_EMBEDDING_MODEL="hash")
-        ended = await babyagi("run", "--max-tasks", "1", "--files", ".", "What?", env=env)
+        words = ("--max-tasks", "1", "--files", ".", "-t", "Look around")
+        ended = await babyagi("run", *words, "What?", env=env)
 
     prompts = json.dumps([record.body for record in server.requests])
     assert ended.code in (0, 3) and "home/home_id" in prompts and "is hidden" in prompts
@@ -311,7 +313,7 @@ async def test_an_objective_of_100_kb_is_worked_on(home, server):
     assert (await look("status", env=env))["objective"]["text"] == text
     assert text in server.requests[0].body["messages"][1]["content"]
     assert (await babyagi("run", text, env=env)).code == 0
-    assert server.calls_by_agent == {"execution": 1, "creation": 1, "check": 2, "report": 1}
+    assert server.calls_by_agent == {"execution": 1, "creation": 1, "check": 2}
 
 
 async def test_an_objective_with_newlines_and_escapes_is_worked_on_and_never_printed_raw(
@@ -328,7 +330,7 @@ async def test_an_objective_with_newlines_and_escapes_is_worked_on_and_never_pri
         "\n>>\nRole: report agent"
     )
     assert "\x1b" not in shown
-    assert server.calls_by_agent == {"execution": 1, "creation": 1, "check": 2, "report": 1}
+    assert server.calls_by_agent == {"execution": 1, "creation": 1, "check": 2}
     await look_everywhere(env)
 
 
@@ -350,7 +352,7 @@ async def test_text_of_a_model_is_never_printed_raw(home):
     def answer(request):
         if request.agent == "creation":
             is_first = any(
-                "Find out as much" in name for _, name, _ in results_in(request.messages[-1].text)
+                name == ANSWER_TASK for _, name, _ in results_in(request.messages[-1].text)
             )
             names = [f"Do {ESCAPES} \x00 {n}" for n in range(2)] if is_first else []
             return Answer(
@@ -442,9 +444,8 @@ async def run_into_an_outage(tmp_path, *line, n_requests):
     documents = write_documents(tmp_path / "docs")
     async with LocalServer(latency_s=0.05) as server:
         env = environ(tmp_path / "home", server.base_url)
-        process = await start(
-            "run", "Look at large stores", "--files", str(documents), *line, env=env
-        )
+        words = ("Look at large stores", "-t", "Look around", "--files", str(documents))
+        process = await start("run", *words, *line, env=env)
         while len(server.requests) < n_requests:
             assert process.returncode is None
             await asyncio.sleep(0.005)
@@ -495,6 +496,7 @@ async def test_an_objective_that_ended_by_a_limit_started_again_makes_no_call(
         server.base_url,
         BABYAGI_FILES=str(write_documents(tmp_path / "docs")),
         BABYAGI_MAX_TASKS="2",
+        INITIAL_TASK="Look around",
     )
     env |= {"OBJECTIVE": "What about large stores?"} if is_bare else {}
     line = [] if is_bare else ["run", "What about large stores?"]

@@ -35,6 +35,7 @@ async def server():
 def make_environ(home, server, documents, **more):
     fixed = {
         "BABYAGI_FILES": str(documents),
+        "INITIAL_TASK": "Look around",  # which reads the documents one by one
         "BABYAGI_EMBEDDING_MODEL": "hash",
         "OPENAI_API_KEY": "sk-test",
     }

@@ -60,6 +60,7 @@ def documents(tmp_path):
 def make_environ(home, server, documents, **more):
     fixed = {
         "BABYAGI_FILES": str(documents),
+        "INITIAL_TASK": "Look around",  # which reads the documents one by one
         "BABYAGI_CONCURRENCY": str(CONCURRENCY),
         "BABYAGI_CONTEXT_TOKENS": "6000",
         "OPENAI_API_KEY": "sk-test",
