@@ -269,36 +269,26 @@ def choose_for_objective(
     quotes = proven or {}
     share_by_key = _shares_of_marks(results, find_marks(objective_text))
 
-    ordered = sorted(
-        results,
-        key=lambda one: (
-            one.task_id in quotes,
-            one.task_id in unread,
-            share_by_key[_key(one)],
-            one.task_id in leaf_ids,
-            one.task_id,
-        ),
-        reverse=True,
-    )
-    ordered = _drop_equals(ordered)
-    budget = budget_tokens * BYTES_PER_TOKEN
+    groups = (quotes, unread)
+    ordered = _order(results, groups, share_by_key, leaf_ids)
     passage_bytes = [
         min(_size(one.text), QUOTED_BYTES if one.task_id in quotes else SHORT_BYTES)
         for one in ordered
     ]
+    unread_places = {place for place, one in enumerate(ordered) if one.task_id in unread}
+    budget = budget_tokens * BYTES_PER_TOKEN
     n_shown = sum(total <= budget for total in accumulate(passage_bytes))
-    whole = _find_whole(
-        [_size(one.text) for one in ordered[:n_shown]],
-        passage_bytes[:n_shown],
-        budget,
-        unread={place for place, one in enumerate(ordered) if one.task_id in unread},
-    )
+    sizes = [_size(one.text) for one in ordered[:n_shown]]
+    whole = _find_whole(sizes, passage_bytes[:n_shown], budget, unread=unread_places)
     chosen = [
         Chosen(
             result=one,
-            text=one.text
-            if place in whole
-            else _cut(one, passage_bytes[place], asked=objective_text, quotes=quotes),
+            text=_cut(
+                one,
+                _size(one.text) if place in whole else passage_bytes[place],
+                objective_text,
+                quotes,
+            ),
             score=round(min(1.0, share_by_key[_key(one)]), 3),
             reason="marks" if share_by_key[_key(one)] else "near",
             is_whole=place in whole,
@@ -306,10 +296,31 @@ def choose_for_objective(
         for place, one in enumerate(ordered[:n_shown])
     ]
     chosen.sort(key=lambda one: (not one.is_whole, 0 if one.is_whole else one.result.task_id))
-    return chosen, sorted(ordered[n_shown:], key=lambda result: result.task_id)
+    return chosen, sorted(ordered[n_shown:], key=_age)
 
 
-def _cut(result: Result, max_bytes: int, *, asked: str, quotes: Mapping[int, str]) -> str:
+def _order(
+    results: Sequence[Result],
+    groups: Sequence[Collection[int]],
+    share_by_key: Mapping[tuple[int, int], float],
+    leaf_ids: Collection[int],
+) -> list[Result]:
+    """Return the results of different spelling: those of the first group of tasks first, in each
+    group those with the largest share in the marks, and the newest."""
+    ordered = sorted(
+        results,
+        key=lambda one: (
+            *(one.task_id in group for group in groups),
+            share_by_key[_key(one)],
+            one.task_id in leaf_ids,
+            one.task_id,
+        ),
+        reverse=True,
+    )
+    return _drop_equals(ordered)
+
+
+def _cut(result: Result, max_bytes: int, asked: str, quotes: Mapping[int, str]) -> str:
     quoted = quotes.get(result.task_id, "")
     return cut_result(result, max_bytes, task_name=asked, quoted=quoted)
 

@@ -283,8 +283,7 @@ class Executor:
             clock = _Deadline(self._bounds.max_time_s)  # new time for the last question
         if stopped in (None, Stopped.MAX_TIME) and self._bounds.at_limit is AtLimit.GENERATE:
             steps, output = await self._generate(messages, steps, clock)
-            if steps and isinstance(said := steps[-1].decision, Fail):
-                stopped, detail = Stopped.FAIL, said.reason
+            stopped, detail = _give_up_last(steps) or (stopped, detail)
         yield RunEnded(run=self._conclude(steps, stopped or Stopped.MAX_STEPS, detail, output))
 
     # -- step by step
@@ -608,6 +607,12 @@ class Executor:
             return steps, NO_ANSWER
         output = asked.value.output if isinstance(asked.value, Finish) else NO_ANSWER
         return [*steps, to_step(len(steps) + 1, asked)], output
+
+
+def _give_up_last(steps: Sequence[AgentStep]) -> tuple[Stopped, str] | None:
+    """Return why the run ends if the model gave up at the last question; else None."""
+    said = steps[-1].decision if steps else None
+    return (Stopped.FAIL, said.reason) if isinstance(said, Fail) else None
 
 
 def _is_answer_bare(protocol: AgentProtocol, conversation: Conversation) -> bool:

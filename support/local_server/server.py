@@ -87,6 +87,9 @@ class _Rule:
     left: int | None  # None: without end
 
 
+AGREEING = agreeing(rehearsal_answer)
+
+
 class LocalServer:
     """The server; an async context manager. What clients still wait for ends when it closes.
 
@@ -95,7 +98,7 @@ class LocalServer:
 
     def __init__(
         self,
-        answer: Answerer = agreeing(rehearsal_answer),
+        answer: Answerer = AGREEING,
         *,
         latency_s: float = 0.0,
         embedding_latency_s: float = 0.0,
