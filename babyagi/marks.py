@@ -3,20 +3,42 @@ names."""
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 
-from babyagi.names import (
-    LISTED,
-    NUMBER,
-    QUOTED,
-    QUOTES,
-    fold,
-    split_measure,
-    strip_signs,
-    to_plain,
-)
-from babyagi.text import sentences_of
+from babyagi.text import OPENING, sentences_of
 
+_CLOSING = "\"'`)]}»›.,;:!?」』】。、।؟،"
+_INVISIBLE = dict.fromkeys(
+    [0xAD, 0x200B, 0x200E, 0x200F, 0x2060, 0xFEFF, *range(0x202A, 0x202F), *range(0x2066, 0x206A)]
+)
+_SIGNS = str.maketrans(
+    {
+        **_INVISIBLE,
+        **dict.fromkeys("‘’ʼ", "'"),
+        **dict.fromkeys("“”„", '"'),
+        **dict.fromkeys("‐‑–−", "-"),
+        "—": " - ",
+        "…": " ",
+    }
+)
+_RAISED = re.compile("[⁰¹²³⁴⁵⁶⁷⁸⁹]+")
+_DIGIT_ABROAD = re.compile(r"[^\D0-9]")
+_NARROW_GROUPING = re.compile("(?<=[0-9])[\u00a0\u2009\u202f](?=[0-9]{3}(?![0-9]))")
+_QUOTES = frozenset("\"'`«「『")
+_QUOTED = re.compile(
+    r"(?<!\w)(?:\"([^\"]+)\"|`([^`]+)`)(?!\w)"
+    r"|(?<![^\s(\[{])'([^']+)'(?=[.,;:!?)\]]*+(?:\s|$))|«([^«»]+)»|「([^「」]+)」|『([^『』]+)』"
+)
+_GROUPED = re.compile(r"[+-]?[0-9]{1,3}(?:[,'][0-9]{3})+(?:\.[0-9]+)?")
+_NUMBER = re.compile(r"[+-]?[0-9]+(?:\.[0-9]+)?|[+-]?\.[0-9]+")
+_UNITS = (
+    "%|km|cm|mm|mi|kg|mg|lb|tb|gb|mb|kb|kwh|mwh|kw|ghz|mhz|hz|ms|min|hr|mph|kph|ml|usd|eur"
+    "|gbp|am|pm|°c|°f"
+)
+_MEASURED = re.compile(rf"([$€£¥]?)([+-]?[0-9.,']*[0-9])({_UNITS})?")
+_LISTED = re.compile("[,;]+")
 _MAX_TERM_WORDS = 8  # a longer quotation is a passage, not a term
 _CODE_SIGNS = frozenset("/\\_@#")
 _SEPARATING = dict.fromkeys(map(ord, '|"`«»「」『』'), " ")
@@ -33,8 +55,8 @@ def find_marks(text: str) -> frozenset[str]:
     """
     found: set[str] = set()
     for line in text.splitlines():
-        plain = to_plain(line)
-        if not QUOTES.isdisjoint(plain):
+        plain = _to_plain(line)
+        if not _QUOTES.isdisjoint(plain):
             found.update(_quoted_terms(plain))
         for sentence in sentences_of(plain.translate(_SEPARATING).strip()):
             found.update(_marks_of(sentence))
@@ -42,7 +64,7 @@ def find_marks(text: str) -> frozenset[str]:
 
 
 def _quoted_terms(plain: str) -> Iterator[str]:
-    for match in QUOTED.finditer(plain):
+    for match in _QUOTED.finditer(plain):
         words = _tokens(next(part for part in match.groups() if part is not None))
         if 0 < len(words) <= _MAX_TERM_WORDS:
             yield " ".join(words)
@@ -56,7 +78,7 @@ def _marks_of(sentence: str) -> Iterator[str]:
     for chunk in chunks:
         word = _mark_word(chunk)
         is_name = not is_heading and _is_name(word, is_start=is_start)
-        if is_name or (name and NUMBER.fullmatch(word)):
+        if is_name or (name and _NUMBER.fullmatch(word)):
             name += _tokens(word)
         elif _is_code(word):
             yield from _tokens(word)
@@ -71,7 +93,7 @@ def _marks_of(sentence: str) -> Iterator[str]:
 def _mark_word(chunk: str) -> str:
     """Return the chunk without punctuation, asterisks of emphasis and the ending of a
     possessive."""
-    word = strip_signs(strip_signs(chunk).strip("*"))
+    word = _strip_signs(_strip_signs(chunk).strip("*"))
     return word[:-2] if word.endswith(("'s", "'S")) else word
 
 
@@ -110,7 +132,7 @@ def _tokens(text: str) -> list[str]:
     tokens: list[str] = []
     for chunk in text.translate(_SEPARATING).split():
         if chunk.isalpha():
-            tokens.append(fold(chunk))
+            tokens.append(_fold(chunk))
         else:
             word = _mark_word(chunk)
             if word:
@@ -121,14 +143,14 @@ def _tokens(text: str) -> list[str]:
 def _parts(word: str) -> list[str]:
     """Split a word without blanks: `Oslo/Bergen` and `red,green` are two words, `src/main.py` is
     one."""
-    folded = fold(word)
-    number = next((part for part in split_measure(folded) if part[-1].isdigit()), "")
+    folded = _fold(word)
+    number = next((part for part in _split_measure(folded) if part[-1].isdigit()), "")
     if number:
         return [number]
     if "/" in word and all(part[:1].isupper() for part in word.split("/")):
         return _tokens(word.replace("/", " "))
     if "," in word or ";" in word:
-        return _tokens(LISTED.sub(" ", word))
+        return _tokens(_LISTED.sub(" ", word))
     return [folded] if _is_code(word) else [part for part in folded.split("-") if part]
 
 
@@ -153,11 +175,55 @@ class MarkedText:
 
 def mark_tokens(text: str) -> list[str]:
     """Return the words of any text in the form in which marks (codes, numbers, names) are compared;
-    `_tokens` takes only what `to_plain` returned."""
-    return _tokens(to_plain(text))
+    `_tokens` takes only what `_to_plain` returned."""
+    return _tokens(_to_plain(text))
 
 
 def held_marks(text: str, marks: Iterable[str]) -> frozenset[str]:
     """Return those of the `marks` (codes, numbers, names) that the text contains."""
     read = MarkedText(text)
     return frozenset(mark for mark in marks if read.holds(mark_tokens(mark)))
+
+
+# -- words, signs and numbers in one form
+# --------------------------------------------------------------------------------------------------
+
+
+def _to_plain(text: str) -> str:
+    """Return the text with one form for each sign: NFKC, straight quotes, one kind of hyphen, ASCII
+    digits, and `^2` for a superscript 2."""
+    if text.isascii():
+        return text
+    raised = _RAISED.sub(lambda match: "^" + match.group(), text.translate(_SIGNS))
+    plain = unicodedata.normalize("NFKC", _NARROW_GROUPING.sub(",", raised))
+    return _DIGIT_ABROAD.sub(lambda match: str(unicodedata.decimal(match.group())), plain)
+
+
+def _fold(word: str) -> str:
+    """Return the word case-folded, but with `ß` unchanged, because `Maße` is not `Masse`."""
+    return "ß".join(map(str.casefold, word.split("ß")))
+
+
+def _strip_signs(chunk: str) -> str:
+    """Return the chunk (a text without blanks) without the punctuation around it. Closing brackets
+    stay if an opening bracket is inside the chunk."""
+    bare = chunk.lstrip(OPENING)
+    closing = "\"'`.,;:!?»" if "(" in bare or "[" in bare or "{" in bare else _CLOSING
+    stripped = bare.rstrip(closing)
+    is_factorial = stripped[-1:].isdigit() and bare[len(stripped) :].startswith("!")
+    return stripped + "!" * is_factorial
+
+
+def _number(word: str) -> str:
+    """Return the number without thousands separators; '' if the word is not a number."""
+    if _GROUPED.fullmatch(word):
+        return word.replace(",", "").replace("'", "")
+    return word if _NUMBER.fullmatch(word) else ""
+
+
+def _split_measure(word: str) -> list[str]:
+    """Split a number from its currency sign or unit, such as `12km` into `['12', 'km']`. Return []
+    if the word is not a number."""
+    match = _MEASURED.fullmatch(word)
+    number = match and _number(match[2])
+    return [part for part in (match[1], number, match[3]) if part] if match and number else []

@@ -23,7 +23,6 @@ from babyagi.agents.replies import (
 )
 from babyagi.errors import MalformedReplyError
 from babyagi.journal import Journal
-from babyagi.llm.port import Completion
 from babyagi.llm.prompt import Prompt
 from babyagi.marks import find_marks, held_marks
 from babyagi.react.asking import ask
@@ -121,7 +120,10 @@ async def check_objective(
         schema=CHECK_SCHEMA,
         max_output_tokens=MAX_OUTPUT_TOKENS,
     )
-    return (await ask(journal, path, prompt, role=Role.CREATION, read=_read)).value
+    asked = await ask(
+        journal, path, prompt, role=Role.CREATION, read=lambda reply: parse_check(reply.text)
+    )
+    return asked.value
 
 
 def say_absent(objective_text: str, results: Sequence[Result]) -> list[tuple[str, Passage]]:
@@ -139,10 +141,6 @@ def say_contested(lines: Sequence[str], excerpts: Sequence[Excerpt]) -> list[tup
     sources = find_sources(source for excerpt in excerpts for source in excerpt.sources)
     passage = Passage(text="\n".join(lines), origin="model", sources=sources)
     return [("contested parts", passage)] if lines else []
-
-
-def _read(completion: Completion) -> CheckReply:
-    return parse_check(completion.text)
 
 
 def parse_check(text: str) -> CheckReply:

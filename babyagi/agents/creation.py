@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from babyagi.agents.listed import MAX_NAME_CHARS, list_known
@@ -21,7 +22,6 @@ from babyagi.agents.replies import (
 )
 from babyagi.errors import MalformedReplyError
 from babyagi.journal import Journal
-from babyagi.llm.port import Completion
 from babyagi.llm.prompt import Prompt
 from babyagi.react.asking import ask
 from babyagi.tasks import (
@@ -166,14 +166,15 @@ async def create_tasks(
         max_output_tokens=MAX_OUTPUT_TOKENS,
     )
     finished_ids = [one.task.id for one in finished]
-    known_ids = {*(name.id for name in known), *finished_ids}
-
-    def read(completion: Completion) -> CreationReply:
-        return parse_creation(
-            completion.text, known_ids=known_ids, finished_ids=finished_ids, max_tasks=n_allowed
-        )
-
-    asked = await ask(journal, "create", prompt, role=Role.CREATION, read=read)
+    read = partial(
+        parse_creation,
+        known_ids={*(name.id for name in known), *finished_ids},
+        finished_ids=finished_ids,
+        max_tasks=n_allowed,
+    )
+    asked = await ask(
+        journal, "create", prompt, role=Role.CREATION, read=lambda reply: read(reply.text)
+    )
     origins = (f"model:{asked.completion.model}", *asked.prompt.origins)
     return asked.value, tuple(dict.fromkeys(origins))
 
@@ -249,17 +250,13 @@ def _to_reply(
     nodes = map(_to_node, items)
     named = [(node, to_line(node.get("name"), max_chars=10_000)) for node in nodes]
     fitting = [one for one in named if 0 < len(one[1]) <= MAX_PROPOSED_CHARS]
-    over = [name for _, name in named if len(name) > MAX_PROPOSED_CHARS]
+    over = [one for one in named if len(one[1]) > MAX_PROPOSED_CHARS]
     kept = fitting[:max_tasks]
     labels = {_to_label(node.get("id"), known) for node, _ in kept} - {""}
     return CreationReply(
         tasks=tuple(_to_proposal(node, name, known, finished, labels) for node, name in kept),
-        dropped=tuple(name[:MAX_PROPOSED_CHARS] for name in (*over, *_names(fitting[max_tasks:]))),
+        dropped=tuple(name[:MAX_PROPOSED_CHARS] for _, name in (*over, *fitting[max_tasks:])),
     )
-
-
-def _names(named: Sequence[tuple[Any, str]]) -> list[str]:
-    return [name for _, name in named]
 
 
 def _to_node(item: Any) -> dict[str, Any]:

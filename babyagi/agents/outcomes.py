@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from babyagi.agents.creation import CreationReply
 from babyagi.index.hashing import find_words
 from babyagi.llm.prompt import Message
+from babyagi.react.values import find_values
 
 EMPTY = "Write the answer itself."
 CUT = "Write the answer as plain text, and to its end."
@@ -65,21 +66,9 @@ def find_fault(text: str, *, task_name: str, messages: Sequence[Message]) -> str
 
 
 def _is_cut_json(text: str) -> bool:
-    """Return whether the text is JSON that was cut off: a bracket or the last string is never
-    closed."""
-    if not text.startswith(('{"', '[{"', '["')):
-        return False
-    depth, is_string, is_escaped = 0, False, False
-    for char in text:
-        if is_escaped:
-            is_escaped = False
-        elif is_string:
-            is_escaped, is_string = char == "\\", char != '"'
-        elif char == '"':
-            is_string = True
-        else:
-            depth += (char in "{[") - (char in "}]")
-    return depth > 0
+    """Return whether the text begins as JSON that is never closed."""
+    is_json = text.startswith(('{"', '[{"', '["'))
+    return is_json and all(start > 0 for _, start, _ in find_values(text))
 
 
 def _is_copied(text: str, instructions: str) -> bool:

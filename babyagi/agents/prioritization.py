@@ -12,7 +12,6 @@ from babyagi.agents.prompting import build_messages
 from babyagi.agents.replies import find_list, find_object, to_id, to_list, visible
 from babyagi.errors import MalformedReplyError
 from babyagi.journal import Journal
-from babyagi.llm.port import Completion
 from babyagi.llm.prompt import Prompt
 from babyagi.react.asking import ask
 from babyagi.tasks import Passage, Role, Task, make_passage
@@ -45,11 +44,14 @@ async def order_tasks(
         max_output_tokens=MAX_OUTPUT_TOKENS,
     )
     ids = {task.id for task in tasks}
-
-    def read(completion: Completion) -> tuple[int, ...]:
-        return parse_order(completion.text, ids=ids)
-
-    return (await ask(journal, "order", prompt, role=Role.PRIORITIZATION, read=read)).value
+    asked = await ask(
+        journal,
+        "order",
+        prompt,
+        role=Role.PRIORITIZATION,
+        read=lambda reply: parse_order(reply.text, ids=ids),
+    )
+    return asked.value
 
 
 def _queue_line(task: Task) -> str:
