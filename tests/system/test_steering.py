@@ -23,6 +23,7 @@ async def server():
 def env(tmp_path, server):
     more = {
         "BABYAGI_FILES": str(write_documents(tmp_path / "docs")),
+        "INITIAL_TASK": "Look around",  # which reads the documents one by one
         "OPENAI_API_KEY": "sk-test",
         "BABYAGI_EMBEDDING_MODEL": "hash",
     }
