@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence, Set
 
 from babyagi.agents.prompting import Field
-from babyagi.index.hashing import find_words
+from babyagi.index.hashing import words_of
 from babyagi.llm.prompt import estimate_tokens
 from babyagi.tasks import Passage, TaskName, TaskStatus, find_sources
 from babyagi.text import shorten
@@ -73,12 +73,12 @@ class NameIndex:
     def _add(self, name: TaskName) -> None:
         self._name_by_id[name.id] = name
         self._newest_id = name.id
-        for word in _words(name.name):
+        for word in set(words_of(name.name)):
             self._ids_by_word[word][name.id] = None
 
     def _drop_oldest(self) -> None:
         name = self._name_by_id.pop(next(iter(self._name_by_id)))
-        for word in _words(name.name):
+        for word in set(words_of(name.name)):
             del self._ids_by_word[word][name.id]
             if not self._ids_by_word[word]:
                 del self._ids_by_word[word]
@@ -126,14 +126,10 @@ class NameIndex:
         weighs more the fewer names contain it."""
         n_most = max(3, COMMON_SHARE * (len(self._name_by_id) - len(without)))
         weights_by_id: defaultdict[int, list[float]] = defaultdict(list)
-        for word in {word for text in texts for word in _words(text)}:
+        for word in {word for text in texts for word in words_of(text)}:
             ids: Set[int] = self._ids_by_word.get(word, {}).keys() - without
             if 0 < len(ids) <= n_most:
                 weight = 1 / len(ids)
                 for id_ in ids:
                     weights_by_id[id_].append(weight)
         return {id_: math.fsum(weights) for id_, weights in weights_by_id.items()}
-
-
-def _words(text: str) -> set[str]:
-    return set(find_words(text.casefold()))

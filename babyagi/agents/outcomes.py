@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from babyagi.agents.creation import CreationReply
-from babyagi.index.hashing import find_words
+from babyagi.index.hashing import words_of
 from babyagi.llm.prompt import Message
 from babyagi.react.values import find_values
 
@@ -72,9 +72,9 @@ def _is_cut_json(text: str) -> bool:
 
 
 def _is_copied(text: str, instructions: str) -> bool:
-    words = _words(text)
+    words = words_of(text)
     return len(words) >= MIN_COPIED_WORDS and f" {' '.join(words)} " in (
-        f" {' '.join(_words(instructions))} "
+        f" {' '.join(words_of(instructions))} "
     )
 
 
@@ -95,12 +95,12 @@ def _without_mark(line: str) -> str:
 def _is_loop(text: str, task_name: str) -> bool:
     """Return whether most of the text is the same phrase again and again. A phrase of the task may
     be repeated: the task may ask for that."""
-    words = _words(text)
+    words = words_of(text)
     n_numbers = sum(word.isdigit() for word in words)
     if len(text) < MIN_LOOPED_CHARS or 2 * n_numbers > len(words):
         return False
     phrase = _repeated_phrase(words)
-    if phrase and f" {' '.join(phrase)} " in f" {' '.join(_words(task_name))} ":
+    if phrase and f" {' '.join(phrase)} " in f" {' '.join(words_of(task_name))} ":
         return False
     packed = len(zlib.compress(text.encode("utf-8", "replace"), 6))
     if len(text) >= 400 and packed < PACKED_SHARE * len(text.encode("utf-8", "replace")):
@@ -118,7 +118,3 @@ def _repeated_phrase(words: Sequence[str]) -> Sequence[str]:
         if n_same >= (MIN_REPEATS - 1) * n and 2 * (n_same + n) > len(words):
             return words[len(words) - n :]
     return ()
-
-
-def _words(text: str) -> list[str]:
-    return find_words(text.casefold())

@@ -138,6 +138,11 @@ def find_words(folded: str) -> list[str]:
     return (_PLAIN_WORD if folded.isascii() else WORD).findall(folded)
 
 
+def words_of(text: str) -> list[str]:
+    """Return the words of a text, in order and without case."""
+    return find_words(text.casefold())
+
+
 @dataclass(frozen=True, slots=True)
 class _Pieces:
     """A word as the embedder counts it: its n-grams (parts of 2 to 5 characters), and the hash

@@ -65,3 +65,11 @@ def test_what_was_read_earlier_but_arrives_later_changes_nothing():
     index.update([name(1, "A", TaskStatus.RUNNING)], event_id=2)
 
     assert (index.names(), index.event_id) == ([name(1, "A", TaskStatus.DONE)], 3)
+
+
+def test_a_name_that_repeats_a_word_can_be_dropped():
+    index = index_of(name(1, "Ask the mayor about the mayor"), max_names=1)
+
+    index.update([name(2, "Rest")], event_id=2)
+
+    assert ids_of(index.names()) == [2]
