@@ -17,8 +17,8 @@ from pathlib import Path
 import pytest
 from _pytest.mark.structures import ParameterSet
 
-from babyagi.agents.execution import UNUSUAL_NOTE
 from babyagi import events
+from babyagi.agents.execution import UNUSUAL_NOTE
 from babyagi.errors import BabyagiError, CredentialsError, ModelRejectedError
 from babyagi.files.folder import Folder
 from babyagi.index.hashing import HashEmbedder
