@@ -283,7 +283,6 @@ class Executor:
             clock = _Deadline(self._bounds.max_time_s)  # new time for the last question
         if stopped in (None, Stopped.MAX_TIME) and self._bounds.at_limit is AtLimit.GENERATE:
             steps, output = await self._generate(messages, steps, clock)
-            stopped, detail = _give_up_last(steps) or (stopped, detail)
         yield RunEnded(run=self._conclude(steps, stopped or Stopped.MAX_STEPS, detail, output))
 
     # -- step by step
@@ -561,7 +560,9 @@ class Executor:
     def _conclude(
         self, steps: Sequence[AgentStep], stopped: Stopped, detail: str, output: str
     ) -> Run[Any]:
-        if stopped is Stopped.FINISH:
+        if steps and isinstance(said := steps[-1].decision, Fail):
+            stopped, detail, output = Stopped.FAIL, said.reason, said.text
+        elif stopped is Stopped.FINISH:
             last = steps[-1]
             output = (
                 last.decision.output
@@ -570,8 +571,6 @@ class Executor:
             )
         elif stopped in (Stopped.MAX_STEPS, Stopped.MAX_TIME):
             detail = detail or f"the limit of steps was reached, after {len(steps)}"
-        elif steps and isinstance(steps[-1].decision, Fail):
-            output = steps[-1].decision.text
         else:
             output = ""
         return Run(
@@ -607,12 +606,6 @@ class Executor:
             return steps, NO_ANSWER
         output = asked.value.output if isinstance(asked.value, Finish) else NO_ANSWER
         return [*steps, to_step(len(steps) + 1, asked)], output
-
-
-def _give_up_last(steps: Sequence[AgentStep]) -> tuple[Stopped, str] | None:
-    """Return why the run ends if the model gave up at the last question; else None."""
-    said = steps[-1].decision if steps else None
-    return (Stopped.FAIL, said.reason) if isinstance(said, Fail) else None
 
 
 def _is_answer_bare(protocol: AgentProtocol, conversation: Conversation) -> bool:

@@ -87,18 +87,17 @@ class _Rule:
     left: int | None  # None: without end
 
 
-AGREEING = agreeing(rehearsal_answer)
-
-
 class LocalServer:
     """The server; an async context manager. What clients still wait for ends when it closes.
+
+    Without an `answer` the rehearsal model is behind it, and every check agrees.
 
     If `answer` raised, the client got a 500, and leaving the block raises the first such error.
     """
 
     def __init__(
         self,
-        answer: Answerer = AGREEING,
+        answer: Answerer | None = None,
         *,
         latency_s: float = 0.0,
         embedding_latency_s: float = 0.0,
@@ -107,7 +106,7 @@ class LocalServer:
         host: str = HOST,
         port: int = 0,
     ) -> None:
-        self.answer = answer
+        self.answer = answer or agreeing(rehearsal_answer)
         # what a reply says of its cost, and what is billed
         self.say_usage: Callable[[Usage], tuple[Any, Usage]] | None = None
         self.latency_s = latency_s

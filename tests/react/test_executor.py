@@ -624,8 +624,14 @@ async def test_stop_words_are_sent_beside_those_of_the_protocol(protocol, reply)
 # --------------------------------------------------------------------------------------------------
 
 
-def open_lacking(desk, tools=(), *, protocol="native"):
-    return Executor(tools=tools, calls=desk.open_journal(), protocol=protocol, says_lacking=True)
+def open_lacking(desk, tools=(), *, protocol="native", **bounds):
+    return Executor(
+        tools=tools,
+        calls=desk.open_journal(),
+        protocol=protocol,
+        says_lacking=True,
+        bounds=AgentBounds(max_output_tokens=100, **bounds),
+    )
 
 
 def lacking(what):
@@ -658,6 +664,20 @@ async def test_a_lack_after_a_look_ends_the_run_with_what_was_said_beside_it():
     desk = await open_desk(answering((call("a"),), partly))
 
     run = await open_lacking(desk, [echo_tool([])]).run(ASK)
+
+    assert (run.stopped, run.detail) == (Stopped.FAIL, "the price of May")
+    assert run.text == "April cost 3."
+
+
+async def test_a_lack_at_the_last_question_is_a_lack():
+    partly = completion("April cost 3.", tool_calls=(lacking("the price of May"),))
+    desk = await open_desk(
+        lambda prompt, role: (
+            partly if len(prompt.tools) == 1 else (call(str(len(desk.model.calls))),)
+        )
+    )
+
+    run = await open_lacking(desk, [echo_tool([])], max_steps=2).run(ASK)
 
     assert (run.stopped, run.detail) == (Stopped.FAIL, "the price of May")
     assert run.text == "April cost 3."
