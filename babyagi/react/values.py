@@ -16,7 +16,8 @@ MAX_TRIED = 32
 
 _OPENING = re.compile(r"[{\[]")
 _TOKEN = re.compile(
-    r"\"(?:[^\"\\]|\\.)*+\"|'(?:[^'\\]|\\.)*+'|[{}\[\]]|\b(?:true|false|null)\b", re.DOTALL
+    r"\"(?:[^\"\\]|\\.)*+(?:\"|\Z)|'(?:[^'\\]|\\.)*+(?:'|\Z)|[{}\[\]]|\b(?:true|false|null)\b",
+    re.DOTALL,
 )
 _IN_PYTHON = {"true": "True", "false": "False", "null": "None"}
 
