@@ -308,7 +308,9 @@ async def test_a_person_chooses_the_protocol_and_a_killed_run_goes_on_in_it(
         if setting == "auto":
             server.fail_next("400-tools-ollama", n=None)
         env = environ(tmp_path / "home", server.base_url, BABYAGI_PROTOCOL=setting)
-        line = ("run", LEDGER.question, "--files", str(folder), "--tools", "calculator")
+        # the first task is said, for else the folder's texts are shown and nothing is searched
+        asked = (LEDGER.question, "--task", "Find the age and raise it to the power")
+        line = ("run", *asked, "--files", str(folder), "--tools", "calculator")
         process = await start(*line, env=env)
         await asyncio.wait_for(model.is_held.wait(), 300)
         process.kill()
