@@ -112,6 +112,22 @@ class Account:
 
 
 BuildReply = Callable[[AsyncIterator[bytes]], Awaitable[Mapping[str, Any]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Streaming:
+    """How an answer that comes as a stream is taken.
+
+    Attributes:
+        build_reply: builds the answer.
+        count_heard: returns how much of it has come. While it grows, the deadline does not pass.
+    """
+
+    build_reply: BuildReply | None = None
+    count_heard: Callable[[], int] = lambda: 0
+
+
+NOT_STREAMED = Streaming()
 """Returns the complete reply object, built from the bytes of a stream."""
 
 
@@ -225,18 +241,16 @@ class Endpoint:
         *,
         model: str,
         parse: Callable[[Mapping[str, Any]], T],
-        build_reply: BuildReply | None = None,
-        count_heard: Callable[[], int] = lambda: 0,
+        streaming: Streaming = NOT_STREAMED,
+        deadline: Deadline | None = None,
     ) -> T:
         """Post the request, and return what `parse` returns for the JSON object in the answer. The
         request is retried as in `retrying`.
 
         Args:
             parse: raises `MalformedReplyError` for an object that is not an answer.
-            build_reply: builds the answer if it comes as a stream; given if the request asks for
-                one.
-            count_heard: returns how much of a streamed answer has come. While it grows, the
-                deadline does not pass.
+            streaming: given if the request asks for a stream.
+            deadline: that of the endpoint if None.
 
         Raises:
             RefusedParameterError: the server refused the request, which may work without one of its
@@ -253,7 +267,7 @@ class Endpoint:
         async def send() -> T:
             nonlocal in_flight
             in_flight = _InFlight(sent_s=_now_s())
-            ask = partial(self._post_once, path, request, address, build_reply, in_flight)
+            ask = partial(self._post_once, path, request, address, streaming.build_reply, in_flight)
             try:
                 return await self._send_guarded(ask, address, parse)
             except Exception:
@@ -261,7 +275,8 @@ class Endpoint:
                 raise
 
         try:
-            async with self.deadline.waiting(count_heard, partial(self._lives, address)) as wait:
+            lives = partial(self._lives, address)
+            async with (deadline or self.deadline).waiting(streaming.count_heard, lives) as wait:
                 return await retrying(
                     send,
                     sleep=self._sleep,
@@ -797,15 +812,14 @@ class OpenAIModel:
                     self._form = smaller
 
     async def _post(
-        self, request: Mapping[str, Any], build_reply: BuildReply | None = None, **more: Any
+        self, request: Mapping[str, Any], streaming: Streaming = NOT_STREAMED
     ) -> RawReply:
         return await self._endpoint.post(
             self._dialect.path,
             request,
             model=self.name,
             parse=self._dialect.parse,
-            build_reply=build_reply,
-            **more,
+            streaming=streaming,
         )
 
     async def _post_for_stream(
@@ -814,8 +828,9 @@ class OpenAIModel:
         """Post a request for a streamed answer. Count how many streams in a row break off."""
         builder = self._dialect.builder(listener)
         build = partial(build_reply, builder=builder)
+        streaming = Streaming(build, listener.count_heard)
         try:
-            reply = await self._post(request, build, count_heard=listener.count_heard)
+            reply = await self._post(request, streaming)
         except ModelUnavailableError as error:
             self._n_broken += error.may_be_billed
             raise

@@ -29,6 +29,7 @@ from babyagi.llm.errors import RefusedParameterError
 from babyagi.llm.prices import Price
 from babyagi.llm.prompt import bound_text_tokens
 from babyagi.llm.reading import Call, least_tokens, read_usage
+from babyagi.llm.retry import Deadline
 from babyagi.offload import Offload
 from babyagi.tasks import Reservation, Usage
 from babyagi.text import clean
@@ -108,8 +109,13 @@ class OpenAIEmbedder:
             return self._read_vectors(reply, len(batch)), self._count(reply, batch)
 
         request = {"model": self.name, "input": list(batch)}
+        shared = self._endpoint.deadline
+        # work goes on without an answer: a vain wait for one must not lengthen the next
+        deadline = Deadline(shared.first_s, known_s=shared.now_s)
         try:
-            return await self._endpoint.post(PATH, request, model=self.name, parse=parse)
+            return await self._endpoint.post(
+                PATH, request, model=self.name, parse=parse, deadline=deadline
+            )
         except RefusedParameterError as error:
             raise error.error from error
 

@@ -98,6 +98,17 @@ class Run:
         assert self.n_thrown_away <= MAX_THROWN_AWAY
 
 
+def answer_in_two_parts(request):
+    """The same, but the check names a result for each of two parts, which a report brings
+    together."""
+    if request.agent != "check":
+        return answer(request)
+    parts = [
+        {"part": name, "task": n, "quote": f"{n}: {name}"} for n, name in enumerate(NAMES, start=2)
+    ]
+    return Answer(text=json.dumps({"parts": parts, "missing": [], "met": True}))
+
+
 def of_one_slot(latency_s):
     return lambda: LocalServer(agreeing(OneSlot(latency_s)))
 
@@ -143,7 +154,7 @@ def test_a_request_that_a_living_server_has_lost_is_given_up_and_made_again():
 
 def test_a_report_that_comes_too_late_is_put_together_from_the_results():
     def silent_about_the_report():
-        server = LocalServer(agreeing(answer))
+        server = LocalServer(answer_in_two_parts)
         server.fail_next("c-hang", n=None, agent="report")
         return server
 
