@@ -21,9 +21,10 @@ MIN_COPIED_WORDS = 12  # fewer words may agree with the instructions by chance
 MIN_LOOPED_CHARS = 60
 MAX_PHRASE_WORDS = 120  # a longer repeated phrase is not detected
 MIN_REPEATS = 4
-PACKED_SHARE = 0.05  # text without a loop packs to a fifth or more
+# of 15,500 published replies of real models, the honest one that packs best packs to 0.063
+PACKED_SHARE = 0.06
 OPENS_FENCE = "<<"
-_BLANK = " \t\n`\"'*_.…-—"
+_BLANK = " \t\n\"'*_.…-—"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

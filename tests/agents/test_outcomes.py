@@ -19,7 +19,7 @@ def fault_of(reply, *, task="Find the price"):
     return find_fault(reply, task_name=task, messages=PROMPT)
 
 
-@pytest.mark.parametrize("reply", ["", " \n", "```\n```", "...", "—"])
+@pytest.mark.parametrize("reply", ["", " \n", "...", "—"])
 def test_nothing_is_no_answer(reply):
     assert fault_of(reply) == EMPTY
 
@@ -78,6 +78,7 @@ def test_a_copy_of_the_instructions_or_of_a_fence_is_no_answer(reply):
         ("Find the price", "Nicht gefunden: die Liste nennt keinen Preis."),
         ("Correct the spacing: Find the price", "Find the price"),
         ("Which operator adds one?", "++"),
+        ("Show an empty code block", "```\n```"),
         ("Write the call", 'search({"query": "price"})'),
         ("Give it as JSON", '{"price": 4}'),
         ("Find the price", "4"),
