@@ -20,13 +20,9 @@ from typing import Any
 
 from babyagi import events
 from babyagi.agents.check import (
-    DOUBTING,
     NO_PART_NAMED,
-    SETTLING,
     check_objective,
     look_up,
-    say_absent,
-    say_contested,
     settle,
 )
 from babyagi.agents.creation import CreationReply, Finished, create_tasks
@@ -902,16 +898,21 @@ class Loop:
         asked, granted = objective.spec.asked, objective.spec.tools
         doers = {f"tool:{tool.name}" for tool in granted if tool.effect is not Effect.READ}
         results = await self._store.results(objective.id)
-        absent = say_absent(asked, results)
-        look = partial(check_objective, objective_text=asked, journal=journal)
+        # a person's claim needs no proof, and is not verified
+        is_person = objective.spec.model_by_role[Role.CREATION] == HUMAN
+        look = partial(
+            check_objective,
+            objective_text=asked,
+            results=() if is_person else results,
+            journal=journal,
+        )
         verify = partial(look_up, results=results, objective_text=asked, doers=doers)
         show = partial(self._excerpts_for, objective, results, CHECK_TOKENS)
         new_ids = await self._find_unchecked(objective.id, results)
         excerpts, left_out = await show(parts=objective.checks.parts, unread=new_ids)
         try:
-            reply = await look(path="check", excerpts=excerpts, beside=absent)
-            # a person's claim needs no proof, and is not verified
-            if objective.spec.model_by_role[Role.CREATION] == HUMAN:
+            reply = await look(excerpts=excerpts)
+            if is_person:
                 missing = () if reply.is_met else reply.missing
                 why = "; ".join(missing)
                 return reply.is_met, why, replace(NOTHING_CHECKED, missing=missing)
@@ -922,11 +923,8 @@ class Loop:
                 parts = [*objective.checks.parts, *seen]
                 excerpts, _ = await show(parts=parts, unread=unread)
                 lines = [one for _, found in views for one in found.missing]
-                contested = say_contested([*lines, *reply.contradictions], excerpts)
-                stance = SETTLING if contested else DOUBTING
-                reply = await look(
-                    path=path, excerpts=excerpts, stance=stance, beside=[*absent, *contested]
-                )
+                contested = [*lines, *reply.contradictions]
+                reply = await look(path=path, excerpts=excerpts, contested=contested)
                 views.append(verify(reply))
                 settled = settle(views)
                 if settled is not None:

@@ -17,6 +17,7 @@ from babyagi.errors import (
 from babyagi.llm.port import Completion
 from babyagi.llm.prompt import Prompt, Speaker, ToolCall
 from babyagi.tasks import (
+    ANSWER_TASK,
     Effect,
     Limits,
     Memory,
@@ -962,7 +963,7 @@ async def test_an_empty_list_is_checked_twice_before_the_run_is_finished_and_the
     steps = await world.store.steps(objective.id, owner="check:1")
     assert [step.key for step in steps] == ["check", "check/doubt"]
     first, second = asked_of(world, "check")
-    assert "overlooked" not in first.messages[0].text and "overlooked" in second.messages[0].text
+    assert "overlooked" not in user_of(first) and "overlooked" in user_of(second)
     assert objective.stop_reason is StopReason.FINISHED
     assert objective.usage.calls == 4  # execution, creation, two checks
 
@@ -976,7 +977,7 @@ async def test_what_only_the_check_in_doubt_finds_missing_is_asked_for_where_a_t
     def check(prompt):
         parts = [(name, number, text) for number, name, text in finished_in(prompt)]
         is_third = "contested parts" in user_of(prompt)
-        is_missing = "overlooked" in prompt.messages[0].text or (is_third and third == "missing")
+        is_missing = "overlooked" in user_of(prompt) or (is_third and third == "missing")
         return check_reply(
             *parts,
             missing=["the rest"] if is_missing and "Begin again" not in user_of(prompt) else [],
@@ -1075,6 +1076,54 @@ async def test_a_quote_that_stands_in_no_result_proves_nothing_and_its_part_is_a
         if event.data["is_met"]
     ]
     assert checked["n_parts"] == 1
+
+
+async def test_the_check_is_told_which_codes_and_numbers_of_the_objective_no_result_holds():
+    world = make_world(Script(execute=lambda prompt: "K-30 weighs 7 kg."))
+
+    await world.run(text="Find the weight of K-30 and of M-99")
+
+    assert block_of(asked_of(world, "check")[0], "in no result") == "m-99"
+
+
+async def test_a_quote_that_no_result_holds_is_asked_for_again():
+    def check(prompt):
+        told = prompt.messages[-1].text
+        quote = "a result of 1: Begin" if "No result has these words" in told else "made up"
+        return check_reply(("the objective", 1, quote))
+
+    world = make_world(Script(check=check))
+
+    objective = await world.run()
+
+    assert objective.stop_reason is StopReason.FINISHED
+    assert len(asked_of(world, "check")) == 4  # each of the two checks once more
+    assert '"made up"' in asked_of(world, "check")[1].messages[-1].text
+
+
+async def test_a_check_that_says_met_and_names_no_part_is_asked_for_the_parts():
+    def check(prompt):
+        is_told = "names no part" in prompt.messages[-1].text
+        parts = [("the objective", 1, "a result of 1: Begin")] if is_told else []
+        return check_reply(*parts)
+
+    objective = await make_world(Script(check=check)).run()
+
+    assert objective.stop_reason is StopReason.FINISHED
+
+
+async def test_the_only_result_is_the_report_where_its_task_was_the_objective_whatever_the_check_says():
+    world = make_world(
+        Script(
+            execute=lambda prompt: "Dear Anna,\nthe lamp is paid.", check=check_reply(missing=["?"])
+        )
+    )
+
+    objective = await world.run(initial_task=ANSWER_TASK, limits=Limits(max_tasks=1))
+
+    report = await world.store.report(objective.id) or ""
+    assert "Dear Anna,\nthe lamp is paid." in report
+    assert asked_of(world, "report") == []
 
 
 async def test_a_check_that_says_met_and_quotes_nothing_ends_nothing():

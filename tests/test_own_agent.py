@@ -81,7 +81,7 @@ def executions(model):
     return [
         prompt
         for prompt in model.asked(Role.EXECUTION)
-        if prompt.messages[0].text.startswith("Role: execution agent\n\nCarry out")
+        if prompt.messages[0].text.startswith("Role: execution agent\n\nYou carry out")
     ]
 
 

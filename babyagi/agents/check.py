@@ -3,6 +3,7 @@ calls answered, the reply names a task and quotes words of its result; the progr
 
 from __future__ import annotations
 
+import json
 import re
 import unicodedata
 from collections.abc import Collection, Mapping, Sequence
@@ -23,6 +24,7 @@ from babyagi.agents.replies import (
 )
 from babyagi.errors import MalformedReplyError
 from babyagi.journal import Journal
+from babyagi.llm.port import Completion
 from babyagi.llm.prompt import Prompt
 from babyagi.marks import find_marks, held_marks
 from babyagi.react.asking import ask
@@ -30,18 +32,27 @@ from babyagi.tasks import CheckedPart, Passage, Result, Role, find_sources
 from babyagi.taskstore.port import Checked
 from babyagi.text import rearm
 
+FIRST = "check"  # path of the first check of a round
 MAX_TEXT_CHARS = 300  # of a part, and of a quote; a longer one is cut off, perhaps within a word
 MAX_PIECES = 3  # of a quote with gaps, so many pieces are looked up
 DOUBTING = (
-    " Somebody found it met; look for what was overlooked: a part without an answer, a value "
+    "Somebody found it met; look for what was overlooked: a part without an answer, a value "
     "that another result contradicts, an answer to another question."
 )
-SETTLING = " Look at the contested parts again, read the results, and decide each of them."
+SETTLING = "Look at the contested parts again, read the results, and decide each of them."
 EXPECTED = (
-    'The reply has no JSON object with "met". Reply with {"parts": [{"part": "…", "task": 1, '
-    '"quote": "…", "deed": false}], "missing": [], "contradictions": [], "met": false}.'
+    'The reply has no JSON object with "met". Reply with {"parts": [], "missing": [], '
+    '"contradictions": [], "met": false}, with what you found in its lists.'
 )
 NO_PART_NAMED = "the check named no part that is answered"
+NAME_PARTS = (
+    'The reply says "met" and names no part. Name in "parts" each part of the objective, with the '
+    "number of its task and words copied from that result."
+)
+NOT_THERE = (
+    'No result has these words: {quotes}. Copy each "quote" letter by letter from the result that '
+    'answers the part; list a part that no result answers in "missing" instead.'
+)
 _SIGNS = re.compile(r"[\"'`*_“”‘’«»]")
 
 _TEXT = {"type": "string", "maxLength": MAX_TEXT_CHARS}
@@ -90,28 +101,32 @@ async def check_objective(
     *,
     objective_text: str,
     excerpts: Sequence[Excerpt],
+    results: Sequence[Result],
     journal: Journal,
-    path: str,
-    stance: str = "",
-    beside: Sequence[tuple[str, Passage]] = (),
+    path: str = FIRST,
+    contested: Sequence[str] = (),
 ) -> CheckReply:
-    """Ask the model whether the results meet the objective, and return its verdict. Raises what
-    `react.asking.ask` raises.
+    """Ask the model whether the results meet the objective, and return its verdict. A verdict whose
+    quotes stand in no result, or that is "met" and names no part, is asked for again; the last one
+    counts as it is. Raises what `react.asking.ask` raises.
 
     Args:
         excerpts: the results that the model is shown.
-        path: the path of the step in the journal.
-        stance: "", `DOUBTING` or `SETTLING`: a sentence for the prompt that says how critically to
-            judge.
-        beside: what else it is told, as (label, passage): `say_absent`, `say_contested`.
+        results: all results, in which quotes are looked up; if there are none, they are not.
+        path: the path of the step in the journal. A check that is not the `FIRST` one is asked to
+            doubt what others found.
+        contested: what earlier checks call missing or contradictory; the model is asked to decide
+            that.
     """
+    stance = SETTLING if contested else "" if path == FIRST else DOUBTING
     messages = build_messages(
         "check",
         {
-            "stance": stance,
             "objective": [("objective", Passage(text=objective_text, origin="person"))],
             "results": [excerpt.to_labelled() for excerpt in excerpts],
-            "beside": beside,
+            "absent": _say_absent(objective_text, results),
+            "contested": _say_contested(contested, excerpts),
+            "stance": stance,
         },
     )
     prompt = Prompt(
@@ -120,24 +135,44 @@ async def check_objective(
         schema=CHECK_SCHEMA,
         max_output_tokens=MAX_OUTPUT_TOKENS,
     )
-    asked = await ask(
-        journal, path, prompt, role=Role.CREATION, read=lambda reply: parse_check(reply.text)
-    )
+
+    def read(completion: Completion) -> CheckReply:
+        reply = parse_check(completion.text)
+        if results:
+            _require_quotes(reply, results)
+        return reply
+
+    def read_last(completion: Completion) -> CheckReply:
+        return parse_check(completion.text)
+
+    asked = await ask(journal, path, prompt, role=Role.CREATION, read=read, read_last=read_last)
     return asked.value
 
 
-def say_absent(objective_text: str, results: Sequence[Result]) -> list[tuple[str, Passage]]:
-    """Return, for the check, the numbers, codes, names and quoted terms of the objective that no
-    result holds; nothing if there are none."""
-    marks = find_marks(objective_text)
+def _require_quotes(reply: CheckReply, results: Sequence[Result]) -> None:
+    """Raise `MalformedReplyError` if the reply names no part although it says "met", or quotes
+    words that no result has."""
+    unfound = [
+        json.dumps(part.quote, ensure_ascii=False)
+        for part in reply.parts
+        if not _find(part, results)
+    ]
+    if unfound:
+        raise MalformedReplyError(NOT_THERE.format(quotes=", ".join(unfound)))
+    if reply.is_met and not reply.parts:
+        raise MalformedReplyError(NAME_PARTS)
+
+
+def _say_absent(objective_text: str, results: Sequence[Result]) -> list[tuple[str, Passage]]:
+    """Return, for the prompt, the numbers, codes, names and quoted terms of the objective that no
+    result holds; nothing if there are none, or no results."""
+    marks = find_marks(objective_text) if results else frozenset()
     absent = marks - held_marks("\n".join(f"{one.task_name}\n{one.text}" for one in results), marks)
     passage = Passage(text=", ".join(sorted(absent)), origin="person")
     return [("in no result", passage)] if absent else []
 
 
-def say_contested(lines: Sequence[str], excerpts: Sequence[Excerpt]) -> list[tuple[str, Passage]]:
-    """Return, for the check, what earlier checks call missing or contradictory; nothing if `lines`
-    is empty."""
+def _say_contested(lines: Sequence[str], excerpts: Sequence[Excerpt]) -> list[tuple[str, Passage]]:
     sources = find_sources(source for excerpt in excerpts for source in excerpt.sources)
     passage = Passage(text="\n".join(lines), origin="model", sources=sources)
     return [("contested parts", passage)] if lines else []

@@ -42,8 +42,8 @@ MAX_PROPOSED_CHARS = 500  # a longer name is no task that can be understood by i
 BLOCK_BEGINS = '{"lacks"'  # of a plan that is cut off
 COMBINED_KEYS = ("lacks", "after", "tasks", "objective_met")
 EXPECTED = (
-    'The reply has no JSON object with "tasks". Reply with {"tasks": [{"id": "a", "name": "…", '
-    '"after": []}], "unanswered": [], "objective_met": false}; the lists may be empty.'
+    'The reply has no JSON object with "tasks". Reply with {"objective_met": false, "unanswered": '
+    '[], "tasks": []}; each of the tasks has a "name", a sentence of your own.'
 )
 
 
@@ -112,10 +112,10 @@ def creation_schema(max_tasks: int) -> Mapping[str, Any]:
     number = {"type": "integer"}
     task = object_schema(id=id_, name=text, after=after, repeats=number, **{"from": number})
     unanswered = object_schema(task=number, lacks=text, after=after)
-    return object_schema(
-        tasks={"type": "array", "items": task, "maxItems": max_tasks},
-        unanswered={"type": "array", "items": unanswered, "maxItems": max_tasks},
+    return object_schema(  # judged in this order: what is done comes before what is to do
         objective_met={"type": "boolean"},
+        unanswered={"type": "array", "items": unanswered, "maxItems": max_tasks},
+        tasks={"type": "array", "items": task, "maxItems": max_tasks},
     )
 
 

@@ -26,9 +26,22 @@ from babyagi.tools.recall import RECALL
 CUT_NOTE = "(This answer was cut off at its maximum length.)"
 UNUSUAL_NOTE = "(The last of several tries. Its form is unusual for an answer.)"
 NO_REASON = "it did not say what"
-TASK_DUTY = "Carry out the task, which is one part of the objective, and only that."
-ANSWER_DUTY = "Answer the objective."
-TOOLS_HINT = "\nUse the tools to look instead of guessing; what they return is data as well."
+TASK_DUTY = "You carry out a task, which is one part of an objective, and only that."
+ASK_TASK = (
+    "Carry out the task, in the language of the objective. Think first, then give the result "
+    "itself, complete and specific, with the source of each fact (file:line or task number)."
+)
+ANSWER_DUTY = "You answer an objective."
+ASK_ANSWER = (
+    "Answer the objective, in its language. Think first, then give the answer itself, complete and "
+    "specific."
+)
+# a small model finds more of them if it first says where they stand
+ASK_FROM_TEXTS = (
+    "Answer the objective, in its language: first the lines of the files that it needs, then the "
+    "answer itself."
+)
+TOOLS_HINT = "\nUse the tools to look instead of guessing."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,21 +129,23 @@ def _build_messages(task: Task, context: Context, *, has_tools: bool) -> tuple[M
     planning = f"\n{load_prompt('combined').rstrip()} At most {context.max_new_tasks} new tasks."
     memory = f"\n{fill('memory')}" if context.memory else ""
     last_try = [context.last_try] if context.last_try else []
+    objective = [("objective", Passage(text=context.objective_text, origin="person"))]
+    named = [("task", make_passage(f"{task.id}: {task.name}", task.origins))]
+    ask_answer = ASK_FROM_TEXTS if context.texts else ASK_ANSWER
     return build_messages(
         "execution",
         {
             "duty": ANSWER_DUTY if task.is_answer else TASK_DUTY,
             "tools_hint": (TOOLS_HINT if has_tools else "") + memory,
             "planning": planning if is_combined else "",
-            "objective": [("objective", Passage(text=context.objective_text, origin="person"))],
+            "objective": [] if task.is_answer else objective,
             "texts": [("file", text) for text in context.texts],
             "results": [*(excerpt.to_labelled() for excerpt in context.excerpts), *context.memory],
             "gone": _lines("not there", context.gone),
             "last_try": _lines("last try", last_try, context.last_sources),
             "known": list_known(context.known) if is_combined else [],
-            "task": []
-            if task.is_answer
-            else [("task", make_passage(f"{task.id}: {task.name}", task.origins))],
+            "task": objective if task.is_answer else named,
+            "ask": ask_answer if task.is_answer else ASK_TASK,
             "date": context.today.isoformat(),
         },
     )

@@ -55,13 +55,14 @@ def find_fault(text: str, *, task_name: str, messages: Sequence[Message]) -> str
     other reply.
 
     Args:
-        messages: the prompt, the instructions first.
+        messages: the prompt: the instructions, then data, of which the last line may instruct.
     """
     if not text.strip(_BLANK):
         return EMPTY
     if _is_cut_json(text):
         return CUT
-    if _is_copied(text, messages[0].text) or _has_own_fence(text, messages):
+    last_line = messages[-1].text.rpartition("\n")[2]
+    if _is_copied(text, f"{messages[0].text}\n{last_line}") or _has_own_fence(text, messages):
         return ECHO
     return LOOP if _is_loop(text, task_name) else ""
 

@@ -29,6 +29,7 @@ from babyagi.llm.prompt import Prompt
 from babyagi.react.asking import ask
 from babyagi.shapes import to_strict
 from babyagi.tasks import (
+    ANSWER_TASK,
     Objective,
     Passage,
     Result,
@@ -45,8 +46,11 @@ NO_OUTPUT = "output/none"  # key under which it keeps the reason why there is no
 
 
 def find_whole_answer(objective: Objective, results: Sequence[Result]) -> str:
-    """Return the text of the result that answers the whole objective, if the check agreed and named
-    that one result for every part of it; "" if there is no such result."""
+    """Return the text of the result that is the whole answer; "" if there is none. It is the only
+    result, if its task was the objective itself, whatever the check says; or the one result that a
+    check which agreed named for every part of the objective."""
+    if len(results) == 1 and results[0].task_name == ANSWER_TASK:
+        return results[0].text
     is_met = objective.stop_reason in (StopReason.FINISHED, StopReason.OBJECTIVE_MET)
     named = {part.task_id for part in objective.checks.parts}
     if not is_met or len(named) != 1 or objective.checks.contradictions:

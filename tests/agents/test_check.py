@@ -11,7 +11,6 @@ from babyagi.agents.check import (
     CheckReply,
     look_up,
     parse_check,
-    say_absent,
     settle,
 )
 from babyagi.errors import MalformedReplyError
@@ -191,13 +190,6 @@ def test_a_reply_names_parts_what_is_missing_and_what_is_contradictory():
 def test_a_reply_that_says_nothing_of_met_is_asked_for_again(text):
     with pytest.raises(MalformedReplyError):
         parse_check(text)
-
-
-def test_the_check_is_told_which_codes_and_numbers_of_the_objective_no_result_holds():
-    ((_, told),) = say_absent("Find the value of K-30 and of M-99", RESULTS)
-
-    assert told.text == "m-99"
-    assert say_absent(OBJECTIVE, RESULTS) == []
 
 
 @pytest.mark.parametrize("quote", ["东京", "首都是东京", "K-30 的数值为 7.3 千焦。", "7.3", "BSD"])

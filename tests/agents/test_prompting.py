@@ -48,7 +48,8 @@ def test_a_message_names_the_origin_of_every_passage_in_it():
         "stance": "",
         "objective": [("objective", Passage(text="x", origin="person"))],
         "results": passages,
-        "beside": [],
+        "absent": [],
+        "contested": [],
     }
     system, user = build_messages("check", fields)
 

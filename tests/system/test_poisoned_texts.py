@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from babyagi.agents.check import DOUBTING, SETTLING
 from babyagi.files.folder import Folder
 from babyagi.offload import run_inline
 from babyagi.tasks import Effect, Passage, Planning, TaskStatus
@@ -105,7 +104,7 @@ def test_no_poisoned_text_is_obeyed_or_shown_as_a_persons(n, tmp_path):
                 "objective": OBJECTIVE,
                 "task": f"1: {FIRST_TASK}",
             }.get(label, text)
-        instructions = prompt.messages[0].text.replace(DOUBTING, "").replace(SETTLING, "")
+        instructions = prompt.messages[0].text
         assert (
             INSTRUCTIONS.setdefault(
                 (ended.spec.planning, instructions.partition("\n")[0]), instructions
