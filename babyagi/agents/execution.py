@@ -163,12 +163,12 @@ def _read(run: Run[str], task: Task, context: Context, messages: Sequence[Messag
     Raises:
         MalformedReplyError: the task was not carried out.
     """
-    if run.stopped in (Stopped.MAX_ERRORS, Stopped.REPEATED):
+    if run.stopped is Stopped.MAX_ERRORS:
         unread = visible(run.unread)
         if not (context.is_last_try and unread):
             raise MalformedReplyError(run.detail)
         return Outcome(text=f"{unread}\n\n{UNUSUAL_NOTE}", origins=run.origins)
-    if run.stopped in (Stopped.MAX_STEPS, Stopped.MAX_TIME) and run.text == NO_ANSWER:
+    if run.text == NO_ANSWER:
         raise MalformedReplyError(f"the model gave no answer to the task: {run.detail}")
     outcome = _split(run, task, context)
     fault = find_fault(outcome.text, task_name=disarm(task.name), messages=messages)

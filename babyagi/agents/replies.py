@@ -21,7 +21,7 @@ _CHAT_TOKEN = (
 )
 _FIRST_TOKENS = re.compile(rf"\A(?:\s*+(?:{_CHAT_TOKEN})(?:assistant|model)?)++")
 _LAST_TOKEN = re.compile(rf"(?:{_CHAT_TOKEN})\Z")
-MAX_LAST_TOKENS = 20
+MAX_LAST_TOKENS = 1000
 _UNSEEN = dict.fromkeys(
     map(ord, "\N{ZERO WIDTH SPACE}\N{ZERO WIDTH NO-BREAK SPACE}\N{WORD JOINER}")
 )

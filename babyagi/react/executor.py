@@ -176,8 +176,8 @@ OnSignal = Callable[[Signal], None]
 class Executor:
     """Runs one agent on one question. The keys of its steps are `execute/N/model` and
     `execute/N/tool/M`, counted from 1. If the model only chose to answer, it is asked for the
-    answer at `execute/N/answer`. When the steps are used up, it is asked for its answer, without
-    tools, at `execute/N/last`. A key that the journal holds is not called again.
+    answer at `execute/N/answer`. When the steps are used up, or a call was made three times with
+    the same outcome, it is asked for its answer, without tools, at `execute/N/last`. A key that the journal holds is not called again.
 
     Args:
         tools: the tools that the agent may use, each with a unique name that a model can call.
@@ -281,7 +281,8 @@ class Executor:
                 f"the time limit of {self._bounds.max_time_s:g} s has passed",
             )
             clock = _Deadline(self._bounds.max_time_s)  # new time for the last question
-        if stopped in (None, Stopped.MAX_TIME) and self._bounds.at_limit is AtLimit.GENERATE:
+        is_at_limit = stopped in (None, Stopped.MAX_TIME, Stopped.REPEATED)
+        if is_at_limit and self._bounds.at_limit is AtLimit.GENERATE:
             steps, output = await self._generate(messages, steps, clock)
         yield RunEnded(run=self._conclude(steps, stopped or Stopped.MAX_STEPS, detail, output))
 
@@ -569,7 +570,7 @@ class Executor:
                 if isinstance(last.decision, Finish)
                 else self._direct_output(last) or ""
             )
-        elif stopped in (Stopped.MAX_STEPS, Stopped.MAX_TIME):
+        elif stopped in (Stopped.MAX_STEPS, Stopped.MAX_TIME, Stopped.REPEATED):
             detail = detail or f"the limit of steps was reached, after {len(steps)}"
         else:
             output = ""

@@ -106,7 +106,7 @@ class Stopped(StrEnum):
 
 
 class AtLimit(StrEnum):
-    """What an agent does when its limit of steps or time is reached."""
+    """What an agent does when its limit of steps, time or equal calls is reached."""
 
     FORCE = "force"  # end at once, with a fixed sentence in place of the answer
     GENERATE = "generate"  # ask the model once more, without tools

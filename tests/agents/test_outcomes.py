@@ -36,6 +36,9 @@ def test_json_that_is_cut_off_is_no_answer(reply):
         "The price is known. " + "It was found in the list of prices of the year. " * 9 + "It was",
         "価格は四です。" * 30,
         "no " * 200,
+        "The lever turns, and the wheel follows it. " * 3
+        + "".join(f"{n}: word. " for n in range(90))
+        + "力が働かない限り、" * 60,
     ],
 )
 def test_a_loop_is_no_answer(reply):
@@ -49,6 +52,7 @@ def test_a_loop_is_no_answer(reply):
         ("Count", " ".join(map(str, range(200)))),
         ("List", "\n".join(f"| item {n} | in stock | {n * 7} |" for n in range(40))),
         ("List", "\n".join(f"* {name} – yes" for name in "abcdefghijklmnopqrstuvwxyz")),
+        ("Draw a wall", f"A wall, {list(range(40))} bricks\n" + "|___|___|\n" * 45),
         ("Write a refrain", "Row the boat, row the boat.\nOver the sea.\n" * 2),
     ],
 )

@@ -223,7 +223,7 @@ async def test_a_refusal_by_a_person_is_no_error_of_the_model():
     assert (await execute(desk, [tool])).output == "done"
 
 
-async def test_the_same_call_with_the_same_outcome_three_times_ends_the_run_with_that_reason():
+async def test_after_the_same_call_with_the_same_outcome_three_times_only_the_answer_is_asked_for():
     seen: list[str] = []
     desk = await open_desk(
         answering((call("a"),), (call("b"),), (call("a"),), (call("a"),), "done")
@@ -231,7 +231,8 @@ async def test_the_same_call_with_the_same_outcome_three_times_ends_the_run_with
 
     run = await execute(desk, [echo_tool(seen)])
 
-    assert run.stopped is Stopped.REPEATED
+    assert (run.stopped, run.text) == (Stopped.REPEATED, "done")
+    assert desk.model.calls[-1][1].messages[-1].text == ANSWER_NOW
     assert "echo was called 3 times with the same arguments and the same outcome" in run.detail
     assert seen == ["a", "b", "a", "a"]
 
