@@ -21,6 +21,7 @@ from babyagi.backends import is_on_a_server, open_index, open_store, utc_now
 from babyagi.errors import CredentialsError, LimitReachedError, ModelRejectedError, SettingsError
 from babyagi.files import private
 from babyagi.files.home import (
+    answers_key,
     home_id,
     is_bearer_dead,
     make_home,
@@ -33,6 +34,7 @@ from babyagi.files.home import (
     remembered_hooks,
     take_name,
 )
+from babyagi.inbox import Authority
 from babyagi.index.indexer import Indexer
 from babyagi.index.port import VectorIndex
 from babyagi.index.shared import open_search
@@ -180,6 +182,12 @@ class App:
         return self._given.agent.name if self._given.agent else ""
 
     @property
+    def authority(self) -> Authority:
+        """What this machine says about the calls that objectives want to make here."""
+        settings = self.settings
+        return Authority(approval=Approval(settings.approve), key=answers_key(settings.home))
+
+    @property
     def name(self) -> str:
         """The name of the worker."""
         return self._identity.name
@@ -203,10 +211,12 @@ class App:
                 file, so no worker on another machine can have the folder.
         """
         self._require_folder()
+        spec = self._spec()
         objective, is_new = await self.store.create_objective(
-            self._spec(), uid=uid or secrets.token_hex(8), always_new=always_new
+            spec, uid=uid or secrets.token_hex(8), always_new=always_new
         )
         self._remember(objective)
+        self.toolbox.allow(objective.uid, spec)
         return objective, is_new
 
     def _require_folder(self) -> None:
@@ -230,6 +240,7 @@ class App:
             spec = replace(spec, limits=replace(spec.limits, max_cost_usd=daily_usd))
         timed = read_timing(timing, spec, daily_usd=daily_usd, now=utc_now())
         schedule = await self.store.add_schedule(timed, uid=uid)
+        self.toolbox.allow(uid, spec)
         if self.settings.files is not None:
             remember_folder(self.settings.home, uid, self.settings.files)
         return schedule
@@ -550,6 +561,7 @@ class App:
             gate=gate,
             sleep=asyncio.sleep,
             max_output_tokens=settings.longest_output_tokens,
+            authority=self.authority,
             on_piece=self._on_piece,
             tracer=self._tracer,
         )

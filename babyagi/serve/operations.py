@@ -826,7 +826,8 @@ async def _decide(
     call: Call, decision: Decision, text: str, *, seen: verbs.Request | None = None
 ) -> Answer:
     request = seen or await _request(call)
-    step = await verbs.settle(call.store, request.step, decision, text, seen=seen)
+    home = call.desk.settings.home
+    step = await verbs.settle(call.store, request.step, decision, text, home=home, seen=seen)
     return Answer(value=json_shapes.decided_shape(step, decision))
 
 
