@@ -13,6 +13,7 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from babyagi import events, notify, schedules
@@ -70,6 +71,7 @@ from babyagi.tasks import (
 from babyagi.taskstore.lifecycle import further_question
 from babyagi.taskstore.limits import find_used_up
 from babyagi.taskstore.port import TaskStore
+from babyagi.text import one_line, shorten
 from babyagi.toolbox import NOTHING_GIVEN, Given, Toolbox, require_folder, with_named_tools
 from babyagi.tracing import NO_TRACER, Tracer, open_tracer
 from babyagi.worker.lease import reap_namesakes
@@ -81,6 +83,7 @@ if TYPE_CHECKING:
 
 MAX_LOOKED_AT = 200  # how many of the newest events of a kind are searched
 ANSWERED = (StopReason.FINISHED, StopReason.OBJECTIVE_MET)
+MAX_ORDERED_CHARS = 200  # of an objective or a first task in a notice
 MAX_SHOWN = 8  # results that a further question is sure to be shown
 
 
@@ -286,6 +289,7 @@ class App:
     def _spec(self) -> ObjectiveSpec:
         settings = self.settings
         settings.require_objective()
+        self._name_who_orders()
         limits = self.limits(settings.model_by_role)
         embedding = settings.effective_embedding_model
         embedder = self.models.open_embedder(embedding)
@@ -308,8 +312,26 @@ class App:
             planning=Planning(settings.planning),
             output_schema=self._given.output.schema if self._given.output else None,
             agent=self.agent_name,
+            text_origin=_origin_of(settings.objective_file),
+            task_origin=_origin_of(settings.task_file),
             prompt_version=prompt_version(),
         )
+
+    def _name_who_orders(self) -> None:
+        """Add a notice for each file that nobody trusts and that gives the objective or the first
+        task."""
+        settings = self.settings
+        given = [
+            (settings.objective_file, "the objective", settings.objective),
+            (settings.task_file, "the first task", settings.initial_task),
+        ]
+        for file in dict.fromkeys(name for name, _, _ in given if name):
+            said = [
+                f'{what} "{shorten(one_line(text), MAX_ORDERED_CHARS)}"'
+                for name, what, text in given
+                if name == file
+            ]
+            self.notices.append(f"{file}, which nobody trusts, gives {' and '.join(said)}")
 
     def _note_free_vectors(self, embedding: str) -> None:
         """Add the notice that vectors count as free because their price is unknown. Raises
@@ -681,6 +703,12 @@ async def open_app(
                 yield App(
                     settings, store, identity=identity, ask_human=ask_human, tell=tell, given=whole
                 )
+
+
+def _origin_of(file: str) -> str:
+    """Return the origin of what an untrusted file gives: its name without folders, which no model
+    needs. `file`: '' if a person gives it."""
+    return f"file:{Path(file).name}" if file else "person"
 
 
 def _protocol_of(agent: AgentDescription | None) -> str:
