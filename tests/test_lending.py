@@ -27,11 +27,11 @@ from babyagi.inbox import (
 )
 from babyagi.index.hashing import HashEmbedder
 from babyagi.settings.load import load_settings
-from babyagi.tasks import Approval, Objective, Role, StopReason, ToolGrant
+from babyagi.tasks import Approval, Effect, Objective, ObjectiveStatus, Role, StopReason, ToolGrant
 from babyagi.taskstore.lifecycle import identity_key
 from babyagi.toolbox import Given, Toolbox
 from babyagi.tools.catalog import READING, TOOL_NAMES, effect_of
-from babyagi.verbs import why_objective
+from babyagi.verbs import settle, why_objective
 from support.world import START, World, make_spec
 from tests.test_inbox import Till, calling, make_tool
 
@@ -57,7 +57,7 @@ def stored(*grants, uid=UID, number=1, **spec):
         id=number,
         uid=uid,
         spec=make_spec(tools=tuple(grants), **spec),
-        status="active",
+        status=ObjectiveStatus.ACTIVE,
         created_at=START,
     )
 
@@ -273,7 +273,8 @@ async def test_an_answer_of_this_home_counts_at_once():
     assert till.n_calls == 1
 
 
-async def test_a_peer_who_answers_for_ever_gets_the_call_refused():
+async def test_a_peer_who_answers_for_ever_gets_the_call_refused(monkeypatch):
+    monkeypatch.setattr("babyagi.journal.MAX_ASKED_AGAIN", 3)
     till = Till()
     world = World(model=calling("pay"), tools=(make_tool(till),), authority=ASKING)
     objective = await world.run()
@@ -282,6 +283,27 @@ async def test_a_peer_who_answers_for_ever_gets_the_call_refused():
         objective = await world.run(await world.store.objective(objective.id))
 
     assert (objective.stop_reason, till.n_calls) == (StopReason.FINISHED, 0)
+
+
+async def test_a_worker_with_its_own_settings_takes_the_answer_of_its_home_and_no_other(tmp_path):
+    till, model = Till(), calling("pay")
+    pay = make_tool(till)
+    given = Given(tools=(pay,), model_by_name={"scripted": model})
+    settings = settings_here(tmp_path)
+    async with open_app(settings, given=given) as app:
+        peer = make_spec(
+            tools=(replace(grant("pay", parameters=pay.parameters), effect=Effect.ONCE),),
+            approval=Approval.NONE,
+        )
+        objective, _ = await app.store.create_objective(peer, uid=UID, always_new=True)
+        for home in (tmp_path / "elsewhere", settings.home):
+            ended = (await app.run(objective)).objective
+            assert (ended.stop_reason, till.n_calls) == (StopReason.WAITING, 0)
+            (step,) = await app.store.inbox()
+            await settle(app.store, step, Decision.APPROVE, "", home=home)
+        ended = (await app.run(ended)).objective
+
+    assert (ended.stop_reason, till.n_calls) == (StopReason.FINISHED, 1)
 
 
 async def test_where_only_the_objective_asks_an_answer_from_anywhere_counts():
