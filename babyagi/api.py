@@ -31,7 +31,7 @@ from babyagi.agents.report import NO_OUTPUT, OUTPUT, read_answer
 from babyagi.app import App, Company, RunOutcome, open_app
 from babyagi.backends import require_result_store, utc_now
 from babyagi.errors import MalformedReplyError, NotFoundError
-from babyagi.inbox import describe, needs_leave, take_words
+from babyagi.inbox import describe, needs_leave, sign_decision, take_words
 from babyagi.journal import OnPiece, TextPiece
 from babyagi.llm.client import is_client
 from babyagi.llm.embeddings import fetch_files
@@ -481,7 +481,7 @@ async def _run_answering(
 ) -> RunOutcome:
     try:
         async with asyncio.TaskGroup() as group:
-            answering = group.create_task(_answer(app.store, objective.id, ask))
+            answering = group.create_task(_answer(app, objective.id, ask))
             company = Company(is_person_there=lambda: True, on_piece=on_piece)
             outcome = await app.run(objective, company)
             answering.cancel()
@@ -490,16 +490,22 @@ async def _run_answering(
     return outcome
 
 
-async def _answer(store: TaskStore, objective_id: int, ask: Ask) -> None:
+async def _answer(app: App, objective_id: int, ask: Ask) -> None:
     """Put each open question of the objective to a person with `ask`, one after the other, until
     this coroutine is cancelled."""
+    store = app.store
     while True:
         last = await store.last_event_id(objective_id)
         for step in await store.inbox(objective_id):
             said = await call_either(ask, describe(step))
             with suppress(NotFoundError):  # it was also asked elsewhere, and answered there first
-                await store.answer_step(step.id, output=take_words(step, said).to_json())
+                await _record_answer(app, step, said)
         await store.wait_for_events(objective_id, after_id=last, timeout_s=LOOK_S)
+
+
+async def _record_answer(app: App, step: Step, said: object) -> None:
+    output = sign_decision(take_words(step, said).to_json(), step, key=app.authority.key)
+    await app.store.answer_step(step.id, output=output)
 
 
 async def _conclude(
@@ -620,7 +626,7 @@ class Stream(Generic[T]):
                 "this run has ended; the command babyagi answer can still answer open questions"
             )
         step = await self._app.store.open_step(question.question_id)
-        await self._app.store.answer_step(step.id, output=take_words(step, text).to_json())
+        await _record_answer(self._app, step, text)
 
     async def _tell(self) -> AsyncGenerator[Happening | ObjectiveEnded[T], None]:
         work = self._work

@@ -13,6 +13,7 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from babyagi import events, notify, schedules
@@ -21,6 +22,7 @@ from babyagi.backends import is_on_a_server, open_index, open_store, utc_now
 from babyagi.errors import CredentialsError, LimitReachedError, ModelRejectedError, SettingsError
 from babyagi.files import private
 from babyagi.files.home import (
+    answers_key,
     home_id,
     is_bearer_dead,
     make_home,
@@ -33,6 +35,7 @@ from babyagi.files.home import (
     remembered_hooks,
     take_name,
 )
+from babyagi.inbox import Authority
 from babyagi.index.indexer import Indexer
 from babyagi.index.port import VectorIndex
 from babyagi.index.shared import open_search
@@ -68,6 +71,7 @@ from babyagi.tasks import (
 from babyagi.taskstore.lifecycle import further_question
 from babyagi.taskstore.limits import find_used_up
 from babyagi.taskstore.port import TaskStore
+from babyagi.text import one_line, shorten
 from babyagi.toolbox import NOTHING_GIVEN, Given, Toolbox, require_folder, with_named_tools
 from babyagi.tracing import NO_TRACER, Tracer, open_tracer
 from babyagi.worker.lease import reap_namesakes
@@ -79,6 +83,7 @@ if TYPE_CHECKING:
 
 MAX_LOOKED_AT = 200  # how many of the newest events of a kind are searched
 ANSWERED = (StopReason.FINISHED, StopReason.OBJECTIVE_MET)
+MAX_ORDERED_CHARS = 200  # of an objective or a first task in a notice
 MAX_SHOWN = 8  # results that a further question is sure to be shown
 
 
@@ -180,6 +185,12 @@ class App:
         return self._given.agent.name if self._given.agent else ""
 
     @property
+    def authority(self) -> Authority:
+        """What this machine says about the calls that objectives want to make here."""
+        settings = self.settings
+        return Authority(approval=Approval(settings.approve), key=answers_key(settings.home))
+
+    @property
     def name(self) -> str:
         """The name of the worker."""
         return self._identity.name
@@ -203,10 +214,12 @@ class App:
                 file, so no worker on another machine can have the folder.
         """
         self._require_folder()
+        spec = self._spec()
         objective, is_new = await self.store.create_objective(
-            self._spec(), uid=uid or secrets.token_hex(8), always_new=always_new
+            spec, uid=uid or secrets.token_hex(8), always_new=always_new
         )
         self._remember(objective)
+        self.toolbox.allow(objective.uid, spec)
         return objective, is_new
 
     def _require_folder(self) -> None:
@@ -230,6 +243,7 @@ class App:
             spec = replace(spec, limits=replace(spec.limits, max_cost_usd=daily_usd))
         timed = read_timing(timing, spec, daily_usd=daily_usd, now=utc_now())
         schedule = await self.store.add_schedule(timed, uid=uid)
+        self.toolbox.allow(uid, spec)
         if self.settings.files is not None:
             remember_folder(self.settings.home, uid, self.settings.files)
         return schedule
@@ -275,6 +289,7 @@ class App:
     def _spec(self) -> ObjectiveSpec:
         settings = self.settings
         settings.require_objective()
+        self._name_who_orders()
         limits = self.limits(settings.model_by_role)
         embedding = settings.effective_embedding_model
         embedder = self.models.open_embedder(embedding)
@@ -297,8 +312,26 @@ class App:
             planning=Planning(settings.planning),
             output_schema=self._given.output.schema if self._given.output else None,
             agent=self.agent_name,
+            text_origin=_origin_of(settings.objective_file),
+            task_origin=_origin_of(settings.task_file),
             prompt_version=prompt_version(),
         )
+
+    def _name_who_orders(self) -> None:
+        """Add a notice for each file that nobody trusts and that gives the objective or the first
+        task."""
+        settings = self.settings
+        given = [
+            (settings.objective_file, "the objective", settings.objective),
+            (settings.task_file, "the first task", settings.initial_task),
+        ]
+        for file in dict.fromkeys(name for name, _, _ in given if name):
+            said = [
+                f'{what} "{shorten(one_line(text), MAX_ORDERED_CHARS)}"'
+                for name, what, text in given
+                if name == file
+            ]
+            self.notices.append(f"{file}, which nobody trusts, gives {' and '.join(said)}")
 
     def _note_free_vectors(self, embedding: str) -> None:
         """Add the notice that vectors count as free because their price is unknown. Raises
@@ -550,6 +583,7 @@ class App:
             gate=gate,
             sleep=asyncio.sleep,
             max_output_tokens=settings.longest_output_tokens,
+            authority=self.authority,
             on_piece=self._on_piece,
             tracer=self._tracer,
         )
@@ -669,6 +703,12 @@ async def open_app(
                 yield App(
                     settings, store, identity=identity, ask_human=ask_human, tell=tell, given=whole
                 )
+
+
+def _origin_of(file: str) -> str:
+    """Return the origin of what an untrusted file gives: its name without folders, which no model
+    needs. `file`: '' if a person gives it."""
+    return f"file:{Path(file).name}" if file else "person"
 
 
 def _protocol_of(agent: AgentDescription | None) -> str:

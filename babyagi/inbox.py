@@ -7,15 +7,18 @@ tool that has changed since it was granted.
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import json
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from itertools import chain
 from typing import Any
 
 from babyagi.errors import NotFoundError, SettingsError
-from babyagi.tasks import Passage, Step, Task
+from babyagi.tasks import Approval, Passage, Step, Task
 from babyagi.text import SURROGATES, clean, one_line
 from babyagi.tools.base import Observation
 
@@ -23,6 +26,7 @@ QUESTION = "question"
 APPROVAL = "approval"
 ONCE = "once"
 CHANGED = "changed"
+ASKED_AGAIN = "again"
 _YES = re.compile(r"(?:y|yes|true|approved?)\b", re.IGNORECASE)
 _SURROGATE = re.compile(f"[{SURROGATES}]")
 
@@ -70,18 +74,24 @@ def describe(step: Step) -> str:
     tool, arguments = read_request(step)
     given = [f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in arguments.items()]
     call = f"{tool}({', '.join(given)})"
+    again = ""
+    if ASKED_AGAIN in step.key.split("/"):
+        again = (
+            " (asked again: an answer that was not given in the home of the worker that asks does "
+            "not count)"
+        )
     match step.kind:
         case "question":
             return clean(str(arguments.get("question", call)))
         case "approval":
-            return f"may this call be made? {clean(call)}"
+            return f"may this call be made?{again} {clean(call)}"
         case "changed":
             return (
                 f"{clean(tool)} has changed since the objective was started; may it be used with "
                 "its new description?"
             )
         case _:
-            return f"this call may have been made; what was its outcome? {clean(call)}"
+            return f"this call may have been made; what was its outcome?{again} {clean(call)}"
 
 
 def find_origins(step: Step, *, task: Task, steps: Sequence[Step]) -> tuple[str, ...]:
@@ -220,6 +230,61 @@ def write_decision(observation: Observation, *, seen: str = "") -> str:
     return (
         json.dumps({**json.loads(written), "seen": seen}, ensure_ascii=False) if seen else written
     )
+
+
+def sign_decision(written: str, step: Step, *, key: str) -> str:
+    """Return the decision about the step with a signature. `key` is the key of the home folder in
+    which the person decides."""
+    fields = json.loads(written)
+    return json.dumps({**fields, "signed": _sign(step, fields, key)}, ensure_ascii=False)
+
+
+def _sign(step: Step, fields: Mapping[str, Any], key: str) -> str:
+    named = [step.objective_id, step.owner, step.key, step.kind, step.request]
+    text = json.dumps([*named, fields], sort_keys=True)
+    return hmac.new(key.encode(), text.encode(), hashlib.sha256).hexdigest()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Authority:
+    """What the settings of this machine say about calls that an objective wants to make here,
+    whatever the task store says.
+
+    Attributes:
+        approval: which calls this machine asks a person about.
+        key: the key of the home folder, which signs the answers that are given in it; empty if no
+            other process can write to the task store.
+    """
+
+    approval: Approval = Approval.NONE
+    key: str = ""
+
+    def restrict(self, approval: Approval) -> Approval:
+        """Return the stricter of the objective's policy and this machine's."""
+        return self.approval if approval is Approval.NONE else approval
+
+    def has_settled(self, step: Step, kind: str) -> bool:
+        """Return whether the step's answer to a request of this kind counts here: whether it was
+        signed with the key of this home, or this machine would not have asked."""
+        is_asked_here = kind == ONCE or (kind == APPROVAL and self.approval is not Approval.NONE)
+        if not self.key or not is_asked_here:
+            return True
+        if step.kind != kind:
+            return False
+        fields = json.loads(step.output or "{}")
+        signed = str(fields.pop("signed", ""))
+        return hmac.compare_digest(signed.encode(), _sign(step, fields, self.key).encode())
+
+
+def is_of_person(step: Step) -> bool:
+    """Return whether a person, and not the call itself, gave the outcome of the step."""
+    return bool(Observation.from_json(step.output or "").passage.origin == "person")
+
+
+def key_of_asking(path: str, n: int) -> str:
+    """Return the key under which something is asked for the `n`-th time, because earlier answers
+    were given elsewhere and do not count."""
+    return path if n == 1 else f"{path}/{ASKED_AGAIN}/{n}"
 
 
 def read_seen(step: Step) -> str:

@@ -90,6 +90,8 @@ MAX_REDACTED_CHARS = 4000
 _FOLDERS = re.compile(
     r"""(?<![\w.:/])/(?:[^\s'"/:;,]+/)+"""
 )  # paths of this machine, which no model needs
+ANY_AUTHORITY = inbox.Authority()
+MAX_ASKED_AGAIN = 20  # answers from elsewhere to one request, after which the call is refused
 LATE = "late"  # part of the key under which it is noted that a call was cut off at its deadline
 MIN_OUTPUT_TOKENS = 64  # an answer may always be this long, however often it was late
 FAULTS_OF_A_CALL = (
@@ -207,6 +209,7 @@ class Backends:
         sleep: waits the given seconds; it is the worker's clock.
         new_secret: makes the secret of a store that has none yet. From it come the
             delimiters around passages in a prompt, which the author of a passage cannot guess.
+        authority: which calls this machine asks about, and whose answers count.
         on_piece: called with the text of answers as it arrives, if a person watches.
         max_output_tokens: bounds every answer; 0: as many as each call asks for.
     """
@@ -217,6 +220,7 @@ class Backends:
     gate: Gate
     sleep: Callable[[float], Awaitable[None]]
     new_secret: Callable[[], str] = _new_secret
+    authority: inbox.Authority = ANY_AUTHORITY
     on_piece: OnPiece | None = None
     max_output_tokens: int = 0
     tracer: Tracer = NO_TRACER
@@ -303,7 +307,8 @@ class Journal:
         self._fence = fence
         self._prefix = prefix
         self._try_prefix = prefix
-        self._approval = approval
+        self._authority = backends.authority
+        self._approval = backends.authority.restrict(approval)
         self._heeds_functions = heeds_functions
         self._recorded = _Recorded(self._store, fence, is_empty=is_new)
         self._may_hold = False
@@ -578,6 +583,8 @@ class Journal:
     async def _call_tool(self, path: str, tool: Tool, arguments: Mapping[str, Any]) -> Observation:
         step = await self._recorded.find(self._prefix + path)
         if step is not None:
+            if step.kind == inbox.ONCE and inbox.is_of_person(step):
+                return await self._ask(path, inbox.ONCE, step.request)
             return Observation.from_json(step.output or "")
         request = inbox.write_request(tool.name, arguments)
         if tool.offered is not None and not await self._is_begun(path, tool, request):
@@ -669,7 +676,7 @@ class Journal:
             return await self._put_observation(path, made, request)
         approved = None
         if self._asks_first(tool):
-            approved = await self._park(f"{path}/approval", inbox.APPROVAL, request)
+            approved = await self._settle(f"{path}/approval", inbox.APPROVAL, request)
             approval = Observation.from_json(approved.output or "")
             if approval.is_error:
                 return approval
@@ -722,7 +729,17 @@ class Journal:
     async def _ask(self, path: str, kind: str, request: str) -> Observation:
         """Return the person's answer to the request; without one yet, let the task wait for it
         (`_park`)."""
-        return Observation.from_json((await self._park(path, kind, request)).output or "")
+        return Observation.from_json((await self._settle(path, kind, request)).output or "")
+
+    async def _settle(self, path: str, kind: str, request: str) -> Step:
+        """Return the step with the person's answer, as `_park` does. An answer that does not count
+        on this machine stays in the journal, and the person is asked again."""
+        for n in range(1, MAX_ASKED_AGAIN + 1):
+            step = await self._park(inbox.key_of_asking(path, n), kind, request)
+            if self._authority.has_settled(step, kind):
+                return step
+        refusal = Passage(text="Not done: no person of this machine allowed it.", origin="person")
+        return replace(step, output=Observation(passage=refusal, is_error=True).to_json())
 
     async def _park(self, path: str, kind: str, request: str) -> Step:
         """Return the step with the person's answer. If there is none yet, release the claim, let

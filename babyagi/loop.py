@@ -440,7 +440,7 @@ class Loop:
     async def _read_context(self, inputs: Mapping[str, Any], objective: Objective) -> Context:
         """Return the context of a try from its recorded inputs, with the texts they refer to."""
         return Context(
-            objective_text=objective.spec.asked,
+            objective=objective.spec.passage,
             excerpts=await self._load_excerpts(inputs["excerpts"]),
             today=date.fromisoformat(inputs["today"]),
             gone=tuple(inputs.get("gone", ())),
@@ -681,7 +681,7 @@ class Loop:
         try:
             reply, origins = await create_tasks(
                 finished,
-                objective_text=objective.spec.asked,
+                objective=objective.spec.passage,
                 known=known,
                 journal=journal,
                 max_new_tasks=self._bounds.max_new_tasks,
@@ -821,7 +821,7 @@ class Loop:
         if len(window.tasks) > 1:
             try:
                 task_ids = await order_tasks(
-                    window.tasks, objective_text=objective.spec.asked, journal=journal
+                    window.tasks, objective=objective.spec.passage, journal=journal
                 )
             except FAULTS_OF_THE_TASK as error:
                 logger.warning("the task list keeps its order: %s", error.what)
@@ -902,7 +902,7 @@ class Loop:
         is_person = objective.spec.model_by_role[Role.CREATION] == HUMAN
         look = partial(
             check_objective,
-            objective_text=asked,
+            objective=objective.spec.passage,
             results=() if is_person else results,
             journal=journal,
         )
@@ -963,7 +963,7 @@ class Loop:
         try:
             reply, origins = await create_tasks(
                 finished,
-                objective_text=objective.spec.asked,
+                objective=objective.spec.passage,
                 known=listed.choose(
                     [*missing, *(one.text for one in finished)],
                     without={one.task.id for one in finished},

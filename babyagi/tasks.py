@@ -343,6 +343,9 @@ class ObjectiveSpec:
     # the JSON Schema that a program requested for the answer in the report
     output_schema: Mapping[str, Any] | None = None
     agent: str = ""  # the agent from a file that executes the tasks; `tools` includes its tools
+    # who gave the text and the first task: `person`, or `file:.env` for a file that nobody trusts
+    text_origin: str = "person"
+    task_origin: str = "person"
     prompt_version: str
     further: tuple[str, ...] = ()
 
@@ -364,6 +367,11 @@ class ObjectiveSpec:
         """Everything that the objective asks: its text, and each further question on a line of its
         own."""
         return "\n".join([self.text, *(f"{ASKED_FURTHER}{one}" for one in self.further)])
+
+    @property
+    def passage(self) -> Passage:
+        """What the objective asks, as a prompt shows it."""
+        return Passage(text=self.asked, origin=self.text_origin)
 
     def __post_init__(self) -> None:
         if not self.text.strip() or not self.initial_task.strip():

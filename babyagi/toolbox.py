@@ -7,7 +7,7 @@ import asyncio
 import json
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -16,7 +16,14 @@ from typing import TYPE_CHECKING
 from babyagi.backends import utc_now
 from babyagi.errors import SettingsError, ToolError
 from babyagi.files.folder import Folder
-from babyagi.files.home import PAGES, SCRATCH, remembered_folder
+from babyagi.files.home import (
+    PAGES,
+    SCRATCH,
+    place_of,
+    remember_lent,
+    remembered_folder,
+    remembered_lent,
+)
 from babyagi.llm.port import ChatModel
 from babyagi.loop import Enrich
 from babyagi.net.door import Door
@@ -27,10 +34,19 @@ from babyagi.retrieval.rank import BM25, CrossEncoder
 from babyagi.schedules import schedule_uid
 from babyagi.settings.fields import Settings
 from babyagi.settings.load import variables_here
-from babyagi.tasks import FolderTexts, Objective, ToolGrant
+from babyagi.tasks import FolderTexts, Objective, ObjectiveSpec, ToolGrant
+from babyagi.taskstore.lifecycle import identity_key
 from babyagi.tools import pipelines
 from babyagi.tools.base import Tool
-from babyagi.tools.catalog import NEED_A_FOLDER, TOOL_NAMES, ToolContext, grant_tools, open_tools
+from babyagi.tools.catalog import (
+    ALWAYS_LENT,
+    NEED_A_FOLDER,
+    TOOL_NAMES,
+    ToolContext,
+    grant_tools,
+    open_tools,
+    spell_out,
+)
 from babyagi.tools.declare import load_tools
 from babyagi.tools.issues import GITHUB_URL, GitHub
 from babyagi.tools.mcp import Connection, load_servers, open_servers
@@ -123,10 +139,11 @@ class Toolbox:
         must not work on the objective then."""
         granted = {grant.name for grant in objective.spec.tools if grant.parameters is None}
         granted.discard(RECALL)  # the loop opens it
+        self._require_lent(granted, objective)
         folder = self._open_folder(objective) if granted & NEED_A_FOLDER else None
         home, uid = self._settings.home, objective.uid
-        context = open_tool_context(self._settings, folder, pages=home / PAGES / uid)
-        tools = open_tools(granted, replace(context, scratch=home / SCRATCH / uid))
+        context = open_tool_context(self._settings, folder, pages=place_of(home, PAGES, uid))
+        tools = open_tools(granted, replace(context, scratch=place_of(home, SCRATCH, uid)))
         missing = sorted(granted - {tool.name for tool in tools})
         if missing:
             raise SettingsError(
@@ -138,6 +155,28 @@ class Toolbox:
             )
         functions = [grant for grant in objective.spec.tools if grant.parameters is not None]
         return (*tools, *(self._find_given(grant, objective) for grant in functions))
+
+    def allow(self, uid: str, spec: ObjectiveSpec) -> None:
+        """Remember in the home folder that a person allows the objective or schedule with this uid
+        its tools on this machine."""
+        tools = [grant.name for grant in spec.tools]
+        remember_lent(self._settings.home, uid, asked=identity_key(spec), tools=tools)
+
+    def _require_lent(self, granted: Collection[str], objective: Objective) -> None:
+        """Raise `SettingsError` unless this machine lends the objective these built-in tools: the
+        task store may say anything, and only this machine's settings and its person lend."""
+        home, asked = self._settings.home, identity_key(objective.spec)
+        allowed = [remembered_lent(home, uid, asked=asked) for uid in _uids_of(objective)]
+        lent = ALWAYS_LENT.union(spell_out(self._settings.tools), *allowed)
+        if refused := sorted(set(granted) - lent):
+            raise SettingsError(
+                f"objective {objective.id} wants to use {', '.join(refused)}, and this worker does "
+                "not lend that",
+                why="a worker lends what its own settings name, and what was allowed in its home; "
+                "without that, only the reading of its folder",
+                fix=f"start the worker with --tools {','.join(refused)}",
+                guide="machines",
+            )
 
     def find_texts(
         self, objective: Objective
@@ -216,8 +255,10 @@ class Toolbox:
         return None
 
     def _open_folder(self, objective: Objective) -> Folder:
-        home, uid, given = self._settings.home, objective.uid, self._settings.files
-        known = remembered_folder(home, uid) or remembered_folder(home, schedule_uid(uid))
+        home, given = self._settings.home, self._settings.files
+        known = next(
+            filter(None, (remembered_folder(home, uid) for uid in _uids_of(objective))), None
+        )
         # a folder within the one that this worker hands out was chosen for this objective
         is_within = given and known and known.is_relative_to(given.resolve())
         folder = known if is_within else given or known
@@ -230,6 +271,12 @@ class Toolbox:
                 guide="objectives",
             )
         return Folder(folder, without=home)
+
+
+def _uids_of(objective: Objective) -> tuple[str, ...]:
+    """Return the uids under which the home folder keeps what belongs to the objective: its own, and
+    that of the schedule that started it."""
+    return tuple(filter(None, (objective.uid, schedule_uid(objective.uid))))
 
 
 def require_folder(settings: Settings) -> None:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from babyagi import events, inbox
 from babyagi.errors import BabyagiError, NotFoundError, SettingsError
-from babyagi.files.home import forget, new_worker_id
+from babyagi.files.home import answers_key, forget, new_worker_id
 from babyagi.inbox import Decision
 from babyagi.reporting.artifacts import Made, find_artifacts
 from babyagi.reporting.sources import NO_SOURCES, Sources, trace_sources
@@ -47,6 +47,8 @@ from babyagi.tasks import (
 from babyagi.taskstore.limits import find_used_up
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from babyagi.settings.fields import Settings
     from babyagi.tasks import Result
     from babyagi.taskstore.port import TaskStore
@@ -625,13 +627,20 @@ async def _preview(store: TaskStore, step: Step, settings: Settings) -> Preview 
 
 
 async def settle(
-    store: TaskStore, step: Step, decision: Decision, text: str, *, seen: Request | None = None
+    store: TaskStore,
+    step: Step,
+    decision: Decision,
+    text: str,
+    *,
+    home: Path,
+    seen: Request | None = None,
 ) -> Step:
     """Record a person's decision about an open step (a call or question that waits for the person),
     and return the step.
 
     Args:
         text: the person's answer, or reason.
+        home: the home folder in which the person decides; its key signs the decision.
         seen: the request with its preview, as the person saw it.
 
     Raises:
@@ -640,5 +649,6 @@ async def settle(
     """
     preview = seen.preview if seen is not None else None
     state = preview.state if preview is not None else ""
-    output = inbox.write_decision(inbox.decide(step, decision, text), seen=state)
+    said = inbox.write_decision(inbox.decide(step, decision, text), seen=state)
+    output = inbox.sign_decision(said, step, key=answers_key(home))
     return await store.answer_step(step.id, output=output)

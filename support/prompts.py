@@ -30,6 +30,11 @@ def block_in(text: str, label: str) -> str:
     return found[2] if found else ""
 
 
+def origins_in(text: str) -> list[tuple[str, str]]:
+    """The label of each fence of a prompt, and where its text came from."""
+    return re.findall(r"^<<([\w ]+) \w+ from ([^\n]*)$", text, re.MULTILINE)
+
+
 def asks_for_missing(text: str) -> bool:
     """Whether the prompt asks creation for what a check found unanswered."""
     return bool(block_in(text, "missing parts"))

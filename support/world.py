@@ -11,11 +11,12 @@ from datetime import UTC, datetime, timedelta
 from itertools import count
 from typing import Any
 
+from babyagi.inbox import Authority
 from babyagi.index.builtin import BuiltinIndex
 from babyagi.index.hashing import HashEmbedder
 from babyagi.index.indexer import Indexer
 from babyagi.index.shared import open_search
-from babyagi.journal import Backends, Gate
+from babyagi.journal import ANY_AUTHORITY, Backends, Gate
 from babyagi.llm.port import ChatModel, Embedder
 from babyagi.llm.rehearsal import RehearsalModel
 from babyagi.loop import Bounds, Enrich, Loop
@@ -74,6 +75,7 @@ class World:
     enrich: Enrich | None = None
     lease_s: float = 600.0  # this clock is quick, and a busy machine is slow
     embedder: Embedder = field(default_factory=HashEmbedder)
+    authority: Authority = ANY_AUTHORITY
     index: Any = None  # a built-in one for each loop, when none is given
     _worker_numbers: Any = field(default_factory=lambda: count(1))
 
@@ -100,6 +102,7 @@ class World:
             gate=gate,
             sleep=self.sleep,
             new_secret=lambda: "a secret of tests",
+            authority=self.authority,
         )
         return Loop(
             backends,

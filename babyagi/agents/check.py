@@ -99,7 +99,7 @@ class CheckReply:
 
 async def check_objective(
     *,
-    objective_text: str,
+    objective: Passage,
     excerpts: Sequence[Excerpt],
     results: Sequence[Result],
     journal: Journal,
@@ -122,9 +122,9 @@ async def check_objective(
     messages = build_messages(
         "check",
         {
-            "objective": [("objective", Passage(text=objective_text, origin="person"))],
+            "objective": [("objective", objective)],
             "results": [excerpt.to_labelled() for excerpt in excerpts],
-            "absent": _say_absent(objective_text, results),
+            "absent": _say_absent(objective.text, results),
             "contested": _say_contested(contested, excerpts),
             "stance": stance,
         },

@@ -132,7 +132,7 @@ def object_schema(**properties: Any) -> dict[str, Any]:
 async def create_tasks(
     finished: Sequence[Finished],
     *,
-    objective_text: str,
+    objective: Passage,
     known: Sequence[TaskName],
     journal: Journal,
     max_new_tasks: int,
@@ -151,7 +151,7 @@ async def create_tasks(
     messages = build_messages(
         "creation",
         {
-            "objective": [("objective", Passage(text=objective_text, origin="person"))],
+            "objective": [("objective", objective)],
             "known": list_known(known),
             "finished": [one.to_labelled() for one in finished],
             "missing": [("missing parts", missing)] if missing is not None else [],

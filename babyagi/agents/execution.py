@@ -85,7 +85,7 @@ class Context:
         memory: what the agent remembers, as (label, passage).
     """
 
-    objective_text: str
+    objective: Passage
     excerpts: tuple[Excerpt, ...]
     today: date
     gone: tuple[str, ...] = ()
@@ -124,13 +124,19 @@ async def execute_task(
     return replace(outcome, has_fallen_back=executor.has_fallen_back)
 
 
+def _show_name(task: Task) -> Passage:
+    text, (origin, *others) = f"{task.id}: {task.name}", task.origins
+    is_of_file = origin.startswith("file:") and not others  # no model changed the words
+    return Passage(text=text, origin=origin) if is_of_file else make_passage(text, task.origins)
+
+
 def _build_messages(task: Task, context: Context, *, has_tools: bool) -> tuple[Message, ...]:
     is_combined = context.planning is Planning.COMBINED
     planning = f"\n{load_prompt('combined').rstrip()} At most {context.max_new_tasks} new tasks."
     memory = f"\n{fill('memory')}" if context.memory else ""
     last_try = [context.last_try] if context.last_try else []
-    objective = [("objective", Passage(text=context.objective_text, origin="person"))]
-    named = [("task", make_passage(f"{task.id}: {task.name}", task.origins))]
+    objective = [("objective", context.objective)]
+    named = [("task", _show_name(task))]
     ask_answer = ASK_FROM_TEXTS if context.texts else ASK_ANSWER
     return build_messages(
         "execution",

@@ -24,7 +24,7 @@ ORDER_SCHEMA: Mapping[str, Any] = object_schema(
 
 
 async def order_tasks(
-    tasks: Sequence[Task], *, objective_text: str, journal: Journal
+    tasks: Sequence[Task], *, objective: Passage, journal: Journal
 ) -> tuple[int, ...]:
     """Ask the model for an order of the tasks, and return their ids in that order. Some or all of
     the tasks may be missing. Raises what `react.asking.ask` raises."""
@@ -33,7 +33,7 @@ async def order_tasks(
     messages = build_messages(
         "prioritization",
         {
-            "objective": [("objective", Passage(text=objective_text, origin="person"))],
+            "objective": [("objective", objective)],
             "queue": [("queued tasks", queue)],
         },
     )

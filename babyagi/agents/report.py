@@ -69,7 +69,7 @@ async def write_answer(
     messages = build_messages(
         "report",
         {
-            "objective": [("objective", Passage(text=objective.spec.asked, origin="person"))],
+            "objective": [("objective", objective.spec.passage)],
             "stop": (objective.stop_reason or StopReason.FAILED).words,
             "missing": [
                 (
@@ -140,7 +140,7 @@ async def write_output(
     messages = build_messages(
         "output",
         {
-            "objective": [("objective", Passage(text=objective.spec.asked, origin="person"))],
+            "objective": [("objective", objective.spec.passage)],
             "report": [("report", Passage(text=report, origin="model"))],
             "schema": json.dumps(schema, ensure_ascii=False),
         },

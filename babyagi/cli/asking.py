@@ -210,7 +210,8 @@ class Asker:
             return False
         text = typed if decision is Decision.ANSWER else ""
         try:
-            await settle(self._store, request.step, decision, text, seen=request)
+            home = self._settings.home
+            await settle(self._store, request.step, decision, text, home=home, seen=request)
         except NotFoundError:
             warn("This request was answered elsewhere.")
         else:

@@ -331,7 +331,8 @@ def _decide(
             request = await verbs.gather_request(store, step, settings, among=steps)
             if not is_seen and not _is_confirmed(request):
                 return None
-        settled = await verbs.settle(store, step, decision, text, seen=request)
+        home = settings.home
+        settled = await verbs.settle(store, step, decision, text, home=home, seen=request)
         objective = session.touch(await store.objective(step.objective_id))
         return settled, render.render_going_on(objective, await store.counts(objective.id))
 

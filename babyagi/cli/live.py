@@ -125,7 +125,8 @@ class Desk:
 
     async def decide(self, request: Request, decision: Decision, text: str) -> str:
         """Record the person's decision about the request, and return a sentence to show."""
-        await settle(self._store, request.step, decision, text, seen=request)
+        home = self._settings.home
+        await settle(self._store, request.step, decision, text, home=home, seen=request)
         return f"task {request.task.id} continues with your answer"
 
     async def pause_or_resume(self, objective_id: int) -> str:

@@ -146,7 +146,7 @@ def _take_output(flags: dict[str, Any], as_json: bool) -> Output:
 
 @click.command()
 @objective_option
-@setting_options(("concurrency", "files", "mcp", "tools_from", "agent", "agent_hosts"))
+@setting_options("concurrency files tools mcp tools_from agent agent_hosts".split())
 @output_options
 @json_option
 def resume(objective: str, as_json: bool, **flags: Any) -> int:
@@ -234,7 +234,7 @@ def submit(objective_words: tuple[str, ...], always_new: bool, as_json: bool, **
     help="Work on this objective only; wait for it if it does not exist yet. Default: on all.",
 )
 @setting_options(
-    "concurrency files mcp tools_from agent agent_hosts use_my_model log_format".split()
+    "concurrency files tools mcp tools_from agent agent_hosts use_my_model log_format".split()
 )
 @output_options
 @json_option

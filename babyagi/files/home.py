@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
+import json
 import os
 import re
 import secrets
 import shutil
 import socket
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -22,8 +23,11 @@ MAX_TOUCHED = 100
 TOUCHED = "touched"
 SCRATCH = "scratch"  # files of the programs that tasks run, by objective uid and task
 HOOKS = "hooks"
+LENT = "lent"  # what a person allowed here, by the uid of an objective or a schedule
+ANSWERS_KEY = "answers_key"
 PAGES = "pages"  # fetched web pages, by objective uid
 MEMORIES = "memories"  # memories of agents, by name; see `memory_of`
+_UID = re.compile(r"[A-Za-z0-9][\w-]{0,99}", re.ASCII)
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
@@ -162,10 +166,50 @@ def remember_concurrency(home: Path, uid: str, concurrency: int) -> None:
     _remember(home, "concurrency", uid, str(concurrency))
 
 
-def _remember(home: Path, kind: str, uid: str, text: str) -> None:
+def remember_lent(home: Path, uid: str, *, asked: str, tools: Iterable[str]) -> None:
+    """Store that a person allowed an objective these tools on this machine, besides those that were
+    allowed before. `asked` is the digest of what the objective asks (`lifecycle.identity_key`):
+    whoever can write to the task store can give another objective the same uid."""
+    names = sorted({*tools, *remembered_lent(home, uid, asked=asked)})
+    _remember(home, LENT, uid, json.dumps({"asked": asked, "tools": names}))
+
+
+def remembered_lent(home: Path, uid: str, *, asked: str) -> frozenset[str]:
+    """Return the names of the tools that `remember_lent` stored for this objective."""
+    kept = json.loads(_recall(home, LENT, uid) or "{}")
+    return frozenset(kept["tools"]) if kept.get("asked") == asked else frozenset()
+
+
+def answers_key(home: Path) -> str:
+    """Return the key with which this home folder signs a person's answers. It is created at its
+    first use; a home folder that gets a copy of it answers for this one as well."""
     with _using(home):
-        private.make_folder(home / kind)
-        private.write_file(home / kind / uid, text)
+        private.make_folder(home)
+        return private.keep_word(home / ANSWERS_KEY, new_word=lambda: secrets.token_hex(32))
+
+
+def place_of(home: Path, kind: str, uid: str) -> Path:
+    """Return where this home folder keeps something about the objective or schedule with this uid.
+
+    Raises:
+        SettingsError: the uid is no plain name. It comes from the task store, and must not lead to
+            another folder.
+    """
+    if not _UID.fullmatch(uid):
+        raise SettingsError(
+            "the task store holds an objective whose uid is no plain name",
+            why=f"its uid is {uid[:80]!r}",
+            fix="babyagi journal verify names every damaged row of the task store",
+            guide="store",
+        )
+    return home / kind / uid
+
+
+def _remember(home: Path, kind: str, uid: str, text: str) -> None:
+    path = place_of(home, kind, uid)
+    with _using(home):
+        private.make_folder(path.parent)
+        private.write_file(path, text)
 
 
 def remembered_concurrency(home: Path, uid: str) -> int | None:
@@ -175,7 +219,7 @@ def remembered_concurrency(home: Path, uid: str) -> int | None:
 
 
 def _recall(home: Path, kind: str, uid: str) -> str:
-    path = home / kind / uid
+    path = place_of(home, kind, uid)
     with _using(home):
         return path.read_text(encoding="utf-8") if path.is_file() else ""
 
@@ -220,10 +264,10 @@ def is_memory_of_objective(name: str) -> bool:
 
 def forget(home: Path, uid: str) -> None:
     """Remove what this home folder stores about a deleted objective."""
-    for kind in ("folders", "concurrency", HOOKS):
-        (home / kind / uid).unlink(missing_ok=True)
+    for kind in ("folders", "concurrency", HOOKS, LENT):
+        place_of(home, kind, uid).unlink(missing_ok=True)
     for kind in (PAGES, SCRATCH):
-        shutil.rmtree(home / kind / uid, ignore_errors=True)
+        shutil.rmtree(place_of(home, kind, uid), ignore_errors=True)
     for suffix in (".jsonl", ".updating"):
         (home / MEMORIES / f"{memory_of(uid)}{suffix}").unlink(missing_ok=True)
     kept = [one for one in touched(home) if one[0] != uid]

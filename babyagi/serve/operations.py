@@ -38,7 +38,7 @@ from babyagi.serve.door import Keys, Level
 from babyagi.serve.feed import Feed
 from babyagi.serve.wire import Answer, BadRequestError
 from babyagi.settings.fields import declared_fields
-from babyagi.tasks import Limits, Objective, Place, Task, TaskStatus
+from babyagi.tasks import ANSWER_TASK, Limits, Objective, Place, Task, TaskStatus
 from babyagi.taskstore.port import TaskStore
 from babyagi.text import shorten
 
@@ -478,7 +478,10 @@ def settings_of(settings: Settings, body: ObjectiveFields) -> Settings:
     if body.model:
         roles = ("execution", "creation", "prioritization", "report")
         more |= {"model_is_explicit": True, **{f"model_{role}": "" for role in roles}}
-    return replace(settings, **{"objective": "", **values, **more})
+    own: dict[str, Any] = {"objective": "", "objective_file": "", "task_file": ""}
+    if settings.task_file:  # of a folder's file, which has no part in what others submit
+        own["initial_task"] = ANSWER_TASK
+    return replace(settings, **own | values | more)
 
 
 def _parse(name: str, value: Any) -> Any:
@@ -826,7 +829,8 @@ async def _decide(
     call: Call, decision: Decision, text: str, *, seen: verbs.Request | None = None
 ) -> Answer:
     request = seen or await _request(call)
-    step = await verbs.settle(call.store, request.step, decision, text, seen=seen)
+    home = call.desk.settings.home
+    step = await verbs.settle(call.store, request.step, decision, text, home=home, seen=seen)
     return Answer(value=json_shapes.decided_shape(step, decision))
 
 

@@ -224,6 +224,10 @@ class ObjectiveFields:
     # set by the loader when a person set a model: then a worker reports objectives that use another
     # model
     model_is_explicit: bool = False
+    # set by the loader when the objective or the first task came from a file that nobody trusts:
+    # the name of the file
+    objective_file: str = ""
+    task_file: str = ""
 
     def require_objective(self) -> str:
         """Return the objective's text. Called only for a run, because other commands need no

@@ -133,6 +133,8 @@ DEFAULT_SOURCE = "default"
 _MODEL_FIELDS = tuple(
     "llm_model model_execution model_creation model_prioritization model_report".split()
 )
+# a person who gives one of the two does not want the other from a stranger
+_ORDERED_WITH = {"objective": "initial_task", "initial_task": "objective"}
 _OWN_HOSTS = ("api.openai.com",)  # hosts of the providers whose address a setting can change
 _PREFIX = "BABYAGI_"
 # Variables that libraries, Python and agent files read from the environment. In a file they have no
@@ -297,6 +299,8 @@ def load_settings(
         cost_limit_is_explicit="max_cost_usd" in given or reading.must_hold_money(),
         concurrency_is_explicit="concurrency" in given,
         model_is_explicit=any(name in given for name in (*_MODEL_FIELDS, "llama")),
+        objective_file=reading.file_of("objective"),
+        task_file=reading.file_of("initial_task"),
     )
     faults = [*reading.faults, *reading.unknown_variables()]
     # an ignored setting of an untrusted file may be the one that would resolve the conflict
@@ -460,7 +464,22 @@ class _Reading:
         if declared.key_for is not None:
             return all(self._may_get_key(address, file) for address in declared.key_for)
         default = _default_of(name)
+        if value != default and self._is_given(_ORDERED_WITH.get(name, "")):
+            return False
         return value == default or declared.untrusted(value, default)
+
+    def _is_given(self, name: str) -> bool:
+        """Return whether a flag, or an argument of a program, sets this setting."""
+        declared = self._declared.get(name)
+        first = next(self._find(name, declared), None) if declared is not None else None
+        return first is not None and first.source.startswith(("flag ", "argument "))
+
+    def file_of(self, name: str) -> str:
+        """Return the name of the untrusted file from which this setting's value was taken, if it is
+        not the default; else ''."""
+        given = self.given.get(name)
+        is_set = given is not None and self._values.get(name) != _default_of(name)
+        return given.untrusted.name if given and given.untrusted and is_set else ""
 
     def _may_get_key(self, address: str, file: EnvFile) -> bool:
         """Return whether a key in this untrusted file may be sent to the address that the setting

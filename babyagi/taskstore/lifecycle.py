@@ -118,7 +118,7 @@ def _identity_key(spec: ObjectiveSpec, first_task: str) -> str:
 def first_task(spec: ObjectiveSpec) -> Proposal:
     """Return the objective's first task as a proposal. The name is not cut to a maximum length,
     because a person wrote it."""
-    return Proposal(name=storable_line(spec.initial_task))
+    return Proposal(name=storable_line(spec.initial_task), origins=(spec.task_origin,))
 
 
 def further_question(text: str) -> str:

@@ -3,7 +3,7 @@ opened."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -59,6 +59,8 @@ WEB = (WEB_SEARCH, OPEN_PAGE)
 RUN_PYTHON = "run_python"
 GITHUB = (SEARCH_ISSUES, ISSUE_LINK)
 SETS = {"files": READING, "web": WEB, "python": (RUN_PYTHON,), "github": GITHUB}
+# what every worker lends: it reads the folder that the worker hands out, computes, or asks a person
+ALWAYS_LENT = frozenset({*READING, "calculator", ASK_USER})
 NEED_A_FOLDER = frozenset({*READING, "write_file"})
 TOOL_NAMES = (
     *READING,
@@ -101,7 +103,7 @@ def grant_tools(*, has_folder: bool, more: Sequence[str], may_ask: bool) -> tupl
     Raises:
         SettingsError: a tool in `more` needs a folder, and there is none.
     """
-    named = [name for one in more for name in SETS.get(one, (one,))]
+    named = spell_out(more)
     if not has_folder and (lacking := [name for name in named if name in NEED_A_FOLDER]):
         raise SettingsError(
             f"the tool {lacking[0]} needs a folder",
@@ -112,6 +114,11 @@ def grant_tools(*, has_folder: bool, more: Sequence[str], may_ask: bool) -> tupl
         [*(READING if has_folder else ()), *named, *([ASK_USER] if may_ask else [])]
     )
     return tuple(ToolGrant(name=name, effect=effect_of(name)) for name in names)
+
+
+def spell_out(names: Iterable[str]) -> list[str]:
+    """Return the names with those of sets, such as `web`, replaced by their tools."""
+    return [name for one in names for name in SETS.get(one, (one,))]
 
 
 def effect_of(name: str) -> Effect:

@@ -19,7 +19,7 @@ from babyagi.llm.client import Endpoint, OpenAIModel
 from babyagi.llm.learning import LearningModel
 from babyagi.llm.llama import Engine, EngineBounds, LlamaModel
 from babyagi.llm.port import Abilities, ChatModel
-from babyagi.tasks import Result, Role
+from babyagi.tasks import Passage, Result, Role
 from support.processes import ROOT, babyagi, environ, rows
 from tests.llm.smollm import MODEL, needs_model
 from tests.noun import make_task
@@ -168,7 +168,9 @@ async def test_every_planning_reply_can_be_read(way):
             )
             await create_tasks(
                 [finished],
-                objective_text=f"Find out {n + 3} facts for the guide of the town",
+                objective=Passage(
+                    text=f"Find out {n + 3} facts for the guide of the town", origin="person"
+                ),
                 known=(),
                 journal=Journal(backends, fence=desk.claim.fence, prefix=f"plan/{n}/"),
                 max_new_tasks=3,

@@ -798,6 +798,9 @@ def spec_to_json(spec: ObjectiveSpec) -> str:
     for name in ("further", "output_schema", "agent"):
         if not fields[name]:  # earlier versions refuse unknown fields, so empty ones are left out
             del fields[name]
+    for name in ("text_origin", "task_origin"):
+        if fields[name] == "person":
+            del fields[name]
     for grant in fields["tools"]:
         if not grant["refused"]:
             del grant["refused"]
