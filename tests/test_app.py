@@ -249,7 +249,7 @@ async def test_the_human_model_asks_and_takes_what_is_typed(settings):
         (result,) = await app.store.results(objective.id)
 
     assert (ended.stop_reason, result.text) == (StopReason.FINISHED, "forty-two")
-    assert asked == ["execution agent", "creation agent", "check agent", "report agent"]
+    assert asked == ["execution agent", "creation agent", "check agent"]  # the result is the report
 
 
 async def test_two_workers_of_one_home_have_two_names(settings):
