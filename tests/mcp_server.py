@@ -95,9 +95,9 @@ def list_tools(request):
             more = [7, None, {"name": "bare"}, tool(7), tool("icons", icons=9, outputSchema=9)]
             return {"tools": [*more, ECHO, *tools]}
         case "unreadable schemas":
-            schemas = ['{"a":' * 5000 + "1" + "}" * 5000, "9" * 5000, '{"x": "\\ud800"}']
-            tools = [f'{{"name": "x{n}", "inputSchema": {one}}}' for n, one in enumerate(schemas)]
-            listed = ", ".join([*tools, json.dumps(ECHO)])
+            texts = ['{"a":' * 5000 + "1" + "}" * 5000, "9" * 5000, '{"x": "\\ud800"}']
+            lines = [f'{{"name": "x{n}", "inputSchema": {one}}}' for n, one in enumerate(texts)]
+            listed = ", ".join([*lines, json.dumps(ECHO)])
             say(f'{{"jsonrpc": "2.0", "id": {request["id"]}, "result": {{"tools": [{listed}]}}}}')
             return None
         case "names that models do not take":
