@@ -31,7 +31,7 @@ KIND = "settings that can run programs, read or send data, or spend money"
 @click.option("--revoke", is_flag=True, help="Stop trusting the files of this folder.")
 @click.option("--list", "lists", is_flag=True, help="List the trusted files.")
 def trust(files: Sequence[str], is_sure: bool, revoke: bool, lists: bool) -> None:
-    """Ask of each file of this folder whether you trust it as it is now.
+    """Ask whether to trust the .env of this folder as it is now.
 
     Its settings that can run programs, read or send data, or spend money are shown first. Files
     that a trusted file names are shown and asked about as well. With --yes, only .env or each FILE

@@ -35,6 +35,7 @@ from typing import IO
 GRACE_S = 2.0  # for the command to end by itself, once its input has ended
 CHUNK_BYTES = 2**16
 MAX_ERROR_BYTES = 2000  # of the command's error output
+LIST = b'"tools"'  # in each list of tools, and hardly ever in another message
 MAX_DEPTH = 150  # of lists and objects; pydantic's parser reads fewer than 200
 _PARTS = re.compile(rb'"(?:[^"\\]|\\.)*+"?|[\[{]|[\]}]|[-+.eE0-9]{300,}', re.DOTALL)
 # a pair of surrogates; half of one; any other escape
@@ -141,7 +142,7 @@ def _pass_lines(output: IO[bytes], max_line_bytes: int) -> None:
 
 def _write_message(line: bytes) -> None:
     """Write the line to standard output if it is a JSON object, else drop it."""
-    line = mend(line) if b'"tools"' in line else line
+    line = mend(line) if LIST in line else line
     try:
         is_message = isinstance(json.loads(line), dict)
     except (ValueError, RecursionError):

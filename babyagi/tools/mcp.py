@@ -518,7 +518,7 @@ def _open_http(server: McpServer) -> httpx2.AsyncClient:
         headers={**server.headers, "accept-encoding": "identity"},
         timeout=httpx2.Timeout(server.timeout_s, connect=CONNECT_TIMEOUT_S),
         transport=httpx2.AsyncHTTPTransport(),
-        event_hooks={"response": [_bound_answer]},
+        event_hooks={"response": [_bound_answer, _mend_answer]},
         follow_redirects=False,
     )
 
@@ -534,6 +534,35 @@ async def _bound_answer(response: httpx2.Response) -> None:
     if response.headers.get("content-encoding", "identity").lower() != "identity":
         raise httpx2.ReadError("the answer is compressed")
     bound_body(response, check)
+
+
+async def _mend_answer(response: httpx2.Response) -> None:
+    """Replace in each list of tools what the library's parser cannot read, so that it reads the
+    other tools."""
+    import httpx2
+
+    given = response.stream
+
+    class Mended(httpx2.AsyncByteStream):
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            line = bytearray()
+            async for chunk in given:  # type: ignore[union-attr]  # as in `bound_body`
+                *ended, rest = chunk.split(b"\n")
+                for piece in ended:
+                    yield await _mend(bytes(line + piece)) + b"\n"
+                    line.clear()
+                line += rest
+            yield await _mend(bytes(line))
+
+        async def aclose(self) -> None:
+            await given.aclose()  # type: ignore[union-attr]  # as above
+
+    response.stream = Mended()
+
+
+async def _mend(line: bytes) -> bytes:
+    is_list = tree.LIST in line and len(line) <= MAX_LINE_BYTES
+    return await asyncio.to_thread(tree.mend, line) if is_list else line
 
 
 # -- the tools that a server lists, one by one

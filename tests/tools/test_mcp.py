@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 
 from babyagi.errors import SettingsError, ToolError
@@ -422,6 +423,20 @@ def test_a_file_may_name_a_tool_as_its_server_does_or_as_models_do():
 )
 def test_what_the_library_cannot_parse_is_replaced(text, read):
     assert tree.mend(text.encode()).decode() == (read or text)
+
+
+@pytest.mark.parametrize("form", ["{}", "event: message\r\ndata: {}\r\n\r\n"])
+async def test_an_answer_over_http_is_mended_as_one_of_a_program_is(form):
+    text = '{"result": {"tools": [{"description": "half of \\ud83d"}]}}'
+
+    async def pieces():
+        for char in form.replace("{}", text):
+            yield char.encode()
+
+    response = httpx2.Response(200, content=pieces())
+    await mcp._mend_answer(response)
+
+    assert (await response.aread()).decode() == form.replace("{}", text.replace("d83d", "fffd"))
 
 
 def left_out(connection):
