@@ -698,8 +698,8 @@ async def open_app(
                 lease_until=now,
             )
             async with with_named_tools(settings, given) as whole:
-                for fault in whole.faults:
-                    tell(fault)
+                for line in (*whole.faults, *whole.left_out):
+                    tell(line)
                 yield App(
                     settings, store, identity=identity, ask_human=ask_human, tell=tell, given=whole
                 )

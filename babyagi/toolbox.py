@@ -64,6 +64,7 @@ class Given:
         tools: functions of the program, tools of MCP servers, and tools of the agent.
         connections: the open MCP servers.
         faults: which tools are missing, and why.
+        left_out: one line for each tool of an open MCP server that cannot be used.
         agent: the agent of a file that carries tasks out.
         model_by_name: models that the program passes in.
         output: the type that the report is read into.
@@ -74,6 +75,7 @@ class Given:
     tools: tuple[Tool, ...] = ()
     connections: tuple[Connection, ...] = ()
     faults: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
     agent: AgentDescription | None = None
     model_by_name: Mapping[str, ChatModel] = field(default_factory=dict)
     output: OutputType | None = None
@@ -378,8 +380,11 @@ async def with_named_tools(settings: Settings, given: Given) -> AsyncIterator[Gi
         listed = await asyncio.gather(*(list_tools(one) for one in connections))
         tools = (*given.tools, *own, *(tool for found, _ in listed for tool in found))
         faults = tuple(fault for _, fault in listed if fault)
+        left_out = tuple(line for one in connections for line in describe_left_out(one))
         opened = tuple(connections)
-        yield replace(given, tools=tools, connections=opened, faults=faults, agent=agent)
+        yield replace(
+            given, tools=tools, connections=opened, faults=faults, left_out=left_out, agent=agent
+        )
 
 
 def _load_own_tools(settings: Settings) -> list[Tool]:
@@ -424,6 +429,12 @@ async def list_tools(connection: Connection) -> tuple[list[Tool], str]:
         return await connection.list_tools(), ""
     except ToolError as error:
         return [], "; ".join(filter(None, (error.what, error.why)))
+
+
+def describe_left_out(connection: Connection) -> list[str]:
+    """Return one line for each tool of an MCP server that cannot be used, with the reason."""
+    server = connection.server.name
+    return [f"the server {server}: left out {one}" for one in connection.left_out]
 
 
 def grant_given(tool: Tool) -> ToolGrant:

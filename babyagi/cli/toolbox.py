@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from babyagi.json_shapes import Json
     from babyagi.settings.fields import Settings
     from babyagi.tools.base import Observation, Tool
-    from babyagi.tools.mcp import McpServer
+    from babyagi.tools.mcp import Connection, McpServer
 
-SETTINGS = ("files", "tools")
+SETTINGS = ("files", "tools", "mcp")
 # the setting without which a tool cannot be opened
 NEEDS = {"ask_pipeline": "BABYAGI_PIPELINE"}
 
@@ -42,6 +42,7 @@ def _list(flags: dict[str, object], as_json: bool) -> None:
     grants = grant_tools(has_folder=has_folder, more=settings.tools, may_ask=settings.ask)
     granted = {grant.name for grant in grants}
     found = [(tool, tool.name in granted) for tool in _open(settings, TOOL_NAMES)]
+    found += [(tool, True) for tool in _list_of_servers(settings)]
     if as_json:
         print_json([_shape(tool, is_granted) for tool, is_granted in found])
         return
@@ -56,6 +57,23 @@ def _list(flags: dict[str, object], as_json: bool) -> None:
         "others; also web for web_search and open_page, python for run_python, github for "
         "search_issues and issue_link), BABYAGI_ASK=true (ask_user)."
     )
+
+
+def _list_of_servers(settings: Settings) -> list[Tool]:
+    """Return the tools of the settings' MCP servers. Which are left out, and which server does not
+    answer, is said on standard error."""
+    import asyncio
+
+    from babyagi.toolbox import describe_left_out
+    from babyagi.tools.mcp import load_servers
+
+    if settings.mcp is None:
+        return []
+    servers = asyncio.run(_list_servers(load_servers(settings.mcp)))
+    for connection, _, fault in servers:
+        for line in (*filter(None, [fault]), *describe_left_out(connection)):
+            warn(line, Style.YELLOW)
+    return [tool for _, found, _ in servers for tool in found]
 
 
 def _shape(tool: Tool, is_granted: bool) -> Json:
@@ -170,27 +188,45 @@ def mcp_list(as_json: bool, **flags: Any) -> int:
 
     from babyagi.cli.exits import ExitCode
 
-    servers = asyncio.run(_list_servers(flags))
+    servers = asyncio.run(_list_servers(_servers(flags)))
     if as_json:
-        shapes = [
-            {"name": name, "error": fault, "tools": [_shape(one, False) for one in found]}
-            for name, found, fault in servers
-        ]
-        print_json({"v": 1, "servers": shapes})
+        print_json({"v": 1, "servers": [_shape_of_server(*server) for server in servers]})
     else:
-        for name, found, fault in servers:
-            echo(f"{name}: {fault or f'{len(found)} tools'}", Style.RED if fault else Style.BOLD)
-            for tool in found:
-                echo(f"  {tool.name:<30} {tool.effect.value:<10}  {tool.description}")
+        for server in servers:
+            _show_server(*server)
     return int(ExitCode.FAILED if any(fault for *_, fault in servers) else ExitCode.OK)
 
 
-async def _list_servers(flags: dict[str, object]) -> list[tuple[str, list[Tool], str]]:
+def _shape_of_server(connection: Connection, found: list[Tool], fault: str) -> Json:
+    from babyagi.json_shapes import pick
+
+    tools = [{**_shape(tool, False), "own_name": connection.own_name(tool.name)} for tool in found]
+    left_out = [pick(one, "name reason") for one in connection.left_out]
+    return {
+        "name": connection.server.name, "error": fault, "tools": tools, "left_out": left_out,
+    }  # fmt: skip
+
+
+def _show_server(connection: Connection, found: list[Tool], fault: str) -> None:
+    name = connection.server.name
+    echo(f"{name}: {fault or f'{len(found)} tools'}", Style.RED if fault else Style.BOLD)
+    for tool in found:
+        own_name = connection.own_name(tool.name)
+        said = tool.description
+        if tool.name != f"{name}__{own_name}":
+            said = f"({own_name}) {said}"
+        echo(f"  {tool.name:<30} {tool.effect.value:<10}  {said}")
+    for one in connection.left_out:
+        echo(f"  left out {one}", Style.YELLOW)
+
+
+async def _list_servers(servers: list[McpServer]) -> list[tuple[Connection, list[Tool], str]]:
+    """Return of each server its closed connection, its tools, and why it has none."""
     from babyagi.toolbox import list_tools
     from babyagi.tools.mcp import open_servers
 
-    async with open_servers(_servers(flags)) as connections:
-        return [(one.server.name, *await list_tools(one)) for one in connections]
+    async with open_servers(servers) as connections:
+        return [(one, *await list_tools(one)) for one in connections]
 
 
 def _servers(flags: dict[str, object]) -> list[McpServer]:

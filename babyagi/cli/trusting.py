@@ -4,12 +4,14 @@ terminal if settings that they need are in an untrusted file."""
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Callable, Container, Sequence
 from pathlib import Path
 
 import click
 
 from babyagi.cli.text import Line, Style, confirm, echo, echo_lines, is_person_there, safe, warn
+from babyagi.errors import SettingsError
 from babyagi.settings.load import (
     Loaded,
     Untrusted,
@@ -20,43 +22,118 @@ from babyagi.settings.load import (
     trusted_paths,
 )
 
-MAX_ROUNDS = 3  # a file that is now trusted may name more files, about which the person is asked
+KIND = "settings that can run programs, read or send data, or spend money"
 
 
 @click.command()
+@click.argument("files", nargs=-1, metavar="[FILE]...")
+@click.option("--yes", "is_sure", is_flag=True, help="Ask nothing; trust .env, or each FILE.")
 @click.option("--revoke", is_flag=True, help="Stop trusting the files of this folder.")
 @click.option("--list", "lists", is_flag=True, help="List the trusted files.")
-def trust(revoke: bool, lists: bool) -> None:
-    """Trust the .env of this folder as it is now.
+def trust(files: Sequence[str], is_sure: bool, revoke: bool, lists: bool) -> None:
+    """Ask whether to trust the .env of this folder as it is now.
 
-    The settings in it that can run programs, read or send data, or spend money are shown. When the
-    file changes, it is no longer trusted. A file named with -e needs no trust.
+    Its settings that can run programs, read or send data, or spend money are shown first. Files
+    that a trusted file names are shown and asked about as well. With --yes, only .env or each FILE
+    is trusted. When a file changes, it is no longer trusted. A file named with -e needs no trust.
     """
-    loaded = _read()
     if lists:
-        paths = trusted_paths(loaded.trust_home)
-        for path in paths:
-            echo(str(path))
-        if not paths:
-            warn("No file is trusted.")
-        return
-    if revoke:
-        _revoke(loaded.trust_home)
-        return
-    if not loaded.untrusted:
-        echo(
-            "Nothing to trust: no file of this folder has settings that can run programs, read or "
-            "send data, or spend money."
+        _list()
+    elif revoke:
+        _revoke()
+    elif is_sure:
+        _trust_named([_whole(Path(file)) for file in files or (".env",)], is_explicit=bool(files))
+    else:
+        _trust_asked()
+
+
+def _list() -> None:
+    paths = trusted_paths(_read().trust_home)
+    for path in paths:
+        echo(str(path))
+    if not paths:
+        warn("No file is trusted.")
+
+
+def _trust_asked() -> None:
+    loaded = _read()
+    if loaded.untrusted and not is_person_there():
+        for line in render_untrusted(loaded.untrusted):
+            warn(line.text, line.style)
+        raise SettingsError(
+            "babyagi trust asks a person, and there is no terminal here",
+            fix="babyagi trust --yes trusts the .env of this folder as it is now, and asks nothing",
+            guide="settings",
         )
-    for _ in range(MAX_ROUNDS):
-        if loaded.untrusted:
-            echo_lines(render_untrusted(loaded.untrusted))
-            _trust(loaded)
-            echo(
-                "The file is trusted as it is now. After a change of it, or after babyagi trust "
-                "--revoke, it is no longer trusted."
+    if not loaded.untrusted:
+        echo(f"Nothing to trust: no file of this folder has {KIND}.")
+    trust_each(loaded, _read, _is_wanted, lambda _: True)
+
+
+def _trust_named(paths: Sequence[Path], *, is_explicit: bool) -> None:
+    """Trust the files at these paths, and say which others are not trusted.
+
+    Raises:
+        SettingsError: such a file is not trusted afterwards, although settings wait.
+    """
+
+    def is_named(found: Sequence[Untrusted]) -> bool:
+        if is_at := _whole(found[0].file.path) in paths:
+            echo_lines(render_untrusted(found))
+        return is_at
+
+    loaded = trust_each(_read(), _read, is_named, lambda _: True)
+    waiting = {_whole(found.file.path): found.file.name for found in loaded.untrusted}
+    trusted = set(map(_whole, trusted_paths(loaded.trust_home))) - waiting.keys()
+    for path, name in waiting.items():
+        if path not in paths:
+            warn(f"{name} is not trusted yet: babyagi trust --yes {shlex.quote(name)}")
+    for path in paths:
+        if path not in trusted and (path in waiting or (is_explicit and waiting)):
+            raise SettingsError(
+                f"{path} is not trusted",
+                why="it has just changed" if path in waiting else "no trusted file names it",
+                fix="babyagi config shows which settings wait, and in which file",
+                guide="settings",
             )
-            loaded = _read()
+        if path not in trusted:
+            echo(f"Nothing to trust: {safe(str(path))} has no {KIND}.")
+
+
+def _whole(path: Path) -> Path:
+    return Path(os.path.abspath(path))  # noqa: PTH100  a link is another file than its target
+
+
+def trust_each(
+    loaded: Loaded,
+    load: Callable[[], Loaded],
+    is_wanted: Callable[[Sequence[Untrusted]], bool],
+    matters: Callable[[Untrusted], bool],
+) -> Loaded:
+    """Trust each file with a setting that `matters` if `is_wanted` returns True for its settings,
+    and the files that such a file names in the same way. The bytes that were read before
+    `is_wanted` are trusted, so that a file that changes meanwhile is not.
+
+    Returns:
+        The settings afterwards.
+    """
+    asked: set[Path] = set()
+    while file := next(
+        (one.file for one in loaded.untrusted if matters(one) and one.file.path not in asked), None
+    ):
+        asked.add(file.path)
+        if not is_wanted([found for found in loaded.untrusted if found.file.path == file.path]):
+            continue
+        trust_file(loaded.trust_home, file)
+        loaded = load()
+        if any(found.file.path == file.path for found in loaded.untrusted):
+            warn(f"{file.name} has changed since it was shown, and is not trusted.", Style.YELLOW)
+        else:
+            warn(
+                f"{file.name} is trusted as it is now. After a change of it, or after babyagi "
+                "trust --revoke, it is no longer trusted."
+            )
+    return loaded
 
 
 def settle(load: Callable[[], Loaded], needs: Container[str] | None) -> Loaded:
@@ -73,13 +150,13 @@ def settle(load: Callable[[], Loaded], needs: Container[str] | None) -> Loaded:
         SettingsError: a needed setting is in an untrusted file, and there is no terminal or the
             person refused.
     """
+
+    def matters(found: Untrusted) -> bool:
+        return found.is_waiting and (needs is None or found.name in needs)
+
     loaded = load()
-    for _ in range(MAX_ROUNDS):
-        waiting = [found for found in loaded.waiting if needs is None or found.name in needs]
-        if not waiting or not is_person_there() or not _is_trusted_now(loaded.untrusted):
-            break
-        _trust(loaded)
-        loaded = load()
+    if any(map(matters, loaded.untrusted)) and is_person_there():
+        loaded = trust_each(loaded, load, _is_wanted, matters)
     loaded.require_trust(needs)
     if loaded.waiting:
         warn(f"note: {describe_waiting(loaded.waiting)} (babyagi trust)", Style.YELLOW)
@@ -91,29 +168,28 @@ def _read() -> Loaded:
 
 
 def render_untrusted(untrusted: Sequence[Untrusted]) -> list[Line]:
-    """Return the lines that a person must read before trusting: the path of each file, and under it
-    each of its settings that needs trust, with its whole value."""
+    """Return the lines that a person must read before trusting: the path of each file, and where it
+    leads if it is a link, and under it each of its settings that needs trust, with its whole
+    value."""
     lines = []
-    for file in dict.fromkeys(found.file.path for found in untrusted):
-        what = "settings that can run programs, read or send data, or spend money"
-        lines.append(Line(f"{safe(str(file))} has {what}:", Style.BOLD))
-        its_own = [found for found in untrusted if found.file.path == file]
+    for path in dict.fromkeys(found.file.path for found in untrusted):
+        real = path.resolve()
+        link = "" if real == _whole(path) else f" (a link to {safe(str(real))})"
+        lines.append(Line(f"{safe(str(path))}{link} has {KIND}:", Style.BOLD))
+        its_own = [found for found in untrusted if found.file.path == path]
         lines += [Line(f"  {found.variable}={safe(found.shown)}") for found in its_own]
     return lines
 
 
-def _is_trusted_now(untrusted: Sequence[Untrusted]) -> bool:
-    for line in render_untrusted(untrusted):
+def _is_wanted(found: Sequence[Untrusted]) -> bool:
+    """Show the settings of a file, and ask the person whether to trust it."""
+    for line in render_untrusted(found):
         warn(line.text, line.style)
-    return confirm("Do you trust this file as it is now?")
+    return confirm(f"Do you trust {found[0].file.name} as it is now?")
 
 
-def _trust(loaded: Loaded) -> None:
-    for file in {found.file.path: found.file for found in loaded.untrusted}.values():
-        trust_file(loaded.trust_home, file)
-
-
-def _revoke(home: Path) -> None:
+def _revoke() -> None:
+    home = _read().trust_home
     here = [path for path in trusted_paths(home) if path.parent == Path.cwd()]
     n_contents = sum(distrust_file(home, path) for path in here)
     now = "is trusted any more" if n_contents else "was trusted"

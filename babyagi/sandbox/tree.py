@@ -4,7 +4,8 @@ of its own, between babyagi and an untrusted server:
     python tree.py MAX_LINE_BYTES COMMAND [ARGUMENT]...
 
 Lines are passed on in both directions. A line of the command that is not a JSON object, or is
-longer than `MAX_LINE_BYTES`, is dropped, so that babyagi never buffers or parses it. At the end,
+longer than `MAX_LINE_BYTES`, is dropped, so that babyagi never buffers or parses it. In a list of
+tools, what babyagi's parser cannot read is replaced, so that it reads the other tools. At the end,
 this program writes two things to its own error output, for a person: the exit code of the command,
 if the command ended by itself, and the end of the command's error output.
 
@@ -22,6 +23,7 @@ import contextlib
 import ctypes
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -33,6 +35,11 @@ from typing import IO
 GRACE_S = 2.0  # for the command to end by itself, once its input has ended
 CHUNK_BYTES = 2**16
 MAX_ERROR_BYTES = 2000  # of the command's error output
+LIST = b'"tools"'  # in each list of tools, and hardly ever in another message
+MAX_DEPTH = 150  # of lists and objects; pydantic's parser reads fewer than 200
+_PARTS = re.compile(rb'"(?:[^"\\]|\\.)*+"?|[\[{]|[\]}]|[-+.eE0-9]{300,}', re.DOTALL)
+# a pair of surrogates; half of one; any other escape
+_ESCAPES = re.compile(rb"\\u[dD][89abAB]..\\u[dD][c-fC-F]..|(\\u[dD][89a-fA-F]..)|\\.", re.DOTALL)
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36  # linux/prctl.h
 
 
@@ -135,12 +142,38 @@ def _pass_lines(output: IO[bytes], max_line_bytes: int) -> None:
 
 def _write_message(line: bytes) -> None:
     """Write the line to standard output if it is a JSON object, else drop it."""
+    line = mend(line) if LIST in line else line
     try:
         is_message = isinstance(json.loads(line), dict)
     except (ValueError, RecursionError):
         return
     while is_message and line:
         line = line[os.write(1, line) :]
+
+
+def mend(text: bytes) -> bytes:
+    """Return the JSON text without what pydantic's parser cannot read: with null in the place of
+    lists and objects below `MAX_DEPTH`, infinity in that of numbers with too many digits, and
+    U+FFFD in that of half a pair of surrogates."""
+    kept, depth, start = [], 0, 0
+    for part in _PARTS.finditer(text):
+        found = part[0]
+        if found in b"[{":
+            depth += 1
+            if depth == MAX_DEPTH + 1:
+                kept += [text[start : part.start()], b"null"]
+        elif found in b"]}":
+            depth -= 1
+            start = part.end() if depth == MAX_DEPTH else start
+        elif depth <= MAX_DEPTH and (found[:1] != b'"' or b"\\u" in found):
+            other = b"1e999" if found[:1] != b'"' else _ESCAPES.sub(_whole, found)
+            kept += [text[start : part.start()], other]
+            start = part.end()
+    return b"".join([*kept, text[start:] if depth <= MAX_DEPTH else b""])
+
+
+def _whole(escape: re.Match[bytes]) -> bytes:
+    return rb"\ufffd" if escape[1] else escape[0]
 
 
 def _end(process: subprocess.Popen[bytes], last_words: _LastWords) -> int:

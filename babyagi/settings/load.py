@@ -8,6 +8,7 @@ import io
 import logging
 import os
 import re
+import stat
 from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import MISSING, dataclass, field, fields
@@ -52,8 +53,12 @@ class EnvFile:
     values: Mapping[str, str] = field(repr=False)
 
 
-def read_env_file(path: Path, *, name: str) -> EnvFile:
+def read_env_file(path: Path, *, name: str, may_be_pipe: bool = False) -> EnvFile:
     """Read a file of variables as python-dotenv does, except that `$` is not expanded.
+
+    Args:
+        may_be_pipe: whether the path may be something else than a file, such as a pipe, which this
+            function then waits for.
 
     Raises:
         OSError: the file cannot be read.
@@ -62,7 +67,10 @@ def read_env_file(path: Path, *, name: str) -> EnvFile:
     """
     from dotenv.parser import parse_stream
 
-    with path.open("rb") as file:
+    more = 0 if may_be_pipe else os.O_NONBLOCK
+    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | more)) as file:
+        if not may_be_pipe and not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise ValueError("it is not a file")
         body = file.read(MAX_ENV_FILE_BYTES + 1)
     if len(body) > MAX_ENV_FILE_BYTES:
         raise ValueError(f"the file is longer than {MAX_ENV_FILE_BYTES:,} bytes")
@@ -91,12 +99,14 @@ def trust_file(home: Path, file: EnvFile) -> None:
     Raises:
         StoreUnusableError: the home folder cannot be written.
     """
+    from babyagi.files import private
     from babyagi.files.home import make_home
 
     make_home(home)
     mark = _mark(home, file)
-    mark.parent.mkdir(mode=0o700, exist_ok=True)
-    mark.write_text(str(file.path), encoding="utf-8", errors="surrogateescape")
+    private.make_folder(mark.parent)
+    mark.parent.chmod(private.FOLDER_MODE)
+    private.write_bytes(mark, os.fsencode(file.path))
 
 
 def distrust_file(home: Path, path: Path) -> int:
@@ -421,7 +431,7 @@ class _Reading:
     def _open_env_file(self, path: Path, kind: str = "", *, is_named: bool = False) -> None:
         name = str(path.relative_to(self._cwd) if path.is_relative_to(self._cwd) else path)
         try:
-            file = read_env_file(path, name=name)
+            file = read_env_file(path, name=name, may_be_pipe=is_named)
         except OSError as error:
             self.faults.append(f"{kind}{name} cannot be read: {error.strerror}")
         except ValueError as error:

@@ -7,10 +7,13 @@ The file has the same form as for other programs:
                               "allow": ["search"], "effects": {"search": "read"}},
                     "wiki": {"url": "https://wiki.example/mcp", "headers": {"Authorization": "…"}}}}
 
-Tools are named SERVER__TOOL, so that names are unique. The file sets a tool's effect; the server
-cannot. `read` and `idempotent` calls may be repeated after a crash. A `once` call, the default, is
-never repeated: if its outcome is unknown, a person decides. A tool's parameters and description are
-stored with the objective; if the server changes them later, a person is asked before the next call.
+Tools are named SERVER__TOOL, so that names are unique. A name that models do not take (with dots,
+blanks or other letters, or too long) is changed to one that they take, and the server is called by
+its own name for the tool. A tool that cannot be used is left out, with a reason for a person; the
+others of its server can be used. The file sets a tool's effect; the server cannot. `read` and
+`idempotent` calls may be repeated after a crash. A `once` call, the default, is never repeated: if
+its outcome is unknown, a person decides. A tool's parameters and description are stored with the
+objective; if the server changes them later, a person is asked before the next call.
 
 A server on this machine gets only the few environment variables that every program needs, and those
 in the file. The length of its lines and answers and the time of its calls are limited. All
@@ -25,19 +28,22 @@ the person.
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 import logging
 import re
 import shutil
 import sys
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields
 from functools import cache, partial
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, TYPE_CHECKING, Any, get_type_hints
+from urllib.parse import unquote
 
 from babyagi.errors import SettingsError, ToolError, first_error
 from babyagi.heavy_imports import import_whole
@@ -45,15 +51,19 @@ from babyagi.net.addresses import is_in_clear
 from babyagi.net.bodies import bound_body
 from babyagi.redaction import redact
 from babyagi.sandbox import tree
-from babyagi.shapes import Shape, ShapeError, is_deep, read_schema, shape_of
+from babyagi.shapes import MAX_DEPTH, Shape, ShapeError, is_deep, read_schema, shape_of
 from babyagi.tasks import Effect, Passage, ToolGrant
 from babyagi.text import clean, disarm, one_line, shorten
 from babyagi.tools.base import Tool
 
 if TYPE_CHECKING:
     import httpx2
+    import mcp_types
+    from mcp.client import Transport
+    from mcp.client._transport import ReadStream, TransportStreams
     from mcp.client.client import Client
     from mcp.client.session import MessageHandlerFnT
+    from mcp.shared.message import SessionMessage
 
 logger = logging.getLogger(__name__)
 
@@ -64,6 +74,8 @@ MAX_PAGES = 20  # pages of that list
 MAX_LINE_BYTES = 4 * 2**20
 MAX_ANSWER_BYTES = 16 * MAX_LINE_BYTES  # over HTTP
 MAX_SCHEMA_CHARS = 20_000
+MAX_NAME_CHARS = 128  # of a tool, as the protocol says
+MAX_REASON_CHARS = 200
 MAX_DESCRIPTION_CHARS = 2000
 MAX_ERROR_CHARS = 500  # of an error that a model reads
 MAX_LAST_WORDS_CHARS = 2100  # `tree.MAX_ERROR_BYTES`, and the words before them
@@ -71,6 +83,8 @@ CONNECT_TIMEOUT_S = 30.0
 CALL_TIMEOUT_S = 60.0
 REST_S = 60.0  # for so long, a server that failed is not used
 _NAME = re.compile(r"[A-Za-z0-9-]{1,24}")
+_MODELS_TAKE = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_CHANGED = re.compile(r".*_[0-9a-f]{8}")  # what `name_tool` makes of a name that models do not take
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +92,8 @@ class McpServer:
     """A server as the file describes it: a program (`command`) or an address (`url`).
 
     Attributes:
-        allow: the names of the tools that can be used; None means all of them.
+        allow: the names of the tools that can be used; None means all of them. Here and below, a
+            name is the server's own one, or what `name_tool` makes of it.
         deny: the names of tools that cannot be used.
         effects: the effects of tools, by name; `once` for all others.
         timeout_s: the time limit of each call, in seconds.
@@ -97,9 +112,44 @@ class McpServer:
     timeout_s: float = CALL_TIMEOUT_S
 
     def offers(self, tool: str) -> bool:
-        return (self.allow is None or tool in self.allow) and tool not in self.deny
+        is_allowed = self.allow is None or self._is_among(tool, self.allow)
+        return is_allowed and not self._is_among(tool, self.deny)
+
+    def effect_of(self, tool: str) -> Effect:
+        found = (effect for name, effect in self.effects.items() if self._is_among(tool, [name]))
+        return next(found, Effect.ONCE)
+
+    def _is_among(self, tool: str, names: Iterable[str]) -> bool:
+        return name_tool(self.name, tool) in (name_tool(self.name, one) for one in names)
 
 
+def name_tool(server: str, tool: str) -> str:
+    """Return the name by which models call a tool of a server: SERVER__TOOL. If models do not take
+    that name, it is changed, and ends with a digest of the server's own name for the tool."""
+    name = f"{server}__{tool}"
+    if _MODELS_TAKE.fullmatch(name):
+        return name
+    digest = hashlib.sha256(tool.encode("utf-8", "backslashreplace")).hexdigest()[:8]
+    return f"{re.sub('[^A-Za-z0-9_-]', '_', name)[:55]}_{digest}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeftOut:
+    """A tool of a server that cannot be used.
+
+    Attributes:
+        name: the server's own name for it, as one line.
+        reason: why, as one line for a person. It may quote the server.
+    """
+
+    name: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.reason}"
+
+
+MORE = LeftOut(name="others", reason=f"at most {MAX_TOOLS} tools of a server are read")
 _KEYS = {one.name for one in fields(McpServer)} - {"name"} | {"type", "disabled"}
 
 # -- the file
@@ -204,6 +254,7 @@ class Connection:
     Attributes:
         last_words: the exit code of the server's program and the end of its error output, as one
             line; empty while it runs.
+        left_out: the tools in the server's last list that the file allows and that cannot be used.
     """
 
     def __init__(self, server: McpServer) -> None:
@@ -213,6 +264,8 @@ class Connection:
         self._client: Client | None = None
         self._rests_until, self._n_calls = 0.0, 0
         self.last_words = ""
+        self.left_out: tuple[LeftOut, ...] = ()
+        self._own_name_by_name: dict[str, str] = {}
         # the tools that the server listed last; None if they may have changed since
         self._offered: dict[str, Tool] | None = None
 
@@ -235,66 +288,80 @@ class Connection:
         await self._open()
         if self._offered is None:
             await self.list_tools()
-        found = (self._offered or {}).get(tool)
+        name = self._name(tool)
+        found = (self._offered or {}).get(name)
         if found is None:
-            raise self._failed(f"it no longer offers {one_line(tool)}")
+            reasons = (str(one) for one in self.left_out if self._name(one.name) == name)
+            raise self._failed(f"it no longer offers {one_line(tool)}", why=next(reasons, ""))
         return found
 
+    def own_name(self, name: str) -> str:
+        """Return the server's own name for the tool that models call by this name."""
+        return self._own_name_by_name.get(name, name.removeprefix(f"{self.server.name}__"))
+
     async def list_tools(self) -> list[Tool]:
-        """Ask the server for its tools, and return those that the file allows.
+        """Ask the server for its tools, and return those that the file allows and that can be used.
+        The others that the file allows are in `left_out` afterwards.
 
         Raises:
             ToolError: the server does not start, does not answer, or its answer is invalid. The
                 text is one line.
         """
         async with self._using(CONNECT_TIMEOUT_S) as client:
-            tools: list[Tool] = []
-            cursor: str | None = None
-            for _ in range(MAX_PAGES):
-                page = await client.list_tools(cursor=cursor)
-                listed = page.tools[: MAX_TOOLS - len(tools)]
-                usable = (self._to_tool(one) for one in listed if self.server.offers(one.name))
-                tools += filter(None, usable)
-                cursor = page.next_cursor
-                if not cursor or len(tools) >= MAX_TOOLS:
-                    break
-        self._offered = {tool.name.removeprefix(f"{self.server.name}__"): tool for tool in tools}
+            listed, left_out = await _list_all(client)
+        by_own_name: dict[str, mcp_types.Tool] = {}
+        for tool in listed:
+            by_own_name.setdefault(tool.name, tool)
+        n_by_name = Counter(map(self._name, by_own_name))
+        for own_name, n in Counter(tool.name for tool in listed).items():
+            if n_by_name[self._name(own_name)] > 1:
+                del by_own_name[own_name]
+                left_out.append(LeftOut(name=own_name, reason=SAME_FOR_MODELS))
+            elif n > 1:
+                left_out.append(LeftOut(name=own_name, reason=_LISTED_TWICE))
+        offers = self.server.offers
+        self.left_out = tuple(one for one in left_out if one == MORE or offers(one.name))
+        offered = {name: tool for name, tool in by_own_name.items() if offers(name)}
+        self._own_name_by_name = {self._name(own_name): own_name for own_name in offered}
+        self._offered = {self._name(one): self._to_tool(tool) for one, tool in offered.items()}
         return list(self._offered.values())
 
-    def _to_tool(self, found: Any) -> Tool | None:
-        """Return the tool that the server describes; None if its name or its schema cannot be used
-        with a model."""
-        name = f"{self.server.name}__{found.name}"
-        schema = _read_parameters(found.input_schema)
-        if not found.name or not re.fullmatch(r"[A-Za-z0-9_-]{1,64}", name) or schema is None:
-            return None
+    def _name(self, tool: str) -> str:
+        return name_tool(self.server.name, tool)
+
+    def _to_tool(self, found: mcp_types.Tool) -> Tool:
         said = shorten(one_line(disarm(clean(found.description or ""))), MAX_DESCRIPTION_CHARS)
-        return self._make(found.name, said or f"A tool of the server {self.server.name}.", schema)
+        said = said or f"A tool of the server {self.server.name}."
+        return self._make(found.name, said, read_schema(found.input_schema))
 
     def _make(self, tool: str, description: str, parameters: Mapping[str, Any]) -> Tool:
         return Tool(
-            name=f"{self.server.name}__{tool}",
+            name=self._name(tool),
             description=description,
             parameters=parameters,
-            effect=self.server.effects.get(tool, Effect.ONCE),
+            effect=self.server.effect_of(tool),
             run=partial(self.call, tool),
             timeout_s=self.server.timeout_s + CONNECT_TIMEOUT_S,
             offered=partial(self.find, tool),
         )
 
     async def call(self, tool: str, arguments: Mapping[str, Any]) -> Passage:
-        """Call a tool of the server, and return its output.
+        """Call a tool of the server, named as in `McpServer.allow`, and return its output.
 
         Raises:
             ToolError: the tool reports an error, or the server cannot be used. The text is one
                 line.
         """
+        name = self._name(tool)
+        if _CHANGED.fullmatch(name) and name not in self._own_name_by_name:
+            await self.find(tool)  # only the server's list has its own name for the tool
+        own_name = self.own_name(name)
         async with self._using(self.server.timeout_s) as client:
-            result = await client.call_tool(tool, dict(arguments))
+            result = await client.call_tool(own_name, dict(arguments))
         text = _render(result.content, result.structured_content)
         if result.is_error:
-            raise ToolError(self._shown(text) or f"{tool} failed without a reason")
-        return Passage(text=text or "(nothing)", origin=f"tool:{self.server.name}__{tool}")
+            raise ToolError(self._shown(text) or f"{name} failed without a reason")
+        return Passage(text=text or "(nothing)", origin=f"tool:{name}")
 
     @asynccontextmanager
     async def _using(self, timeout_s: float) -> AsyncIterator[Client]:
@@ -333,9 +400,10 @@ class Connection:
             if self.last_words:
                 logger.warning("the server %s failed: %s", self.server.name, self.last_words)
 
-    def _failed(self, why: str) -> ToolError:
-        what = f"the server {self.server.name} failed: {self._shown(why)}"
-        return ToolError(what, why=self.last_words)
+    def _failed(self, what: str, *, why: str = "") -> ToolError:
+        """Return the error for a model; `why`, or the server's last words, is for a person."""
+        said = f"the server {self.server.name} failed: {self._shown(what)}"
+        return ToolError(said, why=why or self.last_words)
 
     def _shown(self, text: str, max_chars: int = MAX_ERROR_CHARS) -> str:
         secrets = [*self.server.env.values(), *self.server.headers.values()]
@@ -437,8 +505,9 @@ async def open_client(
             http = await stack.enter_async_context(_open_http(server))
             transport = streamable_http_client(server.url, http_client=http)
         client = Client(
-            transport, read_timeout_seconds=server.timeout_s, cache=None, message_handler=hear
-        )
+            _sift(transport), read_timeout_seconds=server.timeout_s, cache=None,
+            message_handler=hear,
+        )  # fmt: skip
         yield await stack.enter_async_context(client)
 
 
@@ -449,7 +518,7 @@ def _open_http(server: McpServer) -> httpx2.AsyncClient:
         headers={**server.headers, "accept-encoding": "identity"},
         timeout=httpx2.Timeout(server.timeout_s, connect=CONNECT_TIMEOUT_S),
         transport=httpx2.AsyncHTTPTransport(),
-        event_hooks={"response": [_bound_answer]},
+        event_hooks={"response": [_bound_answer, _mend_answer]},
         follow_redirects=False,
     )
 
@@ -467,16 +536,188 @@ async def _bound_answer(response: httpx2.Response) -> None:
     bound_body(response, check)
 
 
-def _read_parameters(given: Any) -> dict[str, Any] | None:
-    """Return the schema of a tool's parameters; None if it cannot be used with a model."""
+async def _mend_answer(response: httpx2.Response) -> None:
+    """Replace in each list of tools what the library's parser cannot read, so that it reads the
+    other tools."""
+    import httpx2
+
+    given = response.stream
+
+    class Mended(httpx2.AsyncByteStream):
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            line = bytearray()
+            async for chunk in given:  # type: ignore[union-attr]  # as in `bound_body`
+                *ended, rest = chunk.split(b"\n")
+                for piece in ended:
+                    yield await _mend(bytes(line + piece)) + b"\n"
+                    line.clear()
+                line += rest
+            yield await _mend(bytes(line))
+
+        async def aclose(self) -> None:
+            await given.aclose()  # type: ignore[union-attr]  # as above
+
+    response.stream = Mended()
+
+
+async def _mend(line: bytes) -> bytes:
+    is_list = tree.LIST in line and len(line) <= MAX_LINE_BYTES
+    return await asyncio.to_thread(tree.mend, line) if is_list else line
+
+
+# -- the tools that a server lists, one by one
+# --------------------------------------------------------------------------------------------------
+
+_LEFT_OUT = "babyagi/left-out"  # the place in a list's metadata
+_LISTED_TWICE = "the server lists this name more than once; the first is used"
+SAME_FOR_MODELS = "models would call another tool of the server by the same name"
+
+
+async def _list_all(client: Client) -> tuple[list[mcp_types.Tool], list[LeftOut]]:
+    """Return the tools that the server lists and the library accepts, and those left out."""
+    tools: list[mcp_types.Tool] = []
+    left_out: list[LeftOut] = []
+    cursor: str | None = None
+    for _ in range(MAX_PAGES):
+        page = await client.list_tools(cursor=cursor)
+        tools += page.tools
+        left_out += (LeftOut(**one) for one in (page.meta or {}).get(_LEFT_OUT, ()))
+        cursor = page.next_cursor
+        if not cursor or len(tools) + len(left_out) >= MAX_TOOLS:
+            break
+    if cursor or len(tools) > MAX_TOOLS:
+        left_out.append(MORE)
+    return tools[:MAX_TOOLS], list(dict.fromkeys(left_out))
+
+
+@asynccontextmanager
+async def _sift(transport: Transport) -> AsyncIterator[TransportStreams]:
+    """Yield the transport's streams, with each list of tools as `sift_tools` returns it: the
+    library refuses a whole list for one tool in it."""
+    async with transport as (read, write):
+        yield _Sifted(read), write
+
+
+class _Sifted:
+    """The stream of a server's messages, with sifted lists of tools."""
+
+    def __init__(self, given: ReadStream[SessionMessage | Exception]) -> None:
+        self._given = given
+
+    @property
+    def last_context(self) -> object:
+        return getattr(self._given, "last_context", None)
+
+    async def receive(self) -> SessionMessage | Exception:
+        return _sift_message(await self._given.receive())
+
+    async def aclose(self) -> None:
+        await self._given.aclose()
+
+    def __aiter__(self) -> _Sifted:
+        return self
+
+    async def __anext__(self) -> SessionMessage | Exception:
+        return _sift_message(await anext(self._given))
+
+    async def __aenter__(self) -> _Sifted:
+        await self._given.__aenter__()
+        return self
+
+    async def __aexit__(self, *error: Any) -> bool | None:
+        return await self._given.__aexit__(*error)
+
+
+def _sift_message(given: SessionMessage | Exception) -> SessionMessage | Exception:
+    answer: Any = getattr(given, "message", None)
+    if isinstance(result := getattr(answer, "result", None), dict):
+        answer.result = sift_tools(result)
+    return given
+
+
+def sift_tools(result: dict[str, Any]) -> dict[str, Any]:
+    """Return the result of a request. If it lists tools, it has only those that can be used, and of
+    each what this program uses; its metadata has the `LeftOut`s."""
+    tools = result.get("tools")
+    if not isinstance(tools, list):
+        return result
+    kept, left_out = [], []
+    for place, tool in enumerate(tools[:MAX_TOOLS], start=1):
+        try:
+            kept.append(_read_tool(tool))
+        except ValueError as error:
+            name = str(tool.get("name") or "") if isinstance(tool, dict) else ""
+            name = shorten(one_line(clean(name)), MAX_NAME_CHARS)
+            reason = shorten(one_line(clean(str(error))), MAX_REASON_CHARS)
+            left_out.append(LeftOut(name=name or f"tool {place} of the list", reason=reason))
+    if len(tools) > MAX_TOOLS:
+        left_out.append(MORE)
+    return {**result, "tools": kept, "_meta": {_LEFT_OUT: [asdict(one) for one in left_out]}}
+
+
+def _read_tool(given: Any) -> dict[str, Any]:
+    """Return what this program uses of a tool in a list. Raises `ValueError` with the reason if the
+    tool cannot be used."""
+    if not isinstance(given, dict):
+        raise ValueError("it is not a JSON object")
+    name, said, schema = (given.get(key) for key in ("name", "description", "inputSchema"))
+    if not isinstance(name, str) or not name:
+        raise ValueError("it has no name")
+    if len(name) > MAX_NAME_CHARS:
+        raise ValueError(f"its name is longer than {MAX_NAME_CHARS} characters")
+    if not name.isprintable() or "\N{REPLACEMENT CHARACTER}" in name:
+        raise ValueError("its name has characters that cannot be shown")
+    _check_schema(schema)
+    described = {"description": clean(said)} if isinstance(said, str) else {}
+    return {"name": name, **described, "inputSchema": schema}
+
+
+def _check_schema(given: Any) -> None:
+    """Raise `ValueError` if the schema of a tool's parameters cannot be used with a model."""
+    from mcp.shared.inbound import find_invalid_x_mcp_header
+
+    if not isinstance(given, dict) or given.get("type") != "object":
+        raise ValueError('its schema is not a JSON object with "type": "object"')
     if is_deep(given):
-        return None
+        raise ValueError(f"its schema is nested more than {MAX_DEPTH} levels deep")
+    if not isinstance(given.get("$schema", ""), str):
+        raise ValueError("the $schema of its schema is not text")
+    schema = read_schema(given)
     try:
-        schema = read_schema(given)
-        n_chars = len(json.dumps(schema, allow_nan=False))  # NaN cannot be sent to a model
+        text = json.dumps(schema, allow_nan=False, ensure_ascii=False)
+        text.encode()
     except ValueError:
-        return None
-    return schema if schema.get("type") == "object" and n_chars <= MAX_SCHEMA_CHARS else None
+        raise ValueError("its schema has a number or a character that JSON cannot hold") from None
+    if len(text) > MAX_SCHEMA_CHARS:
+        raise ValueError(f"its schema is longer than {MAX_SCHEMA_CHARS:,} characters")
+    if away := next((one for one in _references(given) if not _is_within(one, given)), None):
+        raise ValueError(f"its schema refers to {away}, which is not in it")
+    if why := find_invalid_x_mcp_header(given):
+        raise ValueError(why)
+
+
+def _references(value: Any) -> Iterator[str]:
+    if isinstance(value, dict) and isinstance(value.get("$ref"), str):
+        yield value["$ref"]
+    inner = value.values() if isinstance(value, dict) else value
+    for one in inner if isinstance(value, dict | list) else ():
+        yield from _references(one)
+
+
+def _is_within(reference: str, schema: Any) -> bool:
+    """Return whether a JSON pointer such as `#/$defs/place` leads to a part of the schema."""
+    root, *parts = unquote(reference).split("/")
+    for part in parts:
+        key = part.replace("~1", "/").replace("~0", "~")
+        if isinstance(schema, list):
+            schema = dict(enumerate(schema)).get(int(key)) if key.isdecimal() else None
+        else:
+            schema = schema.get(key) if isinstance(schema, dict) else None
+    return root == "#" and isinstance(schema, dict | bool)
+
+
+# -- the output of tools
+# --------------------------------------------------------------------------------------------------
 
 
 def _render(content: Sequence[Any], structured: Any) -> str:

@@ -113,6 +113,31 @@ def test_the_tools_of_servers_are_listed_and_called(servers, capsys):
 
 
 @pytest.mark.system
+def test_each_tool_that_is_left_out_is_named_with_its_reason(servers, monkeypatch, capsys):
+    monkeypatch.setenv("LLM_MODEL", "rehearsal")
+    monkeypatch.setenv("BABYAGI_RESULT_STORE", "builtin")
+    s = {
+        "command": sys.executable,
+        "args": ["-S", str(MCP_SERVER), "names that models do not take"],
+    }
+    servers.write_text(json.dumps({"mcpServers": {"s": s}}))
+    left_out = "left out a b: its name has characters that cannot be shown"
+
+    assert run_guarded(["mcp", "list", "--mcp", str(servers)]) == 0
+    said = capsys.readouterr().out
+    assert f"\n  {left_out}\n" in said and "(a.b) Say it again." in said
+    assert run_guarded(["mcp", "list", "--mcp", str(servers), "--json"]) == 0
+    (shown,) = json.loads(capsys.readouterr().out)["servers"]
+    assert {"name": "a b", "reason": left_out.partition(": ")[2]} in shown["left_out"]
+    assert "a.b" in {tool["own_name"] for tool in shown["tools"]}
+    assert run_guarded(["tools", "--mcp", str(servers)]) == 0
+    out, err = capsys.readouterr()
+    assert f"the server s: {left_out}\n" in err and "\ns__a_b " in out
+    assert run_guarded(["submit", "x", "--mcp", str(servers)]) == 0
+    assert f"the server s: {left_out}\n" in capsys.readouterr().err
+
+
+@pytest.mark.system
 def test_a_server_that_dies_is_shown_with_its_exit_code_and_its_error_output(servers, capsys):
     for behaviour, line in [
         ("a complaint at the start", ["mcp", "list"]),

@@ -11,7 +11,9 @@ import pytest
 import babyagi
 from babyagi.cli.root import run_guarded
 from babyagi.cli.session import close_log
+from babyagi.cli.trusting import trust_each
 from babyagi.errors import SettingsError
+from babyagi.settings.load import load_settings
 from tests.cli.homes import fill_home
 
 HOSTILE = (
@@ -83,7 +85,7 @@ def test_the_line_to_type_is_enough_and_a_change_of_the_file_takes_it_back(
     write, monkeypatch, capsys
 ):
     write(HOSTILE)
-    assert run_guarded(["trust"]) == 0
+    assert run_guarded(["trust", "--yes"]) == 0
     said = capsys.readouterr().out
     assert (
         "  BABYAGI_NOTIFY=sh -c 'touch ran'\n" in said
@@ -103,7 +105,7 @@ def test_the_line_to_type_is_enough_and_a_change_of_the_file_takes_it_back(
 
 def test_trust_can_be_listed_and_taken_back(write, folder, capsys):
     write(HOSTILE)
-    run_guarded(["trust"])
+    run_guarded(["trust", "--yes"])
     capsys.readouterr()
 
     assert run_guarded(["trust", "--list"]) == 0
@@ -124,19 +126,118 @@ def test_where_nothing_waits_there_is_nothing_to_trust_and_nothing_is_said(write
     assert capsys.readouterr().out.startswith("Nothing to trust")
 
 
-def test_trust_follows_the_files_that_a_trusted_file_names(write, folder, capsys):
+@pytest.fixture
+def further(write, folder):
+    """A .env that names a further file."""
     write("DOTENV_EXTENSIONS=more.env\n")
     (folder / "more.env").write_text("BABYAGI_NOTIFY=touch ran\n")
 
-    assert run_guarded(["trust"]) == 0
 
-    assert (
-        "  DOTENV_EXTENSIONS=more.env\n" in (said := capsys.readouterr().out)
-        and "  BABYAGI_NOTIFY=touch ran\n" in said
-    )
+def trusted(capsys):
+    capsys.readouterr()
+    run_guarded(["trust", "--list"])
+    return [path.rpartition("/")[2] for path in capsys.readouterr().out.split()]
+
+
+@pytest.mark.parametrize(
+    ("typed", "n_questions", "names"),
+    [("y\ny\n", 2, [".env", "more.env"]), ("y\nn\n", 2, [".env"]), ("n\n", 1, [])],
+)
+def test_each_file_is_shown_and_asked_about_before_it_is_trusted(
+    further, terminal, capsys, typed, n_questions, names
+):
+    code, said = terminal(typed, ["trust"])
+
+    assert code == 0 and said.count("[y/N]") == n_questions
+    assert said.index("DOTENV_EXTENSIONS=more.env") < said.index("Do you trust .env as it is now?")
+    if n_questions == 2:
+        shown = said.index("BABYAGI_NOTIFY=touch ran")
+        assert said.index(".env is trusted") < shown < said.index("Do you trust more.env as it")
+    assert trusted(capsys) == names
+
+
+def test_without_a_terminal_nothing_is_trusted_and_what_was_to_be_trusted_is_shown(further, capsys):
+    assert run_guarded(["trust"]) == 2
+
+    err = capsys.readouterr().err
+    assert "  DOTENV_EXTENSIONS=more.env\n" in err and "babyagi trust --yes" in err
+    assert trusted(capsys) == []
+
+
+def test_with_yes_only_the_named_files_are_trusted_and_the_others_are_said(further, folder, capsys):
+    assert run_guarded(["trust", "--yes"]) == 0
+    assert "more.env is not trusted yet: babyagi trust --yes more.env" in capsys.readouterr().err
+    assert trusted(capsys) == [".env"]
+
+    assert run_guarded(["trust", "--yes", "./more.env"]) == 0
+    assert "  BABYAGI_NOTIFY=touch ran\n" in capsys.readouterr().out
+    assert trusted(capsys) == [".env", "more.env"]
+    assert run_guarded(["trust", "--yes", "more.env"]) == 0
     assert run_guarded(SUBMIT) == 0
     (folder / "more.env").write_text("BABYAGI_NOTIFY=touch other\n")
     assert run_guarded(SUBMIT) == 2
+
+
+def test_a_file_that_no_trusted_file_names_is_not_trusted_by_naming_it(further, capsys):
+    assert run_guarded(["trust", "--yes", "more.env"]) == 2
+    assert "no trusted file names it" in capsys.readouterr().err
+    assert trusted(capsys) == []
+    assert run_guarded(["trust", "--yes", "more.env", ".env"]) == 0
+    assert trusted(capsys) == [".env", "more.env"]
+
+
+@pytest.mark.parametrize("later", ["BABYAGI_NOTIFY=rm x\n", "BABYAGI_TOOLS=web\n", HOSTILE + " "])
+def test_the_bytes_that_were_shown_are_trusted_and_no_others(write, folder, capsys, later):
+    write(HOSTILE)
+
+    def load():
+        return load_settings(flags={}, environ=os.environ, cwd=folder)
+
+    def change(found):
+        assert found[0].file.values["BABYAGI_NOTIFY"] == "sh -c 'touch ran'"
+        write(later)
+        return True
+
+    loaded = trust_each(load(), load, change, lambda _: True)
+
+    assert not loaded.settings.notify and not loaded.settings.tools
+    assert ".env has changed since it was shown, and is not trusted" in capsys.readouterr().err
+    assert run_guarded(SUBMIT) == 2
+
+
+def test_a_link_is_shown_with_the_file_that_it_leads_to(folder, tmp_path, capsys):
+    (tmp_path / "elsewhere.env").write_text(HOSTILE)
+    (folder / ".env").symlink_to("../elsewhere.env")
+
+    assert run_guarded(["trust"]) == 2
+    assert f"{folder}/.env (a link to {tmp_path}/elsewhere.env) has" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("kind", ["pipe", "folder", "device", "link to itself", "nothing"])
+def test_what_is_no_file_is_an_error_and_nobody_waits_for_it(write, folder, capsys, kind):
+    more = folder / "more.env"
+    make = {
+        "pipe": lambda: os.mkfifo(more),
+        "folder": more.mkdir,
+        "device": lambda: more.symlink_to("/dev/zero"),
+        "link to itself": lambda: more.symlink_to(more),
+        "nothing": lambda: None,
+    }
+    make[kind]()
+    write("DOTENV_EXTENSIONS=more.env\n")
+
+    assert run_guarded(["trust", "--yes"]) == 2
+    assert "more.env cannot be read" in capsys.readouterr().err
+
+
+def test_what_is_trusted_is_noted_where_only_its_person_reads_it(write, tmp_path):
+    noted = tmp_path / "home" / "trusted"
+    noted.mkdir(parents=True)
+    noted.chmod(0o755)
+    write(HOSTILE)
+
+    assert run_guarded(["trust", "--yes"]) == 0
+    assert [path.stat().st_mode & 0o777 for path in (noted, *noted.iterdir())] == [0o700, 0o600]
 
 
 def test_what_is_shown_holds_no_secret_and_cannot_forge_a_line(write, folder, capsys):
@@ -154,7 +255,7 @@ def test_what_is_shown_holds_no_secret_and_cannot_forge_a_line(write, folder, ca
 
     run_guarded(["config"])
     run_guarded(["config", "--json"])
-    assert run_guarded(["trust"]) == 0
+    assert run_guarded(["trust", "--yes"]) == 0
 
     said = "".join(capsys.readouterr())
     assert not any(line.lstrip().startswith("LLM_MODEL=b") for line in said.splitlines())

@@ -52,7 +52,7 @@ NO_ANSWER = frozenset(
     | a result of another type | an empty failure | a huge error | an odd error | a lone surrogate
     | byte by byte without end | stopped | dead in an answer | not to be ended | a mark before
     | blocks of no known type | a deep schema | tools without names | no tools
-    | a surrogate in the words
+    | a schema that refers away
     """.split("|")
 )
 OTHER_TEXT = {  # an answer, though it does not say hello
@@ -64,8 +64,8 @@ OTHER_TEXT = {  # an answer, though it does not say hello
 CHANGES = frozenset(
     name.strip()
     for name in """
-    changes with each list | other words | another schema | a schema that refers away
-    | a schema that refers to itself | two of one name
+    changes with each list | other words | another schema | a surrogate in the words
+    | a schema that refers to itself
     """.split("|")
 )
 OVER_HTTP = {  # all others give no answer; some of these take another's, which is the same server's

@@ -8,13 +8,17 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
+import httpx2
 import pytest
 
 from babyagi.errors import SettingsError, ToolError
 from babyagi.sandbox import tree
 from babyagi.tasks import Effect
+from babyagi.toolbox import grant_given
 from babyagi.tools import mcp
+from babyagi.tools.base import Tool
 from babyagi.tools.mcp import McpServer, load_servers, open_servers
 
 SERVER = str(Path(__file__).parent.parent / "mcp_server.py")
@@ -25,6 +29,9 @@ def describe(behaviour, *more, **fields):
     return McpServer(
         name="s", command=sys.executable, args=("-S", SERVER, behaviour, *more), **given
     )
+
+
+A_TOOL: dict[str, Any] = {"description": "", "parameters": {}, "effect": Effect.READ, "run": None}
 
 
 def is_alive(pid):
@@ -144,7 +151,6 @@ NOT_STARTED = {
     "dead at the start": "Connection closed",
     "another protocol": "s failed",
     "no list": "s failed",
-    "a schema of another type": "s failed",
     "silent list": "no answer",
 }
 
@@ -160,7 +166,7 @@ async def test_a_server_that_says_too_much_is_still_understood(behaviour):
     assert tools["s__echo"].effect is Effect.ONCE
     assert len(tools["s__echo"].description) <= mcp.MAX_DESCRIPTION_CHARS
     assert tools["s__echo"].description.isprintable()
-    assert tools.keys() <= {"s__echo", "s__calculator"}
+    assert "s__calculator" in tools or behaviour != "odd names"
 
 
 @pytest.mark.system
@@ -180,7 +186,7 @@ async def test_a_server_that_cannot_be_used_costs_one_call_and_rests(behaviour, 
     async with open_servers([describe(behaviour)]) as (connection,):
         with pytest.raises(ToolError, match=NOT_STARTED[behaviour]):
             await connection.list_tools()
-        if "list" not in behaviour and "schema" not in behaviour:  # which answer, though wrongly
+        if "list" not in behaviour:  # which answer, though wrongly
             with pytest.raises(ToolError, match="it is tried again in"):
                 await connection.list_tools()
 
@@ -262,14 +268,225 @@ async def test_only_what_the_file_lets_through_is_a_tool_with_the_effect_that_it
     assert (tool.name, tool.effect) == ("s__calculator", Effect.READ)
 
 
+# -- the tools of a list, one by one
+
+
+def nested(levels):
+    schema: dict[str, Any] = {"type": "string"}
+    for _ in range(levels):
+        schema = {"type": "object", "properties": {"x": schema}}
+    return schema
+
+
+def with_text(schema):
+    return {"inputSchema": {"type": "object", "properties": {"text": schema}}}
+
+
+ECHO: dict[str, Any] = {
+    "name": "echo",
+    "description": "Say it again.",
+    **with_text({"type": "string"}),
+}
+NO_OBJECT = 'its schema is not a JSON object with "type": "object"'
+KEYWORD = "a keyword of the schema has a value of a wrong type"
+NO_JSON = "its schema has a number or a character that JSON cannot hold"
+UNUSABLE = {
+    "no tool": (7, "it is not a JSON object"),
+    "nothing": (None, "it is not a JSON object"),
+    "a list": ([ECHO], "it is not a JSON object"),
+    "no name": ({"name": None}, "it has no name"),
+    "a number as a name": ({"name": 7}, "it has no name"),
+    "an empty name": ({"name": ""}, "it has no name"),
+    "a long name": ({"name": "x" * 129}, "its name is longer than 128 characters"),
+    "a line in a name": ({"name": "a\nb"}, "its name has characters that cannot be shown"),
+    "a zero in a name": ({"name": "a\0"}, "its name has characters that cannot be shown"),
+    "an escape in a name": ({"name": "\x1b[31m"}, "its name has characters that cannot be shown"),
+    "hidden in a name": ({"name": "e\u200bcho"}, "its name has characters that cannot be shown"),
+    "turned round": ({"name": "a\u202eb"}, "its name has characters that cannot be shown"),
+    "half a character": ({"name": "a\ud800"}, "its name has characters that cannot be shown"),
+    "not a character": ({"name": "a\ufffd"}, "its name has characters that cannot be shown"),
+    "no schema": ({"inputSchema": None}, NO_OBJECT),
+    "a schema that is text": ({"inputSchema": '{"type": "object"}'}, NO_OBJECT),
+    "a schema that is true": ({"inputSchema": True}, NO_OBJECT),
+    "a schema of a list": ({"inputSchema": {"type": "array"}}, NO_OBJECT),
+    "a schema of many types": ({"inputSchema": {"type": ["object"]}}, NO_OBJECT),
+    "a schema without type": ({"inputSchema": {}}, NO_OBJECT),
+    "a deep schema": ({"inputSchema": nested(60)}, "its schema is nested more than 100 levels"),
+    "a huge schema": (with_text({"const": "y" * 20_000}), "its schema is longer than 20,000"),
+    "a version that is no text": (
+        {"inputSchema": {"type": "object", "$schema": 5}}, "the $schema of its schema is not text",
+    ),
+    "a list of properties": ({"inputSchema": {"type": "object", "properties": []}}, KEYWORD),
+    "a number as required": ({"inputSchema": {"type": "object", "required": 7}}, KEYWORD),
+    "a number as choices": (with_text({"enum": 7}), KEYWORD),
+    "a type of numbers": (with_text({"type": [5, None]}), KEYWORD),
+    "an endless bound": (with_text({"maximum": float("inf")}), KEYWORD),
+    "no number": (with_text({"default": float("nan")}), NO_JSON),
+    "half a character in a schema": (with_text({"title": "\ud800"}), NO_JSON),
+    "a reference away": (with_text({"$ref": "http://127.0.0.1:9/x"}), "refers to http://127.0"),
+    "a reference to a file": (with_text({"$ref": "file:///etc/passwd#"}), "refers to file:///etc"),
+    "a reference to nothing": (with_text({"$ref": "#/$defs/none"}), "refers to #/$defs/none"),
+    "a wrong header": (with_text({"type": "string", "x-mcp-header": "a b"}), "x-mcp-header"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", UNUSABLE)
+def test_a_tool_that_cannot_be_used_takes_no_other_with_it_and_its_reason_is_said(name):
+    given, reason = UNUSABLE[name]
+    bad = {**ECHO, "name": "bad", **given} if isinstance(given, dict) else given
+
+    sifted = mcp.sift_tools({"tools": [bad, ECHO, bad], "nextCursor": "2"})
+
+    left, _ = (mcp.LeftOut(**one) for one in sifted["_meta"]["babyagi/left-out"])
+    assert sifted["tools"] == [ECHO] and sifted["nextCursor"] == "2"
+    assert reason in left.reason and left.name
+    assert "\n" not in str(left) and len(left.reason) <= mcp.MAX_REASON_CHARS
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"outputSchema": 7},
+        {"outputSchema": {"$ref": "#"}},
+        {"icons": "none"},
+        {"annotations": [1]},
+        {"title": 7, "_meta": 7, "execution": {"taskSupport": "perhaps"}},
+        {"description": 7},
+        with_text({"$ref": "#"}),
+        with_text({"$ref": "#/properties/text"}),
+        {
+            "inputSchema": {
+                "type": "object",
+                "$defs": {"a/b": True},
+                "not": {"$ref": "#/$defs/a~1b"},
+            }
+        },
+    ],
+)
+def test_what_nobody_uses_of_a_tool_does_it_no_harm(more):
+    (tool,) = mcp.sift_tools({"tools": [{**ECHO, **more}]})["tools"]
+
+    assert tool.keys() <= ECHO.keys()
+
+
+def test_a_long_list_says_that_it_is_not_read_to_its_end():
+    sifted = mcp.sift_tools({"tools": [{**ECHO, "name": f"echo{n}"} for n in range(201)]})
+
+    assert len(sifted["tools"]) == mcp.MAX_TOOLS
+    assert [one["name"] for one in sifted["_meta"]["babyagi/left-out"]] == ["others"]
+
+
+@pytest.mark.parametrize("result", [{"tools": 7}, {"content": []}, {}])
+def test_what_is_no_list_of_tools_stays_as_it_is(result):
+    assert mcp.sift_tools(result) is result
+
+
+@pytest.mark.parametrize(
+    ("tool", "begins"),
+    [
+        ("a.b", "s__a_b_"), ("a b", "s__a_b_"), ("ü", "s____"), ("x" * 62, "s__" + "x" * 52 + "_"),
+        ("x" * 128, "s__" + "x" * 52 + "_"), (" ", "s____"),
+    ],
+)  # fmt: skip
+def test_a_name_that_models_do_not_take_is_changed_always_in_the_same_way(tool, begins):
+    name = mcp.name_tool("s", tool)
+
+    assert name.startswith(begins) and Tool(name=name, **A_TOOL)
+    assert mcp.name_tool("s", tool) == name == mcp.name_tool("s", name.removeprefix("s__"))
+    assert mcp.name_tool("s", tool + ".") != name
+
+
+@pytest.mark.parametrize("tool", ["a_b", "a-b", "x" * 61, "_", "s__echo"])
+def test_a_name_that_models_take_is_kept(tool):
+    assert mcp.name_tool("s", tool) == f"s__{tool}"
+
+
+def test_a_file_may_name_a_tool_as_its_server_does_or_as_models_do():
+    changed = mcp.name_tool("s", "a.b").removeprefix("s__")
+    for name in ("a.b", changed):
+        server = McpServer(name="s", allow=(name,), effects={name: Effect.READ})
+        barred = McpServer(name="s", deny=(name,))
+        for tool in ("a.b", changed):
+            assert server.offers(tool) and server.effect_of(tool) is Effect.READ
+            assert not barred.offers(tool)
+        assert not server.offers("a b") and barred.offers("a b")
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        ('{"a": "[{\\"}", "b": [-1.5e3, "\\ud83d\\ude00"]}', None),
+        ('"\\ud800 \\\\ud800 \\udc00"', '"\\ufffd \\\\ud800 \\ufffd"'),
+        (f'[-{"9" * 5000}.5, "{"9" * 5000}"]', f'[1e999, "{"9" * 5000}"]'),
+        ("[" * 5000 + '"x"' + "]" * 5000 + ", 2", "[" * 150 + "null" + "]" * 150 + ", 2"),
+    ],
+)
+def test_what_the_library_cannot_parse_is_replaced(text, read):
+    assert tree.mend(text.encode()).decode() == (read or text)
+
+
+@pytest.mark.parametrize("form", ["{}", "event: message\r\ndata: {}\r\n\r\n"])
+async def test_an_answer_over_http_is_mended_as_one_of_a_program_is(form):
+    text = '{"result": {"tools": [{"description": "half of \\ud83d"}]}}'
+
+    async def pieces():
+        for char in form.replace("{}", text):
+            yield char.encode()
+
+    response = httpx2.Response(200, content=pieces())
+    await mcp._mend_answer(response)
+
+    assert (await response.aread()).decode() == form.replace("{}", text.replace("d83d", "fffd"))
+
+
+def left_out(connection):
+    return {one.name: one.reason for one in connection.left_out}
+
+
 @pytest.mark.system
-async def test_a_tool_whose_schema_no_model_could_be_sent_is_left_out_and_the_others_can_be_used():
+async def test_a_server_with_odd_schemas_keeps_the_tools_that_can_be_used():
     async with open_servers([describe("odd schemas", timeout_s=20.0)]) as (connection,):
         tools = await connection.list_tools()
 
-    assert [tool.name for tool in tools] == ["s__echo", "s__anything"]
+        assert (await tools[1].run({"text": "hello"})).text == "hello"
+    assert [tool.name for tool in tools] == ["s__icons", "s__echo", "s__anything"]
+    assert left_out(connection)["no object"] == NO_OBJECT
+    assert len(connection.left_out) == 13
     for tool in tools:
         json.dumps(tool.parameters, allow_nan=False)  # as it is sent
+
+
+@pytest.mark.system
+async def test_a_list_that_the_library_cannot_parse_keeps_the_tools_that_can_be_used():
+    async with open_servers([describe("unreadable schemas", timeout_s=20.0)]) as (connection,):
+        tools = await connection.list_tools()
+
+    assert [tool.name for tool in tools] == ["s__echo"]
+    assert left_out(connection).keys() == {"x0", "x1", "x2"}
+
+
+@pytest.mark.system
+async def test_a_server_is_called_by_its_own_name_for_a_tool_also_after_a_restart():
+    server = describe("names that models do not take", deny=("a/b",), timeout_s=20.0)
+    async with open_servers([server]) as (connection,):
+        tools = await connection.list_tools()
+        assert [(await tool.run({})).text for tool in tools] == [
+            "a.b",
+            "a b",
+            "ü",
+            "x" * 128,
+            "a_b",
+        ]
+        grants = [grant_given(tool) for tool in tools]
+        reasons = left_out(connection)
+        assert [*reasons.values()].count(mcp.SAME_FOR_MODELS) == 2 and "a.c" in reasons
+        assert len(reasons) == 5
+
+    async with open_servers([server]) as (connection,):
+        granted = list(filter(None, map(connection.open_granted, grants)))
+        passages = [await tool.run({}) for tool in granted]
+        assert [one.text for one in passages] == ["a.b", "a b", "ü", "x" * 128, "a_b"]
+        assert [one.origin for one in passages] == [f"tool:{tool.name}" for tool in tools]
 
 
 @pytest.mark.system
