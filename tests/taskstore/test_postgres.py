@@ -15,6 +15,7 @@ from babyagi import taskstore
 from babyagi.errors import (
     BabyagiError,
     LeaseLostError,
+    NotFoundError,
     SettingsError,
     StoreUnavailableError,
     StoreUnusableError,
@@ -27,7 +28,7 @@ from babyagi.taskstore.port import Intention, Kept, Planned
 from babyagi.taskstore.postgres import PostgresDatabase, migrate
 from babyagi.taskstore.sql import database
 from babyagi.taskstore.sql.database import POLL_S
-from babyagi.taskstore.sql.store import open_postgres
+from babyagi.taskstore.sql.store import SqlTaskStore, open_postgres
 from babyagi.taskstore.sqlite import open_sqlite
 from support.postgres_server import PASSWORD, PostgresServer
 from support.workers import join
@@ -241,6 +242,36 @@ def test_a_database_that_cannot_hold_every_text_is_unusable(postgres_server):
         PostgresDatabase(postgres_server.url("latin"))
     assert "UTF8" in caught.value.fix
     postgres_server.run("DROP DATABASE latin")
+
+
+# -- only looking
+# --------------------------------------------------------------------------------------------------
+
+
+async def test_an_older_store_is_looked_at_beside_its_worker_and_stays_as_it_is(empty_url):
+    version = database.OLDEST_READABLE
+    older = PostgresDatabase(empty_url, scripts=SCRIPTS[:version])
+    worked_on = SqlTaskStore(older, offload=run_inline, tell=lambda _: None)
+    objective_id = await begin(worked_on, "Sing")
+
+    looker = await open_postgres(empty_url, offload=run_inline, only_looks=True)
+
+    assert "Sing" in [task.name for task in await looker.tasks(objective_id)]
+    with pytest.raises(StoreUnavailableError, match="cannot answer"):
+        await looker.pause_objective(objective_id)
+    query = "SELECT value FROM babyagi.meta WHERE key = 'schema_version'"
+    with connect(empty_url) as connection:
+        assert connection.execute(query).fetchone() == (str(version),)
+    await looker.close()
+    await worked_on.close()
+
+
+async def test_in_an_empty_database_nothing_is_created_by_looking(empty_url):
+    with pytest.raises(NotFoundError, match="no objective yet"):
+        await open_postgres(empty_url, offload=run_inline, only_looks=True)
+    with connect(empty_url) as connection:
+        query = "SELECT count(*) FROM pg_namespace WHERE nspname = 'babyagi'"
+        assert connection.execute(query).fetchone() == (0,)
 
 
 # -- an upgrade

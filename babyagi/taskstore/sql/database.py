@@ -436,6 +436,25 @@ def require_known(version: int, *, known: int, where: str) -> None:
         )
 
 
+# The oldest schema whose tables the queries of commands that only look can read.
+OLDEST_READABLE = 4
+
+
+def require_readable(version: int, *, known: int, where: str) -> None:
+    """Raise `StoreUnusableError` when this program cannot read a store of this version, which is 0
+    for an empty one."""
+    require_known(version, known=known, where=where)
+    if 0 < version < OLDEST_READABLE:
+        raise StoreUnusableError(
+            f"the task store {where} was written by an older babyagi",
+            why=f"the store has schema version {version}; this program reads the versions "
+            f"{OLDEST_READABLE} to {known}",
+            fix="look with the babyagi that wrote it, or stop its workers and upgrade the store: "
+            "babyagi doctor --quick (in PostgreSQL: babyagi migrate)",
+            guide="store",
+        )
+
+
 def parse_version(tables: Sequence[str], version: str | None, *, where: str) -> int:
     """Return the version of the schema as a number; 0 when the database has no tables.
 

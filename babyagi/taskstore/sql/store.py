@@ -14,6 +14,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timedelta
+from functools import partial
 from types import ModuleType
 from typing import Any
 
@@ -1066,6 +1067,7 @@ async def open_postgres(
     offload: Offload,
     tell: Callable[[str], None] = lambda _: None,
     clock: Callable[[], datetime] | None = None,
+    only_looks: bool = False,
 ) -> SqlTaskStore:
     """Open the task store in this PostgreSQL database. In an empty database, create the schema.
 
@@ -1077,6 +1079,7 @@ async def open_postgres(
         tell: called with a message for a person when the store cannot be written, once for each
             outage.
         clock: the time to use instead of the server's clock, for tests.
+        only_looks: create, upgrade and write nothing (`PostgresDatabase`).
 
     Raises:
         SettingsError: the driver is not installed, or the URL cannot be parsed.
@@ -1085,7 +1088,9 @@ async def open_postgres(
         StoreUnavailableError: the server cannot be reached.
     """
     driver = _load_postgres(url)
-    database = await offload(lambda: driver.PostgresDatabase(url, clock=clock))
+    database = await offload(
+        lambda: driver.PostgresDatabase(url, clock=clock, only_looks=only_looks)
+    )
     return SqlTaskStore(database, offload=offload, tell=tell)
 
 
