@@ -231,7 +231,7 @@ class App:
         timed = read_timing(timing, spec, daily_usd=daily_usd, now=utc_now())
         schedule = await self.store.add_schedule(timed, uid=uid)
         if self.settings.files is not None:
-            remember_folder(self.settings.home, uid, self.settings.files)
+            remember_folder(self.settings.home, schedule.uid, self.settings.files)
         return schedule
 
     async def ask_further(

@@ -58,6 +58,7 @@ from babyagi.taskstore.port import (
 )
 from babyagi.taskstore.sql.store import COMMON_WORD
 from support.workers import join
+from tests.taskstore.keyed import KeyContract
 from tests.taskstore.schedules import ScheduleContract
 
 NO_LIMITS = Limits(max_tasks=0, max_calls=0, max_tokens=0, max_cost_usd=0, max_time_s=0)
@@ -207,7 +208,7 @@ async def events_of(store, objective_id, kind):
     ]
 
 
-class TaskStoreContract(ScheduleContract):
+class TaskStoreContract(KeyContract, ScheduleContract):
     @pytest.fixture
     def clock(self):
         return Clock()
