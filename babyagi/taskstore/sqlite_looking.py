@@ -114,7 +114,7 @@ class LookingDatabase(SqliteEngine):
             address=f"file:{quote(str(self.path.absolute()))}?{options}",
         )
         try:
-            connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()
+            connection.execute("PRAGMA schema_version").fetchall()
         except BaseException:
             connection.close()
             raise
