@@ -902,3 +902,37 @@ async def test_a_long_list_is_read_row_by_row(store):
             claim.fence, kept=Kept(key=f"{number}", kind="inputs", request_hash="h", output="{}")
         )
     assert (await store.verify()).n_steps == 50
+
+
+async def test_up_to_where_no_event_is_missing_is_known_when_the_commits_under_way_have_ended(
+    postgres_url,
+):
+    offload = ThreadOffload(n_threads=3)
+    store = await open_postgres(postgres_url, offload=offload)
+    slow, fast = await begin(store), await begin(store)
+    with connect(postgres_url) as under_way:
+        # as a write to one objective does, before it appends its event, which has the lower id
+        under_way.execute("SELECT lock_for_writing(%s)", (slow,))
+        under_way.execute(
+            "INSERT INTO event (objective_id, kind, data, at_us) VALUES (%s, 'x', '{}', 0)", (slow,)
+        )
+        await store.append_event(fast, kind="x.happened", data={})
+        settling = asyncio.create_task(store.settled_event_id())
+        while not waits_for_a_lock(under_way) and not settling.done():
+            await asyncio.sleep(0.001)
+        n_before = len(await store.events_of_all(after_id=0, limit=1000))
+        assert not settling.done()
+    settled = await settling
+
+    assert [event.id for event in await store.events_of_all(after_id=0, limit=1000)][-1] == settled
+    assert len(await store.events_of_all(after_id=0, limit=1000)) == n_before + 1
+    await store.close()
+    offload.close()
+
+
+def waits_for_a_lock(connection):
+    query = (
+        "SELECT count(*) FROM pg_locks WHERE NOT granted AND database = "
+        "(SELECT oid FROM pg_database WHERE datname = current_database())"
+    )
+    return connection.execute(query).fetchone()[0] > 0
