@@ -171,7 +171,10 @@ results = Listing(
 @limit_option
 @json_option
 def results_list(objective: str, limit: int | None, as_json: bool) -> None:
-    """List the results in the order in which they were recorded, the newest if not all."""
+    """List the results in the order in which they were recorded.
+
+    If there are more than the limit, the newest are listed.
+    """
     from babyagi import json_shapes
     from babyagi.cli import render, session
     from babyagi.reporting.artifacts import Made, find_artifacts

@@ -450,7 +450,7 @@ def require_readable(version: int, *, known: int, where: str) -> None:
             f"the task store {where} was written by an older babyagi",
             why=f"the store has schema version {version}; this program reads the versions "
             f"{OLDEST_READABLE} to {known}",
-            fix="look with the babyagi that wrote it, or stop its workers and upgrade the store: "
+            fix="look with the version that wrote it, or stop its workers and upgrade the store: "
             "babyagi doctor --quick (in PostgreSQL: babyagi migrate)",
             guide="store",
         )
