@@ -6,6 +6,7 @@ import hmac
 import json
 import re
 from functools import partial
+from typing import Any
 
 import pytest
 
@@ -386,7 +387,7 @@ def test_requests_with_the_same_key_create_one_objective_even_at_the_same_time(
     assert (wrong, n_added) == (422, 1)
 
 
-POSTS = (
+POSTS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("objectives", {"objective": "Know it", "new": True}),
     ("schedules", {"objective": "Know it", "every": "1d"}),
     ("objectives/1/tasks", {"name": "Sing"}),
@@ -400,7 +401,7 @@ POSTS = (
 
 
 @pytest.mark.parametrize("kind", ["sqlite", pytest.param("postgres", marks=pytest.mark.system)])
-async def test_a_request_whose_server_died_before_it_answered_is_not_done_again_by_another(
+async def test_a_request_with_a_key_whose_server_died_before_it_answered_is_not_done_again_by_another(
     kind, request, tmp_path, monkeypatch
 ):
     store = (
