@@ -245,7 +245,7 @@ class App:
         schedule = await self.store.add_schedule(timed, uid=uid)
         self.toolbox.allow(uid, spec)
         if self.settings.files is not None:
-            remember_folder(self.settings.home, uid, self.settings.files)
+            remember_folder(self.settings.home, schedule.uid, self.settings.files)
         return schedule
 
     async def ask_further(

@@ -18,6 +18,7 @@ from babyagi.tasks import Objective
 from babyagi.taskstore.port import TaskStore
 from babyagi.taskstore.sql.store import migrate_postgres, open_postgres
 from babyagi.taskstore.sqlite import open_sqlite
+from babyagi.taskstore.sqlite_looking import open_for_looking
 
 N_SERVER_CONNECTIONS = 3
 
@@ -29,21 +30,29 @@ def is_on_a_server(settings: Settings) -> bool:
 
 @asynccontextmanager
 async def open_store(
-    settings: Settings, *, tell: Callable[[str], None] = lambda _: None
+    settings: Settings,
+    *,
+    tell: Callable[[str], None] = lambda _: None,
+    only_looks: bool = False,
 ) -> AsyncIterator[TaskStore]:
-    """Yield the task store that the settings name, and close it afterwards. `tell`: see
-    `open_sqlite`."""
-    make_home(settings.home)
+    """Yield the task store that the settings name, and close it afterwards.
+
+    Args:
+        tell: see `open_sqlite`.
+        only_looks: open it read-only; nothing is created, upgraded or written.
+    """
+    if not only_looks:
+        make_home(settings.home)
     address = settings.task_store.reveal()
     is_server = is_on_a_server(settings)
     offload = ThreadOffload(name="taskstore", n_threads=N_SERVER_CONNECTIONS if is_server else 1)
     try:
         if is_server:
-            store = await open_postgres(address, offload=offload, tell=tell)
+            store = await open_postgres(address, offload=offload, tell=tell, only_looks=only_looks)
+        elif only_looks:
+            store = await open_for_looking(_path_of(settings), clock=utc_now, offload=offload)
         else:
-            path = (
-                Path(address.removeprefix("sqlite://")) if address else settings.home / "tasks.db"
-            )
+            path = _path_of(settings)
             store = await open_sqlite(path, clock=utc_now, offload=offload, tell=tell)
         try:
             yield store
@@ -51,6 +60,11 @@ async def open_store(
             await store.close()
     finally:
         offload.close()
+
+
+def _path_of(settings: Settings) -> Path:
+    address = settings.task_store.reveal()
+    return Path(address.removeprefix("sqlite://")) if address else settings.home / "tasks.db"
 
 
 async def migrate_store(settings: Settings) -> tuple[int, int]:

@@ -307,7 +307,8 @@ def _check_store(settings: Settings) -> Check:
     in the home folder. If there is none, create it."""
 
     try:
-        n_objectives = len(with_store(lambda store: store.objectives(), settings=settings))
+        found = with_store(lambda store: store.objectives(), changes=True, settings=settings)
+        n_objectives = len(found)
     except BabyagiError as error:
         return _fail("store", error.what, error.fix)
     what = "objective" if n_objectives == 1 else "objectives"

@@ -18,7 +18,6 @@ from click.shell_completion import CompletionItem, get_completion_class
 from babyagi.cli.text import echo, fit
 
 if TYPE_CHECKING:
-    from babyagi.settings.fields import Settings
     from babyagi.taskstore.port import TaskStore
 
 T = TypeVar("T")
@@ -172,15 +171,5 @@ async def _read_store(read: Callable[[TaskStore], Awaitable[Items]]) -> Items:
     context = click.get_current_context(silent=True)
     if context is not None:
         context.meta[HOME] = settings.home
-    if not _is_there(settings):
-        return []
-    async with asyncio.timeout(MAX_WAIT_S), open_store(settings) as store:
+    async with asyncio.timeout(MAX_WAIT_S), open_store(settings, only_looks=True) as store:
         return await read(store)
-
-
-def _is_there(settings: Settings) -> bool:
-    """Return whether the task store exists; completion does not create one."""
-    address = settings.task_store.reveal()
-    if address.startswith("postgres"):
-        return True
-    return Path(address.removeprefix("sqlite://") or settings.home / "tasks.db").is_file()

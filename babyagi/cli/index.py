@@ -280,7 +280,9 @@ def verify(objective: str, as_json: bool) -> int:
     async def read(store: TaskStore) -> Verification:
         return await store.verify(await pick_or_all(store, objective))
 
-    found = session.with_store(read)
+    # reading every row takes long, and a store opened only to look may keep writers out meanwhile
+    settings = session.load(needs=session.NOTHING).settings
+    found = session.with_store(read, changes=True, settings=settings)
     if as_json:
         print_json(verification_shape(found))
     else:

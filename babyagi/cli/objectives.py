@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from babyagi.verbs import Row as Standing
 
 MIN_TASKS = 20  # rows on a terminal, however low it is
+MAX_LISTED = 1_000  # items of a list, unless --limit says otherwise
 
 status_option = click.option(
     "--status",
@@ -59,8 +60,8 @@ limit_option = click.option(
     "--limit",
     type=click.IntRange(min=0),
     metavar="N",
-    help="List at most this many; 0 means all. Default: as many as fit the terminal, or all if the "
-    "output is not a terminal.",
+    help="List at most this many; 0 means all. Default: as many tasks as fit the terminal, else "
+    f"{MAX_LISTED:,}.",
 )
 
 
@@ -99,39 +100,42 @@ def tasks_list(objective: str, statuses: Sequence[str], limit: int | None, as_js
     """List the tasks in the order in which workers will claim them."""
     from babyagi.cli.session import with_objective
     from babyagi.reporting.why import find_facts
+    from babyagi.verbs import count_tasks
 
     wanted = [TaskStatus(status) for status in statuses]
 
     async def give(store: TaskStore, found: Objective) -> None:
         facts = await find_facts(store, found.id)
-        if as_json:
-            await _print_tasks(store, facts, wanted, limit or 0)
-        else:
-            n_shown = await _echo_tasks(store, facts, wanted, _screen_limit(limit))
-            _echo_rest(facts, wanted, n_shown)
+        bound = _bound(limit, fits_screen=not as_json)
+        show = _print_tasks if as_json else _echo_tasks
+        n_shown = await show(store, facts, wanted, bound)
+        status = "" if wanted else ", --status done shows the finished ones"
+        _say_rest(count_tasks(facts, wanted) - n_shown, "", as_json=as_json, more=status)
 
     with_objective(objective, give)
 
 
 async def _print_tasks(
     store: TaskStore, facts: Facts, wanted: Sequence[TaskStatus], limit: int
-) -> None:
+) -> int:
     from babyagi import json_shapes, verbs
     from babyagi.reporting.why import explain_tasks
 
-    written = JsonList()
+    n_shown, written = 0, JsonList()
     async for page in verbs.choose_pages(store, facts, wanted, limit):
         pairs = zip(page, await explain_tasks(store, facts, page), strict=True)
         written.add(json_shapes.listed_task_shape(task, reason) for task, reason in pairs)
+        n_shown += len(page)
     written.close()
+    return n_shown
 
 
-def _screen_limit(limit: int | None) -> int:
-    """Return the given limit. If it is None, return the number of rows that fit the terminal, or 0
-    (all rows) if standard output is not a terminal."""
+def _bound(limit: int | None, *, fits_screen: bool) -> int:
+    """Return the given limit. If it is None, return `MAX_LISTED`, or with `fits_screen` the number
+    of rows that fit the terminal, if standard output is one."""
     if limit is not None:
         return limit
-    return max(MIN_TASKS, terminal_height() - 4) if is_terminal() else 0
+    return max(MIN_TASKS, terminal_height() - 4) if fits_screen and is_terminal() else MAX_LISTED
 
 
 async def _echo_tasks(
@@ -150,13 +154,11 @@ async def _echo_tasks(
     return n_shown
 
 
-def _echo_rest(facts: Facts, wanted: Sequence[TaskStatus], n_shown: int) -> None:
-    from babyagi.verbs import count_tasks
-
-    n_left = count_tasks(facts, wanted) - n_shown
+def _say_rest(n_left: int, which: str, *, as_json: bool, more: str = "") -> None:
+    """Say how many items were left out, if any; with `as_json` on standard error."""
     if n_left > 0:
-        status = "" if wanted else ", --status done shows the finished ones"
-        echo(f"      and {n_left:,} more: --limit 0 shows all{status}", Style.DIM)
+        say = warn if as_json else echo
+        say(f"      and {n_left:,} {which}more: --limit 0 shows all{more}", Style.DIM)
 
 
 results = Listing(
@@ -166,24 +168,32 @@ results = Listing(
 
 @results.command("list")
 @objective_option
+@limit_option
 @json_option
-def results_list(objective: str, as_json: bool) -> None:
-    """List the results in the order in which they were recorded."""
+def results_list(objective: str, limit: int | None, as_json: bool) -> None:
+    """List the results in the order in which they were recorded.
+
+    If there are more than the limit, the newest are listed.
+    """
     from babyagi import json_shapes
     from babyagi.cli import render, session
     from babyagi.reporting.artifacts import Made, find_artifacts
 
-    async def fetch(store: TaskStore, one: Objective) -> tuple[list[Result], list[Made]]:
-        found = await store.results(one.id)
-        return found, await find_artifacts(store, found)
+    bound = _bound(limit, fits_screen=False)
 
-    found, made = session.with_objective(objective, fetch)
+    async def fetch(store: TaskStore, one: Objective) -> tuple[list[Result], list[Made], int]:
+        ids = await store.result_ids(one.id)
+        found = await store.results(one.id, task_ids=ids[-bound:])
+        return found, await find_artifacts(store, found), len(ids) - len(found)
+
+    found, made, n_left = session.with_objective(objective, fetch)
     if as_json:
         print_json([json_shapes.result_shape(result, made) for result in found])
     elif found:
         echo_lines(render.render_results(found, made))
     else:
         echo("No result yet. `babyagi status` shows the state.")
+    _say_rest(n_left, "earlier ", as_json=as_json)
 
 
 # -- objectives
@@ -234,7 +244,7 @@ def objectives_list(
 
     async def fetch(store: TaskStore) -> tuple[list[Row], int]:
         found = await verbs.find_objectives(store, words, is_ended=is_ended, is_active=is_active)
-        shown = found if shows_all or as_json else found[-MAX_SHOWN:]
+        shown = found if shows_all else found[-(MAX_LISTED if as_json else MAX_SHOWN) :]
         rows = [
             (one, await store.counts(one.id), await verbs.find_last_event_at(store, one))
             for one in shown
@@ -242,12 +252,12 @@ def objectives_list(
         return rows, len(found) - len(shown)
 
     rows, n_older = session.with_store(fetch)
+    if n_older:
+        left = "1 older one is" if n_older == 1 else f"{n_older:,} older ones are"
+        (warn if as_json else echo)(f"{left} not shown: babyagi objectives --all", Style.DIM)
     if as_json:
         print_json([json_shapes.objective_shape(*row[:2], last_event_at=row[2]) for row in rows])
     elif rows:
-        if n_older:
-            left = "1 older one is" if n_older == 1 else f"{n_older} older ones are"
-            echo(f"{left} not shown: babyagi objectives --all", Style.DIM)
         echo_lines(render.render_objectives(rows, terminal_width(), now=backends.utc_now()))
     elif words or is_ended or is_active:
         echo("No objective matches. To list all: babyagi objectives --all")
@@ -313,12 +323,13 @@ def extend(objective: str, as_json: bool, **limits: str | None) -> None:
 @click.option("--yes", is_flag=True, help="Delete it without asking.")
 def delete(objective: str, yes: bool) -> None:
     """Delete an objective and its data."""
-    from babyagi.cli.session import load, with_objective
+    from babyagi.cli.session import load, pick_objective, with_store
     from babyagi.verbs import delete_whole
 
     settings = load().settings
 
-    async def change(store: TaskStore, found: Objective) -> tuple[Objective, str] | None:
+    async def change(store: TaskStore) -> tuple[Objective, str] | None:
+        found = await pick_objective(store, objective)
         if not yes and not _is_confirmed(
             f"Delete objective {found.id} ({fit(found.spec.text, 60)}) for good?",
             refused=f"objective {found.id} is not deleted",
@@ -327,7 +338,8 @@ def delete(objective: str, yes: bool) -> None:
             return None
         return found, await delete_whole(store, settings, found)
 
-    deleted, trouble = with_objective(objective, change, settings=settings) or (None, "")
+    done = with_store(change, changes=True, settings=settings)
+    deleted, trouble = done or (None, "")
     if trouble:
         what = "the index may still hold its results' vectors and beginnings"
         warn(f"note: {what}: {trouble}", Style.YELLOW)
@@ -368,7 +380,7 @@ def prune(days: float, is_sure: bool, as_json: bool) -> None:
         doomed = [going.objective for going in found]
         return found, [await verbs.delete_whole(store, settings, one) for one in doomed]
 
-    deleted, troubles = with_store(work, settings=settings)
+    deleted, troubles = with_store(work, changes=True, settings=settings)
     for trouble in dict.fromkeys(filter(None, troubles)):
         warn(f"note: the index may still hold vectors of their results: {trouble}", Style.YELLOW)
     if as_json:

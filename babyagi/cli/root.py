@@ -431,6 +431,9 @@ def _take_task(context: click.Context, _parameter: click.Parameter, task: int | 
         context.params["task_id"] = task
 
 
+MAX_LINES = 1_000  # of the log, unless -n says otherwise
+
+
 @click.command()
 @click.argument(
     "task",
@@ -459,9 +462,9 @@ def _take_task(context: click.Context, _parameter: click.Parameter, task: int | 
 @click.option(
     "-n",
     "n_last",
-    type=click.IntRange(min=1),
+    type=click.IntRange(min=0),
     metavar="N",
-    help="Show only this many of the last lines.",
+    help=f"Show only this many of the last lines; 0 means all. Default: {MAX_LINES:,}.",
 )
 @json_option
 def log(
@@ -479,8 +482,9 @@ def log(
     from babyagi.cli.show import Selection, parse_since, show_log
 
     since_s = parse_since(since)
-    wanted = Selection(task_id=task_id, since_s=since_s, n_last=n_last or 0, is_followed=follow)
-    show_log(objective, wanted, as_json=as_json)
+    n_shown = MAX_LINES if n_last is None else n_last
+    wanted = Selection(task_id=task_id, since_s=since_s, n_last=n_shown, is_followed=follow)
+    show_log(objective, wanted, as_json=as_json, says_cut=n_last is None)
 
 
 Items = list[CompletionItem]

@@ -17,7 +17,7 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -48,6 +48,7 @@ from babyagi.errors import (
     ModelUnavailableError,
     NotFoundError,
     SettingsError,
+    StoreUnusableError,
 )
 from babyagi.index.indexer import find_trouble
 from babyagi.json_shapes import is_rehearsal, models_of
@@ -239,8 +240,10 @@ async def _require_listener(app: App, objective: Objective) -> None:
 
 
 async def _watch(settings: Settings, selector: str, *, output: Output) -> int:
-    async with open_store(settings) as store:
-        objective = session.touch(await session.pick_objective(store, selector))
+    async with open_store(settings, only_looks=True) as store:
+        objective = await session.pick_objective(store, selector)
+        with suppress(StoreUnusableError):  # looking goes on where the home cannot be written
+            session.touch(objective)
         if not is_over(objective) and not await _is_anybody_working(store, objective.id):
             tell(
                 f"no worker works on objective {objective.id} now; `babyagi resume --objective "

@@ -53,11 +53,16 @@ class _LogFile(RotatingFileHandler):
     """A log file that is rotated when it is too large. Only its owner can read it if it is in the
     home folder; elsewhere the umask decides."""
 
-    def __init__(self, path: Path, *, home: Path) -> None:
+    def __init__(self, path: Path, *, home: Path, is_lazy: bool) -> None:
         self._home = home
         self._last: tuple[logging.LogRecord | None, str] = (None, "")
         super().__init__(
-            path, maxBytes=MAX_BYTES, backupCount=N_KEPT, encoding="utf-8", errors="replace"
+            path,
+            maxBytes=MAX_BYTES,
+            backupCount=N_KEPT,
+            encoding="utf-8",
+            delay=is_lazy,
+            errors="replace",
         )
 
     def _open(self) -> TextIOWrapper:
@@ -83,7 +88,14 @@ def open_log_file(path: Path, *, home: Path) -> TextIOWrapper:
     return open(path, "a", encoding="utf-8", errors="replace", opener=opener)
 
 
-def open_log(path: Path, *, home: Path, level: str = "info", secrets: Iterable[str] = ()) -> None:
+def open_log(
+    path: Path,
+    *,
+    home: Path,
+    level: str = "info",
+    secrets: Iterable[str] = (),
+    is_lazy: bool = False,
+) -> None:
     """From now on, write log records to the file: this program's records from `level` on, and those
     of other packages from WARNING on.
 
@@ -91,6 +103,7 @@ def open_log(path: Path, *, home: Path, level: str = "info", secrets: Iterable[s
 
     Args:
         secrets: texts that no record may contain, in any spelling.
+        is_lazy: the file is opened, or created, by the first record.
     """
     root = logging.getLogger()
     for handler in list(root.handlers):
@@ -98,7 +111,7 @@ def open_log(path: Path, *, home: Path, level: str = "info", secrets: Iterable[s
         handler.close()
     logging.raiseExceptions = False
     logging.captureWarnings(True)
-    root.addHandler(_open_handler(path, home=home, secrets=secrets))
+    root.addHandler(_open_handler(path, home=home, secrets=secrets, is_lazy=is_lazy))
     root.setLevel(logging.WARNING)
     logging.getLogger("babyagi").setLevel(level.upper())
 
@@ -113,9 +126,11 @@ def close_log() -> None:
     logging.captureWarnings(False)
 
 
-def _open_handler(path: Path, *, home: Path, secrets: Iterable[str]) -> logging.Handler:
+def _open_handler(
+    path: Path, *, home: Path, secrets: Iterable[str], is_lazy: bool
+) -> logging.Handler:
     try:
-        handler = _LogFile(path, home=home)
+        handler = _LogFile(path, home=home, is_lazy=is_lazy)
     except OSError:
         return logging.NullHandler()
     handler.setFormatter(_OneLineFormatter(secrets))
@@ -128,7 +143,8 @@ def record_crash(error: BaseException) -> Path:
     for handler in logging.getLogger().handlers:
         if isinstance(handler, RotatingFileHandler):
             logging.getLogger("babyagi.cli").error("unexpected error", exc_info=error)
-            return Path(handler.baseFilename)
+            if handler.stream is not None:  # else the file could not be opened
+                return Path(handler.baseFilename)
     with tempfile.NamedTemporaryFile(
         "w", prefix="babyagi-", suffix=".log", delete=False, encoding="utf-8", errors="replace"
     ) as file:
@@ -174,7 +190,13 @@ def load(
     loaded = settle(read, needs)
     settings = loaded.settings
     path, secrets = settings.effective_log_file, settings.known_secrets
-    open_log(path, level=settings.log_level, home=settings.home, secrets=secrets)
+    open_log(
+        path,
+        level=settings.log_level,
+        home=settings.home,
+        secrets=secrets,
+        is_lazy=needs is NOTHING,
+    )
     context = click.get_current_context(silent=True)
     if context is not None:
         context.meta[HOME] = settings.home
@@ -193,7 +215,7 @@ def with_store(
 
     Args:
         changes: whether `body` changes something. If so, the setting that names the task store must
-            not come from an untrusted file.
+            not come from an untrusted file; if not, the store is opened read-only.
         settings: the settings, if they are loaded already.
     """
     from babyagi.backends import open_store
@@ -201,7 +223,7 @@ def with_store(
     settings = settings or load(needs=STORE if changes else NOTHING).settings
 
     async def run() -> T:
-        async with open_store(settings) as store:
+        async with open_store(settings, only_looks=not changes) as store:
             return await body(store)
 
     return asyncio.run(run())

@@ -26,6 +26,7 @@ from babyagi.cli.text import (
     safe,
     safe_line,
     terminal_width,
+    warn,
     wrap,
     write_bytes,
 )
@@ -414,8 +415,9 @@ class Selection:
     is_followed: bool = False
 
 
-def show_log(selector: str, wanted: Selection, *, as_json: bool) -> None:
-    """Print the log of the objective: the selected events, one line for each."""
+def show_log(selector: str, wanted: Selection, *, as_json: bool, says_cut: bool = False) -> None:
+    """Print the log of the objective: the selected events, one line for each. With `says_cut`, say
+    on standard error when earlier lines are left out."""
     settings = load(needs=NOTHING).settings
     secrets = settings.known_secrets
 
@@ -425,10 +427,24 @@ def show_log(selector: str, wanted: Selection, *, as_json: bool) -> None:
         writer = Writer(as_json=as_json, width=terminal_width() if is_live_terminal() else 0)
         if json_shapes.is_rehearsal(found) and not as_json:
             echo(render.REHEARSAL_LINE, Style.YELLOW)
+        is_first = True
         async for entry in read_log(store, found, wanted, secrets=secrets):
+            if is_first and says_cut:
+                await _say_older(store, entry.event, wanted)
+            is_first = False
             writer.write(entry)
 
     with_objective(selector, tell, settings=settings)
+
+
+async def _say_older(store: TaskStore, first: Event, wanted: Selection) -> None:
+    """Say that events before the first shown one were left out, if any were."""
+    after_id, id_ = 0, first.objective_id
+    if wanted.since_s is not None:
+        after_id = await store.last_event_before(id_, since_s=wanted.since_s)
+    oldest = await store.history(id_, after_id=after_id, task_id=wanted.task_id, limit=1)
+    if wanted.n_last and oldest and oldest[0].id < first.id:
+        warn(f"Only the last lines are shown ({wanted.n_last:,}); -n 0 shows all.", Style.DIM)
 
 
 def parse_since(text: str | None) -> float | None:

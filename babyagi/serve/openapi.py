@@ -66,7 +66,7 @@ def _describe(operation: Operation) -> dict[str, Any]:
         "parameters": _parameters(operation),
         "responses": {
             str(operation.status): _response(operation),
-            **({"200": _response(operation)} if operation.takes_key else {}),
+            **({"200": _response(operation)} if operation.finds else {}),
             "default": {
                 "description": "What went wrong, and what to do.",
                 "content": {PROBLEM: {"schema": {"$ref": "#/components/schemas/Problem"}}},

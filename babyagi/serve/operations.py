@@ -10,10 +10,11 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import hmac
+import json
 import re
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -39,7 +40,7 @@ from babyagi.serve.feed import Feed
 from babyagi.serve.wire import Answer, BadRequestError
 from babyagi.settings.fields import declared_fields
 from babyagi.tasks import ANSWER_TASK, Limits, Objective, Place, Task, TaskStatus
-from babyagi.taskstore.port import TaskStore
+from babyagi.taskstore.port import KeyedRequest, TaskStore
 from babyagi.text import shorten
 
 if TYPE_CHECKING:
@@ -50,7 +51,6 @@ SEE_LISTS = "babyagi objectives and babyagi tasks show the valid numbers"
 MAX_ID_DIGITS = 15
 MAX_LISTED = 1_000
 MAX_KEY_CHARS = 255
-MAX_ANSWERED = 1_000  # answers that are kept for requests with an Idempotency-Key
 MAX_TEXT_CHARS = 100_000
 MAX_USD = 1_000_000_000.0
 PROMETHEUS = "text/plain; version=0.0.4"
@@ -66,18 +66,12 @@ class Desk:
         feed: the feed of events.
         keys: the credentials.
         hooks: sends notifications.
-        submitting: held while an objective, a schedule or another thing is created that must not
-            be created twice.
-        answered: the body and the answer of earlier requests with an Idempotency-Key, by operation,
-            path and key.
     """
 
     app: App
     feed: Feed
     keys: Keys
     hooks: Hooks
-    submitting: asyncio.Lock
-    answered: dict[tuple[str, ...], tuple[Any, Answer]] = field(default_factory=dict)
 
     @property
     def store(self) -> TaskStore:
@@ -97,7 +91,8 @@ class Call:
         query: the query parameters, as an instance of the operation's type `query`.
         body: the body, as an instance of the operation's type `body`; None if it has none.
         level: the level of the client's key.
-        key: the Idempotency-Key; '' for none.
+        made: what this request made before, when it was carried out, but its answer got lost in a
+            crash; else None.
     """
 
     desk: Desk
@@ -105,7 +100,7 @@ class Call:
     query: Any
     body: Any
     level: Level
-    key: str = ""
+    made: Any = None
 
     @property
     def store(self) -> TaskStore:
@@ -324,6 +319,51 @@ class EventsQuery:
     after: str = ""
 
 
+# -- requests with a key, each of which takes effect once
+# --------------------------------------------------------------------------------------------------
+
+
+async def carry_out(operation: Operation, call: Call, key: str) -> Answer:
+    """Return the operation's answer. If the same request was sent before with this key, its first
+    answer is returned, and nothing is done again.
+
+    Args:
+        key: the Idempotency-Key; '' for none.
+
+    Raises:
+        BadRequestError: the key is too long.
+        SettingsError: the key was sent with another request.
+    """
+    assert operation.run is not None
+    if not key:
+        return await operation.run(call)
+    if len(key) > MAX_KEY_CHARS:
+        most = f"{MAX_KEY_CHARS} characters at most"
+        raise BadRequestError(422, "the Idempotency-Key is too long", most)
+    request = _keyed(operation, call, key)
+    earlier = await call.store.earlier_request(request)
+    if earlier is not None and earlier.answer is not None:
+        return _read_answer(earlier.answer)
+    with call.store.carrying_out(request):
+        answer = await operation.run(replace(call, made=earlier.made if earlier else None))
+    found = await call.objective() if "objective" in call.path else None
+    text = json.dumps({"status": answer.status, "value": answer.value})
+    about = found.id if found is not None else None
+    return _read_answer(await call.store.keep_answer(request, text, objective_id=about))
+
+
+def _keyed(operation: Operation, call: Call, key: str) -> KeyedRequest:
+    """Return the request with its key, which holds for one operation on one thing."""
+    content = json.dumps(asdict(call.body), sort_keys=True)
+    named = json.dumps([operation.name, call.path, key], sort_keys=True)
+    hash_of = [hashlib.sha256(text.encode()).hexdigest() for text in (named, content)]
+    return KeyedRequest(key=hash_of[0], content=hash_of[1])
+
+
+def _read_answer(text: str) -> Answer:
+    return Answer(**json.loads(text))
+
+
 # -- objectives
 # --------------------------------------------------------------------------------------------------
 
@@ -354,56 +394,15 @@ async def submit(call: Call) -> Answer:
     """Queue an objective for workers."""
     body: Submission = call.body
     app = _app_of(call, body)
-    async with call.desk.submitting:
-        objective, is_new = await _submit_once(call.desk, app, body, call.key)
+    objective, is_new = await _start(call.desk, app, body)
     shape = json_shapes.submitted_shape(objective, is_new=is_new)
     return Answer(value=shape, status=201 if is_new else 200)
 
 
-async def _submit_once(desk: Desk, app: App, body: Submission, key: str) -> tuple[Objective, bool]:
-    """Return the objective, and whether it is new. If a request with the same Idempotency-Key has
-    created it, it is not created again."""
-    if not key:
-        return await _start(desk, app, body, secrets.token_hex(8))
-    uid = _uid_of("submit", key)
-    known = next((one for one in await desk.store.objectives() if one.uid == uid), None)
-    if known is None:
-        return await _start(desk, app, body, uid)
-    spec, asked = known.spec, app.settings
-    is_same = (spec.text, spec.initial_task) == (asked.objective, asked.initial_task)
-    if not is_same or spec.instance_name != asked.instance_name:
-        raise _other_key()
-    return known, False
-
-
-async def _once(call: Call, make: Callable[[], Awaitable[Answer]]) -> Answer:
-    """Return the answer of `make`. If this server process has answered a request with the same
-    Idempotency-Key, return that answer instead, without calling `make`. Raises `BadRequestError` if
-    that request had another body."""
-    if not call.key:
-        return await make()
-    answered, name = call.desk.answered, (make.__name__, *call.path.values(), call.key)
-    async with call.desk.submitting:
-        if name not in answered:
-            answered[name] = call.body, await make()
-            if len(answered) > MAX_ANSWERED:
-                answered.pop(next(iter(answered)))
-            return answered[name][1]
-    body, answer = answered[name]
-    if body != call.body:
-        raise _other_key()
-    return replace(answer, status=200)
-
-
-def _other_key() -> BadRequestError:
-    title = "this Idempotency-Key was used for a different request"
-    return BadRequestError(422, title, "send a new key")
-
-
-async def _start(desk: Desk, app: App, body: Submission, uid: str) -> tuple[Objective, bool]:
+async def _start(desk: Desk, app: App, body: Submission) -> tuple[Objective, bool]:
     """Create the objective, or find it if the same one exists. Return it, and whether it is new.
     The URL for notifications is stored first, so that a kill in between loses no notification."""
-    home = desk.settings.home
+    home, uid = desk.settings.home, secrets.token_hex(8)
     if body.notify:
         _require_hook(body.notify)
         remember_hook(home, uid, body.notify)
@@ -426,10 +425,6 @@ def _require_hook(address: str) -> None:
             fix="send a URL such as https://example.org/hook",
             guide="serve",
         ) from error
-
-
-def _uid_of(verb: str, key: str) -> str:
-    return hashlib.sha256(f"{verb}:{key}".encode()).hexdigest()[:16]
 
 
 def _app_of(call: Call, body: ObjectiveFields) -> App:
@@ -582,15 +577,11 @@ async def ask_further(call: Call) -> Answer:
     """Ask a further question, which the objective then has to answer as well."""
     body: Question = call.body
     given = given_limits(call, body)
-
-    async def ask() -> Answer:
-        found = await call.objective()
-        limits: Limits | None = replace(found.spec.limits, **given) if given else None
-        app = call.desk.app.beside()
-        found = await app.ask_further(found, _short(body.question), limits=limits)
-        return _row((found, await call.store.counts(found.id)))
-
-    return await _once(call, ask)
+    found = await call.objective()
+    limits: Limits | None = replace(found.spec.limits, **given) if given else None
+    app = call.desk.app.beside()
+    found = await app.ask_further(found, _short(body.question), limits=limits)
+    return _row((found, await call.store.counts(found.id)))
 
 
 def _row(row: verbs.Row) -> Answer:
@@ -662,15 +653,10 @@ async def why_task(call: Call) -> Answer:
 async def add_task(call: Call) -> Answer:
     """Add a task to the list of an objective."""
     body: Addition = call.body
-    to = Place.FIRST if body.first else Place.LAST
-
-    async def add() -> Answer:
-        changed = await verbs.add_task(
-            call.store, await call.objective(), _short(body.name), to=to, after=body.after
-        )
-        return Answer(value=json_shapes.changed_shape(changed), status=201)
-
-    return await _once(call, add)
+    to, name = Place.FIRST if body.first else Place.LAST, _short(body.name)
+    objective = await call.objective()
+    changed = await verbs.add_task(call.store, objective, name, to=to, after=body.after)
+    return Answer(value=json_shapes.changed_shape(changed), status=201)
 
 
 async def move_task(call: Call) -> Answer:
@@ -814,6 +800,8 @@ async def approve(call: Call) -> Answer:
     than what the person saw.
     """
     body: Seen = call.body
+    if call.made is not None:
+        return await _decide(call, Decision.APPROVE, "")
     request = await _request(call)
     state = request.preview.state if request.preview is not None else ""
     if not hmac.compare_digest(body.seen.encode(), state.encode()):
@@ -828,6 +816,8 @@ async def approve(call: Call) -> Answer:
 async def _decide(
     call: Call, decision: Decision, text: str, *, seen: verbs.Request | None = None
 ) -> Answer:
+    if call.made is not None:  # else it no longer waits
+        return Answer(value=json_shapes.decided_shape(call.made, decision))
     request = seen or await _request(call)
     home = call.desk.settings.home
     step = await verbs.settle(call.store, request.step, decision, text, home=home, seen=seen)
@@ -849,17 +839,7 @@ async def add_schedule(call: Call) -> Answer:
     """Add a schedule."""
     body: NewSchedule = call.body
     app, timing = _app_of(call, body), _timing_of(call, body)
-    if not call.key:
-        return replace(_schedule(await app.add_schedule(timing)), status=201)
-    uid = _uid_of("schedule", call.key)
-    async with call.desk.submitting:
-        kept = await call.store.schedules(with_removed=True)
-        known = next((one for one in kept if one.uid == uid), None)
-        if known is None:
-            return replace(_schedule(await app.add_schedule(timing, uid=uid)), status=201)
-    if known.spec.objective.text != app.settings.objective:
-        raise _other_key()
-    return _schedule(known)
+    return replace(_schedule(await app.add_schedule(timing)), status=201)
 
 
 def _timing_of(call: Call, body: NewSchedule) -> Timing:
@@ -981,10 +961,12 @@ class Operation:
         commands: the commands that do the same on the command line.
         query: the type of the query parameters.
         body: the type of the body; None if there is no body.
-        status: the HTTP status of a success. If the request repeats an earlier one with the same
-            Idempotency-Key, it is 200.
+        status: the HTTP status of a success.
+        finds: whether it can find something that exists in the place of creating it, which is a
+            success with the status 200.
         gives: `TEXT` if the answer can be other than JSON.
-        takes_key: whether the operation observes an Idempotency-Key.
+        takes_key: whether the operation observes an Idempotency-Key. Its first write must then be
+            its whole effect, or the rest of it must do no harm when it is done again.
         streams: the summary of a stream of events, in the place of a docstring of `run`.
     """
 
@@ -996,6 +978,7 @@ class Operation:
     query: type = Nothing
     body: type | None = None
     status: int = 200
+    finds: bool = False
     gives: str = ""
     takes_key: bool = False
     streams: str = ""
@@ -1017,7 +1000,7 @@ def _look(path: str, run: Run, *commands: str, **more: Any) -> Operation:
 
 
 def _change(path: str, run: Run, *commands: str, **more: Any) -> Operation:
-    with_level = {"level": Level.STEER, "body": Nothing, **more}
+    with_level = {"level": Level.STEER, "body": Nothing, "takes_key": True, **more}
     return Operation(method="POST", path=path, run=run, commands=commands, **with_level)
 
 
@@ -1037,13 +1020,15 @@ _ONE = "/objectives/{objective}"
 _TASK = f"{_ONE}/tasks/{{task}}"
 _SCHEDULE = "/schedules/{schedule}"
 
+_REPEATABLE: dict[str, Any] = {"level": Level.ADMIN, "takes_key": False}  # twice does no harm
+
 METRICS = _look("/metrics", metrics, "metrics", gives=TEXT)
 """This operation has a second path, `/metrics`, where Prometheus expects it."""
 
 OPERATIONS: tuple[Operation, ...] = (
     _look("/objectives", list_objectives, "objectives", "objectives list", query=ObjectivesQuery),
-    _change("/objectives", submit, "submit", body=Submission, status=201, takes_key=True),
-    _change("/objectives/prune", prune, "objectives prune", body=Pruning, level=Level.ADMIN),
+    _change("/objectives", submit, "submit", body=Submission, status=201, finds=True),
+    _change("/objectives/prune", prune, "objectives prune", body=Pruning, **_REPEATABLE),
     _look(_ONE, status, "status"),
     Operation(method="DELETE", path=_ONE, run=delete, commands=("delete",), level=Level.ADMIN),
     _look(f"{_ONE}/why", why_objective, "why"),
@@ -1051,9 +1036,9 @@ OPERATIONS: tuple[Operation, ...] = (
     _change(f"{_ONE}/resume", resume, "resume"),
     _change(f"{_ONE}/cancel", cancel, "cancel"),
     _change(f"{_ONE}/extend", extend, "extend", body=LimitFields),
-    _change(f"{_ONE}/questions", ask_further, "run --continue", body=Question, takes_key=True),
+    _change(f"{_ONE}/questions", ask_further, "run --continue", body=Question),
     _look(f"{_ONE}/tasks", list_tasks, "tasks", "tasks list", query=TasksQuery),
-    _change(f"{_ONE}/tasks", add_task, "tasks add", body=Addition, status=201, takes_key=True),
+    _change(f"{_ONE}/tasks", add_task, "tasks add", body=Addition, status=201),
     _look(_TASK, show_task, "show", query=ShowQuery),
     _look(f"{_TASK}/why", why_task, "why"),
     _change(f"{_TASK}/move", move_task, "tasks move", body=Move),
@@ -1073,9 +1058,7 @@ OPERATIONS: tuple[Operation, ...] = (
     _change("/inbox/{number}/approve", approve, "approve", body=Seen),
     _change("/inbox/{number}/reject", reject, "reject", body=Why),
     _look("/schedules", list_schedules, "schedule", "schedule list", query=SchedulesQuery),
-    _change(
-        "/schedules", add_schedule, "schedule add", body=NewSchedule, status=201, takes_key=True
-    ),
+    _change("/schedules", add_schedule, "schedule add", body=NewSchedule, status=201),
     _look(_SCHEDULE, show_schedule, "schedule show", query=TicksQuery),
     _change(f"{_SCHEDULE}/pause", pause_schedule, "schedule pause"),
     _change(f"{_SCHEDULE}/resume", resume_schedule, "schedule resume"),
@@ -1084,9 +1067,9 @@ OPERATIONS: tuple[Operation, ...] = (
     _look("/index", index_status, "index status", query=ObjectiveQuery),
     _look(f"{_ONE}/index/check", index_check, "index check"),
     _change(
-        f"{_ONE}/index/rebuild", index_rebuild, "index rebuild", body=Rebuilding, level=Level.ADMIN
+        f"{_ONE}/index/rebuild", index_rebuild, "index rebuild", body=Rebuilding, **_REPEATABLE
     ),
     _look("/journal/verify", verify, "journal verify", query=ObjectiveQuery, level=Level.ADMIN),
     METRICS,
-    _change("/codes", new_code, "open", body=NewCode, level=Level.ADMIN, status=201),
+    _change("/codes", new_code, "open", body=NewCode, status=201, **_REPEATABLE),
 )

@@ -247,7 +247,7 @@ async def open_server(app: App, *, tell: Callable[[str], None]) -> AsyncIterator
         async with open_store(settings, tell=tell) as store:
             feed = Feed(store)
             hooks = app.open_hooks()
-            desk = Desk(app=app, feed=feed, keys=keys, hooks=hooks, submitting=asyncio.Lock())
+            desk = Desk(app=app, feed=feed, keys=keys, hooks=hooks)
             server = _Server(_configure(desk, names))
             async with asyncio.TaskGroup() as group:
                 watching = group.create_task(feed.watch())
@@ -401,15 +401,10 @@ async def _run(desk: Desk, operation: Operation, request: Request) -> Response:
         data = await wire.read_body(request)
         body = wire.parse_body(data, request.headers.get("content-type", ""), operation.body)
     key = request.headers.get("idempotency-key", "") if operation.takes_key else ""
-    if len(key) > operations.MAX_KEY_CHARS:
-        raise BadRequestError(
-            422,
-            "the Idempotency-Key is too long",
-            f"{operations.MAX_KEY_CHARS} characters at most",
-        )
     level = request.scope[door.ACCESS].level
-    call = Call(desk=desk, path=request.path_params, query=query, body=body, level=level, key=key)
-    return await asyncio.to_thread(wire.write_answer, await operation.run(call), request)
+    call = Call(desk=desk, path=request.path_params, query=query, body=body, level=level)
+    answer = await operations.carry_out(operation, call, key)
+    return await asyncio.to_thread(wire.write_answer, answer, request)
 
 
 async def _stream(desk: Desk, request: Request) -> Response:

@@ -4,6 +4,7 @@ types that only these methods use."""
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
@@ -480,7 +481,60 @@ class Vitals:
     next_tick_s: float | None
 
 
-class TaskStore(WorkerStore, ScheduleStore, Protocol):
+KEY_AGE_S = 86_400.0  # how long a request with a key takes effect once, at least
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyedRequest:
+    """A request that takes effect once: the key that the client chose, with what it applies to, and
+    a hash of the request's content."""
+
+    key: str
+    content: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EarlierRequest:
+    """What is known of a request that was carried out before. `answer` is its first answer, as
+    JSON. It is None if the process ended before the answer was kept; `made` is then what the
+    request's write returned, such as a task, as it is now."""
+
+    answer: str | None
+    made: Any
+
+
+class KeyStore(Protocol):
+    """The methods for requests that must take effect once, over crashes and several servers."""
+
+    async def earlier_request(self, request: KeyedRequest) -> EarlierRequest | None:
+        """Return what is known of this request; None if it was not carried out in the last
+        `KEY_AGE_S` seconds.
+
+        Raises:
+            SettingsError: another request has the key.
+            NotFoundError: what the request made was deleted.
+        """
+        ...
+
+    def carrying_out(self, request: KeyedRequest) -> AbstractContextManager[None]:
+        """While the context lasts, the first write of this task of the event loop takes effect once
+        for this request. If it took effect before, it changes nothing, and returns what it made."""
+        ...
+
+    async def keep_answer(
+        self, request: KeyedRequest, answer: str, *, objective_id: int | None
+    ) -> str:
+        """Keep the answer, unless the request has one, and return the one that is kept. Keys that
+        are older than `KEY_AGE_S` are forgotten.
+
+        Args:
+            objective_id: the objective that the answer is about; when it is deleted, the answer is
+                deleted too.
+        """
+        ...
+
+
+class TaskStore(WorkerStore, ScheduleStore, KeyStore, Protocol):
     """The whole state of the program: the objectives with their tasks, results, steps and events,
     the workers and the schedules. Each process opens its own store object on the shared
     database."""

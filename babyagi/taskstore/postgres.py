@@ -16,7 +16,12 @@ from typing import Any, TypeVar, cast
 
 import psycopg
 
-from babyagi.errors import SettingsError, StoreUnavailableError, StoreUnusableError
+from babyagi.errors import (
+    NotFoundError,
+    SettingsError,
+    StoreUnavailableError,
+    StoreUnusableError,
+)
 from babyagi.redaction import redact, redact_url
 from babyagi.taskstore.sql import database
 from babyagi.taskstore.sql.database import QueuedWrite, Row, Transaction, from_time
@@ -132,6 +137,8 @@ SESSION = (
 )
 
 
+READ_ONLY = " -c default_transaction_read_only=on"
+
 ANSWER_S = 65.0  # longer than the server's own statement_timeout
 
 
@@ -189,12 +196,13 @@ class Connections:
     """The connections of a store, one per thread. A connection is opened when a thread first needs
     it, and again after it was lost."""
 
-    def __init__(self, url: str) -> None:
-        """Raise `SettingsError` when the URL cannot be parsed."""
+    def __init__(self, url: str, *, only_looks: bool = False) -> None:
+        """Raise `SettingsError` when the URL cannot be parsed. With `only_looks` the server itself
+        refuses every write."""
         self.shown = redact_url(url)
         with translating_errors(self.shown):
             given: dict[str, Any] = psycopg.conninfo.conninfo_to_dict(url)
-        options = f"{given.get('options') or ''} {SESSION}".strip()
+        options = f"{given.get('options') or ''} {SESSION}{READ_ONLY if only_looks else ''}".strip()
         self._conninfo = psycopg.conninfo.make_conninfo(
             "", **{**CONNECTING, **given, "options": options}
         )
@@ -406,6 +414,19 @@ class Schema:
                 guide="store",
             )
 
+    def require_readable(self) -> None:
+        """Raise `StoreUnusableError` if this program cannot read the schema, or there is none.
+        Nothing is created."""
+        version = self.version()
+        database.require_readable(version, known=len(self.scripts), where=self.where)
+        if version == 0:
+            raise NotFoundError(
+                "there is no objective yet",
+                why=f"the task store {self.where} is empty",
+                fix='babyagi run "an objective"',
+                guide="start",
+            )
+
     def migrate(self) -> tuple[int, int]:
         """Upgrade the schema to this program's version, each version in one transaction. Raise
         `StoreUnusableError` while workers of the older version are running.
@@ -582,6 +603,7 @@ class PostgresDatabase:
         *,
         clock: Callable[[], datetime] | None = None,
         scripts: Sequence[str] | None = None,
+        only_looks: bool = False,
     ) -> None:
         """Connect, and create the schema if the database is empty. An older schema is refused,
         because only `migrate` upgrades it.
@@ -591,14 +613,16 @@ class PostgresDatabase:
             clock: the time to use instead of the server's clock, for tests.
             scripts: the scripts that create the schema, one per version; None stands for those of
                 this program.
+            only_looks: create and write nothing, and read an older schema too.
 
         Raises:
             SettingsError, StoreUnusableError, StoreUnavailableError.
+            NotFoundError: with `only_looks`, the database is empty.
         """
         self._clock = clock
         self._thread = threading.local()
         self._queries = load_queries()
-        self._connections = Connections(url)
+        self._connections = Connections(url, only_looks=only_looks)
         self.where = self._connections.shown
         self._listener = Listener(
             self._connections.connect, queries=self._queries, is_own=self._connections.has_pid
@@ -607,12 +631,13 @@ class PostgresDatabase:
         self.known_version = len(scripts)
         try:
             with translating_errors(self.where):
-                Schema(
+                schema = Schema(
                     connection=self._connections.outside_pipeline(),
                     queries=self._queries,
                     scripts=scripts,
                     where=self.where,
-                ).require_current()
+                )
+                schema.require_readable() if only_looks else schema.require_current()
         except BaseException:
             self.close()
             raise

@@ -474,9 +474,13 @@ class SqliteEngine:
             columns_by_query=self._columns_by_query,
         )
 
-    def _connect(self, *pragmas: str, timeout_s: float = BUSY_TIMEOUT_S) -> sqlite3.Connection:
+    def _connect(
+        self, *pragmas: str, timeout_s: float = BUSY_TIMEOUT_S, address: str = ""
+    ) -> sqlite3.Connection:
+        """Return a new connection. `address`: an SQLite URI, for the path itself if empty."""
         connection = sqlite3.connect(
-            self.where,
+            address or self.where,
+            uri=bool(address),
             timeout=timeout_s,
             isolation_level=None,
             check_same_thread=False,
@@ -489,6 +493,16 @@ class SqliteEngine:
             connection.close()
             raise
         return connection
+
+    def _schema_version(self, connection: sqlite3.Connection) -> int:
+        names, row = ["meta"], None
+        try:
+            row = connection.execute(self._queries["schema_version"]).fetchone()
+        except sqlite3.OperationalError:  # there is no such table
+            names = [str(one[0]) for one in connection.execute(self._queries["tables"])]
+            if "meta" in names:
+                raise
+        return database.parse_version(names, None if row is None else str(row[0]), where=self.where)
 
     def _run_scripts(self, version: int) -> None:
         """Upgrade the schema from this version to the program's version. Each step to the next
@@ -714,7 +728,7 @@ class SqliteDatabase(SqliteEngine):
         """Upgrade the schema to this program's version, after a copy of the file was saved as a
         backup. Raise `StoreUnusableError` if the schema is newer than this program, or while
         workers of the older version are running."""
-        version = self._schema_version()
+        version = self._schema_version(self._open())
         database.require_known(version, known=self.known_version, where=self.where)
         connection = self._open()
         # the first change to the file, made only after the file was found to be a task store
@@ -741,18 +755,6 @@ class SqliteDatabase(SqliteEngine):
                 fix="put the file back, or restore a backup, then: babyagi resume",
                 guide="store",
             )
-
-    def _schema_version(self) -> int:
-        names, row = ["meta"], None
-        try:
-            row = self._open().execute(self._queries["schema_version"]).fetchone()
-        except sqlite3.OperationalError:  # there is no such table
-            names = [str(one[0]) for one in self._open().execute(self._queries["tables"])]
-            if "meta" in names:
-                raise
-        return database.parse_version(
-            names, None if row is None else str(row[0]), where=str(self.path)
-        )
 
     def _require_no_worker(self, version: int) -> None:
         if self.read(lambda tx: tx.has("has_living_worker")):
@@ -786,15 +788,16 @@ class SqliteDatabase(SqliteEngine):
         self._lock.close()
 
     def _damaged(self, why: str) -> StoreUnusableError:
-        return StoreUnusableError(
-            f"the task store {self.path} cannot be used",
-            why=why,
-            fix=(
-                f"restore a backup of {self.path}, or move it (with its -wal and -shm) away "
-                "to start afresh"
-            ),
-            guide="store",
-        )
+        return damaged_file(self.path, why)
+
+
+def damaged_file(path: Path, why: str) -> StoreUnusableError:
+    return StoreUnusableError(
+        f"the task store {path} cannot be used",
+        why=why,
+        fix=f"restore a backup of {path}, or move it (with its -wal and -shm) away to start afresh",
+        guide="store",
+    )
 
 
 def _identity(path: str) -> tuple[int, int] | None:

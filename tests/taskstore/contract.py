@@ -58,6 +58,7 @@ from babyagi.taskstore.port import (
 )
 from babyagi.taskstore.sql.store import COMMON_WORD
 from support.workers import join
+from tests.taskstore.keyed import KeyContract
 from tests.taskstore.schedules import ScheduleContract
 
 NO_LIMITS = Limits(max_tasks=0, max_calls=0, max_tokens=0, max_cost_usd=0, max_time_s=0)
@@ -207,7 +208,7 @@ async def events_of(store, objective_id, kind):
     ]
 
 
-class TaskStoreContract(ScheduleContract):
+class TaskStoreContract(KeyContract, ScheduleContract):
     @pytest.fixture
     def clock(self):
         return Clock()
@@ -2660,6 +2661,22 @@ class TaskStoreContract(ScheduleContract):
         assert objective.held == Reservation()
         # what was charged for the zombie's call is settled by its answer
         assert objective.usage == SPENT + SPENT
+
+    async def test_under_an_earlier_claim_of_the_same_worker_no_call_begins_and_no_step_is_kept(
+        self, store
+    ):
+        objective_id = await begin(store)
+        old = await store.claim_task(objective_id, "w")
+        await store.release_task(old)
+        new = await store.claim_task(objective_id, "w")
+        intention = Intention(key="1/x", kind="model", request_hash="h", reservation=CALL)
+
+        with pytest.raises(LeaseLostError):
+            await store.intend_step(old.fence, intention=intention)
+        with pytest.raises(LeaseLostError):
+            await store.put_step(old.fence, kept=KEPT)
+        assert await store.steps(objective_id, owner="task:1") == []
+        await store.intend_step(new.fence, intention=intention)
 
     async def test_an_answer_after_its_claim_was_lost_settles_what_was_charged_for_it(
         self, store, clock

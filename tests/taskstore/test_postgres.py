@@ -15,6 +15,7 @@ from babyagi import taskstore
 from babyagi.errors import (
     BabyagiError,
     LeaseLostError,
+    NotFoundError,
     SettingsError,
     StoreUnavailableError,
     StoreUnusableError,
@@ -27,7 +28,7 @@ from babyagi.taskstore.port import Intention, Kept, Planned
 from babyagi.taskstore.postgres import PostgresDatabase, migrate
 from babyagi.taskstore.sql import database
 from babyagi.taskstore.sql.database import POLL_S
-from babyagi.taskstore.sql.store import open_postgres
+from babyagi.taskstore.sql.store import SqlTaskStore, open_postgres
 from babyagi.taskstore.sqlite import open_sqlite
 from support.postgres_server import PASSWORD, PostgresServer
 from support.workers import join
@@ -241,6 +242,36 @@ def test_a_database_that_cannot_hold_every_text_is_unusable(postgres_server):
         PostgresDatabase(postgres_server.url("latin"))
     assert "UTF8" in caught.value.fix
     postgres_server.run("DROP DATABASE latin")
+
+
+# -- only looking
+# --------------------------------------------------------------------------------------------------
+
+
+async def test_an_older_store_is_looked_at_beside_its_worker_and_stays_as_it_is(empty_url):
+    version = database.OLDEST_READABLE
+    older = PostgresDatabase(empty_url, scripts=SCRIPTS[:version])
+    worked_on = SqlTaskStore(older, offload=run_inline, tell=lambda _: None)
+    objective_id = await begin(worked_on, "Sing")
+
+    looker = await open_postgres(empty_url, offload=run_inline, only_looks=True)
+
+    assert "Sing" in [task.name for task in await looker.tasks(objective_id)]
+    with pytest.raises(StoreUnavailableError, match="cannot answer"):
+        await looker.pause_objective(objective_id)
+    query = "SELECT value FROM babyagi.meta WHERE key = 'schema_version'"
+    with connect(empty_url) as connection:
+        assert connection.execute(query).fetchone() == (str(version),)
+    await looker.close()
+    await worked_on.close()
+
+
+async def test_in_an_empty_database_nothing_is_created_by_looking(empty_url):
+    with pytest.raises(NotFoundError, match="no objective yet"):
+        await open_postgres(empty_url, offload=run_inline, only_looks=True)
+    with connect(empty_url) as connection:
+        query = "SELECT count(*) FROM pg_namespace WHERE nspname = 'babyagi'"
+        assert connection.execute(query).fetchone() == (0,)
 
 
 # -- an upgrade
@@ -871,3 +902,37 @@ async def test_a_long_list_is_read_row_by_row(store):
             claim.fence, kept=Kept(key=f"{number}", kind="inputs", request_hash="h", output="{}")
         )
     assert (await store.verify()).n_steps == 50
+
+
+async def test_up_to_where_no_event_is_missing_is_known_when_the_commits_under_way_have_ended(
+    postgres_url,
+):
+    offload = ThreadOffload(n_threads=3)
+    store = await open_postgres(postgres_url, offload=offload)
+    slow, fast = await begin(store), await begin(store)
+    with connect(postgres_url) as under_way:
+        # as a write to one objective does, before it appends its event, which has the lower id
+        under_way.execute("SELECT lock_for_writing(%s)", (slow,))
+        under_way.execute(
+            "INSERT INTO event (objective_id, kind, data, at_us) VALUES (%s, 'x', '{}', 0)", (slow,)
+        )
+        await store.append_event(fast, kind="x.happened", data={})
+        settling = asyncio.create_task(store.settled_event_id())
+        while not waits_for_a_lock(under_way) and not settling.done():
+            await asyncio.sleep(0.001)
+        n_before = len(await store.events_of_all(after_id=0, limit=1000))
+        assert not settling.done()
+    settled = await settling
+
+    assert [event.id for event in await store.events_of_all(after_id=0, limit=1000)][-1] == settled
+    assert len(await store.events_of_all(after_id=0, limit=1000)) == n_before + 1
+    await store.close()
+    offload.close()
+
+
+def waits_for_a_lock(connection):
+    query = (
+        "SELECT count(*) FROM pg_locks WHERE NOT granted AND database = "
+        "(SELECT oid FROM pg_database WHERE datname = current_database())"
+    )
+    return connection.execute(query).fetchone()[0] > 0

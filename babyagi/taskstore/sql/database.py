@@ -15,6 +15,7 @@ import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
+from contextvars import ContextVar
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cache, lru_cache, partial, wraps
@@ -341,7 +342,7 @@ class Database(Protocol):
 # --------------------------------------------------------------------------------------------------
 
 
-SQL_FILES = ("meta", "objectives", "tasks", "steps", "looking", "schedules", "vitals")
+SQL_FILES = ("meta", "objectives", "tasks", "steps", "looking", "schedules", "vitals", "keys")
 
 
 @cache
@@ -436,6 +437,25 @@ def require_known(version: int, *, known: int, where: str) -> None:
         )
 
 
+# The oldest schema whose tables the queries of commands that only look can read.
+OLDEST_READABLE = 4
+
+
+def require_readable(version: int, *, known: int, where: str) -> None:
+    """Raise `StoreUnusableError` when this program cannot read a store of this version, which is 0
+    for an empty one."""
+    require_known(version, known=known, where=where)
+    if 0 < version < OLDEST_READABLE:
+        raise StoreUnusableError(
+            f"the task store {where} was written by an older babyagi",
+            why=f"the store has schema version {version}; this program reads the versions "
+            f"{OLDEST_READABLE} to {known}",
+            fix="look with the version that wrote it, or stop its workers and upgrade the store: "
+            "babyagi doctor --quick (in PostgreSQL: babyagi migrate)",
+            guide="store",
+        )
+
+
 def parse_version(tables: Sequence[str], version: str | None, *, where: str) -> int:
     """Return the version of the schema as a number; 0 when the database has no tables.
 
@@ -492,6 +512,12 @@ def no_objective(objective_id: int) -> NotFoundError:
     )
 
 
+# Changes the work of each write that is made while it is set, so that a request with a key takes
+# effect once; set by `Keys.carrying_out`.
+Once = Callable[[Callable[[Transaction], Any]], Callable[[Transaction], Any]]
+ONCE: ContextVar[Once | None] = ContextVar("once", default=None)
+
+
 class SqlAccess:
     """The base class of the store's parts. It runs their reads and writes on an open database.
 
@@ -527,6 +553,8 @@ class SqlAccess:
             is_lasting: False if the commit need not wait for the disk. Only for changes that can
                 be repeated at no cost after a power cut.
         """
+        once = ONCE.get()
+        work = once(work) if once is not None else work
         write = self._database.queue_write(work, objective_id=objective_id, is_lasting=is_lasting)
         try:
             done = await self._offload(write)

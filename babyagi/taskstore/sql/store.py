@@ -10,6 +10,7 @@ number that has no checksum and contradicts nothing, such as a rank, a count of 
 
 from __future__ import annotations
 
+import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -97,6 +98,7 @@ from babyagi.taskstore.sql.database import (
     to_time,
     worker_from_row,
 )
+from babyagi.taskstore.sql.keys import Keys
 from babyagi.taskstore.sql.steps import Parking, Steps
 from babyagi.taskstore.sql.tasks import (
     Recording,
@@ -187,6 +189,7 @@ class _Reading:
                 self._note("an objective that worker {worker_id} serves", row)
         if self.objective_id is None:
             self._read_schedules()
+            list(self._sound("every_keyed", "the request with the key {key}", _check_keyed))
         n = self.n_by_piece
         return Verification(
             n_rows=n.total(),
@@ -307,6 +310,12 @@ def _require_text(row: Row) -> None:
 def _require(is_sound: bool) -> None:
     if not is_sound:
         raise ValueError("the checksum of the row does not match its content")
+
+
+def _check_keyed(row: Row) -> None:
+    json.loads(row["made"])
+    if row["answer"] is not None:
+        json.loads(row["answer"])
 
 
 def _check_worker(row: Row) -> None:
@@ -758,12 +767,12 @@ class Schedules(SqlAccess):
             }
             times = _next_times(spec, uid, due_at)
             row = tx.all("insert_schedule", **sealed("schedule", values), **times)[0]
-            return _read_schedule(tx, row["id"])
+            return transitions.read_schedule(tx, row["id"])
 
         return await self._write_all(work)
 
     async def schedule(self, schedule_id: int) -> Schedule:
-        return await self._read(lambda tx: _read_schedule(tx, schedule_id))
+        return await self._read(lambda tx: transitions.read_schedule(tx, schedule_id))
 
     async def schedules(self, *, with_removed: bool = False) -> list[Schedule]:
         def work(tx: Transaction) -> list[Schedule]:
@@ -773,7 +782,7 @@ class Schedules(SqlAccess):
 
     async def ticks(self, schedule_id: int, *, limit: int) -> list[Tick]:
         def work(tx: Transaction) -> list[Tick]:
-            _read_schedule(tx, schedule_id)
+            transitions.read_schedule(tx, schedule_id)
             return list(map(tick_from_row, tx.all("ticks", schedule_id=schedule_id, limit=limit)))
 
         return await self._read(work, n_rows=limit)
@@ -806,7 +815,7 @@ class Schedules(SqlAccess):
         """
 
         def work(tx: Transaction) -> Schedule | None:
-            schedule = _read_schedule(tx, schedule_id)
+            schedule = transitions.read_schedule(tx, schedule_id)
             if schedule.status not in old:
                 return schedule
             by = schedule.status if new is ScheduleStatus.ACTIVE else new
@@ -814,11 +823,11 @@ class Schedules(SqlAccess):
                 _drop_queued(tx, schedule)
             if len(_decide_due(tx, schedule, by=by, limit=MAX_DECIDED)) == MAX_DECIDED:
                 return None
-            if _read_schedule(tx, schedule_id).status is not ScheduleStatus.DONE or (
+            if transitions.read_schedule(tx, schedule_id).status is not ScheduleStatus.DONE or (
                 new is ScheduleStatus.REMOVED
             ):
                 tx.run("set_schedule_status", schedule_id=schedule_id, status=new)
-            return _read_schedule(tx, schedule_id)
+            return transitions.read_schedule(tx, schedule_id)
 
         while True:
             switched = await self._write_all(work)
@@ -847,17 +856,6 @@ class Schedules(SqlAccess):
 
         idle = await self._read(look)
         return await self._write_all(work) if idle is None else idle
-
-
-def _read_schedule(tx: Transaction, schedule_id: int) -> Schedule:
-    row = tx.one("schedule", schedule_id=schedule_id)
-    if row is None:
-        raise NotFoundError(
-            f"there is no schedule {schedule_id}",
-            fix="babyagi schedule list shows the schedules that exist",
-            guide="schedules",
-        )
-    return schedule_from_row(row)
 
 
 def wait_for_tick_s(tx: Transaction) -> float | None:
@@ -1066,6 +1064,7 @@ async def open_postgres(
     offload: Offload,
     tell: Callable[[str], None] = lambda _: None,
     clock: Callable[[], datetime] | None = None,
+    only_looks: bool = False,
 ) -> SqlTaskStore:
     """Open the task store in this PostgreSQL database. In an empty database, create the schema.
 
@@ -1077,6 +1076,7 @@ async def open_postgres(
         tell: called with a message for a person when the store cannot be written, once for each
             outage.
         clock: the time to use instead of the server's clock, for tests.
+        only_looks: create, upgrade and write nothing (`PostgresDatabase`).
 
     Raises:
         SettingsError: the driver is not installed, or the URL cannot be parsed.
@@ -1085,7 +1085,9 @@ async def open_postgres(
         StoreUnavailableError: the server cannot be reached.
     """
     driver = _load_postgres(url)
-    database = await offload(lambda: driver.PostgresDatabase(url, clock=clock))
+    database = await offload(
+        lambda: driver.PostgresDatabase(url, clock=clock, only_looks=only_looks)
+    )
     return SqlTaskStore(database, offload=offload, tell=tell)
 
 
@@ -1119,6 +1121,7 @@ class SqlTaskStore(
     Claims,
     Recording,
     Steps,
+    Keys,
     Steering,
     Parking,
     Schedules,
@@ -1284,6 +1287,7 @@ class SqlTaskStore(
             lifecycle.require_nobody_at_work(
                 objective_id, is_held=tx.has("is_held_by_the_living", objective_id=objective_id)
             )
+            tx.run("forget_answers", objective_id=objective_id)
             tx.run("delete_objective", objective_id=objective_id)
 
         await self._write(work, objective_id)

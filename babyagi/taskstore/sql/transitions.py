@@ -13,6 +13,7 @@ from typing import Any
 
 from babyagi import events
 from babyagi.errors import NotFoundError
+from babyagi.schedules import Schedule
 from babyagi.tasks import (
     Claim,
     Duty,
@@ -39,6 +40,7 @@ from babyagi.taskstore.sql.database import (
     lack_to_json,
     no_objective,
     objective_from_row,
+    schedule_from_row,
     sealed,
     spec_from_row,
     spec_to_json,
@@ -757,3 +759,15 @@ def _is_owed(tx: Transaction, objective: Objective, duty: Duty, found: Row) -> b
         case Duty.INDEX:
             is_reported = is_over and objective.has_report
             return is_reported or tx.has("unindexed", objective_id=objective.id)
+
+
+def read_schedule(tx: Transaction, schedule_id: int) -> Schedule:
+    """Return the schedule. Raises `NotFoundError`."""
+    row = tx.one("schedule", schedule_id=schedule_id)
+    if row is None:
+        raise NotFoundError(
+            f"there is no schedule {schedule_id}",
+            fix="babyagi schedule list shows the schedules that exist",
+            guide="schedules",
+        )
+    return schedule_from_row(row)

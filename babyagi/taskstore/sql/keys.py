@@ -1,0 +1,149 @@
+"""Requests with a key, each of which takes effect once, however often it is sent, to however many
+servers, and whatever dies in between.
+
+The key is a row of the transaction that carries the request out, with the ids of what that made.
+When the same request comes again, its write is left out and what it made is read. So the answer can
+be made again after a crash, until it is kept as well; from then on the kept answer is given.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from babyagi.errors import SettingsError
+from babyagi.schedules import Schedule
+from babyagi.tasks import Objective, Step, Task
+from babyagi.taskstore import lifecycle
+from babyagi.taskstore.port import KEY_AGE_S, EarlierRequest, KeyedRequest, Plan
+from babyagi.taskstore.sql import transitions
+from babyagi.taskstore.sql.database import (
+    ONCE,
+    Row,
+    SqlAccess,
+    Transaction,
+    step_from_row,
+)
+
+T = TypeVar("T")
+
+
+class Keys(SqlAccess):
+    """The part of the store for requests with a key."""
+
+    async def earlier_request(self, request: KeyedRequest) -> EarlierRequest | None:
+        def work(tx: Transaction) -> EarlierRequest | None:
+            row = _row_of(tx, request)
+            if row is None:
+                return None
+            answer = row["answer"]
+            made = _read_made(tx, json.loads(row["made"])) if answer is None else None
+            return EarlierRequest(answer=answer, made=made)
+
+        return await self._read(work)
+
+    @contextmanager
+    def carrying_out(self, request: KeyedRequest) -> Iterator[None]:
+        token = ONCE.set(_Once(request))
+        try:
+            yield
+        finally:
+            ONCE.reset(token)
+
+    async def keep_answer(
+        self, request: KeyedRequest, answer: str, *, objective_id: int | None
+    ) -> str:
+        def work(tx: Transaction) -> str:
+            tx.run("forget_keys", age_us=int(KEY_AGE_S * 1e6))
+            tx.run("begin_keyed", key=request.key, request=request.content)
+            tx.run("keep_answer", key=request.key, answer=answer, objective_id=objective_id)
+            row = _row_of(tx, request)
+            assert row is not None
+            return str(row["answer"])
+
+        return await self._write_all(work)
+
+
+class _Once:
+    """Changes the first write that it is called with: its transaction takes the key as well. If the
+    key is taken, nothing is written, and what the earlier request made is returned."""
+
+    def __init__(self, request: KeyedRequest) -> None:
+        self._request = request
+        self._is_used = False
+
+    def __call__(self, work: Callable[[Transaction], T]) -> Callable[[Transaction], T]:
+        if self._is_used:
+            return work
+        self._is_used = True
+        key, content = self._request.key, self._request.content
+
+        def once(tx: Transaction) -> T:
+            if not tx.count_changed("begin_keyed", key=key, request=content):
+                row = _row_of(tx, self._request)
+                return _read_made(tx, json.loads(row["made"])) if row else work(tx)
+            done = work(tx)
+            made = json.dumps(_write_made(done))
+            tx.run("keep_made", key=key, made=made, objective_id=_objective_of(done))
+            return done
+
+        return once
+
+
+def _row_of(tx: Transaction, request: KeyedRequest) -> Row | None:
+    row = tx.one("keyed_request", key=request.key)
+    if row is not None and row["request"] != request.content:
+        what = "this Idempotency-Key was used for a different request"
+        raise SettingsError(what, fix="send a new key", guide="serve")
+    return row
+
+
+def _objective_of(made: Any) -> int | None:
+    match made:
+        case Objective():
+            return made.id
+        case Task() | Step():
+            return made.objective_id
+        case Plan(added=(first, *_)):
+            return first.objective_id
+        case (Objective() as objective, bool()):
+            return objective.id
+    return None
+
+
+def _write_made(made: Any) -> Any:
+    """Return what a write returned as JSON, with ids in the place of rows."""
+    match made:
+        case Objective() | Schedule() | Step():
+            return [type(made).__name__, made.id]
+        case Task():
+            return ["Task", made.objective_id, made.id]
+        case Plan():
+            return ["Plan", *map(_write_made, made.added)]
+        case (Objective() as objective, bool(is_new)):
+            return ["Submitted", objective.id, is_new]
+    return None
+
+
+def _read_made(tx: Transaction, made: Any) -> Any:
+    """Return what a write returned, with the rows as they are now. Raises `NotFoundError` if it was
+    deleted."""
+    match made:
+        case ["Objective", id_]:
+            return transitions.read_objective(tx, id_)
+        case ["Schedule", id_]:
+            return transitions.read_schedule(tx, id_)
+        case ["Step", id_]:
+            row = tx.one("step_by_id", step_id=id_)
+            if row is None:
+                raise lifecycle.not_asked(id_)
+            return step_from_row(row)
+        case ["Task", objective_id, id_]:
+            return transitions.read_task(tx, objective_id, id_)
+        case ["Plan", *tasks]:
+            return Plan(added=tuple(_read_made(tx, one) for one in tasks), duplicates=())
+        case ["Submitted", id_, is_new]:
+            return transitions.read_objective(tx, id_), is_new
+    return None

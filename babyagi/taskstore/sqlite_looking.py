@@ -1,0 +1,202 @@
+"""The SQLite driver for commands that only look: it opens the file read-only, and creates, upgrades
+and writes nothing. So it works on a full disk, on a read-only one, and beside an older worker.
+
+Which way the file is read depends on its write-ahead log. While the log has content, commits may be
+in it alone, and SQLite reads both as any other process does. While it has none, the file is
+complete. It is then read as one that cannot change, because SQLite would otherwise create the log
+and its index beside it; the store's lock is shared meanwhile, so no process writes.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
+from datetime import datetime
+from pathlib import Path
+from typing import TypeVar
+from urllib.parse import quote
+
+from babyagi.errors import StoreUnavailableError, StoreUnusableError
+from babyagi.offload import Offload
+from babyagi.taskstore.sql import database
+from babyagi.taskstore.sql.database import Transaction
+from babyagi.taskstore.sql.store import SqlTaskStore
+from babyagi.taskstore.sqlite import (
+    LOCK_TIMEOUT_S,
+    PAUSES_S,
+    FileWatch,
+    MemoryTaskStore,
+    SqliteEngine,
+    damaged_file,
+)
+
+T = TypeVar("T")
+
+BESIDE_OTHERS = "mode=ro"
+UNCHANGING = "immutable=1"
+# without SQLite's own locks and without a file for the log's index
+ALONE = "mode=ro&vfs=unix-none"
+
+
+class LookingDatabase(SqliteEngine):
+    """A task store in a file that is only read. Every method blocks; a write raises
+    `StoreUnusableError`."""
+
+    def __init__(self, path: Path, *, clock: Callable[[], datetime]) -> None:
+        """Open the file.
+
+        Raises:
+            StoreUnusableError: the file is damaged, no task store, or of a version that this
+                program cannot read.
+            StoreUnavailableError: the file is locked.
+        """
+        path = path.resolve() if path.is_symlink() else path
+        super().__init__(str(path), clock=clock)
+        self.path = path
+        self._wal = path.with_name(path.name + "-wal")
+        self._lock_path = path.with_name(path.name + ".lock")
+        self._watch: FileWatch | None = None
+        with self._errors(), self._reading() as connection:
+            self.version = self._schema_version(connection)
+        database.require_readable(self.version, known=self.known_version, where=self.where)
+
+    def read(self, work: Callable[[Transaction], T]) -> T:
+        with self._errors(), self._reading() as connection:
+            return self._transact("BEGIN", work, connection=connection)
+
+    def write(
+        self, work: Callable[[Transaction], T], *, objective_id: int | None, is_lasting: bool = True
+    ) -> T:
+        return self.read(work)  # SQLite refuses the first statement that writes
+
+    def data_version(self) -> int:
+        return hash((_glance(self.path), _glance(self._wal)))
+
+    def watch(self, on_commit: Callable[[], None]) -> None:
+        self._watch = FileWatch(self._wal, on_commit=on_commit)
+
+    def close(self) -> None:
+        if self._watch is not None:
+            self._watch.close()
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    # -- connections
+    # ----------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _reading(self) -> Iterator[sqlite3.Connection]:
+        """Yield a connection for one transaction."""
+        with self._writers_kept_out():
+            if not self._has_log():
+                with closing(self._open_as(UNCHANGING)) as connection:
+                    yield connection
+                return
+        try:
+            connection = self._connection = self._connection or self._open_as(BESIDE_OTHERS)
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF not in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_FULL):
+                raise
+            # the log was left behind where its index cannot be created
+            with self._writers_kept_out(), closing(self._open_as(ALONE)) as connection:
+                yield connection
+        else:
+            yield connection
+
+    def _open_as(self, options: str) -> sqlite3.Connection:
+        connection = self._connect(
+            "locking_mode = EXCLUSIVE" if options is ALONE else "query_only = ON",
+            address=f"file:{quote(str(self.path.absolute()))}?{options}",
+        )
+        try:
+            connection.execute("PRAGMA schema_version").fetchall()
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _has_log(self) -> bool:
+        found = _glance(self._wal)
+        return found is not None and found[1] > 0
+
+    @contextmanager
+    def _writers_kept_out(self) -> Iterator[None]:
+        """Share the lock that each writing process takes. Without a lock file, or without the right
+        to read it, no process can be writing here.
+
+        Raises:
+            StoreUnavailableError: a process has held the lock for `LOCK_TIMEOUT_S`.
+        """
+        fd = -1
+        with suppress(OSError):
+            fd = os.open(self._lock_path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            if fd >= 0:
+                self._share(fd)
+            yield
+        finally:
+            if fd >= 0:
+                os.close(fd)
+
+    def _share(self, fd: int) -> None:
+        deadline_s = time.monotonic() + LOCK_TIMEOUT_S
+        while time.monotonic() < deadline_s:
+            try:
+                fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                time.sleep(PAUSES_S[-1])
+            except OSError:  # a file system without locks, on which nothing can write a store
+                return
+            else:
+                return
+        raise StoreUnavailableError(
+            f"the task store {self.where} is locked",
+            why=f"another process has held the lock on {self._lock_path} for {LOCK_TIMEOUT_S:g} s",
+            guide="store",
+        )
+
+    def _damaged(self, why: str) -> StoreUnusableError:
+        return damaged_file(self.path, why)
+
+
+def _glance(path: Path) -> tuple[int, int] | None:
+    """Return the modification time and the size of the file; None when there is none. Raises
+    `StoreUnusableError` if that cannot be found out."""
+    try:
+        found = path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise StoreUnusableError(
+            f"the task store {path} cannot be read",
+            why=error.strerror or str(error),
+            fix="let this user read the file and its folder",
+            guide="store",
+        ) from error
+    return found.st_mtime_ns, found.st_size
+
+
+async def open_for_looking(
+    path: Path | str, *, clock: Callable[[], datetime], offload: Offload
+) -> SqlTaskStore:
+    """Open the task store in this SQLite file, only to read it. Where there is none, the returned
+    store is empty, and nothing is created.
+
+    Args:
+        clock: returns now as an aware UTC datetime.
+        offload: runs blocking work. The caller closes it after the store.
+
+    Raises:
+        StoreUnusableError, StoreUnavailableError: see `LookingDatabase`.
+    """
+    path = Path(path)
+    if _glance(path) is not None:
+        opened = await offload(lambda: LookingDatabase(path, clock=clock))
+        if opened.version > 0:
+            return SqlTaskStore(opened, offload=offload, tell=lambda _: None)
+    return MemoryTaskStore(clock)

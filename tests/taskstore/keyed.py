@@ -1,0 +1,142 @@
+"""The promises of `KeyStore`, one test each, as part of the contract of every task store."""
+
+import asyncio
+from functools import partial
+
+import pytest
+
+from babyagi.errors import NotFoundError, SettingsError
+from babyagi.tasks import Proposal, Worker
+from babyagi.taskstore.port import KEY_AGE_S, KeyedRequest
+from tests.taskstore.schedules import BEGINS, make_schedule
+
+REQUEST = KeyedRequest(key="k1", content="c1")
+OTHER = KeyedRequest(key="k2", content="c1")
+SPEC = make_schedule().objective
+
+
+async def add_objective(store, uid="u1"):
+    objective, _ = await store.create_objective(SPEC, uid=uid, always_new=True)
+    return objective.id
+
+
+async def carry_out(store, request, write):
+    with store.carrying_out(request):
+        return await write()
+
+
+async def ask(store, objective_id):
+    """Let a task wait for a person, and return its step."""
+    worker = Worker(id="w", name="w", host="here", pid=1, lease_until=BEGINS)
+    await store.register_worker(worker, lease_s=30)
+    await store.join_objective("w", objective_id)
+    claim = await store.claim_task(objective_id, "w")
+    return await store.park_task(claim.fence, key="1/q", kind="question", request="{}")
+
+
+class KeyContract:
+    async def test_what_is_sent_again_before_it_was_answered_is_done_once_and_gives_the_same(
+        self, store
+    ):
+        objective_id = await add_objective(store)
+        add = partial(store.add_tasks, objective_id, [Proposal(name="Sing")])
+
+        first = await carry_out(store, REQUEST, add)
+        again = await carry_out(store, REQUEST, add)
+        other = await carry_out(store, OTHER, add)
+
+        assert again.added == first.added != other.added
+        assert len(await store.tasks(objective_id)) == 3
+
+    async def test_what_is_sent_many_times_at_once_is_done_once(self, store):
+        objective_id = await add_objective(store)
+        add = partial(store.add_tasks, objective_id, [Proposal(name="Sing")])
+
+        plans = await asyncio.gather(*(carry_out(store, REQUEST, add) for _ in range(4)))
+
+        assert len({plan.added[0].id for plan in plans}) == 1
+        assert len(await store.tasks(objective_id)) == 2
+
+    async def test_whatever_a_request_makes_is_found_again(self, store):
+        objective_id = await add_objective(store)
+        step = await ask(store, objective_id)
+        writes = (
+            partial(store.create_objective, SPEC, uid="u2", always_new=True),
+            partial(store.pause_objective, objective_id),
+            partial(store.add_schedule, make_schedule(), uid="s1"),
+            partial(store.answer_step, step.id, output="{}"),
+            partial(store.cancel_task, objective_id, 1),
+        )
+        for number, write in enumerate(writes):
+            request = KeyedRequest(key=str(number), content="")
+            made = await carry_out(store, request, write)
+
+            assert await carry_out(store, request, write) == made
+            assert (await store.earlier_request(request)).made == made
+
+    async def test_only_the_first_write_of_a_request_has_its_key(self, store):
+        objective_id = await add_objective(store)
+
+        async def add_both():
+            await store.add_tasks(objective_id, [Proposal(name="Sing")])
+            await store.append_event(objective_id, kind="told", data={})
+            return len(await store.tasks(objective_id))
+
+        assert [await carry_out(store, REQUEST, add_both) for _ in range(2)] == [2, 2]
+
+    async def test_the_first_answer_is_kept_and_given_again(self, store):
+        assert await store.earlier_request(REQUEST) is None
+
+        kept = [
+            await store.keep_answer(REQUEST, answer, objective_id=None) for answer in ('"a"', '"b"')
+        ]
+
+        assert kept == ['"a"', '"a"']
+        assert (await store.earlier_request(REQUEST)).answer == '"a"'
+
+    async def test_a_request_that_failed_leaves_its_key_free(self, store):
+        objective_id = await add_objective(store)
+        with pytest.raises(NotFoundError):
+            await carry_out(store, REQUEST, partial(store.cancel_task, objective_id, 9))
+
+        assert await store.earlier_request(REQUEST) is None
+
+    async def test_a_key_holds_for_one_request_alone(self, store):
+        objective_id = await add_objective(store)
+        add = partial(store.add_tasks, objective_id, [Proposal(name="Sing")])
+        await carry_out(store, REQUEST, add)
+        wrong = KeyedRequest(key=REQUEST.key, content="c2")
+
+        with pytest.raises(SettingsError, match="different request"):
+            await carry_out(store, wrong, add)
+        with pytest.raises(SettingsError, match="different request"):
+            await store.earlier_request(wrong)
+        assert len(await store.tasks(objective_id)) == 2
+
+    async def test_keys_are_forgotten_after_a_day(self, store, clock):
+        await store.keep_answer(REQUEST, '"a"', objective_id=None)
+        clock.tick(KEY_AGE_S - 1)
+        await store.keep_answer(OTHER, '"b"', objective_id=None)
+        assert await store.earlier_request(REQUEST) is not None
+        clock.tick(2)
+        await store.keep_answer(OTHER, '"b"', objective_id=None)
+
+        assert await store.earlier_request(REQUEST) is None
+
+    async def test_with_an_objective_the_answers_about_it_go_and_nothing_makes_it_anew(self, store):
+        create = partial(store.create_objective, SPEC, uid="u1", always_new=True)
+        created, _ = await carry_out(store, REQUEST, create)
+        await store.keep_answer(REQUEST, '"its text"', objective_id=None)
+
+        await store.delete_objective(created.id)
+
+        with pytest.raises(NotFoundError):
+            await store.earlier_request(REQUEST)
+        with pytest.raises(NotFoundError):
+            await carry_out(store, REQUEST, create)
+        assert await store.objectives() == []
+
+    async def test_a_key_that_cannot_be_read_is_named_as_damage(self, store):
+        await store.keep_answer(REQUEST, "{", objective_id=None)
+
+        assert (await store.verify()).damages == ("the request with the key k1",)
