@@ -176,8 +176,9 @@ OnSignal = Callable[[Signal], None]
 class Executor:
     """Runs one agent on one question. The keys of its steps are `execute/N/model` and
     `execute/N/tool/M`, counted from 1. If the model only chose to answer, it is asked for the
-    answer at `execute/N/answer`. When the steps are used up, or a call was made three times with
-    the same outcome, it is asked for its answer, without tools, at `execute/N/last`. A key that the journal holds is not called again.
+    answer at `execute/N/answer`. When the steps are used up, or a call was made too often with the
+    same outcome, it is asked for its answer, without tools, at `execute/N/last`. A key that the
+    journal holds is not called again.
 
     Args:
         tools: the tools that the agent may use, each with a unique name that a model can call.
