@@ -260,7 +260,7 @@ class Models:
         settings, is_models = self._settings, base_url == self._settings.openai_base_url
         streams = f"streams of {redact_url(base_url) or 'OpenAI'}"
         if base_url not in self._endpoint_by_url:
-            self._endpoint_by_url[base_url] = Endpoint(
+            endpoint = Endpoint(
                 base_url=base_url,
                 api_key=Account(
                     key=settings.openai_api_key.reveal(),
@@ -268,12 +268,13 @@ class Models:
                     azure_api_version=settings.azure_api_version if is_models else "",
                 ),
                 timeout_s=self._open_deadline(base_url),
-                counts_streams=not _is_recent(remembered_abilities(settings.home, streams)),
-                remember_uncounted=partial(_remember_today, settings.home, streams),
                 proxies=self._settings.proxies,
                 sleep=asyncio.sleep,
                 random=random.SystemRandom().random,
             )
+            endpoint.counts_streams = not _is_recent(remembered_abilities(settings.home, streams))
+            endpoint.remember_uncounted = partial(_remember_today, settings.home, streams)
+            self._endpoint_by_url[base_url] = endpoint
         return self._endpoint_by_url[base_url]
 
     def _open_deadline(self, base_url: str) -> Deadline:

@@ -166,11 +166,13 @@ class Endpoint:
         api_key: empty if the server needs none; an `Account` if it needs more than a key.
         timeout_s: the seconds that the server may be silent about one call, its waits and retries
             included; a `Deadline` if that is known to grow.
-        counts_streams: whether its streams report their usage, as far as is known.
-        remember_uncounted: stores that they do not.
         proxies: the proxies to use; those of the environment are ignored.
         sleep: waits for the given number of seconds.
         random: returns a number from 0 up to 1, which varies the waits between retries.
+
+    Attributes:
+        counts_streams: whether its streams report their usage, as far as is known.
+        remember_uncounted: stores that they do not.
     """
 
     def __init__(
@@ -179,8 +181,6 @@ class Endpoint:
         base_url: str | None = None,
         api_key: str | Account = "",
         timeout_s: float | Deadline = 120.0,
-        counts_streams: bool = True,
-        remember_uncounted: Callable[[], object] = lambda: None,
         proxies: Proxies | None = None,
         sleep: Callable[[float], Awaitable[None]],
         random: Callable[[], float],
@@ -199,8 +199,8 @@ class Endpoint:
         self._shown_url = redact_url(self.base_url)
         self._account = account
         self.deadline = Deadline(timeout_s) if isinstance(timeout_s, (int, float)) else timeout_s
-        self.counts_streams = counts_streams
-        self._remember_uncounted = remember_uncounted
+        self.counts_streams = True
+        self.remember_uncounted: Callable[[], object] = lambda: None
         self._proxies = proxies or Proxies()
         self._sleep = sleep
         self._random = random
@@ -386,7 +386,7 @@ class Endpoint:
         """Note that a stream did not report its usage."""
         if self.counts_streams:
             self.counts_streams = False
-            self._remember_uncounted()
+            self.remember_uncounted()
 
     async def close(self) -> None:
         """Close the connection; a client that was passed in stays open."""
