@@ -63,6 +63,8 @@ class StreamError(Exception):
 
 _LINE_END = re.compile(r"\r\n|\n|\r(?=[^\n])")
 _END = re.compile(r"[\r\n]")
+# found now, because finding it opens a file, and an answer that was paid for needs it
+_Decoder = codecs.getincrementaldecoder("utf-8-sig")
 
 
 async def read_events(chunks: AsyncIterator[bytes]) -> AsyncGenerator[tuple[str, str], None]:
@@ -88,7 +90,7 @@ async def read_events(chunks: AsyncIterator[bytes]) -> AsyncGenerator[tuple[str,
 
 
 async def _read_lines(chunks: AsyncIterator[bytes]) -> AsyncGenerator[str, None]:
-    decode = codecs.getincrementaldecoder("utf-8-sig")("replace").decode
+    decode = _Decoder("replace").decode
     pieces: list[str] = []  # the received part of a line
     async for chunk in chunks:
         pieces.append(decode(chunk))
