@@ -87,7 +87,7 @@ def test_a_home_remembers_that_streams_say_no_usage_and_asks_for_whole_answers(t
             for _ in range(2):
                 models = Models(settings, given={}, ask_human=None, tell=print)
                 async with models.open_role(Role.EXECUTION) as model:
-                    await model.complete(ASK, role=Role.EXECUTION, on_text=str)
+                    await model.complete(ASK, role=Role.EXECUTION, on_text=print)
             return [bool(record.body.get("stream")) for record in server.requests]
 
     assert run_skipping(live()) == [True, True, False]

@@ -189,7 +189,7 @@ async def test_a_stream_that_says_no_usage_costs_its_reservation_and_only_a_whol
         for endpoint in (one, other):
             model = OpenAIModel("m", endpoint, dialect="chat", price=PRICE)
             reservations.append(model.reserve(PROMPT))
-            done = await model.complete(PROMPT, role=Role.EXECUTION, on_text=str)
+            done = await model.complete(PROMPT, role=Role.EXECUTION, on_text=print)
             usages.append(done.usage)
 
     pairs = list(zip(usages, reservations, strict=True))
@@ -211,7 +211,8 @@ async def test_what_a_server_sends_of_a_second_answer_does_not_get_into_the_firs
 
 async def test_of_a_whole_answer_with_several_choices_the_first_is_taken_wherever_it_stands():
     other = {"index": 1, "message": {"content": "other"}, "finish_reason": "length"}
-    body = json.dumps(WHOLE | {"choices": [other, {**WHOLE["choices"][0], "index": 0}]}).encode()
+    first = {"index": 0, "message": {"content": "hello there"}, "finish_reason": "stop"}
+    body = json.dumps(COST | {"choices": [other, first]}).encode()
 
     async with served(body, head="content-type: application/json") as endpoint:
         completion, heard = await stream(endpoint)
