@@ -18,7 +18,13 @@ from typing import TYPE_CHECKING, Any
 
 from babyagi import events, notify, schedules
 from babyagi.agents.prompting import prompt_version
-from babyagi.backends import is_on_a_server, open_index, open_store, utc_now
+from babyagi.backends import (
+    is_on_a_server,
+    open_index,
+    open_store,
+    require_descriptors,
+    utc_now,
+)
 from babyagi.errors import CredentialsError, LimitReachedError, ModelRejectedError, SettingsError
 from babyagi.files import private
 from babyagi.files.home import (
@@ -684,6 +690,7 @@ async def open_app(
         given: what a program passes in besides settings.
         tell: shows a person a line about trouble with the store (see `open_sqlite`) or this worker.
     """
+    require_descriptors(settings.concurrency)
     async with open_store(settings, tell=tell) as store:
         home, now, leases = home_id(settings.home), utc_now(), await store.leases()
         others = {lease.name for lease in leases if lease.home != home}

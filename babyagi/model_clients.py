@@ -6,8 +6,12 @@ import asyncio
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
+from datetime import date, timedelta
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+from babyagi.backends import utc_now
 from babyagi.errors import CredentialsError, SettingsError
 from babyagi.files.home import remember_abilities, remembered_abilities
 from babyagi.heavy_imports import import_openai
@@ -51,6 +55,8 @@ _HOW = {
     "json": "as JSON",
     "text": "in labelled text",
 }
+
+UNCOUNTED_DAYS = 7  # so long a server that says no usage in streams is asked for whole answers
 
 AskHuman = Callable[[str], Awaitable[str]]
 
@@ -252,8 +258,9 @@ class Models:
         """Return the endpoint of an address; it is opened once, so that all callers share its
         circuit breaker."""
         settings, is_models = self._settings, base_url == self._settings.openai_base_url
+        streams = f"streams of {redact_url(base_url) or 'OpenAI'}"
         if base_url not in self._endpoint_by_url:
-            self._endpoint_by_url[base_url] = Endpoint(
+            endpoint = Endpoint(
                 base_url=base_url,
                 api_key=Account(
                     key=settings.openai_api_key.reveal(),
@@ -265,6 +272,9 @@ class Models:
                 sleep=asyncio.sleep,
                 random=random.SystemRandom().random,
             )
+            endpoint.counts_streams = not _is_recent(remembered_abilities(settings.home, streams))
+            endpoint.remember_uncounted = partial(_remember_today, settings.home, streams)
+            self._endpoint_by_url[base_url] = endpoint
         return self._endpoint_by_url[base_url]
 
     def _open_deadline(self, base_url: str) -> Deadline:
@@ -321,6 +331,20 @@ class Models:
             price_in=self._settings.price_in,
             price_out=self._settings.price_out,
         )
+
+
+def _remember_today(home: Path, address: str) -> None:
+    with suppress(OSError):  # the answer that showed it must not be lost
+        remember_abilities(home, address, utc_now().date().isoformat())
+
+
+def _is_recent(day: str) -> bool:
+    """Return whether a stored day is at most `UNCOUNTED_DAYS` ago. So a stream that was cut off
+    just before its usage does not keep its server from streaming for ever."""
+    try:
+        return utc_now().date() - date.fromisoformat(day) <= timedelta(days=UNCOUNTED_DAYS)
+    except ValueError:
+        return False
 
 
 def address_of(model: str, settings: Settings) -> str:

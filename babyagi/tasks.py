@@ -715,6 +715,10 @@ class Event:
     at: datetime
 
 
+WAITS_FOR_PERSON = "nothing is left to do until a person has answered"
+"""The `blocked_reason` of a worker that has a person to answer, while it lets no time pass."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Joined:
     """An objective that a worker serves: since when, why the worker cannot claim anything there (""
@@ -725,6 +729,11 @@ class Joined:
     since: datetime
     task_ids: tuple[int, ...] = ()
     duties: tuple[Duty, ...] = ()
+
+    @property
+    def is_blocked(self) -> bool:
+        """Whether something keeps the worker from its work other than a person's silence."""
+        return self.blocked_reason not in ("", WAITS_FOR_PERSON)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -131,7 +131,7 @@ def serving(workers: Sequence[Worker], objective_id: int) -> list[Worker]:
 
     def serves(worker: Worker) -> bool:
         joined = [one for one in worker.joined if one.objective_id == objective_id]
-        return worker.lease_left_s >= 0 and any(not one.blocked_reason for one in joined)
+        return worker.lease_left_s >= 0 and any(not one.is_blocked for one in joined)
 
     return [worker for worker in workers if serves(worker)]
 

@@ -1,3 +1,5 @@
+import resource
+
 import pytest
 
 from babyagi.app import open_app
@@ -53,6 +55,20 @@ async def test_a_run_on_a_folder_ends_with_a_report_that_quotes_it(settings, doc
     async with open_store(settings()) as store:
         assert objective.stop_reason is StopReason.FINISHED
         assert "(one.md:1)" in (await store.report(objective.id) or "")
+
+
+async def test_where_too_few_files_may_be_open_nothing_begins_and_a_line_says_what_to_type(
+    settings,
+):
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (16, before[1]))
+    try:
+        with pytest.raises(SettingsError, match=r"only 16 files .* needs 48") as caught:
+            await start_and_run(settings())
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+    assert "ulimit -n 1024" in caught.value.fix and not settings().home.exists()
 
 
 async def test_starting_the_same_objective_again_finds_it_and_makes_no_call(settings):

@@ -71,3 +71,23 @@ def test_a_deadline_that_cannot_be_read_is_that_of_the_settings(tmp_path):
             return deadline_of(model)
 
     assert run_skipping(live()) == settings.model_timeout_s
+
+
+def test_a_home_remembers_that_streams_say_no_usage_and_asks_for_whole_answers(tmp_path):
+    async def live():
+        async with LocalServer(echo_answer) as server:
+            server.fail_next("400-param:stream_options", n=1)
+            settings = Settings(
+                home=tmp_path,
+                openai_base_url=server.base_url,
+                price_in=1.0,
+                price_out=1.0,
+                probe=False,
+            )
+            for _ in range(2):
+                models = Models(settings, given={}, ask_human=None, tell=print)
+                async with models.open_role(Role.EXECUTION) as model:
+                    await model.complete(ASK, role=Role.EXECUTION, on_text=print)
+            return [bool(record.body.get("stream")) for record in server.requests]
+
+    assert run_skipping(live()) == [True, True, False]

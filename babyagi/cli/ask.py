@@ -74,9 +74,11 @@ def ask(
     import asyncio
 
     from babyagi.agent import Agent
+    from babyagi.backends import require_descriptors
     from babyagi.cli import exits, session
     from babyagi.cli.run import tell_notices
 
+    require_descriptors(1)
     question = require_words(question_words, "a question", before="FILE ")
     given = given_flags(flags)
     loaded = session.load(given)

@@ -344,10 +344,12 @@ def render_workers(workers: Sequence[Worker], width: int) -> list[Line]:
 
 def _describe(joined: Joined, worker: Worker) -> tuple[str, Style]:
     place = f"objective {joined.objective_id}"
-    if joined.blocked_reason:
+    if joined.is_blocked:
         return f"{place}: blocked: {joined.blocked_reason}", Style.YELLOW
     tasks = [f"task {task_id}" for task_id in joined.task_ids]
-    held = ", ".join([*tasks, *(f"the {duty}" for duty in joined.duties)]) or "nothing to do now"
+    held = ", ".join([*tasks, *(f"the {duty}" for duty in joined.duties)]) or (
+        joined.blocked_reason or "nothing to do now"
+    )
     # both times are by the store's clock
     since_s = (worker.lease_until - joined.since).total_seconds() - worker.lease_left_s
     return f"{place} for {render_duration(since_s)}: {held}", Style.PLAIN

@@ -56,6 +56,7 @@ from babyagi.llm.reading import (
     as_text,
     build_completion,
     count,
+    find_choice,
     read_call,
 )
 from babyagi.llm.retry import MAX_HOLD_S, Breaker, Deadline, Wait, retrying
@@ -168,6 +169,10 @@ class Endpoint:
         proxies: the proxies to use; those of the environment are ignored.
         sleep: waits for the given number of seconds.
         random: returns a number from 0 up to 1, which varies the waits between retries.
+
+    Attributes:
+        counts_streams: whether its streams report their usage, as far as is known.
+        remember_uncounted: stores that they do not.
     """
 
     def __init__(
@@ -194,7 +199,8 @@ class Endpoint:
         self._shown_url = redact_url(self.base_url)
         self._account = account
         self.deadline = Deadline(timeout_s) if isinstance(timeout_s, (int, float)) else timeout_s
-        self.counts_streams = True  # its streams report their usage, as far as is known
+        self.counts_streams = True
+        self.remember_uncounted: Callable[[], object] = lambda: None
         self._proxies = proxies or Proxies()
         self._sleep = sleep
         self._random = random
@@ -375,6 +381,12 @@ class Endpoint:
         if not lives:
             self._breaker.note_failure(overdue, sent_s=request.sent_s, now_s=_now_s())
         return overdue
+
+    def note_uncounted_stream(self) -> None:
+        """Note that a stream did not report its usage."""
+        if self.counts_streams:
+            self.counts_streams = False
+            self.remember_uncounted()
 
     async def close(self) -> None:
         """Close the connection; a client that was passed in stays open."""
@@ -781,12 +793,12 @@ class OpenAIModel:
         return completion
 
     def _complete(self, reply: RawReply, prompt: Prompt) -> Completion:
-        """Return the reply as a completion. A stream that does not report its usage is charged what
-        was reserved for it, and does not make the cost of the run uncertain: further answers with a
-        price are requested whole."""
+        """Return the reply as a completion. A stream that does not report its usage, or one that
+        cannot be right, is charged what was reserved for it, and does not make the cost of the run
+        uncertain: further answers with a price are requested whole."""
         completion = build_completion(reply, prompt, name=self.name, price=self._price)
-        if reply.was_streamed and not reply.usage:
-            self._endpoint.counts_streams = False
+        if reply.was_streamed and completion.usage.unconfirmed_tokens:
+            self._endpoint.note_uncounted_stream()
             usage = replace(completion.usage, unconfirmed_cost_usd=0.0)
             return replace(completion, usage=usage)
         return completion
@@ -944,8 +956,7 @@ def _parse_chat(reply: Mapping[str, Any]) -> RawReply:
     Raises:
         MalformedReplyError: there is no choice, or no message in it.
     """
-    choices = reply.get("choices")
-    choice = as_mapping(choices[0]) if isinstance(choices, list) and choices else {}
+    choice = find_choice(reply.get("choices"))
     message = choice.get("message")
     if not isinstance(message, dict):
         raise MalformedReplyError("the reply has no message")

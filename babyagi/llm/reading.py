@@ -198,6 +198,13 @@ def as_text(value: Any) -> str:
     return "".join(text for text in texts if isinstance(text, str))
 
 
+def find_choice(given: Any) -> Mapping[str, Any]:
+    """Return the part of a reply, or of a piece of one, that belongs to the first answer; some
+    servers send more answers than the one that was requested. Empty if there is none."""
+    choices = map(as_mapping, given if isinstance(given, list) else [])
+    return next((choice for choice in choices if str(choice.get("index") or 0) == "0"), {})
+
+
 def arguments_to_send(arguments: str) -> str:
     """Return the arguments of an earlier call as a server accepts them in a later request:
     unchanged if they are a JSON object that is not nested too deeply, else an empty object."""

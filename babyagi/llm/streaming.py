@@ -20,6 +20,7 @@ from babyagi.llm.reading import (
     as_mapping,
     as_text,
     count_stopped,
+    find_choice,
     larger_usage,
 )
 from babyagi.shapes import is_deep
@@ -62,6 +63,8 @@ class StreamError(Exception):
 
 _LINE_END = re.compile(r"\r\n|\n|\r(?=[^\n])")
 _END = re.compile(r"[\r\n]")
+# found now, because finding it opens a file, and an answer that was paid for needs it
+_Decoder = codecs.getincrementaldecoder("utf-8-sig")
 
 
 async def read_events(chunks: AsyncIterator[bytes]) -> AsyncGenerator[tuple[str, str], None]:
@@ -87,7 +90,7 @@ async def read_events(chunks: AsyncIterator[bytes]) -> AsyncGenerator[tuple[str,
 
 
 async def _read_lines(chunks: AsyncIterator[bytes]) -> AsyncGenerator[str, None]:
-    decode = codecs.getincrementaldecoder("utf-8-sig")("replace").decode
+    decode = _Decoder("replace").decode
     pieces: list[str] = []  # the received part of a line
     async for chunk in chunks:
         pieces.append(decode(chunk))
@@ -204,7 +207,7 @@ class ChatReplyBuilder:
             raise StreamError("an error", said=event, has_begun=self.has_begun, usage=self._usage)
         self._model = event.get("model") or self._model
         self._usage = larger_usage(self._usage, event.get("usage"))
-        choice = _find_choice(event.get("choices"))
+        choice = find_choice(event.get("choices"))
         self._take_delta(as_mapping(choice.get("delta")) or as_mapping(choice.get("message")))
         # some servers send an empty usage in every chunk
         if choice.get("finish_reason") is not None:
@@ -284,13 +287,6 @@ class ChatReplyBuilder:
 
 def _whole(call: Mapping[str, Any]) -> dict[str, Any]:
     return {key: _join(said) if isinstance(said, _Pieces) else said for key, said in call.items()}
-
-
-def _find_choice(given: Any) -> Mapping[str, Any]:
-    """Return the part of a chunk that belongs to the first answer; some servers send more answers
-    than the one that was requested. Empty if there is none."""
-    choices = map(as_mapping, given if isinstance(given, list) else [])
-    return next((choice for choice in choices if not choice.get("index")), {})
 
 
 _HALVES = re.compile("[\ud800-\udbff][\udc00-\udfff]")

@@ -125,7 +125,7 @@ def _measure_oldest(vitals: Vitals, holds: Sequence[Why]) -> Metric:
 
 def _measure_workers(vitals: Vitals) -> list[Metric]:
     living = [worker for worker in vitals.workers if worker.lease_left_s >= 0]
-    n_blocked = sum(any(one.blocked_reason for one in worker.joined) for worker in living)
+    n_blocked = sum(any(one.is_blocked for one in worker.joined) for worker in living)
     says_blocked = "Running workers that lack something that an objective needs."
     return [
         _one("workers", "Workers that are running: their leases have not ended.", len(living)),

@@ -428,7 +428,7 @@ def _find_workers(facts: Facts) -> Reason | None:
         f"{one_line(worker.name)}: {_short(joined.blocked_reason)}"
         for worker in living
         for joined in _joined(worker, facts)
-        if joined.blocked_reason
+        if joined.is_blocked
     ]
     if len(blocked) < len(living):
         return None

@@ -10,11 +10,12 @@ from __future__ import annotations
 import hashlib
 import hmac
 import ipaddress
+import math
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -31,6 +32,9 @@ TOKEN_FILE = "serve_token"
 CODE_S = 120.0
 SESSION_S = 7 * 86_400.0
 MAX_CODES = 100
+MAX_WRONG_TOKENS = 20  # of one address in `WRONG_S` seconds
+WRONG_S = 60.0
+MAX_WRONG_ADDRESSES = 1_000
 MAX_HEADER_VALUE_CHARS = 8_000
 SAFE_METHODS = ("GET", "HEAD")
 # paths without a check of key and host name: they reveal nothing, and monitors use any host name
@@ -112,8 +116,8 @@ class Keys:
     """Makes and checks all credentials of the server.
 
     The token gives the level admin. Tokens of other levels, sessions and form tokens are derived
-    from it: they stay valid after a restart, and end if the token changes. One-time codes are kept
-    in memory and end with the process.
+    from it: they stay valid after a restart, and end if the token changes. One-time codes, and the
+    numbers of wrong tokens, are kept in memory and end with the process.
 
     Args:
         now_s: returns the current time in seconds since the epoch.
@@ -127,6 +131,7 @@ class Keys:
         self._now_s = now_s
         self._new_word = new_word
         self._code_by_digest: dict[str, tuple[Level, float]] = {}
+        self._wrong_by_address: dict[str, tuple[int, float]] = {}  # how many, and until when
 
     def renew(self, token: str) -> bool:
         """Replace the token, which ends all derived tokens, sessions and codes. Return whether the
@@ -148,6 +153,19 @@ class Keys:
         tokens = [(level, self.token(level)) for level in Level]
         found = [one for one, token in tokens if hmac.compare_digest(text.encode(), token.encode())]
         return found[-1] if found else None
+
+    def count_wrong(self, address: str) -> int:
+        """Count a wrong token that came from the address. Return how many seconds the address
+        should wait before it sends another one; 0 if there were few. A valid token is never
+        refused for wrong ones."""
+        now_s, counts = self._now_s(), self._wrong_by_address
+        n, until_s = counts.pop(address, (0, 0.0))
+        if not now_s < until_s <= now_s + WRONG_S:  # it is over, or the clock was set back
+            n, until_s = 0, now_s + WRONG_S
+        while len(counts) >= MAX_WRONG_ADDRESSES:
+            counts.pop(next(iter(counts)))
+        counts[address] = (n + 1, until_s)
+        return math.ceil(until_s - now_s) if n >= MAX_WRONG_TOKENS else 0
 
     def new_code(self, level: Level) -> str:
         """Return a one-time code, which a browser can exchange for a session within `CODE_S`."""
@@ -275,11 +293,13 @@ def _is_address(host: str) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """Why a request is refused: an HTTP status and fixed texts."""
+    """Why a request is refused: an HTTP status, fixed texts, and after how many seconds it may be
+    sent again; 0 if waiting does not help."""
 
     status: int
     title: str
     detail: str
+    retry_after_s: int = 0
 
 
 class RefusedError(Exception):
@@ -317,6 +337,12 @@ WRONG_KEY = Refusal(
     detail="it may be misspelled, belong to another home, or have been ended by "
     "`babyagi open --renew`; send `Authorization: Bearer TOKEN` with a token that "
     "`babyagi open --token read` prints",
+)
+TOO_MANY_WRONG = Refusal(
+    status=429,
+    title="too many keys from this address were not valid",
+    detail="wait, then send `Authorization: Bearer TOKEN` with a token that "
+    "`babyagi open --token read` prints; a valid one is let in at any time",
 )
 UNSIGNED = Refusal(
     status=403,
@@ -377,10 +403,15 @@ class Door:
         if access is None:
             if path.startswith(PUBLIC_PREFIXES):
                 return None
-            raise RefusedError(WRONG_KEY if "authorization" in head else LOCKED)
+            raise RefusedError(self._judge_key(scope) if "authorization" in head else LOCKED)
         if access.session:
             self._require_own_page(scope, head, access)
         return access
+
+    def _judge_key(self, scope: Scope) -> Refusal:
+        address = scope["client"][0] if scope.get("client") else ""
+        wait_s = self._keys.count_wrong(address)
+        return replace(TOO_MANY_WRONG, retry_after_s=wait_s) if wait_s else WRONG_KEY
 
     def _find_access(self, head: Mapping[str, str]) -> Access | None:
         said = head.get("authorization")

@@ -3,13 +3,14 @@ as they stop a worker.
 
 It defends itself against slow clients: it closes a connection on which the head or the body of a
 request arrives too slowly, or an answer is read too slowly. If there are too many connections, it
-closes one that waits for no answer.
+closes the one that has said nothing whole for longest.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import secrets
 import signal
 import socket
@@ -29,7 +30,7 @@ from starlette.routing import Route
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from babyagi.app import App
-from babyagi.backends import open_store, utc_now
+from babyagi.backends import max_descriptors, open_store, utc_now
 from babyagi.errors import BabyagiError, SettingsError
 from babyagi.files import private
 from babyagi.files.home import make_home
@@ -61,6 +62,13 @@ TOKEN_LOOK_S = 1.0
 STOPPING_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
+def max_connections() -> int:
+    """Return how many connections may be open. Half of what this process may open stays for the
+    work, and for connections that are accepted before another one is closed: without a free
+    descriptor none would be accepted, and so none would be closed."""
+    return int(min(MAX_CONNECTIONS, max_descriptors() // 2))
+
+
 class PatientProtocol(H11Protocol):
     """The HTTP protocol of uvicorn, with time limits for clients and a limit of connections."""
 
@@ -69,7 +77,7 @@ class PatientProtocol(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        if len(self.connections) > MAX_CONNECTIONS:
+        if len(self.connections) > max_connections():
             self._make_room()
         self._expect_head()
 
@@ -126,12 +134,17 @@ class PatientProtocol(H11Protocol):
             self.transport.abort()
 
     def _make_room(self) -> None:
-        """Close another connection that waits for no answer, or this one if there is none."""
-        for other in list(self.connections):
-            if other is not self and isinstance(other, PatientProtocol) and not other._is_asking():
-                other._give_up()
-                return
-        self._give_up()
+        """Unless enough connections are closing already, close the one that has waited for longest
+        for the rest of a head; if there is none, one that waits for no answer; if there is none
+        either, this one."""
+        others = [other for other in self.connections if isinstance(other, PatientProtocol)]
+        open_ = [other for other in others if not other.transport.is_closing()]
+        idle = [other for other in open_ if other is not self and not other._is_asking()]
+        if len(open_) > max_connections():
+            min(idle, key=PatientProtocol._head_until_s, default=self)._give_up()
+
+    def _head_until_s(self) -> float:
+        return math.inf if self._head_timer is None else self._head_timer.when()
 
     def _forget_head_timer(self) -> None:
         if self._head_timer is not None:
@@ -145,7 +158,13 @@ class PatientProtocol(H11Protocol):
 
 
 class _Server(uvicorn.Server):
-    """A uvicorn server without handlers of signals, which the worker handles."""
+    """A uvicorn server without handlers of signals, which the worker handles, and in whose queue
+    more connections may wait than are accepted at once."""
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        for listening in sockets or []:
+            listening.listen(BACKLOG)
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -283,6 +302,7 @@ def _configure(desk: Desk, names: Names) -> uvicorn.Config:
     return uvicorn.Config(
         make_application(desk, names),
         http=PatientProtocol,
+        backlog=int(min(BACKLOG, max_descriptors() // 16)),  # so many are accepted at once
         ws="none",
         lifespan="off",
         access_log=False,
@@ -464,6 +484,8 @@ def _refuse(refusal: Refusal, is_page: bool) -> ASGIApp:
         page = board.render_refusal(refusal) if is_page else None
         response = page or wire.write_problem(status, title, detail, kind="door")
         response.headers["connection"] = "close"  # the rest of the request is not read
+        if refusal.retry_after_s:
+            response.headers["retry-after"] = str(refusal.retry_after_s)
         await response(scope, receive, send)
 
     return answer

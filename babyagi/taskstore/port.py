@@ -137,6 +137,7 @@ class WorkerStore(Protocol):
         but cannot claim anything there. A second call replaces the `blocked_reason`.
 
         An objective's active time runs while at least one worker that is not blocked serves it.
+        `WAITS_FOR_PERSON` stops that time as any reason does, and is no event.
 
         Raises:
             NotFoundError: no such objective.

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -38,6 +39,7 @@ from babyagi.journal import Gate
 from babyagi.llm.retry import MAX_HOLD_S
 from babyagi.loop import Loop, is_fault_of_the_task, tries_for
 from babyagi.tasks import (
+    WAITS_FOR_PERSON,
     Claim,
     Duty,
     DutyClaim,
@@ -323,6 +325,9 @@ TIME_LOOK_S = 1.0  # pause between two tests of the time limit
 # After the time limit, calls in flight have so long to end: a call that ends after its objective
 # adds nothing to it.
 TIME_GRACE_S = 10.0
+# After so many seconds in which nothing but a person's answer is waited for, no time counts. Before
+# that, the last results are indexed, which a worker whose time has stopped does not do.
+TIME_STOPS_AFTER_S = 2.0
 # In an outage, after so many claims of the report duty, the report is written from the results
 # alone.
 MAX_REPORT_TRIES = 3
@@ -478,6 +483,8 @@ class Serving:
         # the newest work, if it was begun during an outage
         self._probing_task: asyncio.Task[None] | None = None
         self._must_rejoin = False  # the store may have granted a claim, but its answer was lost
+        self._awaits_person_since_s = math.inf  # nothing else is left to do
+        self._is_time_stopped = False
         self._blocked_reason = ""
         self._blocked_pause_s = BLOCKED_PAUSE_S
         self._errors_by_duty: dict[str, list[str]] = {}  # errors of failed duties, by owner
@@ -575,6 +582,7 @@ class Serving:
             on_unclear=self._rejoin_soon,
         )
         await self._worker_lease.serve(self._objective_id)
+        self._is_time_stopped = False
         await index_feed.begin()
         async with asyncio.TaskGroup() as group:
             beside = [
@@ -689,6 +697,9 @@ class Serving:
             is_owed = self._claimable.has_task or duty is not None
             if not is_owed or self._must_not_claim() or self._is_probing():
                 return None
+        if self._is_time_stopped:
+            await self._worker_lease.serve(self._objective_id)
+            self._is_time_stopped = False
         self._claimable, claim = await self._store.claim_next(
             self._objective_id, self._worker_lease.identity.id, deferral=self._deferral
         )
@@ -738,12 +749,25 @@ class Serving:
         if self._gate.reason or self._fatal is not None or self._is_over(self._claimable.objective):
             return True
         conclusion = self._claimable.conclusion
-        is_put_off = self._patience.is_for_answers(conclusion) or self._outages.is_resting
-        if conclusion is not None and not is_put_off:
+        awaits_person = self._patience.is_for_answers(conclusion)
+        await self._note_waiting(awaits_person)
+        if conclusion is not None and not awaits_person and not self._outages.is_resting:
             ended = await self._store.conclude_objective(self._objective_id)
             if ended.status is ObjectiveStatus.ENDED:
                 self._wake.set()
         return False
+
+    async def _note_waiting(self, awaits_person: bool) -> None:
+        """Note whether only a person's answer is waited for. Once that has lasted for a while, the
+        time of the objective stops, as far as this worker is concerned, until its next claim."""
+        if not awaits_person:
+            self._awaits_person_since_s = math.inf
+            return
+        self._awaits_person_since_s = min(self._awaits_person_since_s, _now_s())
+        has_lasted = _now_s() - self._awaits_person_since_s >= TIME_STOPS_AFTER_S
+        if has_lasted and not self._is_time_stopped:
+            await self._worker_lease.serve(self._objective_id, blocked_reason=WAITS_FOR_PERSON)
+            self._is_time_stopped = True
 
     def _must_not_claim(self) -> bool:
         return (

@@ -155,22 +155,46 @@ async def test_what_a_server_refuses_of_a_stream_is_asked_without_and_remembered
     assert first.usage.cost_usd == pytest.approx(reserved.cost_usd) or not says_no_cost
 
 
-async def test_a_stream_that_says_no_usage_costs_its_reservation_and_only_a_whole_answer_stops_a_run():
-    limits = Limits(max_cost_usd=1.0)
-    said = [written(HELLO, END), json.dumps(WHOLE | {"usage": None}).encode()]
+def usage(**said):
+    return {"choices": [], "usage": said}
 
-    async with served(said[0]) as one, served(said[1], head="content-type: text/json") as other:
-        streamed, whole = [
-            OpenAIModel("m", endpoint, dialect="chat", price=PRICE) for endpoint in (one, other)
-        ]
-        reserved = streamed.reserve(PROMPT)
-        usages = [
-            (await model.complete(PROMPT, role=Role.EXECUTION, on_text=print)).usage
-            for model in (streamed, whole)
-        ]
 
-    assert [usage.tokens for usage in usages] == 2 * [reserved.tokens]
-    assert [find_overspent(limits, usage, reserved) for usage in usages] == ["", "cost"]
+USELESS = {
+    "none": ["END", "[DONE]"],
+    "null": ["END", {"choices": [], "usage": None}, "[DONE]"],
+    "empty": ["END", usage(), "[DONE]"],
+    "zeros": ["END", usage(prompt_tokens=0, completion_tokens=0, total_tokens=0)],
+    "words": ["END", usage(prompt_tokens="many", completion_tokens="few")],
+    "a text": ["END", {"choices": [], "usage": "unknown"}],
+    "a list": ["END", {"choices": [], "usage": [300, 4]}],
+    "negative": ["END", usage(prompt_tokens=-300, completion_tokens=-4)],
+    "endless": ["END", usage(prompt_tokens=1e999, completion_tokens=1e999)],
+    "only the prompt's, in the first piece": [usage(prompt_tokens=30), "END", "[DONE]"],
+    "too low, beside the answer": ["END", {**usage(prompt_tokens=1), "choices": [{"delta": {}}]}],
+    "after the end": ["END", "[DONE]", usage(prompt_tokens=300, completion_tokens=4)],
+    "cut before it": ["END", '{"choices": [], "usage": {"prompt_tok'],
+}
+
+
+@pytest.mark.parametrize("events", USELESS.values(), ids=USELESS)
+async def test_a_stream_that_says_no_usage_costs_its_reservation_and_only_a_whole_answer_stops_a_run(
+    events,
+):
+    limits, reservations = Limits(max_cost_usd=1.0), []
+    sent = written(HELLO, *(END if event == "END" else event for event in events))
+    whole = json.dumps(WHOLE | {"usage": None}).encode()
+
+    async with served(sent) as one, served(whole, head="content-type: text/json") as other:
+        usages = []
+        for endpoint in (one, other):
+            model = OpenAIModel("m", endpoint, dialect="chat", price=PRICE)
+            reservations.append(model.reserve(PROMPT))
+            done = await model.complete(PROMPT, role=Role.EXECUTION, on_text=print)
+            usages.append(done.usage)
+
+    pairs = list(zip(usages, reservations, strict=True))
+    assert [usage.tokens for usage, _ in pairs] == [reserved.tokens for _, reserved in pairs]
+    assert [find_overspent(limits, *pair) for pair in pairs] == ["", "cost"]
     assert (one.counts_streams, other.counts_streams) == (False, True)
 
 
@@ -182,6 +206,18 @@ async def test_what_a_server_sends_of_a_second_answer_does_not_get_into_the_firs
         completion, heard = await stream(endpoint)
 
     assert completion.text == "".join(heard) == "hello there!"
+    assert completion.finish_reason == "stop"
+
+
+async def test_of_a_whole_answer_with_several_choices_the_first_is_taken_wherever_it_stands():
+    other = {"index": 1, "message": {"content": "other"}, "finish_reason": "length"}
+    first = {"index": 0, "message": {"content": "hello there"}, "finish_reason": "stop"}
+    body = json.dumps(COST | {"choices": [other, first]}).encode()
+
+    async with served(body, head="content-type: application/json") as endpoint:
+        completion, heard = await stream(endpoint)
+
+    assert completion.text == "".join(heard) == "hello there"
     assert completion.finish_reason == "stop"
 
 

@@ -1,7 +1,9 @@
 import asyncio
 import os
+import resource
 import socket
 import stat
+from contextlib import contextmanager
 
 import pytest
 
@@ -9,13 +11,17 @@ from babyagi.errors import SettingsError
 from babyagi.serve.door import (
     CODE_S,
     MAX_CODES,
+    MAX_WRONG_ADDRESSES,
+    MAX_WRONG_TOKENS,
     SESSION_S,
+    WRONG_S,
     Keys,
     Level,
     Names,
     is_local,
     load_token,
 )
+from babyagi.serve.server import max_connections
 from support.door_attacks import MARK, attacks
 
 TOKEN = "a token that nobody can guess"
@@ -27,6 +33,16 @@ class Clock:
 
     def __call__(self):
         return self.now_s
+
+
+@contextmanager
+def few_descriptors(n):
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (n, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
 
 
 def make_keys(clock=None, token=TOKEN):
@@ -132,6 +148,36 @@ async def test_no_attack_on_the_door_gets_an_answer_that_should_not_be(served):
     assert await served.desk.store.objectives() == []
 
 
+async def test_many_wrong_tokens_are_told_to_wait_and_lock_no_right_one_out(served):
+    wrong = served.request("GET", "/api/v1/workers", level=None, authorization="Bearer guess")
+    replies = [await served.send(wrong) for _ in range(MAX_WRONG_TOKENS + 2)]
+
+    assert [reply.status for reply in replies] == [401] * MAX_WRONG_TOKENS + [429] * 2
+    assert 0 < int(replies[-1].headers["retry-after"]) <= WRONG_S
+    assert (await served.ask("GET", "/api/v1/workers", level=Level.READ)).status == 200
+    assert (await served.ask("GET", "/api/v1/workers", level=None)).status == 401
+    assert (await served.send(wrong)).status == 429
+
+
+def test_wrong_tokens_are_forgotten_in_time_and_counted_of_each_address_alone():
+    clock = Clock()
+    keys = make_keys(clock)
+    waits = [keys.count_wrong("here") for _ in range(MAX_WRONG_TOKENS + 1)]
+    clock.now_s += 10
+
+    assert waits == [0] * MAX_WRONG_TOKENS + [WRONG_S]
+    assert (keys.count_wrong("here"), keys.count_wrong("there")) == (WRONG_S - 10, 0)
+    clock.now_s += WRONG_S
+    assert keys.count_wrong("here") == 0
+    for n in range(2 * MAX_WRONG_ADDRESSES):
+        assert keys.count_wrong(f"address {n}") == 0
+    assert len(keys._wrong_by_address) == MAX_WRONG_ADDRESSES
+    for _ in range(MAX_WRONG_TOKENS):
+        keys.count_wrong("here")
+    clock.now_s -= 3600
+    assert keys.count_wrong("here") == 0, "the clock was set back"
+
+
 async def test_half_open_connections_keep_nobody_out(served, monkeypatch):
     monkeypatch.setattr("babyagi.serve.server.MAX_CONNECTIONS", 40)
     opened = [await asyncio.open_connection("127.0.0.1", served.port) for _ in range(100)]
@@ -140,6 +186,31 @@ async def test_half_open_connections_keep_nobody_out(served, monkeypatch):
             writer.write(b"GET / HTTP/1.1\r\nhost: ")
         reply = await served.ask("GET", "/api/v1/workers")
         assert reply.status == 200
+    finally:
+        for _, writer in opened:
+            writer.close()
+
+
+def test_half_of_what_may_be_open_stays_for_the_work():
+    with few_descriptors(256):
+        assert max_connections() == 128
+
+
+async def test_who_has_waited_for_longest_makes_room_for_who_comes(served, monkeypatch):
+    monkeypatch.setattr("babyagi.serve.server.MAX_CONNECTIONS", 2)
+    opened = []
+    for _ in range(3):
+        opened.append(await asyncio.open_connection("127.0.0.1", served.port))
+        opened[-1][1].write(b"GET /healthz HTTP/1.1\r\n")
+        await asyncio.sleep(0.01)
+    (first, _), *others = opened
+    try:
+        async with asyncio.timeout(120):
+            with pytest.raises((ConnectionError, asyncio.IncompleteReadError)):
+                await first.readexactly(1)
+            for reader, writer in others:
+                writer.write(b"host: x\r\nconnection: close\r\n\r\n")
+                assert b"200 OK" in await reader.read()
     finally:
         for _, writer in opened:
             writer.close()

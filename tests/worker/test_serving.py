@@ -17,6 +17,7 @@ from babyagi.errors import (
 from babyagi.inbox import QUESTION, Decision, decide, write_decision, write_request
 from babyagi.reporting.report import load_report
 from babyagi.tasks import Limits, ObjectiveStatus, Role, StopReason, TaskStatus
+from babyagi.verbs import serving
 from babyagi.worker.process import Runtime, WorkerLoop
 from babyagi.worker.serving import Pace, Patience
 from support.scripted import ScriptedModel, is_probe
@@ -521,15 +522,26 @@ def test_an_end_as_waiting_by_another_worker_is_outlived_by_the_one_that_has_a_p
     run_virtually(live())
 
 
-def test_a_limit_of_time_ends_the_waiting_for_a_person():
+def test_the_silence_of_a_person_who_is_there_is_no_time_of_the_work():
     async def live():
         world = Crew(model=ScriptedModel(Script()))
         objective = await world.start(limits=Limits(max_time_s=60.0))
-        await park(world, objective)
-        ended, _ = await world.open_crew().run(
-            objective.id, patience=Patience(is_person_there=lambda: True)
+        step = await park(world, objective)
+        running = asyncio.ensure_future(
+            world.open_crew().run(objective.id, patience=Patience(is_person_there=lambda: True))
         )
-        assert ended.stop_reason is StopReason.LIMIT_TIME
+        await asyncio.sleep(3600)
+        silent = await world.store.objective(objective.id)
+        (worker,) = await world.store.workers()
+        said = decide(step, Decision.ANSWER, "the second")
+        await world.store.answer_step(step.id, output=write_decision(said))
+        ended, _ = await running
+
+        assert (silent.status, silent.active_s < 10) == (ObjectiveStatus.ACTIVE, True)
+        assert serving([worker], objective.id) == [worker]
+        assert ended.stop_reason is StopReason.FINISHED and ended.active_s < 60
+        kinds = [event.kind for event in await world.store.events(objective.id)]
+        assert events.WORKER_BLOCKED not in kinds and kinds.count(events.WORKER_JOINED) == 2
 
     run_virtually(live())
 

@@ -40,6 +40,7 @@ from babyagi.schedules import (
     objective_uid,
 )
 from babyagi.tasks import (
+    WAITS_FOR_PERSON,
     Duty,
     Event,
     Joined,
@@ -592,6 +593,9 @@ class Workers(SqlAccess):
             at = {"worker_id": worker_id, "objective_id": objective_id}
             tx.run("put_joined", **at, hindrance=hindrance)
             data = {"worker_id": worker_id, "name": row["worker_name"]}
+            is_of_time = WAITS_FOR_PERSON in (hindrance, row["hindrance"])
+            if is_of_time and hindrance in ("", WAITS_FOR_PERSON):
+                return
             if hindrance:
                 kind, data = events.WORKER_BLOCKED, {**data, "hindrance": hindrance}
             else:
