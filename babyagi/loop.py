@@ -89,7 +89,14 @@ from babyagi.tasks import (
     find_sources,
 )
 from babyagi.taskstore.lifecycle import MAX_LACKS, SETTLED, may_start
-from babyagi.taskstore.port import NOTHING_CHECKED, Checked, Plannable, Planned, Window
+from babyagi.taskstore.port import (
+    NOTHING_CHECKED,
+    Checked,
+    Plannable,
+    Planned,
+    TaskNames,
+    Window,
+)
 from babyagi.text import clean, one_line
 from babyagi.tools.base import Tool
 from babyagi.tools.recall import RECALL, build_recall
@@ -406,15 +413,17 @@ class Loop:
     ) -> dict[str, Any]:
         """Return what a try begins with, as JSON for the journal: a replay reads it, and never
         chooses again."""
+        is_combined = objective.spec.planning is Planning.COMBINED
+        listed = await self._listed(objective.id) if is_combined else None
         chosen = await self._choose_excerpts(task, objective, journal)
         texts = [objective.spec.asked, task.name, *(entry.text for entry in chosen)]
         known = (
-            (await self._listed(objective.id)).choose(
+            listed.choose(
                 texts,
                 context_tokens=_window(journal, Role.EXECUTION),
                 without={task.id},
             )
-            if objective.spec.planning is Planning.COMBINED
+            if listed is not None
             else []
         )
         folder = await self._find_texts_for(task, objective)
@@ -604,7 +613,7 @@ class Loop:
             n_names=N_NAMES,
             names_after=self._names.event_id,
         )
-        self._names.update(seen.listed.names, event_id=seen.listed.event_id)
+        self._take_names(seen.listed)
         recorded = {task.id: task for task in seen.recorded}
         results = {result.task_id: result for result in seen.results}
 
@@ -797,8 +806,13 @@ class Loop:
         read = await self._store.task_names(
             objective_id, limit=N_NAMES, after_id=self._names.event_id
         )
-        self._names.update(read.names, event_id=read.event_id)
+        self._take_names(read)
         return self._names
+
+    def _take_names(self, read: TaskNames) -> None:
+        self._names.update(read.names, event_id=read.event_id)
+        for name in read.names:  # its result may have been withdrawn
+            self._search.forget(name.id)
 
     async def _note_cut(self, objective_id: int, task_id: int, cut: list[int]) -> None:
         """Record, as an event, that the results of the tasks `cut` were shortened in the prompt for
@@ -853,6 +867,8 @@ class Loop:
         async with journal:
             is_met, reason, checked = await self._judge(objective, journal)
         missing = checked.missing if await self._lacks_work(objective.id) else ()
+        if missing:
+            checked = replace(checked, unread=await self._find_unread(objective, checked))
         sources = (
             find_sources(
                 origin
@@ -867,7 +883,9 @@ class Loop:
             for part in missing
         ]
         proposals = (
-            await self._propose_missing(objective, journal, checked, sources) if missing else []
+            await self._propose_missing(objective, journal, checked, sources)
+            if missing and not checked.unread
+            else []
         )
         await self._store.finish_check(
             claim,
@@ -876,6 +894,21 @@ class Loop:
             checked=checked,
             proposals=proposals,
             fallback=parts,
+        )
+
+    async def _find_unread(self, objective: Objective, checked: Checked) -> tuple[int, ...]:
+        """Return the tasks whose results nobody has read but the agent that wrote them, which
+        planned from them itself, and a check that quoted nothing from them."""
+        if objective.spec.planning is not Planning.COMBINED:
+            return ()
+        quoted = {part.task_id for part in checked.parts}
+        tasks = await self._store.tasks(objective.id, statuses=(TaskStatus.DONE,))
+        finished_at = {task.id: task.finished_at for task in tasks if task.id not in quoted}
+        return tuple(
+            result.task_id
+            for result in await self._store.results(objective.id)
+            # recorded and planned from in one transaction
+            if finished_at.get(result.task_id) == result.created_at
         )
 
     async def _lacks_work(self, objective_id: int) -> bool:

@@ -588,8 +588,9 @@ class Result:
 
     Attributes:
         lack: the part of its task that it does not answer; empty if it answers all.
-        is_planned: whether tasks have been planned from it, which makes it final. Until then, it is
-            withdrawn if the creation agent decides that it does not answer its task.
+        is_planned: whether tasks have been planned from it. Until then, it is withdrawn if the
+            creation agent decides that it does not answer its task. A result from which its own
+            author planned is planned from once more if a check finds parts missing.
     """
 
     task_id: int

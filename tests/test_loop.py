@@ -1198,6 +1198,34 @@ async def test_with_combined_planning_creation_is_asked_where_the_plan_is_cut_of
     assert [task.name for task in await world.store.tasks(objective.id)] == ["Begin", "Two"]
 
 
+async def test_with_combined_planning_creation_reads_the_results_once_parts_are_missing():
+    plan = '{"lacks": "", "after": [], "objective_met": false, "tasks": [{"name": "Weigh it"}]}'
+    no_plan = '{"lacks": "", "after": [], "objective_met": false, "tasks": []}'
+    said = iter([f"A lamp was found.\n{plan}", f"Done.\n{no_plan}", f"It weighs 7 kg.\n{no_plan}"])
+
+    def check(prompt):
+        known = {text: number for number, _, text in finished_in(prompt)}
+        task_id = known.get("It weighs 7 kg.")
+        found = [("a lamp", 1, "A lamp was found")]
+        found += [("its weight", task_id, "7 kg")] if task_id else []
+        return check_reply(*found, missing=() if task_id else ["its weight"])
+
+    world = make_world(
+        Script(
+            {"Weigh it": propose(unanswered=[lacks(2, "the weight")])},
+            execute=lambda prompt: next(said),
+            check=check,
+        )
+    )
+
+    objective = await world.run(planning=Planning.COMBINED)
+
+    assert executed(world) == ["1: Begin", "2: Weigh it", "2: Weigh it"]
+    (read,) = asked_of(world, "creation")
+    assert finished_in(read) == [(2, "Weigh it", "Done.")]  # the other result was quoted
+    assert objective.stop_reason is StopReason.FINISHED
+
+
 async def test_with_combined_planning_what_a_task_lacks_is_in_the_same_reply():
     def execute(prompt):
         if task_of(prompt) == "1: Begin" and not block_of(prompt, "last try"):

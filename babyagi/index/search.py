@@ -156,8 +156,8 @@ class ResultSearch:
         )
         # Words that too many results contain to be searched for. They stay too common for good.
         self._common_words: set[str] = set()
-        # By task id, least recently used first. Only results that were planned from, because they
-        # never change.
+        # By task id, least recently used first. Only results that were planned from: whoever learns
+        # that one was withdrawn calls `forget`.
         self._kept: dict[int, _Kept] = {}
         self._n_kept_chars = 0
         # Of results that may still change, as they were last, because they are read again for each
@@ -302,8 +302,8 @@ class ResultSearch:
         return [*known.values(), *self.keep(read)]
 
     def keep(self, results: Iterable[Result]) -> list[_Kept]:
-        """Cache those of the results that can no longer change, because new tasks have been planned
-        from them. Return all of them."""
+        """Cache those of the results from which new tasks have been planned, because these seldom
+        change. Return all of them."""
         kept: list[_Kept] = []
         for result in results:
             before = self._changeable.pop(result.task_id, None)
@@ -312,14 +312,15 @@ class ResultSearch:
             if not one.result.is_planned:
                 self._changeable[one.result.task_id] = one
             elif len(one.result.text) <= MAX_CHARS:
-                self._forget(one.result.task_id)
+                self.forget(one.result.task_id)
                 self._kept[one.result.task_id] = one
                 self._n_kept_chars += len(one.result.text)
         while self._n_kept_chars > MAX_KEPT_CHARS:
-            self._forget(next(iter(self._kept)))
+            self.forget(next(iter(self._kept)))
         return kept
 
-    def _forget(self, task_id: int) -> None:
+    def forget(self, task_id: int) -> None:
+        """Drop the task's result from the cache, because it may have changed."""
         kept = self._kept.pop(task_id, None)
         if kept is not None:
             self._n_kept_chars -= len(kept.result.text)

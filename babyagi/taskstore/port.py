@@ -252,12 +252,20 @@ class Planned:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checked:
-    """The outcome of a check whether the objective is met: the parts of the objective that results
-    answer, the parts that no result answers, and what results contradict each other about."""
+    """The outcome of a check whether the objective is met.
+
+    Attributes:
+        parts: the parts of the objective that results answer.
+        missing: the parts that no result answers.
+        contradictions: what results contradict each other about.
+        unread: done tasks whose results the creation agent has not read, and must read before tasks
+            are added for the missing parts.
+    """
 
     parts: tuple[CheckedPart, ...] = ()
     missing: tuple[str, ...] = ()
     contradictions: tuple[str, ...] = ()
+    unread: tuple[int, ...] = ()
 
 
 NOTHING_CHECKED = Checked()
@@ -865,6 +873,9 @@ class TaskStore(WorkerStore, ScheduleStore, KeyStore, Protocol):
         the missing parts) are added, or `fallback` if the list contains all of them already. But if
         the tasks that earlier checks added have brought nothing several times in a row
         (`lifecycle.is_in_vain`), nothing is added, and the objective ends with `UNMET`.
+
+        Where `checked` names unread results, these are planned from once more instead, and nothing
+        is added for now.
         """
         ...
 

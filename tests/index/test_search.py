@@ -346,6 +346,23 @@ async def test_a_result_that_may_change_is_read_again_only_when_it_has(monkeypat
     assert (first, again, changed, planned) == (len(TEXTS), 0, len(TEXTS), 0)
 
 
+async def test_a_result_that_was_planned_from_is_loaded_again_only_when_it_is_forgotten(
+    monkeypatch,
+):
+    store, objective = await open_library()
+    search = ResultSearch(store, CountingIndex(), objective=objective)
+    before = await search.results([1])
+
+    async def load_changed(*given, **named):
+        return [replace(one, text="It says something else.") for one in before]
+
+    monkeypatch.setattr(store, "results", load_changed)
+
+    assert await search.results([1]) == before
+    search.forget(1)
+    assert [one.text for one in await search.results([1])] == ["It says something else."]
+
+
 @pytest.mark.usefixtures("many_results")
 async def test_a_word_that_was_common_is_not_searched_for_again(monkeypatch):
     store, objective = await open_library()

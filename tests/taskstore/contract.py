@@ -180,12 +180,13 @@ async def check(
     is_met=False,
     missing=("a part",),
     parts=(),
+    unread=(),
     reason="because",
     fallback=(),
 ):
     """Check whether the objective is met."""
     claim = await store.claim_duty(objective_id, "w", Duty.CHECK)
-    checked = Checked(parts=parts, missing=() if is_met else missing)
+    checked = Checked(parts=parts, missing=() if is_met else missing, unread=unread)
     return await store.finish_check(
         claim, is_met=is_met, reason=reason, checked=checked, proposals=proposals, fallback=fallback
     )
@@ -2331,6 +2332,35 @@ class TaskStoreContract(KeyContract, ScheduleContract):
             data["is_met"]
             for _, data in await events_of(store, objective_id, events.OBJECTIVE_CHECKED)
         ] == [False]
+
+    async def test_unread_results_are_planned_from_before_a_check_adds_tasks(self, store):
+        objective_id = await begin(store, "B")
+        for text in ("found", "Done."):
+            claim = await store.claim_task(objective_id, "w")
+            await store.record_result(claim, text=text, origins=[], plan=Planned())
+
+        await check(store, objective_id, Proposal(name="Instead"), unread=(1, 2))
+        await store.add_tasks(objective_id, [Proposal(name="C", after=(2,))])
+
+        assert await names_of(store, objective_id, TaskStatus.QUEUED) == ["C"]
+        assert await store.recorded_ids(objective_id, limit=9) == [1, 2]
+        await plan_from(store, objective_id, unanswered=(Unanswered(task_id=2, lack="a value"),))
+        assert [one.text for one in await store.results(objective_id)] == ["found"]
+        again = await store.claim_task(objective_id, "w")
+        assert (again.task.id, again.task.n_lacks) == (2, 1)
+        assert await store.claim_task(objective_id, "w") is None
+        await store.record_result(again, text="7 kg", origins=[], plan=Planned())
+        assert (await store.claim_task(objective_id, "w")).task.name == "C"
+
+    async def test_a_result_that_is_planned_from_once_more_counts_once(self, store):
+        objective_id = await begin(store)
+        claim = await store.claim_task(objective_id, "w")
+        await store.record_result(claim, text="found", origins=[], plan=Planned())
+        n_answers = (await check(store, objective_id, unread=(1,))).checks.n_answers
+
+        await plan_from(store, objective_id)
+
+        assert (await check(store, objective_id)).checks.n_answers == n_answers == 1
 
     async def test_a_lost_check_changes_nothing(self, store, clock):
         objective_id = await begin(store)

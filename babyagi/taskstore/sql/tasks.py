@@ -806,14 +806,16 @@ def apply_plan(
             if proposal.parent_id == task.id and task_id is not None
         ]
         n_added = sum(new.parent_id == task.id for new in added.plan.added)
+        is_counted = task.finished_at is not None  # its own author has planned from the result
         if task in lacking:
-            progress = progress if n_added else progress.after_no_answer()
+            progress = progress if n_added or is_counted else progress.after_no_answer()
             named = unanswered.get(task.id)
             after = [] if named is None else resolve(tx, objective_id, named.after, added, wanted)
             _requeue(tx, task, named, after=[*own, *after])
         else:
             is_repeat = task.id in plan.repeats and not _is_awaited(tx, task)
-            progress = progress.after_answer(n_added=n_added, is_repeat=is_repeat)
+            if not is_counted:
+                progress = progress.after_answer(n_added=n_added, is_repeat=is_repeat)
             _finish(tx, task, n_added=n_added, n_duplicates=len(own) - n_added, after=progress)
     if ends_planning:
         tx.run("finish_plan", objective_id=objective_id, **asdict(progress))
@@ -1055,26 +1057,42 @@ def finish_check(
     if is_met:
         return
     is_in_vain = is_round and lifecycle.is_in_vain(checks)
-    added = () if is_in_vain else _add_for_missing(tx, objective, wanted)
-    if added and not is_empty:
-        put_in_place(tx, objective_id, [task.id for task in added], Place.FIRST)
+    if checked.unread and not is_in_vain:
+        _plan_again(tx, objective_id, checked.unread)
+        return
+    added = not is_in_vain and _add_for_missing(tx, objective, wanted, as_first=not is_empty)
     if is_in_vain or (
         is_round and not added and lifecycle.is_in_vain(replace(checks, n_idle=checks.n_idle + 1))
     ):
         transitions.end(tx, objective_id, reason=StopReason.UNMET, detail=detail)
 
 
+def _plan_again(tx: Transaction, objective_id: int, task_ids: Collection[int]) -> None:
+    """Let done tasks wait for planning again, so that the creation agent reads their results."""
+    for task_id in task_ids:
+        if tx.count_changed("reopen_result", objective_id=objective_id, task_id=task_id):
+            tx.run("unsettle_task", objective_id=objective_id, task_id=task_id)
+
+
 def _add_for_missing(
-    tx: Transaction, objective: Objective, wanted: Sequence[Sequence[Proposal]]
+    tx: Transaction,
+    objective: Objective,
+    wanted: Sequence[Sequence[Proposal]],
+    *,
+    as_first: bool,
 ) -> tuple[Task, ...]:
     """Add tasks for the parts of the objective that a check found missing, and return them.
 
     Args:
         wanted: two lists of proposals. Those of the first may repeat answered tasks. The second is
             used only if no proposal of the first is added; its proposals must not repeat a task.
+        as_first: put them before all other tasks.
     """
     proposed, fallback = wanted
     added = add_proposals(
         tx, objective.id, [replace(one, is_missing=True) for one in proposed]
     ).plan.added
-    return added or add_proposals(tx, objective.id, fallback).plan.added
+    added = added or add_proposals(tx, objective.id, fallback).plan.added
+    if added and as_first:
+        put_in_place(tx, objective.id, [task.id for task in added], Place.FIRST)
+    return added

@@ -180,6 +180,10 @@ UPDATE task SET blockers = blockers + 1
  WHERE objective_id = :objective_id
    AND id IN (SELECT a.task_id FROM task_after AS a WHERE a.objective_id = :objective_id AND a.after_id = :task_id);
 
+-- reopen_result --
+-- done → recorded: the result is planned from once more. `finished_at_us` stays, and says that the result was counted.
+UPDATE task SET status = 'recorded', not_before_us = NULL WHERE objective_id = :objective_id AND id = :task_id AND status = 'done';
+
 -- cancel_task --
 -- queued | waiting → cancelled.
 UPDATE task SET status = 'cancelled', not_before_us = NULL WHERE objective_id = :objective_id AND id = :task_id;
