@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from babyagi.backends import utc_now
 from babyagi.errors import SettingsError, ToolError
 from babyagi.files.folder import Folder
-from babyagi.files.home import PAGES, SCRATCH, remembered_folder
+from babyagi.files.home import PAGES, PLACES, SCRATCH, remembered_folder
 from babyagi.llm.port import ChatModel
 from babyagi.loop import Enrich
 from babyagi.net.door import Door
@@ -263,6 +263,7 @@ def open_tool_context(settings: Settings, folder: Folder | None, *, pages: Path)
         ),
         proxies=settings.proxies,
         ranker=CrossEncoder(settings.ranker) if settings.ranker else BM25,
+        places=settings.home / PLACES,
     )
 
 
@@ -368,6 +369,7 @@ def grant_to_files(settings: Settings) -> Granted:
         keys={variable: getattr(settings, variable.lower()).reveal() for variable in KEY_VARIABLES},
         variables=variables_here(),
         hosts=settings.agent_hosts,
+        places=settings.home / PLACES,
     )
 
 

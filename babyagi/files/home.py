@@ -22,6 +22,7 @@ MAX_TOUCHED = 100
 TOUCHED = "touched"
 SCRATCH = "scratch"  # files of the programs that tasks run, by objective uid and task
 HOOKS = "hooks"
+PLACES = "places"  # locks of the programs of `run_python`, which take turns
 PAGES = "pages"  # fetched web pages, by objective uid
 MEMORIES = "memories"  # memories of agents, by name; see `memory_of`
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
