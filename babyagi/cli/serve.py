@@ -25,11 +25,12 @@ ASK_TIMEOUT_S = 5.0
 
 @click.command()
 @setting_options(
-    "serve_host serve_port concurrency files mcp tools_from use_my_model log_format".split()
+    "serve_host serve_port concurrency files tools mcp tools_from use_my_model log_format".split()
 )
 @click.option(
     "--no-work", "is_idle", is_flag=True, help="Only serve HTTP; workers elsewhere do the work."
 )
+@setting_options(("agent", "agent_hosts"))
 @json_option
 def serve(is_idle: bool, as_json: bool, **flags: Any) -> int:
     """Work as `worker` does, and serve HTTP.
