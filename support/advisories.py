@@ -102,6 +102,8 @@ def find_holes(name: str, version: str, changelog: str) -> Iterator[dict[str, st
     has a heading on security and no number."""
     first: dict[str, tuple[Version, str]] = {}
     for release, text in _split(changelog):
+        if release > Version(version):
+            continue  # of a package that this one comes from
         numbers = _NUMBER.findall(text)
         if not numbers and (heading := _SECURITY.search(text)):
             first[f"{name}-{release}"] = release, _summarise(text[heading.end() :])

@@ -58,6 +58,7 @@ INVENTED = "3.2.1 of something else is no release\n\n## Unreleased\n- CVE-2025-1
         }),
         (LINKED, {"lib-2.15.0": "<2.15.0"}),
         (INVENTED, {}),
+        ("9.1 (2021-12-12)\n---\n\nAs another package: CVE-2025-11115\n", {}),
         ("", {}),
     ],
 )  # fmt: skip
