@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import html
 import re
-from collections.abc import Iterable
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 from string import ascii_letters, ascii_lowercase, ascii_uppercase, digits
 from urllib.parse import unquote, urlsplit
 
+from babyagi.text import UNSEEN
+
 HIDDEN = "***"
 MIN_PIECE_CHARS = 8  # of a known key; shorter pieces occur in ordinary words
 MIN_SECRET_CHARS = 3
-N_CACHED_SECRETS = 64  # patterns; each line of a log is searched for the same few secrets
+N_CACHED_SECRETS = 64  # each line of a log is searched for the same few secrets
+MAX_LAYERS = 4
 
 _HARMLESS = frozenset(  # parameters whose values are not secret
     "api-version version v model deployment region timeout host hostaddr port dbname user sslmode "
@@ -25,6 +31,17 @@ _SCHEME = re.compile(r"[A-Za-z0-9+.-]+", re.ASCII)
 _URL_IN_TEXT = re.compile(r"""[A-Za-z][A-Za-z0-9+.-]{0,20}://[^\s"'<>`]*[^\s"'<>`.,;:!?)\]}]""")
 _PLAIN_NAME = re.compile(r"[\w.-]{1,63}", re.ASCII)
 _AUTHORITY = re.compile(r"[\w.:,\[\]%-]*", re.ASCII)
+# characters that are read as nothing, or as others: wide and mathematical letters
+_ODD = re.compile(rf"{UNSEEN.pattern}|[\u0130\uff01-\uff5e\U0001d400-\U0001d7ff]")
+_NOT_PLAIN = re.compile(rf"[%&\\]|{_ODD.pattern}")
+_PERCENT = re.compile(r"%(?:25)*(?=[0-9a-f]{2})")
+_ESCAPE = re.compile(
+    r"(?P<bytes>%(?:25)*(?:[0-7][0-9a-f]|c[2-9a-f]~|d[0-9a-f]~|e[0-9a-f]~~|f[0-4]~~~))"
+    r"|&(?:amp;)*(?P<entity>#\d{1,9}|#x[0-9a-f]{1,8}|[a-z][a-z0-9]{1,31}(?=;));?"
+    r"|(?<!\\)\\+(?:u(?P<code>[0-9a-f]{4})|(?P<plain>[\\\"'/]))".replace(
+        "~", "%(?:25)*[89ab][0-9a-f]"
+    )
+)
 _WORD = re.compile(r"[A-Za-z0-9_%*~+=.-]{8,}")
 _PIECES = tuple(
     re.compile(f"{kind}{{{MIN_PIECE_CHARS},}}")
@@ -67,11 +84,16 @@ def redact_url(url: str) -> str:
 
 
 def redact(text: str, *, secrets: Iterable[str] = ()) -> str:
-    """Return the text without these secrets in any spelling, without strings that look like keys,
-    and with redacted URLs."""
-    for secret in secrets:
-        if len(secret) >= MIN_SECRET_CHARS:
-            text = _hide_secret(text, secret)
+    """Return the text without these secrets, without strings that look like keys, and with redacted
+    URLs.
+
+    A secret is hidden in capital or small letters, with invisible characters between or in wide
+    letters, and escaped as in an address, in JSON or in HTML, up to `MAX_LAYERS` kinds of escapes
+    in one another, each any number of times. A piece of it of `MIN_PIECE_CHARS` or more is hidden
+    where it stands alone. In a code such as base64, or with visible characters between, it is not
+    known.
+    """
+    text = _hide_secrets(text, [one for one in secrets if len(one) >= MIN_SECRET_CHARS])
     text = _URL_IN_TEXT.sub(lambda match: redact_url(match[0]), _PRIVATE_KEY.sub(HIDDEN, text))
     text = _NAMED.sub(_hide_named, _SCHEME_AND_KEY.sub(_hide_after_scheme, text))
     return _WORD.sub(lambda match: _hide_key(match[0]), text)
@@ -121,27 +143,118 @@ def _hide_key(word: str) -> str:
     return HIDDEN if looks_like_key(word) else word
 
 
-def _hide_secret(text: str, secret: str) -> str:
-    text = _pattern_of(secret).sub(HIDDEN, text)
-    for piece in _PIECES:
-        text = piece.sub(
-            lambda match: HIDDEN if match[0] in secret or unquote(match[0]) in secret else match[0],
-            text,
-        )
-    return text
+# -- a known secret, in whatever spelling: it is looked for in readings of the text, each of which
+# -- has one more layer of escapes undone, and keeps for every character its place in the text
+# --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """A text as somebody reads it: in small letters, without invisible characters and without
+    escapes. `places` has for each character, and for the end, its place in the original."""
+
+    text: str
+    places: Sequence[int]
+
+    @classmethod
+    def of(cls, text: str) -> _Reading:
+        return cls(text, range(len(text) + 1))._replace(_ODD, _plain)
+
+    def undo(self) -> _Reading:
+        """Return the reading with one more layer of escapes undone."""
+        return self._replace(_ESCAPE, _unescape)._replace(_ODD, _plain)
+
+    def _replace(self, what: re.Pattern[str], make: Callable[[re.Match[str]], str]) -> _Reading:
+        parts: list[str] = []
+        places: list[int] = []
+        at = 0
+        for match in what.finditer(self.text):
+            made = make(match)
+            parts += self.text[at : match.start()], made
+            places += self.places[at : match.start()]
+            places += [self.places[match.start()]] * len(made)
+            at = match.end()
+        if not parts:
+            return _Reading(self.text.lower(), self.places)
+        parts.append(self.text[at:])
+        places += self.places[at:]
+        return _Reading("".join(parts).lower(), places)
+
+    def find(self, secret: str) -> Iterator[tuple[int, int]]:
+        """Yield where the secret begins and ends in the original, for each place where it is."""
+        at = self.text.find(secret)
+        while at >= 0:
+            end = at + len(secret)
+            yield self.places[at], self.places[end]
+            at = self.text.find(secret, end)
+
+
+def _read(text: str) -> list[_Reading]:
+    """Return the readings of the text, from the one with all its escapes on."""
+    if not _NOT_PLAIN.search(text):
+        return [_Reading(text.lower(), range(len(text) + 1))]
+    readings = [_Reading.of(text)]
+    while len(readings) <= MAX_LAYERS:
+        further = readings[-1].undo()
+        if further.text == readings[-1].text:
+            break
+        readings.append(further)
+    return readings
+
+
+def _plain(match: re.Match[str]) -> str:
+    """Return what the character is read as."""
+    return unicodedata.normalize("NFKC", UNSEEN.sub("", match[0])).casefold()
+
+
+def _unescape(match: re.Match[str]) -> str:
+    if match["bytes"]:
+        return bytes.fromhex(_PERCENT.sub("", match["bytes"])).decode("utf-8", "replace")
+    if match["entity"]:
+        entity = f"&{match['entity']};"
+        read = html.unescape(entity)
+        return match[0] if read == entity else read
+    return chr(int(match["code"], 16)) if match["code"] else match["plain"]
 
 
 @lru_cache(maxsize=N_CACHED_SECRETS)
-def _pattern_of(secret: str) -> re.Pattern[str]:
-    """Return a pattern that matches the secret in every spelling."""
-    return re.compile("".join(map(_spellings, secret)))
+def _spellings(secret: str) -> frozenset[str]:
+    """Return the readings of a secret: with its escapes, if any, and without them."""
+    return frozenset(
+        reading.text for reading in _read(secret) if len(reading.text) >= MIN_SECRET_CHARS
+    )
 
 
-def _spellings(character: str) -> str:
-    """Return a pattern that matches the character plainly, percent-encoded any number of times, or
-    escaped as in JSON."""
-    percent = "".join(rf"%(?:25)*{byte:02x}" for byte in character.encode("utf-8", "replace"))
-    return rf"(?:\\?{re.escape(character)}|(?i:{percent}|\\u{ord(character):04x}))"
+def _hide_secrets(text: str, secrets: Sequence[str]) -> str:
+    spellings = {spelling for secret in secrets for spelling in _spellings(secret)}
+    if not spellings:
+        return text
+    readings = _read(text)
+    found = {
+        span for spelling in spellings for reading in readings for span in reading.find(spelling)
+    }
+    return _hide_pieces(_hide_spans(text, sorted(found)), "\n".join(spellings))
+
+
+def _hide_spans(text: str, spans: Iterable[tuple[int, int]]) -> str:
+    parts: list[str] = []
+    at = 0
+    for start, end in spans:
+        if start >= at:
+            parts += text[at:start], HIDDEN
+        at = max(at, end)
+    return "".join([*parts, text[at:]])
+
+
+def _hide_pieces(text: str, spellings: str) -> str:
+    def hide(match: re.Match[str]) -> str:
+        pieces = (reading.text for reading in _read(match[0]))
+        is_known = any(len(piece) >= MIN_PIECE_CHARS and piece in spellings for piece in pieces)
+        return HIDDEN if is_known else match[0]
+
+    for pattern in _PIECES:
+        text = pattern.sub(hide, text)
+    return text
 
 
 def _redact_user(text: str, *, is_database: bool) -> str:

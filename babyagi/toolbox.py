@@ -18,6 +18,7 @@ from babyagi.errors import SettingsError, ToolError
 from babyagi.files.folder import Folder
 from babyagi.files.home import (
     PAGES,
+    PLACES,
     SCRATCH,
     place_of,
     remember_lent,
@@ -312,6 +313,7 @@ def open_tool_context(settings: Settings, folder: Folder | None, *, pages: Path)
         ),
         proxies=settings.proxies,
         ranker=CrossEncoder(settings.ranker) if settings.ranker else BM25,
+        places=settings.home / PLACES,
     )
 
 
@@ -420,6 +422,7 @@ def grant_to_files(settings: Settings) -> Granted:
         keys={variable: getattr(settings, variable.lower()).reveal() for variable in KEY_VARIABLES},
         variables=variables_here(),
         hosts=settings.agent_hosts,
+        places=settings.home / PLACES,
     )
 
 

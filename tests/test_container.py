@@ -13,6 +13,7 @@ from pathlib import Path, PurePosixPath
 import pytest
 import yaml
 
+from babyagi.sandbox.python import MAX_AT_ONCE, MEMORY_BYTES
 from babyagi.settings.fields import Settings, declared_fields
 
 ROOT = Path(__file__).parent.parent
@@ -186,6 +187,13 @@ def test_compose_takes_every_right_away(service):
     assert service["cap_drop"] == ["ALL"]
     assert service["security_opt"] == ["no-new-privileges:true"]
     assert service["read_only"] is True
+
+
+def test_compose_bounds_memory_and_processes(service):
+    n_bytes = int(service["mem_limit"].removesuffix("g")) * 2**30
+
+    assert n_bytes >= 2 * MAX_AT_ONCE * MEMORY_BYTES  # programs of models, and as much for the rest
+    assert 256 <= service["pids_limit"] <= 1024
 
 
 @pytest.mark.system

@@ -4,9 +4,11 @@ names that are reserved."""
 import ast
 import json
 import re
+import shlex
 import subprocess
 import sys
 import tomllib
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
@@ -15,6 +17,7 @@ import pytest
 
 from babyagi.cli.exits import ExitCode, code_of_objective
 from babyagi.cli.root import babyagi as command_group
+from babyagi.cli.root import route
 from babyagi.loop import N_COMPARED, N_WINDOW_HEAD, N_WINDOW_NEW
 from babyagi.settings.fields import declared_fields
 from babyagi.tasks import ObjectiveStatus, StopReason, TaskStatus
@@ -82,15 +85,126 @@ def test_every_topic_that_an_error_names_is_a_page_of_the_guide():
     assert named - {page.stem for page in PAGES} == set()
 
 
-@pytest.mark.parametrize("path", DOCUMENTS, ids=by_name)
-def test_every_command_in_the_documents_exists(path):
-    code = " ".join(
-        re.findall(r"`([^`\n]+)`", read(path))
-        + re.findall(r"```\w*\n(.*?)```", read(path), re.DOTALL)
-    )
-    named = set(re.findall(r"(?:^|[\s/])babyagi ([a-z]+)", code))
+def parse(words):
+    """Parse what is typed after `babyagi` as the program does, without running it. A value may be a
+    placeholder, and one that is left out is only a mention."""
+    command, name, context, words = command_group, "babyagi", None, route(words)
+    try:
+        while isinstance(command, click.Group):
+            context = command.make_context(name, list(words), parent=context)
+            rest = [*context._protected_args, *context.args]
+            if not rest:
+                return
+            name, command, words = command.resolve_command(context, rest)
+        command.make_context(name, list(words), parent=context)
+    except (
+        click.BadParameter, click.BadOptionUsage, click.exceptions.Exit,
+        click.exceptions.NoArgsIsHelpError,
+    ):  # fmt: skip
+        return
 
-    assert named - set(command_group.commands) == set()
+
+def words_of_command(text):
+    """The words up to the end of the command, as a shell reads them."""
+    lexer = shlex.shlex(text, posix=True, punctuation_chars="();<>|&")
+    lexer.whitespace_split = True
+    words = []
+    with suppress(ValueError):  # a quotation that does not end
+        for word in lexer:
+            if set(word) <= set("();<>|&"):
+                break
+            words.append(word.strip("[]"))
+    return [word for word in words if word.strip(".…")]
+
+
+def commands_of_page(text):
+    """What is typed after `babyagi` in the code of a page."""
+    blocks = re.findall(r"^```(?:sh|console|text|)\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    inline = re.findall(
+        r"`([^`\n]+)`", re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE)
+    )
+    lines = [line for block in blocks for line in block.replace("\\\n", " ").splitlines()]
+    return [
+        words_of_command(found)
+        for line in [*lines, *inline]
+        for found in re.findall(r"(?:^|(?<=[\s/(]))babyagi +([a-z-].*)", line)
+    ]
+
+
+def commands_of_text(text):
+    """What is typed after `babyagi` in sentences: the names, and the options up to the next sign.
+    Where the command ends is not to be seen, so further words are none of it."""
+    for found in re.findall(r"(?<![\w/.-])babyagi ([a-z][^,;:.()`\n]*)", text):
+        first, *rest = (word.strip("\"'") for word in found.split())
+        within = getattr(command_group.commands.get(first), "commands", {})
+        options = [word for word in rest if re.fullmatch("--[a-z][a-z-]*", word)]
+        yield [first, *(word for word in rest[:1] if word in within), *options]
+
+
+def wrong(commands):
+    """The commands that the program would not take, with what it says."""
+    said = {}
+    for words in commands:
+        try:
+            parse(words)
+        except click.UsageError as error:
+            said[" ".join(words)] = error.format_message()
+    return said
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=by_name)
+def test_every_command_in_the_documents_is_one_that_the_program_takes(path):
+    assert wrong(commands_of_page(read(path))) == {}
+
+
+def texts_of_program():
+    """Every text in the sources that says `babyagi …`: errors, help, lines on the screen."""
+    for path in sorted((ROOT / "babyagi").rglob("*.py")):
+        for node in ast.walk(ast.parse(read(path))):
+            if "babyagi " in (text := _told(node)):
+                yield f"{by_name(path)}:{node.lineno}", text
+
+
+def _told(node):
+    if isinstance(node, ast.Constant):
+        return node.value if isinstance(node.value, str) else ""
+    return "".join(_told(part) or "X" for part in getattr(node, "values", ()))
+
+
+def test_every_command_that_the_program_names_is_one_that_it_takes():
+    told = {place: [*commands_of_text(text)] for place, text in texts_of_program()}
+    # in a sentence the program may be what does something: "babyagi works on"
+    known = {
+        place: [words for words in found if words[0] in command_group.commands]
+        for place, found in told.items()
+    }
+
+    assert sum(map(len, known.values())) > 150
+    assert {place: said for place, found in known.items() if (said := wrong(found))} == {}
+
+
+def test_every_command_that_an_error_tells_people_to_type_exists():
+    told = {place: [*commands_of_text(text)] for place, text in remedies()}
+
+    assert sum(map(len, told.values())) > 50
+    assert {place: said for place, found in told.items() if (said := wrong(found))} == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "is_taken"),
+    [
+        ("babyagi serve --tools web --files ~/documents", True),
+        ("babyagi serve --colour", False),
+        ("babyagi servo", False),
+        ("babyagi tasks list now", False),
+        ("babyagi mcp list shows which answer; babyagi tasks lists them", None),
+    ],
+)
+def test_a_command_is_parsed_as_the_program_parses_it(text, is_taken):
+    if is_taken is None:
+        assert [*commands_of_text(text)] == [["mcp", "list"], ["tasks"]]
+    else:
+        assert (wrong(commands_of_page(f"`{text}`")) == {}) is is_taken
 
 
 def test_the_page_of_commands_has_every_command():
@@ -132,17 +246,6 @@ def remedies():
         for keyword in call.keywords
         if keyword.arg == "fix"
     ]
-
-
-def test_every_command_that_an_error_tells_people_to_type_exists():
-    told = {
-        name: place
-        for place, text in remedies()
-        for name in re.findall(r"\bbabyagi ([a-z]+)\b(?!-)", text)
-    }
-
-    assert told, "the errors tell nobody to type anything, so this test looks in the wrong place"
-    assert {name: place for name, place in told.items() if name not in command_group.commands} == {}
 
 
 def test_no_error_tells_people_to_type_a_bare_value_where_an_option_belongs():

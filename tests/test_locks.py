@@ -17,6 +17,7 @@ from packaging.version import Version
 
 from babyagi.backends import MODULE_AND_PACKAGE
 from babyagi.settings.fields import declared_fields
+from support.advisories import CHANGELOG
 
 ROOT = Path(__file__).parent.parent
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -24,7 +25,8 @@ PROJECT = PYPROJECT["project"]
 EXTRAS = {
     name: list(map(Requirement, lines)) for name, lines in PROJECT["optional-dependencies"].items()
 }
-ADVISORIES = json.loads((ROOT / "tests/data/advisories.json").read_text(encoding="utf-8"))
+LISTED = json.loads((ROOT / "tests/data/advisories.json").read_text(encoding="utf-8"))
+ADVISORIES = LISTED["known"]
 LOCKS = ("build", "dev", "image")
 NOT_IN_IMAGE = {"dev", "pdf"}  # PDF needs libraries of the system
 PLACES = [  # where a lock must do: Python, system, machine
@@ -139,10 +141,42 @@ def test_the_locks_agree_with_each_other():
             assert locked_at(lock, place).items() <= dev.items()
 
 
-@pytest.mark.parametrize("advisory", ADVISORIES, ids=lambda one: f"{one['id']}-{one['package']}")
-def test_no_version_with_a_known_hole_is_locked_or_let_in(advisory):
-    affected, package = SpecifierSet(advisory["affected"]), advisory["package"]
-    assert advisory["source"].startswith("https://")
+def test_the_list_of_known_holes_is_of_every_dependency_in_its_locked_version():
+    """`./check advisories` renews it."""
+    wanted = {
+        canonicalize_name(one.name) for one in direct().values() if one not in EXTRAS["dev"]
+    } - {canonicalize_name(one.name) for one in wanted_by("build")}
+
+    assert wanted <= LISTED["read"].keys()
+    assert {one["package"] for one in ADVISORIES} <= LISTED["read"].keys()
+    locked = [locked_at("dev", place) for place in PLACES]
+    outdated = {
+        name: read["version"]
+        for name, read in LISTED["read"].items()
+        if read["version"] not in {versions.get(name) for versions in locked}
+    }
+    assert outdated == {}
+
+
+def test_the_packages_that_parse_or_answer_are_in_the_list():
+    """What reads bytes from outside, or answers requests, beyond the dependencies themselves."""
+    assert {
+        *"lxml justext htmldate courlan dateparser linkify-it-py charset-normalizer orjson".split(),
+        *"h11 h2 httptools httpx aiohttp urllib3 requests websockets protobuf pydantic".split(),
+        *"python-multipart sse-starlette pyjwt authlib cryptography jsonschema jiter".split(),
+    } <= LISTED["read"].keys()
+
+
+@pytest.mark.parametrize("package", sorted({one["package"] for one in ADVISORIES}))
+def test_no_version_with_a_known_hole_is_locked_or_let_in(package):
+    for advisory in ADVISORIES:
+        if advisory["package"] == package:
+            _require_closed(advisory, package)
+
+
+def _require_closed(advisory, package):
+    affected = SpecifierSet(advisory["affected"])
+    assert advisory["source"].startswith(("https://", f"{CHANGELOG}{package} "))
     locked = {locked_at(lock, place).get(package) for lock in LOCKS for place in PLACES} - {None}
     assert locked, f"{package} is in no lock; its advisories can go"
     if "accepted" in advisory:
@@ -151,12 +185,12 @@ def test_no_version_with_a_known_hole_is_locked_or_let_in(advisory):
             f"{package} has a version without this hole: accept it no more"
         )
         return
-    assert not [version for version in locked if affected.contains(version)]
+    assert not [version for version in locked if affected.contains(version)], advisory["id"]
     if package in direct():
         (floor,) = [
             found.version for found in direct()[package].specifier if found.operator == ">="
         ]
-        assert let_in(floor, affected) is False
+        assert let_in(floor, affected) is False, advisory["id"]
 
 
 def let_in(floor, affected):

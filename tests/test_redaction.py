@@ -1,10 +1,12 @@
 import html
 import json
-from urllib.parse import quote, quote_plus
+import unicodedata
+from urllib.parse import quote, quote_plus, unquote
 
 import pytest
 
 from babyagi.redaction import looks_like_key, redact, redact_url
+from babyagi.text import UNSEEN
 
 KEY = "sk-abc/def+ghi=jkl%0123456789"
 
@@ -53,6 +55,22 @@ SPELLINGS = {
     "a half of it": KEY[9:],
     "another half": KEY[:14],
     "as HTML": html.escape(KEY),
+    "in capital letters": KEY.upper(),
+    "a half in capital letters": KEY[:14].upper(),
+    "as decimal entities": "".join(f"&#{ord(char)};" for char in KEY),
+    "as hexadecimal entities": "".join(f"&#X{ord(char):04X}" for char in KEY),
+    "as named entities": KEY.replace("/", "&sol;").replace("+", "&plus;").replace("=", "&equals;"),
+    "as HTML within HTML": html.escape(html.escape("".join(f"&#{ord(char)};" for char in KEY))),
+    "as entities in an address": quote("".join(f"&#{ord(char)};" for char in KEY), safe=""),
+    "as code points in JSON": "".join(f"\\u{ord(char):04X}" for char in KEY),
+    "as an address in JSON in HTML": html.escape(json.dumps(quote(KEY, safe="/"))),
+    "with invisible characters": "\u200b".join(KEY),
+    "with soft hyphens and marks": "\u00ad\u200f\ufe0f".join(KEY),
+    "with invisible characters, encoded": quote("\u2060".join(KEY), safe=""),
+    "with invisible characters as entities": "&#8203;".join(KEY),
+    "with null bytes": "\0".join(KEY),
+    "over several lines": "\r\n".join(KEY[at : at + 7] for at in range(0, len(KEY), 7)),
+    "in wide letters": "".join(chr(ord(char) + 0xFEE0) for char in KEY),
 }
 
 
@@ -62,8 +80,15 @@ def test_a_known_key_is_hidden_in_every_spelling(written):
         f"it redirects to https://h/x?k={written}&y=1 and says {written} to us", secrets=[KEY]
     )
 
-    assert not any(piece in shown.lower() for piece in ("sk-a", "def", "ghi", "0123", "jkl"))
+    read = unicodedata.normalize("NFKC", UNSEEN.sub("", html.unescape(unquote(shown)))).lower()
+    assert not any(piece in read for piece in ("sk-a", "def", "ghi", "0123", "jkl"))
     assert shown.startswith("it redirects to https://h/x") and shown.endswith(" to us")
+
+
+@pytest.mark.parametrize("key", ["geheim-ÄÖ-7", "пароль-42", "a\\nb%41c&amp;d", 'quote"d\\\\key'])
+@pytest.mark.parametrize("write", [str, str.upper, json.dumps, quote, html.escape], ids=repr)
+def test_a_key_of_any_characters_is_hidden_and_its_neighbours_are_not(key, write):
+    assert redact(f"имя{write(key).strip(chr(34))}имя", secrets=[key]) == "имя***имя"
 
 
 @pytest.mark.parametrize(
@@ -146,6 +171,13 @@ def test_what_stands_behind_the_name_of_a_secret_is_hidden(text):
         "%25" * 60_000,
         "password=" * 20_000,
         "-----BEGIN " * 20_000,
+        "%25" * 60_000 + "41",
+        "%" + "25" * 60_000,
+        "\\" * 100_000,
+        "&amp;" * 40_000,
+        "&" + "amp;" * 40_000,
+        "\u200b" * 100_000,
+        KEY * 5_000,
     ],
 )
 def test_a_long_text_is_read_in_a_bounded_number_of_steps(text):

@@ -30,6 +30,7 @@ ASK_TIMEOUT_S = 5.0
 @click.option(
     "--no-work", "is_idle", is_flag=True, help="Only serve HTTP; workers elsewhere do the work."
 )
+@setting_options(("agent", "agent_hosts"))
 @json_option
 def serve(is_idle: bool, as_json: bool, **flags: Any) -> int:
     """Work as `worker` does, and serve HTTP.

@@ -246,11 +246,13 @@ class Granted:
         variables: the environment variables. A variable `<NAME>_PARAMS_<PARAM>` overrides a
             parameter of the component `<NAME>`.
         hosts: the hosts that addresses in the file may name, besides the providers' own.
+        places: the folder in which programs take turns.
     """
 
     keys: Mapping[str, str] = field(repr=False)
     variables: Mapping[str, str] = field(repr=False)
     hosts: tuple[str, ...] = ()
+    places: Path | None = None
 
 
 def load_description(
@@ -321,6 +323,7 @@ class _Builder:
     def __init__(self, document: Document, granted: Granted) -> None:
         self._document = document
         self._keys = granted.keys
+        self._places = granted.places
         self._proxies = read_proxies(granted.variables)
         self._kinds = read_kinds(document.components, granted.variables, hosts=granted.hosts)
         self._agents: dict[str, AgentDescription] = {}
@@ -431,7 +434,7 @@ class _Builder:
             case WebSearch() | RemotePipeline() | IssueSearch():
                 return self._build_search(kind, name, description)
             case PythonRuntime():
-                return build_python(name=name, description=description)
+                return build_python(name=name, description=description, places=self._places)
             case IssueLink():
                 return build_issue_link(
                     GitHub(repository=kind.repository),
@@ -457,7 +460,9 @@ class _Builder:
                 case PromptNode():
                     self._note_model(stage.work)
                 case PythonRuntime():
-                    tools[stage.name] = build_python(name="python", description="")
+                    tools[stage.name] = build_python(
+                        name="python", description="", places=self._places
+                    )
                 case search:
                     tools[stage.name] = self._build_search(search, "search", "")
         return build_pipeline_tool(entry.name, entry.description, stages, tools)

@@ -6,35 +6,36 @@ processor time, its wall time, the size of its answer and the number of programs
 limited. When the parent process dies, it dies too. Files are passed in and out as bytes.
 
 Not covered: bugs of the kernel or the processor in the allowed calls, and the cost of computing.
-`MAX_AT_ONCE` programs of one user can each use one core and `MEMORY_BYTES` until their time is up.
+`MAX_AT_ONCE` programs of one home folder can each use one core and `MEMORY_BYTES` until their time
+is up.
 The answer is untrusted text: it may say anything.
 """
 
 from __future__ import annotations
 
 import asyncio
-import errno
+import fcntl
 import marshal
 import os
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import BinaryIO
 
 from babyagi.errors import BabyagiError, SettingsError, ToolError, find_shortage
+from babyagi.files import private
 from babyagi.sandbox import confined, program
 from babyagi.text import clean
 
 MAX_CODE_CHARS = 1_000_000
 MEMORY_BYTES = 512 * 2**20  # of address space, the interpreter's own 30 MiB included
-# The programs of one user that run at once on this machine: together they use at most 1 GiB. An
-# ordinary program takes 0.1 s.
+# The programs of one home folder that run at once: together they use at most 1 GiB. An ordinary
+# program takes 0.1 s.
 MAX_AT_ONCE = 2
-PLACE = "babyagi-python"  # the beginning of the names of the slots
 TURN_TIMEOUT_S = 60.0  # the longest wait for a free slot
 START_TIMEOUT_S = 60.0  # the longest wait for the code to begin; long, for a busy machine
 TIMEOUT_S = 10.0
@@ -89,6 +90,7 @@ class Ran:
 async def run_python(
     code: str,
     *,
+    places: Path | None = None,
     result: str = "final_result",
     timeout_s: float = TIMEOUT_S,
     max_output_chars: int = MAX_OUTPUT_CHARS,
@@ -97,8 +99,10 @@ async def run_python(
 
     The answer is the value of the variable `result` if the code assigned it, else the printed text,
     else the value of the last line. It has no control characters, and at most `max_output_chars`.
-    Each run is a new process, which has ended when the call returns. `MAX_AT_ONCE` programs run at
-    once, and further calls wait; `timeout_s` counts from the start of the code.
+    Each run is a new process, which has ended when the call returns. `MAX_AT_ONCE` programs of all
+    processes that share the folder `places` run at once, and further calls wait; without a folder
+    none waits. Nobody else may be able to write to it. `timeout_s` counts from the start of the
+    code.
 
     Raises:
         ToolError: the code raised an error, gave no output, took too long, or tried something
@@ -106,10 +110,12 @@ async def run_python(
         SettingsError: this machine cannot confine code; nothing was run.
     """
     job = _Job(code=code, result=result, timeout_s=timeout_s, max_output_chars=max_output_chars)
-    return _read_answer(*await _run_in_turn(job), max_output_chars)
+    return _read_answer(*await _run_in_turn(job, places), max_output_chars)
 
 
-async def run_with_files(code: str, files: Files, *, result: str = "final_result") -> Ran:
+async def run_with_files(
+    code: str, files: Files, *, places: Path | None = None, result: str = "final_result"
+) -> Ran:
     """Run a program with files, as `run_python` does. Its answer may be empty if it changed files.
     If it fails, its changes to files are lost.
 
@@ -119,7 +125,7 @@ async def run_with_files(code: str, files: Files, *, result: str = "final_result
         SettingsError: as `run_python`.
     """
     job = _Job(code=code, result=result, files=files)
-    outcome, exit_code = await _run_in_turn(job)
+    outcome, exit_code = await _run_in_turn(job, places)
     parts = iter(_unpack(outcome))
     text = _read_answer(next(parts, b""), exit_code, job.max_output_chars)
     return _read_files(text, list(parts), files)
@@ -140,14 +146,16 @@ class _Job:
         return answer + (0 if self.files is None else 2 * program.MAX_BYTES)
 
 
-async def _run_in_turn(job: _Job) -> tuple[bytes, int]:
+async def _run_in_turn(job: _Job, places: Path | None) -> tuple[bytes, int]:
     """Run the job as soon as fewer than `MAX_AT_ONCE` programs run, and return the process's output
     and exit code."""
     if sys.platform != "linux":
         raise _unconfinable(f"this system is {sys.platform}, not Linux")
     if len(job.code) > MAX_CODE_CHARS:
         raise ToolError(f"the code has more than {MAX_CODE_CHARS:,} characters")
-    async with _turn():
+    if places is None:
+        return await _run(job)
+    async with _turn(places):
         return await _run(job)
 
 
@@ -175,7 +183,8 @@ def _read_files(text: str, parts: list[bytes], files: Files) -> Ran:
     rest = parts[1 + n_removed :]
     paths = (name.decode("utf-8", "replace") for name in rest[::2])
     written = dict(zip(paths, rest[1::2], strict=False))
-    if bad := next((name for name in written if not is_plain_path(name)), None):
+    bad = next((name for name in written if not is_plain_path(name)), None)
+    if bad is not None:
         fix = "use letters, digits, `-`, `_`, `.` and folders with `/`"
         raise ToolError(f"a file cannot have the name {clean(bad)[:100]!r}: {fix}")
     kept = {**files.kept, **written}
@@ -200,11 +209,11 @@ def is_plain_path(path: str) -> bool:
 
 
 @asynccontextmanager
-async def _turn() -> AsyncIterator[None]:
+async def _turn(places: Path) -> AsyncIterator[None]:
     """Wait for one of the `MAX_AT_ONCE` slots for programs, and hold it during the context."""
     try:
         async with asyncio.timeout(TURN_TIMEOUT_S):
-            while (place := _take_place()) is None:  # noqa: ASYNC110 - another process may hold it, and sets no event of ours
+            while (place := _take_place(places)) is None:  # noqa: ASYNC110 - another process may hold it, and sets no event of ours
                 await asyncio.sleep(_LOOK_S)
     except TimeoutError:
         why = f"{MAX_AT_ONCE} other programs were running for {TURN_TIMEOUT_S:g} s"
@@ -213,20 +222,25 @@ async def _turn() -> AsyncIterator[None]:
         yield
 
 
-def _take_place() -> socket.socket | None:
-    """Take a free slot and return it; None if all are taken. A slot is the name of a socket, which
-    only one process can have, and which the kernel frees when that process ends."""
-    for n in range(MAX_AT_ONCE):
-        with ExitStack() as unless_taken:
-            try:
-                place = unless_taken.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM))
-                place.bind(f"\0{PLACE}-{os.getuid()}-{n}")
-            except OSError as error:
-                if error.errno == errno.EADDRINUSE:
+def _take_place(places: Path) -> BinaryIO | None:
+    """Take a free slot and return it; None if all are taken. A slot is the lock of a file, which
+    the kernel frees when its holder ends. Only this user can open the file: whoever can open one
+    can hold its lock."""
+    try:
+        private.make_folder(places)
+        for n in range(MAX_AT_ONCE):
+            with ExitStack() as unless_taken:
+                place = unless_taken.enter_context(
+                    open(places / f"python-{n}", "r+b", opener=private.open_file)
+                )
+                try:
+                    fcntl.flock(place, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
                     continue
-                raise _cannot_start(error) from error
-            unless_taken.pop_all()
-            return place
+                unless_taken.pop_all()
+                return place
+    except OSError as error:
+        raise _cannot_start(error) from error
     return None
 
 

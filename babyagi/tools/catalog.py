@@ -84,6 +84,7 @@ class ToolContext:
     searcher: Searcher | None = None
     pages: Pages | None = None
     scratch: Path | None = None
+    places: Path | None = None
     pipeline: RemotePipeline | None = None
     github: GitHub | None = None
     proxies: Proxies | None = None
@@ -142,7 +143,12 @@ def _open_all(context: ToolContext) -> Iterator[Tool]:
     if context.pages is not None:
         yield build_open_page(context.pages, ranker=context.ranker)
     yield build_python_with_files(
-        Workspace(offload=context.offload, folder=context.folder, scratch=context.scratch),
+        Workspace(
+            offload=context.offload,
+            folder=context.folder,
+            scratch=context.scratch,
+            places=context.places,
+        ),
         name=RUN_PYTHON,
         description=(
             "Run Python that computes: statistics, dates, text, tables, plots as SVG. It reads the "

@@ -53,16 +53,17 @@ CODE_WITH_FILES = (
 TOOL_TIMEOUT_S = TURN_TIMEOUT_S + START_TIMEOUT_S + TIMEOUT_S
 
 
-def build_python(*, name: str, description: str) -> Tool:
+def build_python(*, name: str, description: str, places: Path | None = None) -> Tool:
     """Return a tool that runs Python without files. Its output is the value of the variable
-    `final_result`, else what the code prints, else the value of its last line.
+    `final_result`, else what the code prints, else the value of its last line. Its programs take
+    turns in the folder `places`.
 
     Raises:
         ValueError: `name` is not a valid name for a tool.
     """
 
     async def run(arguments: Mapping[str, Any]) -> Passage:
-        text = await run_python(_code_of(arguments), result=RESULT)
+        text = await run_python(_code_of(arguments), places=places, result=RESULT)
         return Passage(text=text, origin=f"tool:{name}")
 
     return Tool(
@@ -119,11 +120,13 @@ class Workspace:
         folder: the objective's folder, which is only read; None if it has none.
         scratch: the folder that has one folder for each task, for the files that its programs
             write; None if no files are kept after a call.
+        places: the folder in which programs take turns.
     """
 
     offload: Offload
     folder: Folder | None = None
     scratch: Path | None = None
+    places: Path | None = None
 
 
 def build_python_with_files(bench: Workspace, *, name: str, description: str) -> Tool:
@@ -141,7 +144,7 @@ def build_python_with_files(bench: Workspace, *, name: str, description: str) ->
     async def run(scratch: Scratch | None, arguments: Mapping[str, Any]) -> Passage:
         code = _code_of(arguments)
         files = await bench.offload(lambda: _hand_in(code, bench.folder, scratch))
-        ran = await run_with_files(code, files, result=RESULT)
+        ran = await run_with_files(code, files, places=bench.places, result=RESULT)
         return await bench.offload(lambda: _hand_out(ran, files, scratch, f"tool:{name}"))
 
     def for_call(owner: str, key: str) -> Tool:

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from babyagi.errors import ToolError
-from babyagi.sandbox import confined
+from babyagi.sandbox import confined, python
 from babyagi.sandbox.python import Files, is_plain_path, run_with_files
 
 pytestmark = [
@@ -54,6 +54,12 @@ async def test_a_program_works_on_its_files_as_on_a_disk(code, text, written):
     ran = await run_with_files(code, FILES)
 
     assert (ran.text.strip(), dict(ran.written), ran.removed) == (text, written, ())
+
+
+@pytest.mark.parametrize("name", ["", "/", "a/", "..", "a//b", "\\", " \n"])
+def test_no_file_of_a_program_has_a_name_that_is_no_plain_path(name):
+    with pytest.raises(ToolError, match="a file cannot have the name"):
+        python._read_files("", [b"0", b"ok.txt", b"1", name.encode(), b"2"], FILES)
 
 
 async def test_what_a_program_removes_or_renames_is_said():

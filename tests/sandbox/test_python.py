@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import os
 import platform
 import re
 import subprocess
@@ -61,11 +60,6 @@ def secret(tmp_path):
     before = look(path)
     yield path
     assert look(path) == before
-
-
-@pytest.fixture(autouse=True)
-def _no_other_test_takes_a_place(monkeypatch):
-    monkeypatch.setattr(python, "PLACE", f"babyagi-test-{os.getpid()}")
 
 
 @pytest.fixture(autouse=True)
@@ -361,7 +355,7 @@ print(order, round(time.monotonic() - began))
     assert await run_python(code) == "[60, 1800, 3600] 10900"
 
 
-async def test_as_many_programs_as_wanted_take_turns_in_two_places():
+async def test_as_many_programs_as_wanted_take_turns_in_two_places(tmp_path):
     hog = "keep = bytearray(300 * 2 ** 20)\nwhile True: pass"
     most = 0
 
@@ -372,7 +366,9 @@ async def test_as_many_programs_as_wanted_take_turns_in_two_places():
             await asyncio.sleep(0.01)
 
     watching = asyncio.create_task(watch())
-    outcomes = await asyncio.gather(*(outcome(hog, timeout_s=BOUND_S) for _ in range(6)))
+    outcomes = await asyncio.gather(
+        *(outcome(hog, timeout_s=BOUND_S, places=tmp_path) for _ in range(6))
+    )
     watching.cancel()
 
     assert most == MAX_AT_ONCE
@@ -382,22 +378,23 @@ async def test_as_many_programs_as_wanted_take_turns_in_two_places():
     }
 
 
-async def test_programs_of_another_process_take_turns_with_ours():
+async def test_programs_of_another_process_take_turns_with_ours(tmp_path):
     holding = (
-        "import sys; from babyagi.sandbox import python as box\nbox.PLACE = sys.argv[1]\n"
-        "places = [box._take_place() for _ in range(box.MAX_AT_ONCE)]\n"
-        "assert all(places) and box._take_place() is None\nprint('held', flush=True); "
+        "import sys; from pathlib import Path; from babyagi.sandbox import python as box\n"
+        "take = lambda: box._take_place(Path(sys.argv[1]))\n"
+        "places = [take() for _ in range(box.MAX_AT_ONCE)]\n"
+        "assert all(places) and take() is None\nprint('held', flush=True); "
         "sys.stdin.read()"
     )
     before = children()
     with subprocess.Popen(
-        [sys.executable, "-c", holding, python.PLACE],
+        [sys.executable, "-c", holding, tmp_path],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
     ) as other:
         assert other.stdout and other.stdin
         assert other.stdout.readline() == b"held\n"
-        running = asyncio.create_task(run_python("final_result = 1"))
+        running = asyncio.create_task(run_python("final_result = 1", places=tmp_path))
         await asyncio.sleep(0.1)
         assert children() - before == {other.pid} and not running.done()
 
@@ -406,13 +403,23 @@ async def test_programs_of_another_process_take_turns_with_ours():
         assert await running == "1"
 
 
-async def test_a_program_whose_turn_never_comes_is_not_begun_and_says_so(monkeypatch):
+def test_nobody_else_can_hold_a_place(tmp_path):
+    places = tmp_path / "places"
+    place = python._take_place(places)
+    found = [places, *places.iterdir()]
+
+    assert place and len(found) == 2
+    assert all(path.stat().st_mode & 0o077 == 0 for path in found)
+    place.close()
+
+
+async def test_a_program_whose_turn_never_comes_is_not_begun_and_says_so(tmp_path, monkeypatch):
     monkeypatch.setattr(python, "TURN_TIMEOUT_S", 0.05)
     places = []
-    while place := python._take_place():
+    while place := python._take_place(tmp_path):
         places.append(place)
 
-    said = await outcome("final_result = 1")
+    said = await outcome("final_result = 1", places=tmp_path)
     monkeypatch.setattr(python, "TURN_TIMEOUT_S", 600.0)
     for place in places:
         place.close()
@@ -421,7 +428,7 @@ async def test_a_program_whose_turn_never_comes_is_not_begun_and_says_so(monkeyp
         str(said)
         == "2 other programs were running for 0.05 s, so this one was not started; try again later"
     )
-    assert await run_python("final_result = 1") == "1"
+    assert await run_python("final_result = 1", places=tmp_path) == "1"
 
 
 async def test_many_programs_run_at_once_and_know_nothing_of_each_other():
