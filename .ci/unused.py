@@ -9,7 +9,8 @@ trace, exc  # what `with` hands over
 _download_model_if_not_exists  # chromadb's
 
 # Python or a library reads them
-__stdin__, __stdout__, __stderr__, raiseExceptions, _value_, row_factory, text_factory, whitespace_split
+__stdin__, __stdout__, __stderr__, raiseExceptions, _value_, row_factory, text_factory
+whitespace_split  # of a `shlex.shlex`
 (
     style_name,
     parsed,

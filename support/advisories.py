@@ -31,7 +31,7 @@ from packaging.version import Version
 ROOT = Path(__file__).parent.parent
 LIST = ROOT / "tests/data/advisories.json"
 LOCK = ROOT / "locks/dev.txt"
-DOWNLOAD_TIMEOUT_S = 120
+DOWNLOAD_TIMEOUT_S = 300
 AT_ONCE = 4
 MAX_SUMMARY_CHARS = 100
 CHANGELOG = "changelog of "

@@ -88,20 +88,18 @@ def test_every_topic_that_an_error_names_is_a_page_of_the_guide():
 def parse(words):
     """Parse what is typed after `babyagi` as the program does, without running it. A value may be a
     placeholder, and one that is left out is only a mention."""
-    command, name, context, words = command_group, "babyagi", None, route(words)
-    try:
-        while isinstance(command, click.Group):
-            context = command.make_context(name, list(words), parent=context)
-            rest = [*context._protected_args, *context.args]
-            if not rest:
-                return
-            name, command, words = command.resolve_command(context, rest)
-        command.make_context(name, list(words), parent=context)
-    except (
+    with suppress(
         click.BadParameter, click.BadOptionUsage, click.exceptions.Exit,
         click.exceptions.NoArgsIsHelpError,
     ):  # fmt: skip
-        return
+        _parse(command_group, "babyagi", route(words), parent=None)
+
+
+def _parse(command, name, words, parent):
+    context = command.make_context(name, [*words], parent=parent)
+    if isinstance(command, click.Group) and (rest := [*context._protected_args, *context.args]):
+        name, inner, words = command.resolve_command(context, rest)
+        _parse(inner, name, words, parent=context)
 
 
 def words_of_command(text):
@@ -162,7 +160,7 @@ def texts_of_program():
     for path in sorted((ROOT / "babyagi").rglob("*.py")):
         for node in ast.walk(ast.parse(read(path))):
             if "babyagi " in (text := _told(node)):
-                yield f"{by_name(path)}:{node.lineno}", text
+                yield f"{by_name(path)}:{getattr(node, 'lineno', 0)}", text
 
 
 def _told(node):
