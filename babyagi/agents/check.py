@@ -34,6 +34,9 @@ from babyagi.text import rearm
 
 FIRST = "check"  # path of the first check of a round
 MAX_TEXT_CHARS = 300  # of a part, and of a quote; a longer one is cut off, perhaps within a word
+MAX_WITHIN_WORDS = (
+    10_000  # places of a piece within other words, after which it counts as not there
+)
 MAX_PIECES = 3  # of a quote with gaps, so many pieces are looked up
 DOUBTING = (
     "Somebody found it met; look for what was overlooked: a part without an answer, a value "
@@ -291,8 +294,11 @@ def _holds(folded: str, pieces: Sequence[str]) -> bool:
     another word of it, except in a script without spaces."""
     at = 0
     for piece in pieces:
-        while (start := folded.find(piece, at)) >= 0 and not _stands_alone(folded, start, piece):
-            at = start + 1
+        start = folded.find(piece, at)
+        n_within = 0
+        while start >= 0 and not _stands_alone(folded, start, piece):
+            n_within += 1
+            start = folded.find(piece, start + 1) if n_within < MAX_WITHIN_WORDS else -1
         if start < 0:
             return False
         at = start + len(piece)

@@ -207,7 +207,9 @@ def parse_creation(
     reply = _to_reply(items, known=known, finished=frozenset(finished_ids), max_tasks=max_tasks)
     labels = {task.label for task in reply.tasks if task.label}
     unanswered = _to_unanswered(plan.get("unanswered"), known, labels, frozenset(finished_ids))
-    if items and not (reply.tasks or reply.dropped or unanswered):
+    # an item of the example's form, filled in with nothing, proposes nothing
+    is_form = all(isinstance(_to_node(item).get("name"), str) for item in items)
+    if not is_form and not (reply.tasks or reply.dropped or unanswered):
         raise MalformedReplyError(EXPECTED)
     return replace(reply, is_met=is_true(plan.get("objective_met")), unanswered=unanswered)
 

@@ -63,8 +63,9 @@ def test_a_reply_without_a_plan_is_asked_for_again(reply):
         parse(reply)
 
 
-def test_an_empty_plan_is_a_plan():
-    assert parse('{"tasks": [], "unanswered": [], "objective_met": false}').tasks == ()
+@pytest.mark.parametrize("tasks", ["[]", '[{"id": "a", "name": ""}]', '[{"name": "…"}, ""]'])
+def test_an_empty_plan_is_a_plan(tasks):
+    assert parse(f'{{"objective_met": false, "unanswered": [], "tasks": {tasks}}}').tasks == ()
 
 
 # -- a result with its plan
