@@ -19,10 +19,10 @@ from babyagi.files import private
 
 MAX_WORKERS_PER_NAME = 64
 MAX_TOUCHED = 100
+PLACES = "places"  # locks of the programs of `run_python`, which take turns
 TOUCHED = "touched"
 SCRATCH = "scratch"  # files of the programs that tasks run, by objective uid and task
 HOOKS = "hooks"
-PLACES = "places"  # locks of the programs of `run_python`, which take turns
 PAGES = "pages"  # fetched web pages, by objective uid
 MEMORIES = "memories"  # memories of agents, by name; see `memory_of`
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
