@@ -32,8 +32,9 @@ _URL_IN_TEXT = re.compile(r"""[A-Za-z][A-Za-z0-9+.-]{0,20}://[^\s"'<>`]*[^\s"'<>
 _PLAIN_NAME = re.compile(r"[\w.-]{1,63}", re.ASCII)
 _AUTHORITY = re.compile(r"[\w.:,\[\]%-]*", re.ASCII)
 # characters that are read as nothing, or as others: wide and mathematical letters
-_ODD = re.compile(rf"{UNSEEN.pattern}|[\u0130\uff01-\uff5e\U0001d400-\U0001d7ff]")
-_NOT_PLAIN = re.compile(rf"[%&\\]|{_ODD.pattern}")
+_ODD_CHARACTERS = UNSEEN.pattern[1:-1] + r"\u0130\uff01-\uff5e\U0001d400-\U0001d7ff"
+_ODD = re.compile(f"[{_ODD_CHARACTERS}]")
+_NOT_PLAIN = re.compile(rf"[%&\\{_ODD_CHARACTERS}]")
 _PERCENT = re.compile(r"%(?:25)*(?=[0-9a-f]{2})")
 _ESCAPE = re.compile(
     r"(?P<bytes>%(?:25)*(?:[0-7][0-9a-f]|c[2-9a-f]~|d[0-9a-f]~|e[0-9a-f]~~|f[0-4]~~~))"

@@ -57,7 +57,7 @@ _COMPILING = frozenset(
 _COLLECTING = frozenset("frozenset set tuple list sorted reversed dict.fromkeys".split())
 _OF_THE_MACHINE = frozenset({"__name__", "sys.platform", "os.name"})
 _ESCAPE = r"\\(?:u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|x[0-9a-fA-F]{2}|N\{[^}]*\}|.)"
-_CLASS = rf"\[\^?\]?(?:{_ESCAPE}|[^\]\\])*\]"
+_CLASS = rf"\[\^?\]?(?:{_ESCAPE}|[^\]\\])*+\]"
 _NOT_LITERAL = re.compile(
     rf"{_CLASS}|{_ESCAPE}|\(\?(?:P<\w+>|P=\w+\)|<?[=!]|[a-zA-Z-]*:|[a-zA-Z]+\))|\{{\d*,?\d*\}}",
     re.DOTALL,

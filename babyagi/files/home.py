@@ -20,6 +20,7 @@ from babyagi.files import private
 
 MAX_WORKERS_PER_NAME = 64
 MAX_TOUCHED = 100
+PLACES = "places"  # locks of the programs of `run_python`, which take turns
 TOUCHED = "touched"
 SCRATCH = "scratch"  # files of the programs that tasks run, by objective uid and task
 HOOKS = "hooks"
