@@ -26,7 +26,6 @@ SCRATCH = "scratch"  # files of the programs that tasks run, by objective uid an
 HOOKS = "hooks"
 LENT = "lent"  # what a person allowed here, by the uid of an objective or a schedule
 ANSWERS_KEY = "answers_key"
-PLACES = "places"  # locks of the programs of `run_python`, which take turns
 PAGES = "pages"  # fetched web pages, by objective uid
 MEMORIES = "memories"  # memories of agents, by name; see `memory_of`
 _UID = re.compile(r"[A-Za-z0-9][\w-]{0,99}", re.ASCII)
