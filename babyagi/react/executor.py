@@ -417,6 +417,7 @@ class Executor:
             messages=tuple(messages),
             steps=trim(steps) if trim else steps,
             tools=() if is_last else self._caller.tools,
+            earlier_tools=self._caller.tools if is_last else (),
             max_output_tokens=self._bounds.max_output_tokens,
             is_brief=self._calls.abilities(Role.EXECUTION) is not None,
             says_lacking=self._says_lacking,

@@ -65,6 +65,25 @@ async def execute(desk, tools=(), **bounds):
     return await open_executor(desk, tools, **bounds).run(ASK)
 
 
+CALLS = {
+    "json": '{"thought": "", "tool": "echo", "tool_input": {"word": "a"}}',
+    HELD: '{"thought": "", "tool": "echo", "tool_input": {"word": "a"}}',
+    "text": "Thought: a\nAction: echo\nAction Input: a",
+}
+
+
+@pytest.mark.parametrize("protocol", CALLS)
+async def test_the_last_request_begins_as_the_first_so_that_a_server_reads_only_what_is_new(
+    protocol,
+):
+    desk = await open_desk(answering(CALLS[protocol], "done"))
+
+    await execute(desk, [echo_tool([])], protocol=protocol, max_steps=1)
+
+    (_, first), (_, last) = desk.model.calls
+    assert last.messages[: len(first.messages)] == first.messages
+
+
 def answering(*replies):
     left = list(replies)
     return lambda prompt, role: left.pop(0) if len(left) > 1 else left[0]

@@ -31,6 +31,9 @@ class Conversation:
     If there are no tools, the model must answer.
 
     Attributes:
+        earlier_tools: the tools of the earlier requests, when no further call can be made. The
+            instructions still name them, so that the prompt begins as before, and a server need not
+            read it anew.
         is_brief: the tools are described briefly, because the server may be a small one.
         says_lacking: the model may say what is lacking, in place of giving up.
         is_last: there were tools, but no further call can be made.
@@ -40,11 +43,17 @@ class Conversation:
     messages: tuple[Message, ...]
     steps: Sequence[AgentStep] = ()
     tools: Sequence[Tool] = ()
+    earlier_tools: Sequence[Tool] = ()
     max_output_tokens: int = 2000
     is_brief: bool = False
     says_lacking: bool = False
     is_last: bool = False
     chosen: Message | None = None
+
+    @property
+    def described_tools(self) -> Sequence[Tool]:
+        """The tools that the instructions name."""
+        return self.tools or self.earlier_tools
 
     @property
     def is_plain(self) -> bool:

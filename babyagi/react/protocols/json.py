@@ -78,10 +78,10 @@ def render(conversation: Conversation) -> Prompt:
     if conversation.says_lacking and conversation.is_plain:
         return native.render(replace(conversation, says_lacking=False))
     give_up = _give_up(conversation)
-    names = [*(tool.name for tool in conversation.tools), FINAL_ANSWER, give_up]
+    names = [*(tool.name for tool in conversation.described_tools), FINAL_ANSWER, give_up]
     told = fill(
         "json",
-        tools=describe_tools(conversation.tools),
+        tools=describe_tools(conversation.described_tools),
         tool_names=", ".join(names),
         give_up=give_up,
     )
@@ -234,9 +234,9 @@ def _render_held(conversation: Conversation) -> Prompt:
     if conversation.is_plain:
         return native.render(replace(conversation, says_lacking=False))
     give_up = _give_up(conversation)
-    names = [*(tool.name for tool in conversation.tools), ANSWER, give_up]
-    fields = {"tools": describe_tools(conversation.tools), "tool_names": ", ".join(names)}
-    told = fill("held", **fields, give_up=give_up) if conversation.tools else ""
+    names = [*(tool.name for tool in conversation.described_tools), ANSWER, give_up]
+    fields = {"tools": describe_tools(conversation.described_tools), "tool_names": ", ".join(names)}
+    told = fill("held", **fields, give_up=give_up) if conversation.described_tools else ""
     if conversation.chosen is not None:
         return _render(conversation, told, [conversation.chosen, _tell(WRITE_ANSWER)])
     if conversation.is_last:

@@ -146,7 +146,7 @@ def render(conversation: Conversation, labels: Labels, write: Write | None = Non
         origins = tuple(dict.fromkeys(("person", *messages[-1].origins)))
         messages[-1] = Message(speaker=Speaker.USER, text=said, origins=origins)
     else:
-        if conversation.tools:
+        if conversation.described_tools:
             messages = instruct(messages, _instruction(conversation, labels))
         messages[-1] = _ask(messages[-1], labels)
     for step, act in acts(conversation.steps):
@@ -163,8 +163,8 @@ def render(conversation: Conversation, labels: Labels, write: Write | None = Non
 def _instruction(conversation: Conversation, labels: Labels) -> str:
     return fill(
         "text",
-        tools=describe_tools(conversation.tools),
-        tool_names=", ".join(tool.name for tool in conversation.tools),
+        tools=describe_tools(conversation.described_tools),
+        tool_names=", ".join(tool.name for tool in conversation.described_tools),
         thought=labels.thought[0],
         action=labels.action[0],
         action_input=labels.action_input[0],
