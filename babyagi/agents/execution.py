@@ -36,10 +36,10 @@ ASK_ANSWER = (
     "Answer the objective, in its language. Think first, then give the answer itself, complete and "
     "specific."
 )
-# a small model finds more of them if it first says where they stand
+# a small model finds more if it first says where it stands
 ASK_FROM_TEXTS = (
-    "Answer the objective, in its language: first the lines of the files that it needs, then the "
-    "answer itself."
+    "Answer the objective, in its language: first name the files that it needs, in one line, then "
+    "give the answer itself."
 )
 TOOLS_HINT = "\nUse the tools to look instead of guessing."
 
