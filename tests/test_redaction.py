@@ -86,7 +86,9 @@ def test_a_known_key_is_hidden_in_every_spelling(written):
 
 
 @pytest.mark.parametrize("key", ["geheim-ÄÖ-7", "пароль-42", "a\\nb%41c&amp;d", 'quote"d\\\\key'])
-@pytest.mark.parametrize("write", [str, str.upper, json.dumps, quote, html.escape], ids=lambda write: write.__name__)
+@pytest.mark.parametrize(
+    "write", [str, str.upper, json.dumps, quote, html.escape], ids=lambda write: write.__name__
+)
 def test_a_key_of_any_characters_is_hidden_and_its_neighbours_are_not(key, write):
     assert redact(f"имя{write(key).strip(chr(34))}имя", secrets=[key]) == "имя***имя"
 
