@@ -44,7 +44,9 @@ def fill_home(text="Find what the documents promise", *, model="rehearsal", reas
     async def fill():
         async with open_store(settings()) as store:
             objective, _ = await store.create_objective(
-                samples.spec(text, model=model), uid=f"uid-{text}", always_new=True
+                samples.spec(text, model=model),
+                uid=f"uid-{text.replace(' ', '-')}",
+                always_new=True,
             )
             await join(store, WORKER, objective.id)
             await finish_a_task(store, objective.id)

@@ -47,7 +47,7 @@ def test_the_list_says_when_how_long_how_it_stands_and_what_it_cost_and_where_th
 def test_pruning_takes_what_ended_long_ago_and_nothing_that_is_active(capsys, home):
     homes.fill_home("Count the bridges")
     homes.fill_home("Name the towers", reason=StopReason.FINISHED)
-    remember_touch(home, "uid-Name the towers", 2)
+    remember_touch(home, "uid-Name-the-towers", 2)
 
     assert run_guarded(["objectives", "prune", "--yes"]) == 0
     assert ids(capsys) == [1, 2]
@@ -55,7 +55,7 @@ def test_pruning_takes_what_ended_long_ago_and_nothing_that_is_active(capsys, ho
     assert run_guarded(["objectives", "prune", "--older-than", "0", "--yes"]) == 0
     assert "Name the towers" in capsys.readouterr().out
     assert ids(capsys) == [1]
-    assert "uid-Name the towers" not in (home / "touched").read_text()
+    assert "uid-Name-the-towers" not in (home / "touched").read_text()
 
 
 def test_pruning_deletes_nothing_that_nobody_has_confirmed(capsys):

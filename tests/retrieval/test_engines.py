@@ -120,12 +120,12 @@ async def test_the_next_engine_is_asked_while_one_that_failed_rests():
 
 async def test_when_no_engine_answers_each_says_why_and_all_are_asked_again():
     async with WebServer(
-        lambda asked: Reply({"error": "Key KEY is used up."}, status=402)
+        lambda asked: Reply({"error": "Account KEY is used up."}, status=402)
     ) as server:
         search = open_search(server, "serper", "brave")
         for _ in range(2):
             with pytest.raises(
-                ToolError, match=r"serper: .*402: Key \*\*\* is used.*; brave: .*402"
+                ToolError, match=r"serper: .*402: Account \*\*\* is used.*; brave: .*402"
             ):
                 await search.search("x")
 

@@ -184,7 +184,7 @@ def flip_bit(path, text, word):
 async def test_a_store_that_a_newer_version_wrote_is_refused(tmp_path, server, documents):
     home = tmp_path / "home"
     env = make_environ(home, server, documents)
-    assert (await babyagi("objectives", env=env)).code == 0
+    assert (await babyagi("submit", OBJECTIVE, env=env)).code == 0
     with closing(sqlite3.connect(home / "tasks.db")) as db:
         db.execute("UPDATE meta SET value = '99' WHERE key = 'schema_version'")
         db.commit()
