@@ -273,7 +273,8 @@ class Folder:
         """Return the files whose path matches the pattern.
 
         Args:
-            pattern: a glob (`*.md`, `docs/*`) or a part of the path; empty for all files.
+            pattern: a glob (`*.md`, `docs/*`), a part of the path, or several paths with blanks or
+                commas between them; empty for all files.
         """
         wanted = self._relative_pattern(pattern.strip())[:MAX_PATH_CHARS]
         found, is_cut = self._walk(_folder_of(wanted))
@@ -616,7 +617,7 @@ def _identify(status: os.stat_result) -> str:
 def _matches(path: str, pattern: str) -> bool:
     path, pattern = path.casefold(), pattern.casefold()
     if not _is_glob(pattern):
-        return pattern in ("", ".") or pattern in path
+        return pattern in ("", ".") or pattern in path or path in re.split(r"[\s,]+", pattern)
     flat = pattern.replace("**/", "*")
     return fnmatchcase(path, flat) or fnmatchcase(path.rpartition("/")[2], flat)
 

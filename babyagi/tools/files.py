@@ -105,6 +105,7 @@ PATTERN = text_schema(
     "Only these: a glob such as *.md or docs/*, or a part of the path. All if left out."
 )
 
+NO_FILES = "There is no file to search; without a pattern, all files are searched."
 MAX_OUTPUT_CHARS = 16_000
 DEFAULT_LINES = 200
 MAX_LINES = 400
@@ -317,7 +318,8 @@ def render_found(found: Found, *, words: str) -> str:
         )
     if not found.extracts:
         n_read = found.n_files - len(found.textless)
-        return "\n".join([f"No passage of {n_read} files contains {words[:100]!r}.", *notes])
+        said = f"No passage of {n_read} files contains {words[:100]!r}."
+        return "\n".join([said if found.n_listed else NO_FILES, *notes])
     shown: list[str] = []
     n_chars = 0
     for extract in found.extracts:

@@ -65,6 +65,7 @@ def test_files_are_listed_in_natural_order_without_hidden_ones_and_caches(root):
         ("./docs/*.txt", ["docs/part2.txt", "docs/part10.txt"]),
         ("LIMITS", ["limits.md"]),
         ("docs/deep", ["docs/deep/Über.md"]),
+        ("limits.md, docs/part2.txt", ["docs/part2.txt", "limits.md"]),
         (".", ["docs/deep/Über.md", "docs/part2.txt", "docs/part10.txt", "limits.md"]),
         ("../*", []),
         ("/etc/*", []),
