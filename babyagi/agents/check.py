@@ -110,7 +110,7 @@ async def check_objective(
     contested: Sequence[str] = (),
 ) -> CheckReply:
     """Ask the model whether the results meet the objective, and return its verdict. A verdict whose
-    quotes stand in no result, or that is "met" and names no part, is asked for again; the last one
+    quotes stand in no result, or that is "met" and names no part, is asked for once more, and then
     counts as it is. Raises what `react.asking.ask` raises.
 
     Args:
@@ -139,31 +139,31 @@ async def check_objective(
         max_output_tokens=MAX_OUTPUT_TOKENS,
     )
 
+    faults: list[str] = []
+
     def read(completion: Completion) -> CheckReply:
         reply = parse_check(completion.text)
-        if results:
-            _require_quotes(reply, results)
+        fault = _find_fault(reply, results) if results and not faults else ""
+        if fault:
+            faults.append(fault)
+            raise MalformedReplyError(fault)
         return reply
 
-    def read_last(completion: Completion) -> CheckReply:
-        return parse_check(completion.text)
-
-    asked = await ask(journal, path, prompt, role=Role.CREATION, read=read, read_last=read_last)
+    asked = await ask(journal, path, prompt, role=Role.CREATION, read=read)
     return asked.value
 
 
-def _require_quotes(reply: CheckReply, results: Sequence[Result]) -> None:
-    """Raise `MalformedReplyError` if the reply names no part although it says "met", or quotes
-    words that no result has."""
+def _find_fault(reply: CheckReply, results: Sequence[Result]) -> str:
+    """Return what to tell the model if its reply names no part although it says "met", or quotes
+    words that no result has; "" for any other reply."""
     unfound = [
         json.dumps(part.quote, ensure_ascii=False)
         for part in reply.parts
         if not _find(part, results)
     ]
     if unfound:
-        raise MalformedReplyError(NOT_THERE.format(quotes=", ".join(unfound)))
-    if reply.is_met and not reply.parts:
-        raise MalformedReplyError(NAME_PARTS)
+        return NOT_THERE.format(quotes=", ".join(unfound))
+    return NAME_PARTS if reply.is_met and not reply.parts else ""
 
 
 def _say_absent(objective_text: str, results: Sequence[Result]) -> list[tuple[str, Passage]]:
