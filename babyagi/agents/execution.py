@@ -38,8 +38,8 @@ ASK_ANSWER = (
 )
 # a small model finds more if it first says where it stands
 ASK_FROM_TEXTS = (
-    "Answer the objective, in its language: first name the files that it needs, in one line, then "
-    "give the answer itself."
+    "Answer the objective, in its language: first the lines of the files that it needs, then the "
+    "answer itself."
 )
 TOOLS_HINT = "\nUse the tools to look instead of guessing."
 
