@@ -36,12 +36,7 @@ ASK_ANSWER = (
     "Answer the objective, in its language. Think first, then give the answer itself, complete and "
     "specific."
 )
-# a small model finds more if it first says where it stands
-ASK_FROM_TEXTS = (
-    "Answer the objective, in its language: first the lines of the files that it needs, then the "
-    "answer itself."
-)
-TOOLS_HINT = "\nUse the tools to look instead of guessing."
+ASK_FROM_TEXTS = "Answer the objective from the files, in its language."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
