@@ -37,6 +37,7 @@ ASK_ANSWER = (
     "specific."
 )
 ASK_FROM_TEXTS = "Answer the objective from the files, in its language."
+TOOLS_HINT = "\nUse the tools to look instead of guessing."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
