@@ -98,7 +98,9 @@ async def drain(
         assert rows(home, "SELECT id FROM worker") == []
         # a call that was intended just before the signal may just be on its way
         n_late = max(0, len(server.requests) - n_before - 3)
-        return Stop(took_s=took_s, code=ended.code, n_late=n_late)
+        # a second signal may come while the process closes; a shell calls such a death 143 as well
+        code = 128 - ended.code if ended.code < 0 else ended.code
+        return Stop(took_s=took_s, code=code, n_late=n_late)
 
 
 async def pause(
