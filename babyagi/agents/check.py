@@ -34,9 +34,7 @@ from babyagi.text import rearm
 
 FIRST = "check"  # path of the first check of a round
 MAX_TEXT_CHARS = 300  # of a part, and of a quote; a longer one is cut off, perhaps within a word
-MAX_WITHIN_WORDS = (
-    10_000  # places of a piece within other words, after which it counts as not there
-)
+MAX_WITHIN_WORDS = 10_000  # places of a piece in other words, after which it is not looked for
 MAX_PIECES = 3  # of a quote with gaps, so many pieces are looked up
 DOUBTING = (
     "Somebody found it met; look for what was overlooked: a part without an answer, a value "
