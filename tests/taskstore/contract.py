@@ -1035,21 +1035,13 @@ class TaskStoreContract(KeyContract, ScheduleContract):
         assert await find_words(store, objective_id, words=["sea", "lake"], limit=5) == [1]
         assert await store.result_ids(objective_id, is_indexed=False) == [1]
 
-    @pytest.mark.parametrize("is_said_by", ["its agent", "the creation agent"])
-    async def test_a_task_whose_lack_is_never_filled_is_given_up_after_three_tries(
-        self, store, is_said_by
-    ):
+    async def test_a_task_whose_lack_is_never_filled_is_given_up_after_three_tries(self, store):
         objective_id = await begin(store)
         await store.add_tasks(objective_id, [Proposal(name="B", after=(1,))])
         for n in (1, 2, 3):
             assert (await store.task(objective_id, 1)).status is TaskStatus.QUEUED
-            if is_said_by == "its agent":
-                await lack_in(store, objective_id, f"prices {n}")
-            else:
-                await store.record_result(
-                    await store.claim_task(objective_id, "w"), text="r", origins=[]
-                )
-            if n < 3 or is_said_by != "its agent":
+            await lack_in(store, objective_id, f"prices {n}")
+            if n < 3:
                 await plan_from(
                     store, objective_id, unanswered=(Unanswered(task_id=1, lack=f"prices {n}"),)
                 )
@@ -3517,6 +3509,26 @@ class TaskStoreContract(KeyContract, ScheduleContract):
 
         assert (await store.task(objective_id, claim.task.id)).status is TaskStatus.DONE
         assert [result.text for result in await store.results(objective_id)] == ["half 3"]
+
+    async def test_a_result_that_is_called_unanswered_at_its_last_try_stays_with_what_it_lacks(
+        self, store
+    ):
+        objective_id = await begin(store, "T")
+        for try_no in (1, 2, 3):
+            claim = await store.claim_task(objective_id, "w")
+            await store.record_result(claim, text=f"try {try_no}", origins=[])
+            bringer = Proposal(name=f"Find the key, {try_no}", parent_id=claim.task.id)
+            unanswered = (Unanswered(task_id=claim.task.id, lack="the key"),)
+            await plan_from(
+                store, objective_id, proposals=(bringer,) * (try_no < 3), unanswered=unanswered
+            )
+            if try_no < 3:
+                await finish_one(store, objective_id)
+
+        assert (await store.task(objective_id, claim.task.id)).status is TaskStatus.DONE
+        results = {one.task_id: one for one in await store.results(objective_id)}
+        kept = results[claim.task.id]
+        assert (kept.text, kept.lack) == ("try 3", "the key")
 
     async def test_a_repeated_result_that_another_task_waits_for_is_not_barren(self, store):
         objective_id = await begin(store, *(f"T{n}" for n in range(12)))

@@ -793,7 +793,9 @@ def apply_plan(
     lacking = [
         task
         for task in tasks
-        if task.lack is not None or (task.id in unanswered and not _is_last_part(tx, task))
+        if task.lack is not None
+        # the last allowed result stays, as an answer in part: it is worth more than none
+        or (task.id in unanswered and task.n_lacks + 1 < lifecycle.MAX_LACKS)
     ]
     wanted = plan.proposals if is_open else ()
     unhelpful = {task.id: _shown(task, unanswered) for task in lacking}
@@ -813,6 +815,8 @@ def apply_plan(
             after = [] if named is None else resolve(tx, objective_id, named.after, added, wanted)
             _requeue(tx, task, named, after=[*own, *after])
         else:
+            if task.id in unanswered:
+                _keep_in_part(tx, task, lack=unanswered[task.id].lack)
             is_repeat = task.id in plan.repeats and not _is_awaited(tx, task)
             if not is_counted:
                 progress = progress.after_answer(n_added=n_added, is_repeat=is_repeat)
@@ -931,7 +935,8 @@ def _requeue(
     """
     objective_id = task.objective_id
     if task.lack is None and named is not None:  # the task has a result that does not answer it
-        found = _answer_in_part(tx, task)
+        result = _result_of(tx, task)
+        found = result.text if result.lack else ""
         tx.run("delete_result", objective_id=objective_id, task_id=task.id)
         tx.run("delete_vectors", objective_id=objective_id, task_id=task.id)
         lack = Lack(what=named.lack, shown=named.shown, found=found)
@@ -959,16 +964,17 @@ def _requeue(
     transitions.append_task_event(tx, task, events.TASK_REQUEUED, **data)
 
 
-def _answer_in_part(tx: Transaction, task: Task) -> str:
-    """Return the text of the task's result if it answers the task in part, else ''."""
+def _result_of(tx: Transaction, task: Task) -> Result:
     rows = tx.all("results_of", objective_id=task.objective_id, task_ids=to_json([task.id]))
-    return next((result.text for result in map(result_from_row, rows) if result.lack), "")
+    return result_from_row(rows[0])
 
 
-def _is_last_part(tx: Transaction, task: Task) -> bool:
-    """Return whether the task has an answer in part, and no further try is allowed, so that this
-    answer stays: it is worth more than none."""
-    return task.n_lacks + 1 >= lifecycle.MAX_LACKS and bool(_answer_in_part(tx, task))
+def _keep_in_part(tx: Transaction, task: Task, *, lack: str) -> None:
+    """Record that the task's result answers it only in part."""
+    lack = lifecycle.storable(lack, max_chars=lifecycle.MAX_DETAIL_CHARS)
+    values = result_to_values(replace(_result_of(tx, task), lack=lack))
+    columns = ("objective_id", "task_id", "lack", "checksum")
+    tx.run("mark_result", **{column: values[column] for column in columns})
 
 
 def _note_lacked(tx: Transaction, task: Task) -> None:

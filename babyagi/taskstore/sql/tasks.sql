@@ -217,6 +217,10 @@ SELECT id FROM task WHERE objective_id = :objective_id AND status IN ('running',
 INSERT INTO result (objective_id, task_id, text, origins, lack, created_at_us, checksum)
 VALUES (:objective_id, :task_id, :text, :origins, :lack, :created_at_us, :checksum);
 
+-- mark_result --
+-- Record what a result lacks.
+UPDATE result SET lack = :lack, checksum = :checksum WHERE objective_id = :objective_id AND task_id = :task_id;
+
 -- delete_result --
 -- Delete a result that does not answer its task.
 DELETE FROM result WHERE objective_id = :objective_id AND task_id = :task_id;
