@@ -817,8 +817,9 @@ def apply_plan(
         else:
             if task.id in unanswered:
                 _keep_in_part(tx, task, lack=unanswered[task.id].lack)
-            is_repeat = task.id in plan.repeats and not _is_awaited(tx, task)
-            if not is_counted:
+                progress = progress if n_added or is_counted else progress.after_no_answer()
+            elif not is_counted:
+                is_repeat = task.id in plan.repeats and not _is_awaited(tx, task)
                 progress = progress.after_answer(n_added=n_added, is_repeat=is_repeat)
             _finish(tx, task, n_added=n_added, n_duplicates=len(own) - n_added, after=progress)
     if ends_planning:
