@@ -3,6 +3,9 @@
 A kind is named by a noun and a past participle, and never changes its meaning. Every event that
 leaves the program (`run --json`) contains `EVENT_VERSION`, which rises when a field changes its
 meaning.
+
+The transaction that changes the state of a task also appends an event of that task: the list that
+agents are shown is kept up to date by these events alone (`agents/listed.py`).
 """
 
 EVENT_VERSION = 1

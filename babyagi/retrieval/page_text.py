@@ -440,7 +440,7 @@ class _WordReader(_PlainReader):
 
 def _read_word(body: bytes) -> PageText:
     """Return a Word document as Markdown, with tracked changes accepted."""
-    import mammoth
+    import mammoth  # python-docx leaves out text that a tracked change has inserted
 
     def leave_out(image: object) -> list[object]:
         return []

@@ -176,7 +176,10 @@ class ObjectiveFields(LimitFields):
 class Submission(ObjectiveFields):
     """An objective to create. If the same objective exists already, it is returned, unless `new` is
     true. `notify` is a URL on the public internet that gets a request when a task waits for a
-    person, and when the objective has ended."""
+    person, and when the objective has ended.
+
+    What the server was started with is the most that an objective gets, whatever the level of the
+    key: a field that asks for more is an error, and is never cut silently."""
 
     new: bool = False
     notify: str = ""
