@@ -33,7 +33,8 @@ from babyagi.taskstore.port import Checked
 from babyagi.text import rearm
 
 FIRST = "check"  # path of the first check of a round
-MAX_TEXT_CHARS = 300  # of a part, and of a quote; a longer one is cut off, perhaps within a word
+MAX_TEXT_CHARS = 200  # of a part, and of a quote; a longer one is cut off, perhaps within a word
+MAX_PARTS = 12  # places of a schema: a small model fills all of them
 MAX_WITHIN_WORDS = 10_000  # places of a piece in other words, after which it is not looked for
 MAX_PIECES = 3  # of a quote with gaps, so many pieces are looked up
 DOUBTING = (
@@ -62,15 +63,15 @@ CHECK_SCHEMA: Mapping[str, Any] = object_schema(
     parts={
         "type": "array",
         "items": object_schema(part=_TEXT, task=_NUMBER, quote=_TEXT, deed={"type": "boolean"}),
-        "maxItems": 30,
+        "maxItems": MAX_PARTS,
     },
-    missing={"type": "array", "items": _TEXT, "maxItems": 30},
+    missing={"type": "array", "items": _TEXT, "maxItems": MAX_PARTS},
     contradictions={
         "type": "array",
         "items": object_schema(
-            tasks={"type": "array", "items": _NUMBER, "maxItems": 10}, about=_TEXT
+            tasks={"type": "array", "items": _NUMBER, "maxItems": 4}, about=_TEXT
         ),
-        "maxItems": 10,
+        "maxItems": 4,
     },
     met={"type": "boolean"},
 )
