@@ -30,6 +30,7 @@ from babyagi.agents.execution import Context, Excerpt, execute_task
 from babyagi.agents.listed import NameIndex
 from babyagi.agents.outcomes import Outcome
 from babyagi.agents.prioritization import order_tasks
+from babyagi.agents.prompting import say
 from babyagi.agents.report import (
     NO_OUTPUT,
     WHOLE_ANSWER,
@@ -114,8 +115,6 @@ CHECK_TOKENS = 6000
 REPORT_TOKENS = 12_000
 MAX_ENRICHED_CHARS = 200_000
 N_NEAREST = 4  # results that the creation agent is shown with missing parts
-# the task for a missing part if the creation agent proposes none
-ANSWER_PART = "Answer this part of the objective: {part}"
 # if an endpoint hangs, about sixteen probes, one after the other, take five minutes
 PROBE_TIMEOUT_S = 18.0
 PROBE = Prompt(
@@ -879,7 +878,7 @@ class Loop:
             else ()
         )
         parts = [
-            Proposal(name=ANSWER_PART.format(part=one_line(part)), origins=("model", *sources))
+            Proposal(name=say("answer_part", part=one_line(part)), origins=("model", *sources))
             for part in missing
         ]
         proposals = (
@@ -1166,7 +1165,7 @@ def _say_last_try(task: Task) -> str:
     if task.lack is None:
         return task.error if task.try_no > 1 else ""
     lacked = "; ".join(dict.fromkeys((*task.lack.before, task.lack.what)))
-    return "\n".join(filter(None, [task.lack.found, f"It still needed: {lacked}"]))
+    return "\n".join(filter(None, [task.lack.found, say("still_needed", what=lacked)]))
 
 
 def _window(journal: Journal, role: Role) -> int:

@@ -12,7 +12,7 @@ from typing import Any
 
 from babyagi.agents.creation import MAX_OUTPUT_TOKENS, object_schema
 from babyagi.agents.execution import Excerpt
-from babyagi.agents.prompting import build_messages
+from babyagi.agents.prompting import build_messages, say
 from babyagi.agents.replies import (
     find_object,
     is_true,
@@ -37,24 +37,7 @@ MAX_TEXT_CHARS = 200  # of a part, and of a quote; a longer one is cut off, perh
 MAX_PARTS = 12  # places of a schema: a small model fills all of them
 MAX_WITHIN_WORDS = 10_000  # places of a piece in other words, after which it is not looked for
 MAX_PIECES = 3  # of a quote with gaps, so many pieces are looked up
-DOUBTING = (
-    "Somebody found it met; look for what was overlooked: a part without an answer, a value "
-    "that another result contradicts, an answer to another question."
-)
-SETTLING = "Look at the contested parts again, read the results, and decide each of them."
-EXPECTED = (
-    'The reply has no JSON object with "met". Reply with {"parts": [], "missing": [], '
-    '"contradictions": [], "met": false}, with what you found in its lists.'
-)
 NO_PART_NAMED = "the check named no part that is answered"
-NAME_PARTS = (
-    'The reply says "met" and names no part. Name in "parts" each part of the objective, with the '
-    "number of its task and words copied from that result."
-)
-NOT_THERE = (
-    'No result has these words: {quotes}. Copy each "quote" letter by letter from the result that '
-    'answers the part; list a part that no result answers in "missing" instead.'
-)
 _SIGNS = re.compile(r"[\"'`*_“”‘’«»]")
 
 _TEXT = {"type": "string", "maxLength": MAX_TEXT_CHARS}
@@ -120,7 +103,7 @@ async def check_objective(
         contested: what earlier checks call missing or contradictory; the model is asked to decide
             that.
     """
-    stance = SETTLING if contested else "" if path == FIRST else DOUBTING
+    stance = say("settling") if contested else "" if path == FIRST else say("doubting")
     messages = build_messages(
         "check",
         {
@@ -161,8 +144,8 @@ def _find_fault(reply: CheckReply, results: Sequence[Result]) -> str:
         if not _find(part, results)
     ]
     if unfound:
-        return NOT_THERE.format(quotes=", ".join(unfound))
-    return NAME_PARTS if reply.is_met and not reply.parts else ""
+        return say("not_there", quotes=", ".join(unfound))
+    return say("name_parts") if reply.is_met and not reply.parts else ""
 
 
 def _say_absent(objective_text: str, results: Sequence[Result]) -> list[tuple[str, Passage]]:
@@ -190,7 +173,7 @@ def parse_check(text: str) -> CheckReply:
     found = find_object(visible(text), "parts", "missing", "contradictions", "met")
     missing = _to_lines(found.value.get("missing")) if found else ()
     if found is None or not ("met" in found.value or missing):
-        raise MalformedReplyError(EXPECTED)
+        raise MalformedReplyError(say("expect_check"))
     nodes = (
         with_keys(item, "part", "task", "quote", "deed")
         for item in to_list(found.value.get("parts"))

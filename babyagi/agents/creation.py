@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from babyagi.agents.listed import MAX_NAME_CHARS, list_known
-from babyagi.agents.prompting import build_messages
+from babyagi.agents.prompting import build_messages, say
 from babyagi.agents.replies import (
     find_list,
     find_object,
@@ -41,10 +41,6 @@ MAX_REPLY_TASKS = 30  # the most that a schema allows: a small model uses every 
 MAX_PROPOSED_CHARS = 500  # a longer name is no task that can be understood by itself
 BLOCK_BEGINS = '{"lacks"'  # of a plan that is cut off
 COMBINED_KEYS = ("lacks", "after", "tasks", "objective_met")
-EXPECTED = (
-    'The reply has no JSON object with "tasks". Reply with {"objective_met": false, "unanswered": '
-    '[], "tasks": []}; each of the tasks has a "name", a sentence of your own.'
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +61,7 @@ class Finished:
             found, lack = self.result.text, self.result.lack
         elif self.task.lack is not None:
             found, lack = self.task.lack.found, self.task.lack.what
-        return "\n".join(filter(None, [found, lack and f"Not answered; it lacks: {lack}"]))
+        return "\n".join(filter(None, [found, lack and say("lacks", what=lack)]))
 
     @property
     def sources(self) -> tuple[str, ...]:
@@ -201,7 +197,7 @@ def parse_creation(
     found = find_object(text, "tasks", "unanswered", "objective_met")
     plan = found.value if found else {"tasks": find_list(text)}
     if found is None and plan["tasks"] is None:
-        raise MalformedReplyError(EXPECTED)
+        raise MalformedReplyError(say("expect_tasks"))
     known = frozenset(known_ids) | frozenset(finished_ids)
     items = to_list(plan.get("tasks"))
     reply = _to_reply(items, known=known, finished=frozenset(finished_ids), max_tasks=max_tasks)
@@ -210,7 +206,7 @@ def parse_creation(
     # an item of the example's form, filled in with nothing, proposes nothing
     is_form = all(isinstance(_to_node(item).get("name"), str) for item in items)
     if not is_form and not (reply.tasks or reply.dropped or unanswered):
-        raise MalformedReplyError(EXPECTED)
+        raise MalformedReplyError(say("expect_tasks"))
     return replace(reply, is_met=is_true(plan.get("objective_met")), unanswered=unanswered)
 
 

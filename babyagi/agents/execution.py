@@ -10,7 +10,7 @@ from datetime import date
 from babyagi.agents.creation import split_combined
 from babyagi.agents.listed import list_known
 from babyagi.agents.outcomes import Outcome, find_fault
-from babyagi.agents.prompting import Field, build_messages, load_prompt
+from babyagi.agents.prompting import Field, build_messages, load_prompt, say
 from babyagi.agents.replies import to_line, visible
 from babyagi.errors import MalformedReplyError
 from babyagi.journal import Journal
@@ -23,21 +23,7 @@ from babyagi.text import disarm
 from babyagi.tools.base import Tool
 from babyagi.tools.recall import RECALL
 
-CUT_NOTE = "(This answer was cut off at its maximum length.)"
-UNUSUAL_NOTE = "(The last of several tries. Its form is unusual for an answer.)"
 NO_REASON = "it did not say what"
-TASK_DUTY = "You carry out a task, which is one part of an objective, and only that."
-ASK_TASK = (
-    "Carry out the task, in the language of the objective. Think first, then give the result "
-    "itself, complete and specific, with the source of each fact (file:line or task number)."
-)
-ANSWER_DUTY = "You answer an objective."
-ASK_ANSWER = (
-    "Answer the objective, in its language. Think first, then give the answer itself, complete and "
-    "specific."
-)
-ASK_FROM_TEXTS = "Answer the objective from the files, in its language."
-TOOLS_HINT = "\nUse the tools to look instead of guessing."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,18 +114,18 @@ def _show_name(task: Task) -> Passage:
 
 def _build_messages(task: Task, context: Context, *, has_tools: bool) -> tuple[Message, ...]:
     is_combined = context.planning is Planning.COMBINED
-    planning = f"\n{load_prompt('combined').rstrip()} At most {context.max_new_tasks} new tasks."
-    memory = f"\n{fill('memory')}" if context.memory else ""
+    at_most = say("at_most", n=str(context.max_new_tasks))
+    hints = [say("tools_hint")] * has_tools + [fill("memory")] * bool(context.memory)
     last_try = [context.last_try] if context.last_try else []
     objective = [("objective", context.objective)]
     named = [("task", _show_name(task))]
-    ask_answer = ASK_FROM_TEXTS if context.texts else ASK_ANSWER
+    ask_answer = "ask_from_texts" if context.texts else "ask_answer"
     return build_messages(
         "execution",
         {
-            "duty": ANSWER_DUTY if task.is_answer else TASK_DUTY,
-            "tools_hint": (TOOLS_HINT if has_tools else "") + memory,
-            "planning": planning if is_combined else "",
+            "duty": say("duty_answer" if task.is_answer else "duty_task"),
+            "hints": "\n".join(hints),
+            "planning": f"{load_prompt('combined')} {at_most}" if is_combined else "",
             "objective": [] if task.is_answer else objective,
             "texts": [("file", text) for text in context.texts],
             "results": [*(excerpt.to_labelled() for excerpt in context.excerpts), *context.memory],
@@ -147,7 +133,7 @@ def _build_messages(task: Task, context: Context, *, has_tools: bool) -> tuple[M
             "last_try": _lines("last try", last_try, context.last_sources),
             "known": list_known(context.known) if is_combined else [],
             "task": objective if task.is_answer else named,
-            "ask": ask_answer if task.is_answer else ASK_TASK,
+            "ask": say(ask_answer if task.is_answer else "ask_task"),
             "date": context.today.isoformat(),
         },
     )
@@ -169,7 +155,7 @@ def _read(run: Run[str], task: Task, context: Context, messages: Sequence[Messag
         unread = visible(run.unread)
         if not (context.is_last_try and unread):
             raise MalformedReplyError(run.detail)
-        return Outcome(text=f"{unread}\n\n{UNUSUAL_NOTE}", origins=run.origins)
+        return Outcome(text=f"{unread}\n\n{say('unusual')}", origins=run.origins)
     if run.text == NO_ANSWER:
         raise MalformedReplyError(f"the model gave no answer to the task: {run.detail}")
     outcome = _split(run, task, context)
@@ -177,9 +163,9 @@ def _read(run: Run[str], task: Task, context: Context, messages: Sequence[Messag
     is_lack = bool(outcome.lack)
     if fault and not is_lack and not (context.is_last_try and outcome.text.strip()):
         raise MalformedReplyError(f"the reply had no form of an answer. {fault}")
-    note = UNUSUAL_NOTE if fault and not is_lack else ""
+    note = say("unusual") if fault and not is_lack else ""
     is_cut = bool(run.steps) and run.steps[-1].is_cut and bool(outcome.text)
-    notes = [outcome.text, note, CUT_NOTE if is_cut else ""]
+    notes = [outcome.text, note, say("cut_off") if is_cut else ""]
     return replace(
         outcome,
         text="" if fault and is_lack else "\n\n".join(filter(None, notes)),

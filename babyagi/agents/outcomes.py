@@ -8,14 +8,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from babyagi.agents.creation import CreationReply
+from babyagi.agents.prompting import say
 from babyagi.index.hashing import words_of
 from babyagi.llm.prompt import Message
 from babyagi.react.values import find_values
-
-EMPTY = "Write the answer itself."
-CUT = "Write the answer as plain text, and to its end."
-LOOP = "Write the answer shorter, and say each thing once."
-ECHO = "Write the answer itself, not the instructions."
 
 MIN_COPIED_WORDS = 12  # fewer words may agree with the instructions by chance
 MIN_LOOPED_CHARS = 60
@@ -61,13 +57,13 @@ def find_fault(text: str, *, task_name: str, messages: Sequence[Message]) -> str
         messages: the prompt: the instructions, then data, of which the last line may instruct.
     """
     if not text.strip(_BLANK):
-        return EMPTY
+        return say("empty")
     if _is_cut_json(text):
-        return CUT
+        return say("begun_json")
     last_line = messages[-1].text.rpartition("\n")[2]
     if _is_copied(text, f"{messages[0].text}\n{last_line}") or _has_own_fence(text, messages):
-        return ECHO
-    return LOOP if _is_loop(text, task_name) else ""
+        return say("echo")
+    return say("loop") if _is_loop(text, task_name) else ""
 
 
 def _is_cut_json(text: str) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 
 from babyagi.agents.creation import MAX_OUTPUT_TOKENS, object_schema
 from babyagi.agents.listed import MAX_NAME_CHARS
-from babyagi.agents.prompting import build_messages
+from babyagi.agents.prompting import build_messages, say
 from babyagi.agents.replies import find_list, find_object, to_id, to_list, visible
 from babyagi.errors import MalformedReplyError
 from babyagi.journal import Journal
@@ -17,7 +17,6 @@ from babyagi.react.asking import ask
 from babyagi.tasks import Passage, Role, Task, make_passage
 from babyagi.text import shorten
 
-EXPECTED = 'The reply has no JSON object with "order". Reply with {"order": [3, 1, 2]}.'
 ORDER_SCHEMA: Mapping[str, Any] = object_schema(
     order={"type": "array", "items": {"type": "integer"}, "maxItems": 50}
 )
@@ -70,6 +69,6 @@ def parse_order(text: str, *, ids: Collection[int]) -> tuple[int, ...]:
     found = find_object(text, "order")
     order = find_list(text) if found is None else to_list(found.value["order"])
     if order is None:
-        raise MalformedReplyError(EXPECTED)
+        raise MalformedReplyError(say("expect_order"))
     said = map(to_id, order)
     return tuple(dict.fromkeys(id_ for id_ in said if id_ in ids and id_ is not None))

@@ -10,7 +10,8 @@ from babyagi.llm.prompt import Message, Speaker, fence
 from babyagi.react.protocols import base
 from babyagi.tasks import Passage
 
-PROMPT_NAMES = ("execution", "combined", "creation", "prioritization", "check", "report", "output")
+PACKAGE = "babyagi.agents"
+PROMPT_NAMES = tuple("execution combined creation prioritization check report output words".split())
 
 Field = str | Sequence[tuple[str, Passage]]
 """What replaces a placeholder: a text of the program, or (label, passage) pairs, each of which
@@ -19,7 +20,12 @@ becomes a fenced block."""
 
 def load_prompt(name: str) -> str:
     """Return the text of a prompt file of `babyagi/agents`, without white space at its end."""
-    return base.load_prompt(name, package="babyagi.agents").rstrip()
+    return base.load_prompt(name, package=PACKAGE).rstrip()
+
+
+def say(name: str, /, **fields: str) -> str:
+    """Return a short text of `prompts/words.md`; see `react.protocols.base.say`."""
+    return base.say(name, package=PACKAGE, **fields)
 
 
 def prompt_version() -> str:

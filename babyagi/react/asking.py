@@ -19,6 +19,7 @@ from babyagi.errors import (
 )
 from babyagi.llm.port import Abilities, Completion
 from babyagi.llm.prompt import Message, Prompt, Speaker, ToolSpec, shrink
+from babyagi.react.protocols.base import say
 from babyagi.shapes import fit_schema
 from babyagi.tasks import Role, Usage
 from babyagi.text import clean, disarm
@@ -28,9 +29,6 @@ MAX_REASKS = 2
 MAX_SHRINKS = 3
 MAX_FED_BACK_CHARS = 20_000  # of an unusable reply; the next request repeats it to the model
 
-BE_SHORTER = "Your answer was cut off. Give it again, complete and shorter."
-NOT_EMPTY = "Your reply was empty. Give the answer itself."
-DO_YOUR_PART = "If you cannot do all of it, do the part that you can, and say what is left out."
 
 T = TypeVar("T")
 
@@ -99,7 +97,7 @@ async def ask(
         asker.usage += completion.usage
         fault = why = _find_fault(completion, asker.prompt)
         at_last = read_last if asker.n_asked == MAX_REASKS else None
-        if not fault or (fault == BE_SHORTER and at_last and completion.text.strip()):
+        if not fault or (fault == say("be_shorter") and at_last and completion.text.strip()):
             try:
                 return Asked(
                     value=_read(completion, read, at_last),
@@ -109,9 +107,9 @@ async def ask(
                     n_shrunk=asker.n_shrunk,
                 )
             except MalformedReplyError as error:
-                why, fault = error.what, f"{error.what} Reply again."
+                why, fault = error.what, say("reply_again", what=error.what)
                 asker.prompt = replace(asker.prompt, schema=asker.schema)
-        if fault == DO_YOUR_PART and asker.n_asked:
+        if fault == say("do_your_part") and asker.n_asked:
             raise RequestRefusedError(f"the model refused: {completion.refusal[:300]}")
         asker.feed_back(completion, fault)
     raise MalformedReplyError(
@@ -187,11 +185,11 @@ class _Asker:
         After the first reply that is cut off, only double the allowed length instead, if that is
         possible."""
         self.n_asked += 1
-        if fault == BE_SHORTER and not self._has_more_room:
+        if fault == say("be_shorter") and not self._has_more_room:
             self._has_more_room = True
             self.prompt = replace(self.prompt, max_output_tokens=2 * self.prompt.max_output_tokens)
             return
-        if fault == BE_SHORTER:
+        if fault == say("be_shorter"):
             self._fit_schema(self.prompt.max_output_tokens // 2)
         said = Message(
             speaker=Speaker.ASSISTANT,
@@ -215,11 +213,11 @@ def _find_fault(completion: Completion, prompt: Prompt) -> str:
     if completion.finish_reason == "content_filter":
         raise RequestRefusedError("the endpoint's content filter stopped the answer")
     if completion.refusal:
-        return DO_YOUR_PART
+        return say("do_your_part")
     if completion.finish_reason == "length":
-        return BE_SHORTER
+        return say("be_shorter")
     is_empty = not completion.text.strip() and not (completion.tool_calls and prompt.tools)
-    return NOT_EMPTY if is_empty else ""
+    return say("not_empty") if is_empty else ""
 
 
 # -- what a model and its server can do: whether it calls a tool, and whether a reply is guaranteed
@@ -228,11 +226,10 @@ def _find_fault(completion: Completion, prompt: Prompt) -> str:
 
 
 MAX_OUTPUT_TOKENS = 600  # with room for a model that reasons before it calls
-ASK = "Note the colour blue. If you can call a tool, call note_colour; else reply with a list."
 
 NOTE_COLOUR = ToolSpec(
     name="note_colour",
-    description="Notes one colour by its name.",
+    description=say("note_colour"),
     parameters={
         "type": "object",
         "properties": {"name": {"type": "string", "maxLength": 20}},
@@ -274,7 +271,7 @@ async def find_abilities(calls: Calls, path: str, known: Abilities) -> Abilities
 
 
 _PROBE = Prompt(
-    messages=(Message(speaker=Speaker.USER, text=ASK, origins=("program",)),),
+    messages=(Message(speaker=Speaker.USER, text=say("probe_tools"), origins=("program",)),),
     max_output_tokens=MAX_OUTPUT_TOKENS,
 )
 

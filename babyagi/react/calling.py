@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from babyagi.errors import ToolError
 from babyagi.llm.prompt import ToolCall
+from babyagi.react.protocols.base import say
 from babyagi.react.protocols.json import ANSWER
 from babyagi.react.protocols.text import NO_CALL
 from babyagi.react.steps import ENDS, LACKING
@@ -22,9 +23,6 @@ MAX_CALLS_PER_STEP = 8
 # The origin of a message about a call that was not made: it quotes the call of the model.
 REFUSED = "model"
 UNCALLABLE = frozenset({ANSWER, *ENDS, *NO_CALL})
-LOOK_FIRST = (
-    "Look first: use the tools to find it. Say that it is lacking only when nothing there has it."
-)
 
 NumberedCall = tuple[int, ToolCall]
 """A call and its number in the reply, counted from 1."""
@@ -97,7 +95,7 @@ class Caller:
     async def _observe(self, place: NumberedCall, path: str) -> Observation:
         m, call = place
         if call.name == LACKING:
-            return Observation(passage=Passage(text=LOOK_FIRST, origin="program"))
+            return Observation(passage=Passage(text=say("look_first"), origin="program"))
         if m > MAX_CALLS_PER_STEP:
             return _refused(f"not run: at most {MAX_CALLS_PER_STEP} calls at once")
         try:

@@ -35,6 +35,7 @@ from babyagi.react.protocols.base import (
     Conversation,
     fill,
     label_of,
+    say,
 )
 from babyagi.react.protocols.choice import AUTO, HELD, choose_protocol, find_protocol
 from babyagi.react.protocols.json import read_object
@@ -168,7 +169,6 @@ def _render(tool: Tool, arguments: Arguments, observation: Observation) -> Promp
 PATH = "execute"
 NO_ANSWER = "The agent was stopped by a limit before it had an answer."
 MAX_ACT_CHARS = MAX_CALLS_PER_STEP * MAX_ARGUMENT_CHARS
-NO_TOOL_LEFT = "No tool can be used any more: write the answer itself."
 
 OnSignal = Callable[[Signal], None]
 
@@ -629,13 +629,11 @@ def _read(
     if not isinstance(decision, Act):
         return decision
     if conversation.is_last:
-        raise MalformedReplyError(NO_TOOL_LEFT)
+        raise MalformedReplyError(say("no_tool_left"))
     if completion.finish_reason == "length":
-        raise MalformedReplyError("Your call was cut off. Make it shorter.")
+        raise MalformedReplyError(say("call_cut_off"))
     if _n_chars(decision) > MAX_ACT_CHARS:
-        raise MalformedReplyError(
-            f"Your call was longer than {MAX_ACT_CHARS} characters. Make it shorter."
-        )
+        raise MalformedReplyError(say("call_too_long", n=str(MAX_ACT_CHARS)))
     return decision
 
 

@@ -14,7 +14,7 @@ from babyagi.llm.prompt import Speaker, fence
 from babyagi.tasks import Passage
 from support.prompts import fenced
 
-AGENTS = [name for name in PROMPT_NAMES if name != "combined"]
+AGENTS = [name for name in PROMPT_NAMES if name not in ("combined", "words")]
 
 
 def test_a_place_without_a_field_is_an_error():

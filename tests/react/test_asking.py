@@ -5,7 +5,8 @@ import pytest
 from babyagi.errors import ContextTooLongError, MalformedReplyError
 from babyagi.llm.port import Abilities
 from babyagi.llm.prompt import Message, Prompt, Speaker, fence, shrink
-from babyagi.react.asking import BE_SHORTER, NOT_EMPTY, ask, read_text
+from babyagi.react.asking import ask, read_text
+from babyagi.react.protocols.base import say
 from babyagi.tasks import Passage, Role
 from tests.react.test_executor import answering, completion
 from tests.test_journal import open_desk
@@ -121,7 +122,11 @@ async def test_a_cut_reply_gets_more_room_then_is_asked_to_be_shorter_and_half_a
 
     prompts = [prompt for _, prompt in desk.model.calls]
     assert [prompt.max_output_tokens for prompt in prompts] == [2000, 4000, 4000]
-    assert [prompt.messages[-1].text == BE_SHORTER for prompt in prompts] == [False, False, True]
+    assert [prompt.messages[-1].text == say("be_shorter") for prompt in prompts] == [
+        False,
+        False,
+        True,
+    ]
 
 
 async def test_a_reply_that_cannot_be_read_is_told_why_twice():
@@ -137,7 +142,7 @@ async def test_a_reply_that_cannot_be_read_is_told_why_twice():
 
     assert (await ask_(patient, make_prompt(), read)).value == "good"
     told = [prompt.messages[-1].text for _, prompt in patient.model.calls[1:]]
-    assert told == ["That was bad. Reply again.", NOT_EMPTY]
+    assert told == ["That was bad. Reply again.", say("not_empty")]
     with pytest.raises(MalformedReplyError, match=r"That was bad\."):
         await ask_(hopeless, make_prompt(), read)
     assert len(hopeless.model.calls) == 3
@@ -178,7 +183,7 @@ async def test_below_the_setting_no_call_asks_for_more_and_schemas_shrink_to_fit
     bounds = [prompt.schema["properties"]["names"] for prompt in asked]
     assert all("maxLength" in one["items"] for one in bounds)
     assert 30 > bounds[0]["maxItems"] > bounds[1]["maxItems"]
-    assert asked[1].messages[-1].text == BE_SHORTER
+    assert asked[1].messages[-1].text == say("be_shorter")
 
 
 async def test_with_room_a_schema_is_sent_as_it_is_and_a_cut_answer_gets_twice_the_room():

@@ -18,8 +18,8 @@ from babyagi.llm.port import Abilities
 from babyagi.llm.prompt import Message, Prompt, Speaker
 from babyagi.react.asking import find_abilities
 from babyagi.react.executor import Executor
+from babyagi.react.protocols.base import say
 from babyagi.react.protocols.choice import HELD, choose_protocol, step_down
-from babyagi.react.protocols.json import WRITE_ANSWER
 from babyagi.react.steps import Act, AgentBounds, Stopped
 from babyagi.tasks import Effect, Passage, Role
 from babyagi.tools.base import Tool
@@ -138,7 +138,7 @@ class Server:
             step = {"tool": "answer"} if has_looked else {"tool": "look", "tool_input": "backups"}
             return {"content": json.dumps({"thought": "I see.", **step})}, 30
         if has_looked:
-            label = "" if WRITE_ANSWER in asked else "Thought: I know it.\nFinal Answer: "
+            label = "" if say("write_answer") in asked else "Thought: I know it.\nFinal Answer: "
             return {"content": f"{label}Backups are made at nine at night."}, 20
         return {"content": "Thought: look\nAction: look\nAction Input: backups"}, 15
 

@@ -9,10 +9,10 @@ from babyagi.errors import LeaseLostError, RequestRefusedError, ToolsUnsupported
 from babyagi.journal import Journal
 from babyagi.llm.port import Completion
 from babyagi.llm.prompt import Message, Speaker, ToolCall
-from babyagi.react.calling import LOOK_FIRST, MAX_CALLS_PER_STEP
+from babyagi.react.calling import MAX_CALLS_PER_STEP
 from babyagi.react.executor import NO_ANSWER, Executor, _Deadline, to_step
 from babyagi.react.outputs import output_type_of
-from babyagi.react.protocols.base import ANSWER_NOW
+from babyagi.react.protocols.base import say
 from babyagi.react.protocols.choice import HELD
 from babyagi.react.steps import (
     Act,
@@ -137,7 +137,7 @@ async def test_at_the_limit_of_steps_the_model_is_asked_once_more_without_tools(
     run = await execute(desk, [echo_tool([])], max_steps=3)
 
     assert (run.output, run.stopped, len(run.steps)) == ("enough", Stopped.MAX_STEPS, 4)
-    assert desk.model.calls[-1][1].messages[-1].text == ANSWER_NOW
+    assert desk.model.calls[-1][1].messages[-1].text == say("answer_now")
 
 
 async def test_at_the_limit_of_steps_force_makes_no_further_call():
@@ -251,7 +251,7 @@ async def test_after_the_same_call_with_the_same_outcome_three_times_only_the_an
     run = await execute(desk, [echo_tool(seen)])
 
     assert (run.stopped, run.text) == (Stopped.REPEATED, "done")
-    assert desk.model.calls[-1][1].messages[-1].text == ANSWER_NOW
+    assert desk.model.calls[-1][1].messages[-1].text == say("answer_now")
     assert "echo was called 3 times with the same arguments and the same outcome" in run.detail
     assert seen == ["a", "b", "a", "a"]
 
@@ -673,7 +673,7 @@ async def test_a_lack_before_any_look_is_answered_once_with_look_first(protocol)
     run = await open_lacking(desk, [echo_tool([])], protocol=protocol).run(ASK)
 
     assert (run.stopped, run.detail, run.text) == (Stopped.FAIL, "the price", "")
-    assert LOOK_FIRST in desk.model.calls[1][1].messages[-1].text
+    assert say("look_first") in desk.model.calls[1][1].messages[-1].text
     assert len(desk.model.calls) == 2
     again = await open_lacking(desk, [echo_tool([])], protocol=protocol).run(ASK)
     assert again == run and len(desk.model.calls) == 2

@@ -15,9 +15,9 @@ from babyagi.errors import MalformedReplyError
 from babyagi.files.folder import Folder
 from babyagi.llm.port import Completion
 from babyagi.llm.prompt import UNMARKED, Message, Speaker, ToolCall, estimate_prompt_tokens
-from babyagi.react.protocols.base import WRITTEN_CALL, AgentProtocol, Conversation, load_prompt
+from babyagi.react.protocols.base import WRITTEN_CALL, AgentProtocol, Conversation, load_prompt, say
 from babyagi.react.protocols.choice import PROTOCOL_NAMES, find_protocol
-from babyagi.react.protocols.json import HELD_JSON, JSON, WRITE_ANSWER, read_partial
+from babyagi.react.protocols.json import HELD_JSON, JSON, read_partial
 from babyagi.react.protocols.native import NATIVE
 from babyagi.react.protocols.text import ENGLISH, JAPANESE, TOOL_LABELS, Labels, text_protocol
 from babyagi.react.steps import Act, AgentStep, Fail, Finish
@@ -768,7 +768,7 @@ def test_after_the_choice_to_answer_the_answer_is_asked_for_without_a_schema():
         HELD_JSON.render(replace(LACKING_TALK, steps=STEPS, chosen=one)) for one in (None, chosen)
     )
 
-    assert asked.schema is None and asked.messages[-1].text == WRITE_ANSWER
+    assert asked.schema is None and asked.messages[-1].text == say("write_answer")
     assert asked.messages[: len(step.messages)] == step.messages  # so that a server's cache holds
     talk = replace(LACKING_TALK, chosen=chosen)
     assert read(HELD_JSON, '{"total": 3}', talk) == {"finish": '{"total": 3}'}

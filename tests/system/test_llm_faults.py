@@ -18,7 +18,7 @@ import pytest
 from _pytest.mark.structures import ParameterSet
 
 from babyagi import events
-from babyagi.agents.execution import UNUSUAL_NOTE
+from babyagi.agents.prompting import say
 from babyagi.errors import BabyagiError, CredentialsError, ModelRejectedError
 from babyagi.files.folder import Folder
 from babyagi.index.hashing import HashEmbedder
@@ -369,7 +369,7 @@ def test_what_cannot_be_mended_ends_one_task_with_the_reason_and_the_others_go_o
         )
         if is_kept:
             (kept,) = await stage.world.store.results(stage.objective.id, task_ids=[struck.id])
-            assert struck.status is TaskStatus.DONE and UNUSUAL_NOTE in kept.text
+            assert struck.status is TaskStatus.DONE and say("unusual") in kept.text
         elif agent == "execution":
             assert struck.status is TaskStatus.DEAD and struck.error
             if row["right"] == "SHRINK":

@@ -4,7 +4,7 @@ pure functions; everything else in an agent is independent of it."""
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -19,10 +19,9 @@ from babyagi.tools.base import Observation, Tool, describe_type
 PLACE = re.compile(r"\{\{(\w+)\}\}")
 
 PROMPT_NAMES = tuple(
-    "text json held reflection agent node output memory summary entities condense".split()
+    "text json held reflection agent node output memory summary entities condense words".split()
 )
 WRITTEN_CALL = "written in the text"  # the id of a call that the model wrote as text
-ANSWER_NOW = "Answer now, from what you have: no further tool can be used."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,9 +85,25 @@ def fill(name: str, **fields: str) -> str:
     Raises:
         ValueError: the names of the fields are not those of the placeholders.
     """
-    text = load_prompt(name)
+    return _fill(name, load_prompt(name), fields).strip()
+
+
+def say(name: str, /, *, package: str = "babyagi.react", **fields: str) -> str:
+    """Return a short text for the model: the one with this name in the file `prompts/words.md` of a
+    package, with its placeholders replaced. Raises what `fill` raises."""
+    return _fill(name, _load_words(package)[name], fields)
+
+
+@cache
+def _load_words(package: str) -> dict[str, str]:
+    entries = load_prompt("words", package=package).removeprefix("# ").split("\n\n# ")
+    named = (entry.partition("\n") for entry in entries)
+    return {name: text.strip() for name, _, text in named}
+
+
+def _fill(name: str, text: str, fields: Mapping[str, str]) -> str:
     require_places(name, text, fields)
-    return PLACE.sub(lambda place: fields[place[1]], text).strip()
+    return PLACE.sub(lambda place: fields[place[1]], text)
 
 
 def require_places(name: str, text: str, fields: Collection[str]) -> None:

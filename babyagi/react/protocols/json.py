@@ -25,7 +25,6 @@ from babyagi.llm.port import Completion
 from babyagi.llm.prompt import N_SHOWN, Message, Prompt, Speaker, ToolCall, fence
 from babyagi.react.protocols import native
 from babyagi.react.protocols.base import (
-    ANSWER_NOW,
     WRITTEN_CALL,
     AgentProtocol,
     Conversation,
@@ -36,6 +35,7 @@ from babyagi.react.protocols.base import (
     label_of,
     model_origins,
     origins_of,
+    say,
 )
 from babyagi.react.protocols.written import NO_REASON, as_text, read_called, read_written
 from babyagi.react.steps import (
@@ -53,11 +53,6 @@ from babyagi.shapes import MAX_TEXT_CHARS, fit_schema
 from babyagi.tools.base import DECODER
 
 ANSWER = "answer"  # the choice to answer, where the answer is written afterwards
-EXPECTED = (
-    'Reply with one JSON object with the keys "thought", "tool" and "tool_input", and no other '
-    "text."
-)
-WRITE_ANSWER = "Now write the answer itself, as plain text. Think it through first, then give it."
 
 MAX_THOUGHT_CHARS = 200
 MAX_STEP_TOKENS = 2000
@@ -85,7 +80,7 @@ def render(conversation: Conversation) -> Prompt:
         tool_names=", ".join(names),
         give_up=give_up,
     )
-    last = f"{ANSWER_NOW} Use {FINAL_ANSWER}." if conversation.is_last else ""
+    last = f"{say('answer_now')} Use {FINAL_ANSWER}." if conversation.is_last else ""
     return _render(conversation, told, [_tell(last)] if last else [])
 
 
@@ -144,7 +139,7 @@ def parse(completion: Completion, conversation: Conversation) -> AgentDecision:
         action, log = read_object(text)
         name = action.get("tool")
         if not isinstance(name, str) or not name.strip():
-            raise MalformedReplyError(f'The object has no "tool". {EXPECTED}')
+            raise _expected("no_tool_named")
     except MalformedReplyError:
         if decision := _read_otherwise(completion, conversation):
             return decision
@@ -177,8 +172,12 @@ def _decide(name: str, action: Mapping[str, Any], log: str) -> AgentDecision:
 
 def _finish(output: str, log: str) -> Finish:
     if not output.strip():
-        raise MalformedReplyError("The answer is empty. Give the answer itself.")
+        raise MalformedReplyError(say("no_answer"))
     return Finish(output=output.strip(), log=log)
+
+
+def _expected(fault: str) -> MalformedReplyError:
+    return MalformedReplyError(f"{say(fault)} {say('expect_object')}")
 
 
 def read_object(text: str) -> tuple[dict[str, Any], str]:
@@ -194,14 +193,14 @@ def read_object(text: str) -> tuple[dict[str, Any], str]:
     try:
         value, end = DECODER.raw_decode(body, start)
     except (ValueError, RecursionError):
-        raise MalformedReplyError(f"The reply is not valid JSON. {EXPECTED}") from None
+        raise _expected("no_json") from None
     if not isinstance(value, dict):
-        raise MalformedReplyError(f"The reply is JSON, but no object. {EXPECTED}")
+        raise _expected("no_object")
     rest = body[end:].lstrip()
     if opening:
         rest = rest.removeprefix("```").lstrip()
     if rest and not _MADE_UP.match(rest):
-        raise MalformedReplyError(f"There is text behind the object. {EXPECTED}")
+        raise _expected("text_behind")
     return value, body[start:end]
 
 
@@ -238,9 +237,9 @@ def _render_held(conversation: Conversation) -> Prompt:
     fields = {"tools": describe_tools(conversation.described_tools), "tool_names": ", ".join(names)}
     told = fill("held", **fields, give_up=give_up) if conversation.described_tools else ""
     if conversation.chosen is not None:
-        return _render(conversation, told, [conversation.chosen, _tell(WRITE_ANSWER)])
+        return _render(conversation, told, [conversation.chosen, _tell(say("write_answer"))])
     if conversation.is_last:
-        return _render(conversation, told, [_tell(ANSWER_NOW)])
+        return _render(conversation, told, [_tell(say("answer_now"))])
     prompt = _render(conversation, told, [])
     return replace(prompt, schema_name="step", schema=_step_schema(conversation))
 

@@ -9,12 +9,12 @@ from babyagi.errors import MalformedReplyError
 from babyagi.llm.port import Completion
 from babyagi.llm.prompt import N_SHOWN, Message, Prompt, Speaker, ToolSpec, fence
 from babyagi.react.protocols.base import (
-    ANSWER_NOW,
     AgentProtocol,
     Conversation,
     acts,
     label_of,
     model_origins,
+    say,
     specify,
 )
 from babyagi.react.protocols.written import read_called, read_written
@@ -23,14 +23,13 @@ from babyagi.tools.base import takes_text
 
 GIVE_UP = ToolSpec(
     name=FAIL_TASK,
-    description="Ends the work without an answer, when it cannot be done.",
-    parameters=takes_text("reason", "Why it cannot be done."),
+    description=say("fail_task"),
+    parameters=takes_text("reason", say("fail_task_reason")),
 )
 LACK = ToolSpec(
     name=LACKING,
-    description="Ends the work when something that the answer needs is not there. "
-    "What can be answered without it, write as text beside the call.",
-    parameters=takes_text("what", "What is lacking."),
+    description=say("lacking"),
+    parameters=takes_text("what", say("lacking_what")),
 )
 
 
@@ -41,7 +40,7 @@ def render(conversation: Conversation) -> Prompt:
     for step, act in acts(conversation.steps):
         messages += _write_step(step, act)
     if conversation.is_last:
-        messages.append(Message(speaker=Speaker.USER, text=ANSWER_NOW, origins=("program",)))
+        messages.append(Message(speaker=Speaker.USER, text=say("answer_now"), origins=("program",)))
     ends = (LACK,) if conversation.says_lacking else (GIVE_UP,) if conversation.tools else ()
     return Prompt(
         messages=tuple(messages),
@@ -84,7 +83,7 @@ def parse(completion: Completion, conversation: Conversation) -> AgentDecision:
     if completion.tool_calls and may_call and completion.finish_reason != "length":
         return read_called(completion)
     if not text:
-        raise MalformedReplyError("Your reply held no answer. Write the answer itself.")
+        raise MalformedReplyError(say("no_answer"))
     written = read_written(text, conversation.tools) if may_call else None
     return written or Finish(output=text, log=completion.text)
 

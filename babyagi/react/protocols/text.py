@@ -23,7 +23,6 @@ from babyagi.llm.port import Completion
 from babyagi.llm.prompt import N_SHOWN, Message, Prompt, Speaker, ToolCall, fence
 from babyagi.react.protocols import native
 from babyagi.react.protocols.base import (
-    ANSWER_NOW,
     WRITTEN_CALL,
     AgentProtocol,
     Conversation,
@@ -34,6 +33,7 @@ from babyagi.react.protocols.base import (
     label_of,
     model_origins,
     origins_of,
+    say,
 )
 from babyagi.react.protocols.written import NO_REASON, read_called, read_written, unwrap
 from babyagi.react.steps import FAIL_TASK, LACKING, Act, AgentDecision, AgentStep, Fail, Finish
@@ -152,7 +152,7 @@ def render(conversation: Conversation, labels: Labels, write: Write | None = Non
     for step, act in acts(conversation.steps):
         messages += _write_step(step, act, labels)
     if conversation.is_last:
-        told = f"{ANSWER_NOW}\n{labels.answer[0]}:"
+        told = f"{say('answer_now')}\n{labels.answer[0]}:"
         messages.append(Message(speaker=Speaker.USER, text=told, origins=("program",)))
     stop = (f"\n{labels.observation[0]}:", f"\n\t{labels.observation[0]}:")
     return Prompt(
@@ -242,9 +242,9 @@ def parse(completion: Completion, conversation: Conversation, labels: Labels) ->
         return decision
     if conversation.is_last and text and not found:
         return Finish(output=text, log=text)
-    names = labels.action[0], labels.action_input[0], labels.answer[0]
+    kinds = ("action", "action_input", "answer")
     raise MalformedReplyError(
-        'Expected the lines "{}:" and "{}:", or "{}:", each at the start of a line.'.format(*names)
+        say("expect_lines", **{one: getattr(labels, one)[0] for one in kinds})
     )
 
 

@@ -17,13 +17,13 @@ from typing import Any
 from babyagi.errors import MalformedReplyError
 from babyagi.llm.port import Completion
 from babyagi.llm.prompt import ToolCall
+from babyagi.react.protocols.base import say
 from babyagi.react.steps import ENDS, FINAL_ANSWER, Act, AgentDecision, Fail, Finish
 from babyagi.react.values import find_values
 from babyagi.tasks import Effect
 from babyagi.tools.base import DECODER, Tool
 
 NO_REASON = "no reason was given"
-CALL_ALONE = "There is text around your call. If you mean the call, write it alone."
 MAX_LOOKED_AT = 20  # places in a text that are tried as the beginning of a value
 
 _NAMES = ("name", "tool", "function", "action")
@@ -60,11 +60,10 @@ def read_written(
     if unknown := [one for one, _ in calls if one not in tool_by_name and one not in ENDS]:
         if is_talk or not tool_by_name:
             return None  # a text with some object in it
-        raise MalformedReplyError(
-            f"There is no tool {unknown[0][:100]!r}; there are: {', '.join(tool_by_name)}."
-        )
+        known = ", ".join(tool_by_name)
+        raise MalformedReplyError(say("unknown_tool", name=unknown[0][:100], known=known))
     if words and (is_talk or others or tool_by_name[name].effect is not Effect.READ):
-        raise MalformedReplyError(CALL_ALONE)
+        raise MalformedReplyError(say("call_alone"))
     made = [
         ToolCall(id=f"written_{at}", name=name, arguments=_write(given))
         for at, (name, given) in enumerate(calls, start=1)

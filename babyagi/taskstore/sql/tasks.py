@@ -790,13 +790,7 @@ def apply_plan(
     progress = transitions.Progress.of(row)
     is_open = row["status"] != ObjectiveStatus.ENDED
     unanswered = {one.task_id: one for one in plan.unanswered}
-    lacking = [
-        task
-        for task in tasks
-        if task.lack is not None
-        # the last allowed result stays, as an answer in part: it is worth more than none
-        or (task.id in unanswered and task.n_lacks + 1 < lifecycle.MAX_LACKS)
-    ]
+    lacking = [task for task in tasks if _is_tried_again(task, unanswered)]
     wanted = plan.proposals if is_open else ()
     unhelpful = {task.id: _shown(task, unanswered) for task in lacking}
     added = add_proposals(tx, objective_id, wanted, unhelpful=unhelpful)
@@ -815,12 +809,10 @@ def apply_plan(
             after = [] if named is None else resolve(tx, objective_id, named.after, added, wanted)
             _requeue(tx, task, named, after=[*own, *after])
         else:
+            if not is_counted:
+                progress = _count(tx, task, plan, progress, n_added=n_added)
             if task.id in unanswered:
                 _keep_in_part(tx, task, lack=unanswered[task.id].lack)
-                progress = progress if n_added or is_counted else progress.after_no_answer()
-            elif not is_counted:
-                is_repeat = task.id in plan.repeats and not _is_awaited(tx, task)
-                progress = progress.after_answer(n_added=n_added, is_repeat=is_repeat)
             _finish(tx, task, n_added=n_added, n_duplicates=len(own) - n_added, after=progress)
     if ends_planning:
         tx.run("finish_plan", objective_id=objective_id, **asdict(progress))
@@ -831,6 +823,24 @@ def apply_plan(
     elif is_open and progress.is_barren and 0 < progress.n_answers > _n_checked(tx, objective_id):
         tx.run("set_claimed_met", objective_id=objective_id)
     return added.plan
+
+
+def _is_tried_again(task: Task, unanswered: Collection[int]) -> bool:
+    """Return whether the recorded task goes on: it lacks something, or planning calls its result
+    unanswered. The result of the last allowed try stays, as an answer in part: it is worth more
+    than none."""
+    may_go_on = task.n_lacks + 1 < lifecycle.MAX_LACKS
+    return task.lack is not None or (task.id in unanswered and may_go_on)
+
+
+def _count(
+    tx: Transaction, task: Task, plan: Planned, progress: transitions.Progress, *, n_added: int
+) -> transitions.Progress:
+    """Return the progress after a task whose result stays."""
+    if any(one.task_id == task.id for one in plan.unanswered):
+        return progress if n_added else progress.after_no_answer()
+    is_repeat = task.id in plan.repeats and not _is_awaited(tx, task)
+    return progress.after_answer(n_added=n_added, is_repeat=is_repeat)
 
 
 def _note_plan(tx: Transaction, objective_id: int, plan: Planned, tasks: Sequence[Task]) -> None:
