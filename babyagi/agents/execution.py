@@ -157,12 +157,12 @@ def _read(run: Run[str], task: Task, context: Context, messages: Sequence[Messag
             raise MalformedReplyError(run.detail)
         return Outcome(text=f"{unread}\n\n{say('unusual')}", origins=run.origins)
     if run.text == NO_ANSWER:
-        raise MalformedReplyError(f"the model gave no answer to the task: {run.detail}")
+        raise MalformedReplyError(say("no_answer", why=run.detail))
     outcome = _split(run, task, context)
     fault = find_fault(outcome.text, task_name=disarm(task.name), messages=messages)
     is_lack = bool(outcome.lack)
     if fault and not is_lack and not (context.is_last_try and outcome.text.strip()):
-        raise MalformedReplyError(f"the reply had no form of an answer. {fault}")
+        raise MalformedReplyError(say("no_form", fault=fault))
     note = say("unusual") if fault and not is_lack else ""
     is_cut = bool(run.steps) and run.steps[-1].is_cut and bool(outcome.text)
     notes = [outcome.text, note, say("cut_off") if is_cut else ""]

@@ -112,10 +112,7 @@ async def ask(
         if fault == say("do_your_part") and asker.n_asked:
             raise RequestRefusedError(f"the model refused: {completion.refusal[:300]}")
         asker.feed_back(completion, fault)
-    raise MalformedReplyError(
-        f"the model gave no usable reply in {MAX_REASKS + 1} tries; about the last one it was "
-        f"told: {why}"
-    )
+    raise MalformedReplyError(say("no_usable_reply", n=str(MAX_REASKS + 1), why=why))
 
 
 def _read(

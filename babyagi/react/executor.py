@@ -347,9 +347,7 @@ class Executor:
                 self._calls, path, prompt, role=Role.EXECUTION, read=read, read_last=read
             )
         except _UnreadableError as error:
-            raise MalformedReplyError(
-                f"the model gave a reply that cannot be read: {error}"
-            ) from None
+            raise MalformedReplyError(say("unreadable", why=str(error))) from None
         self._n_shrunk += asked.n_shrunk
         return asked
 

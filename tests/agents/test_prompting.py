@@ -1,8 +1,11 @@
+import ast
 import json
 import re
+from pathlib import Path
 
 import pytest
 
+import babyagi
 from babyagi.agents.prompting import (
     PROMPT_NAMES,
     Field,
@@ -14,6 +17,7 @@ from babyagi.llm.prompt import Speaker, fence
 from babyagi.tasks import Passage
 from support.prompts import fenced
 
+TOLD = {"MalformedReplyError", "Message", "Passage", "Tool", "ToolSpec"}
 AGENTS = [name for name in PROMPT_NAMES if name not in ("combined", "words")]
 
 
@@ -111,3 +115,24 @@ def test_a_fence_keeps_control_characters_and_lone_surrogates_out():
     assert not set(text) & {"\x1b", "\x00", "\ud800", "\r"}
     assert "c\td" in text
     assert text.split("\n")[0].endswith("from file:x_y")
+
+
+def texts_in_code(path):
+    """The texts of more than two words that the code itself gives to a model: in an error that is
+    told to it, a message, a passage, or the description of a tool."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") in TOLD:
+            values = [*node.args, *(one.value for one in node.keywords)]
+            for value in values:
+                written = value.values if isinstance(value, ast.JoinedStr) else [value]
+                for one in written:
+                    text = getattr(one, "value", "")
+                    if isinstance(text, str) and len(text.split()) > 2:
+                        yield f"{path.name}:{node.lineno}: {text}"
+
+
+@pytest.mark.parametrize("room", ["agents", "react"])
+def test_what_a_model_is_told_stands_in_prompt_files_and_so_in_their_version(room):
+    modules = (Path(babyagi.__file__).parent / room).rglob("*.py")
+
+    assert [text for path in modules for text in texts_in_code(path)] == []
