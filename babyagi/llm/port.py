@@ -122,8 +122,7 @@ class ChatModel(Protocol):
             ModelUnavailableError: an outage or a rate limit; waiting helps.
             OverdueError: the answer was not complete in time.
             ContextTooLongError, RequestRefusedError: this prompt can never work.
-            EndlessAnswerError: the answer did not end, or was stopped because it was clearly
-                invalid; another try may help.
+            EndlessAnswerError: the answer did not end; another try may help.
             CredentialsError, ModelRejectedError: a person must act; no further request is made.
             ToolsUnsupportedError: the model does not support tools; the prompt may work without
                 them. Once the endpoint has reported that, every later prompt with tools raises it

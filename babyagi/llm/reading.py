@@ -16,8 +16,6 @@ from babyagi.llm.prompt import (
     Prompt,
     ToolCall,
     bound_tokens,
-    estimate_prompt_tokens,
-    estimate_tokens,
 )
 from babyagi.shapes import is_deep
 from babyagi.tasks import Usage
@@ -245,28 +243,6 @@ def count(said_usage: Any, prompt: Prompt, *, said: str, price: Price | None) ->
         reserved_output=prompt.max_output_tokens,
     )
     return read_usage(said_usage, call, price)
-
-
-def count_stopped(prompt: Prompt, came: str, *, price: Price | None) -> Usage:
-    """Return the usage to charge for an answer that was stopped: the whole reservation. What
-    exceeds the tokens of the prompt and of the received text is unconfirmed.
-
-    Args:
-        came: the received text.
-    """
-    bound, most = bound_tokens(prompt), prompt.max_output_tokens
-    read = min(bound, estimate_prompt_tokens(prompt))
-    written = min(most, estimate_tokens(came))
-    cost_usd = price.cost_usd(bound, most) if price else 0.0
-    spent_usd = price.cost_usd(read, written) if price else 0.0
-    return Usage(
-        calls=1,
-        prompt_tokens=bound,
-        completion_tokens=most,
-        cost_usd=cost_usd,
-        unconfirmed_tokens=bound + most - read - written,
-        unconfirmed_cost_usd=round(cost_usd - spent_usd, 6),
-    )
 
 
 def _finish_reason(given: Any, has_calls: bool) -> str:
