@@ -20,8 +20,8 @@ display."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Completion:
-    """The answer of a model. `finish_reason` is `stop`, `length`, `tool_calls`, `content_filter` or
-    `unknown`.
+    """The answer of a model; its text is without thinking in tags and without chat markers.
+    `finish_reason` is `stop`, `length`, `tool_calls`, `content_filter` or `unknown`.
 
     `model` is the name that the endpoint reported. If the endpoint reported no usage, `usage` is an
     upper bound.

@@ -11,7 +11,13 @@ from contextlib import aclosing
 from typing import Any, Protocol
 
 from babyagi.llm.port import OnText
-from babyagi.llm.reading import as_mapping, as_text, find_choice, larger_usage
+from babyagi.llm.reading import (
+    THOUGHT_TAGS,
+    as_mapping,
+    as_text,
+    find_choice,
+    larger_usage,
+)
 from babyagi.shapes import is_deep
 from babyagi.text import clean
 
@@ -340,14 +346,14 @@ class ResponsesReplyBuilder:
 # -- who listens to a stream
 # --------------------------------------------------------------------------------------------------
 
-_THOUGHT = ("<think>", "<thinking>")
-_THOUGHT_END = re.compile(r"</think(?:ing)?>\s*")
-_LONGEST_END = len("</thinking>")
+_OPENING = tuple(f"<{tag}>" for tag in THOUGHT_TAGS)
+_CLOSING = re.compile(rf"</(?:{'|'.join(THOUGHT_TAGS)})>\s*", re.IGNORECASE)
+_LONGEST_CLOSING = len("</reasoning>")
 
 
 class TextRelay:
-    """Passes the pieces of an answer's text to `on_text`, but not the reasoning between `<think>`
-    tags with which some models begin.
+    """Passes the pieces of an answer's text to `on_text`, but not the thinking in tags with which
+    some models begin (`visible_text` removes it from the whole answer).
 
     Attributes:
         has_relayed: whether any text was passed on.
@@ -362,13 +368,13 @@ class TextRelay:
     def take(self, piece: str) -> None:
         self._held += piece
         if not self._thinks and not self._speaks:
-            head = self._held.lstrip()
-            self._thinks = head.startswith(_THOUGHT)
-            self._speaks = not any(tag.startswith(head[: len(tag)]) for tag in _THOUGHT)
+            head = self._held.lstrip().lower()
+            self._thinks = head.startswith(_OPENING)
+            self._speaks = not any(tag.startswith(head[: len(tag)]) for tag in _OPENING)
         if self._thinks and not self._speaks:
-            found = _THOUGHT_END.search(self._held)
+            found = _CLOSING.search(self._held)
             self._speaks = found is not None
-            self._held = self._held[found.end() if found else -_LONGEST_END :]
+            self._held = self._held[found.end() if found else -_LONGEST_CLOSING :]
         if self._thinks and not self.has_relayed:
             self._held = self._held.lstrip() if self._speaks else self._held
         if self._speaks and self._held:
