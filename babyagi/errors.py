@@ -154,9 +154,8 @@ class RequestRefusedError(BabyagiError):
 
 
 class EndlessAnswerError(BabyagiError):
-    """An answer was too long, was stopped because it repeated itself or the prompt, or was
-    incomplete at the deadline although the model answers other calls. The call is made once more.
-    """
+    """An answer was too long, or was incomplete at the deadline although the model answers other
+    calls. The call is made once more."""
 
 
 class NoAnswerError(BabyagiError):

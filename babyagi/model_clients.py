@@ -219,7 +219,6 @@ class Models:
             temperature=temperature,
             dialect=self._settings.dialect,
             price=self._price(name),
-            is_watched=not is_known,
         )
         if is_known or not self._settings.probe:
             return model

@@ -143,7 +143,6 @@ class RunOptions(SettingOptions, total=False):
     github_repository: str
     github_url: str
     web_allow: Sequence[str]
-    ranker: str | Path | None
     embedding_model: str
     embedding_base_url: str
 

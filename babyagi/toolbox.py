@@ -31,7 +31,6 @@ from babyagi.net.door import Door
 from babyagi.react.outputs import OutputType
 from babyagi.retrieval.engines import ENGINES, KEYLESS, Answering, Searcher
 from babyagi.retrieval.pages import Pages
-from babyagi.retrieval.rank import BM25, CrossEncoder
 from babyagi.schedules import schedule_uid
 from babyagi.settings.fields import Settings
 from babyagi.settings.load import variables_here
@@ -312,7 +311,6 @@ def open_tool_context(settings: Settings, folder: Folder | None, *, pages: Path)
             repository=settings.github_repository,
         ),
         proxies=settings.proxies,
-        ranker=CrossEncoder(settings.ranker) if settings.ranker else BM25,
         places=settings.home / PLACES,
     )
 

@@ -18,8 +18,8 @@ from itertools import islice
 from pathlib import Path
 
 from babyagi.agents.outcomes import find_fault
-from babyagi.agents.replies import visible
 from babyagi.llm.prompt import Message, Speaker
+from babyagi.llm.reading import visible_text
 
 ALPACA_EVAL, MT_BENCH = "model_outputs.json", "*answer*/*.jsonl"
 N_SHOWN_CHARS = 70
@@ -38,7 +38,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     for path in random.Random(options.seed).sample(paths, min(options.models, len(paths))):
         for said, task in islice(read_replies(path), options.replies):
             n_replies += 1
-            text = visible(said)
+            text = visible_text(said)
             if fault := find_fault(text, task_name=task, messages=NO_INSTRUCTIONS):
                 n_refused += 1
                 end = text[-N_SHOWN_CHARS:]

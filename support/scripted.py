@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from babyagi.llm.port import Completion, OnText
 from babyagi.llm.prompt import Prompt, ToolCall, bound_tokens, estimate_tokens, prompt_text_bytes
+from babyagi.llm.reading import visible_text
 from babyagi.loop import PROBE
 from babyagi.tasks import Reservation, Role, Usage
 
@@ -67,7 +68,7 @@ class ScriptedModel:
             if isinstance(answer, tuple)
             else ()
         )
-        text = answer if isinstance(answer, str) else ""
+        text = visible_text(answer) if isinstance(answer, str) else ""
         usage = Usage(
             calls=1,
             prompt_tokens=-(-prompt_text_bytes(prompt) // 4),

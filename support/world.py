@@ -16,7 +16,7 @@ from babyagi.index.builtin import BuiltinIndex
 from babyagi.index.hashing import HashEmbedder
 from babyagi.index.indexer import Indexer
 from babyagi.index.shared import open_search
-from babyagi.journal import ANY_AUTHORITY, Backends, Gate
+from babyagi.journal import ANY_AUTHORITY, Backends, Gate, OnPiece
 from babyagi.llm.port import ChatModel, Embedder
 from babyagi.llm.rehearsal import RehearsalModel
 from babyagi.loop import Bounds, Enrich, Loop
@@ -77,6 +77,7 @@ class World:
     embedder: Embedder = field(default_factory=HashEmbedder)
     authority: Authority = ANY_AUTHORITY
     index: Any = None  # a built-in one for each loop, when none is given
+    on_piece: OnPiece | None = None
     _worker_numbers: Any = field(default_factory=lambda: count(1))
 
     def __post_init__(self) -> None:
@@ -103,6 +104,7 @@ class World:
             sleep=self.sleep,
             new_secret=lambda: "a secret of tests",
             authority=self.authority,
+            on_piece=self.on_piece,
         )
         return Loop(
             backends,

@@ -3,7 +3,6 @@ gets ids and texts out of it. It judges form only; what a text means is a field 
 
 from __future__ import annotations
 
-import re
 from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -15,46 +14,14 @@ from babyagi.text import clean
 MAX_REPLY_CHARS = 200_000
 MAX_LINE_CHARS = 500
 
-THOUGHT_TAGS = ("think", "thinking", "thought", "reasoning")
-_CHAT_TOKEN = (
-    r"<\|[\w /-]{1,40}\|>|</?s>|\[/?INST\]|<(?:end|start)_of_turn>|<eos>|<｜[\w▁ -]{1,40}｜>"
-)
-_FIRST_TOKENS = re.compile(rf"\A(?:\s*+(?:{_CHAT_TOKEN})(?:assistant|model)?)++")
-_LAST_TOKEN = re.compile(rf"(?:{_CHAT_TOKEN})\Z")
-MAX_LAST_TOKENS = 1000
 _UNSEEN = dict.fromkeys(
     map(ord, "\N{ZERO WIDTH SPACE}\N{ZERO WIDTH NO-BREAK SPACE}\N{WORD JOINER}")
 )
 
 
 def visible(text: str) -> str:
-    """Return the reply without what is not part of it: the model's thinking in tags, chat markers
-    such as `<|im_end|>` at its ends, and invisible characters."""
-    text = _without_tokens(clean(text[:MAX_REPLY_CHARS]).translate(_UNSEEN).strip())
-    return _without_tokens(_without_thoughts(text).strip())
-
-
-def _without_thoughts(text: str) -> str:
-    """Return the text behind the model's thinking, which a tag closes. The chat template may have
-    written the opening tag; thinking that was opened and not closed is all of the text."""
-    folded = text.lower()
-    for tag in THOUGHT_TAGS:
-        end = folded.find(f"</{tag}>")
-        if folded.startswith(f"<{tag}>"):
-            return text[end + len(tag) + 3 :] if end >= 0 else ""
-        if end >= 0 and "`" not in text[:end]:
-            return text[end + len(tag) + 3 :] or text
-    return text
-
-
-def _without_tokens(text: str) -> str:
-    text = _FIRST_TOKENS.sub("", text, count=1)
-    for _ in range(MAX_LAST_TOKENS):
-        found = _LAST_TOKEN.search(text, max(0, len(text) - 60))
-        if found is None:
-            break
-        text = text[: found.start()].rstrip()
-    return text.strip()
+    """Return the reply, at most `MAX_REPLY_CHARS` of it, without invisible characters."""
+    return clean(text[:MAX_REPLY_CHARS]).translate(_UNSEEN).strip()
 
 
 def to_line(value: Any, *, max_chars: int = MAX_LINE_CHARS) -> str:

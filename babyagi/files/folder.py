@@ -162,7 +162,7 @@ def _write(folder_fd: int, name: str, data: bytes) -> None:
 # nor written. A file with another hard link, which may be outside the folder, is not read. `..` and
 # absolute paths are accepted if they stay inside.
 #
-# Text files are decoded here. The text of a document (a PDF, mail, a Word document or a workbook)
+# Text files are decoded here. The text of a document (a PDF, a Word document or a workbook)
 # comes from a function that the caller passes.
 #
 # Not covered: other formats, and the files that other workers of the same objective write.
@@ -181,19 +181,15 @@ MAX_ACCENTED_RATIO = 0.25  # of a text in a Western language; French has less th
 MAX_PATH_CHARS = 1000
 
 PDF = "application/pdf"
-MAIL_BY_SUFFIX = {".eml": "message/rfc822", ".mbox": "application/mbox"}
 _OPEN_XML = "application/vnd.openxmlformats-officedocument"
 OFFICE_BY_SUFFIX = {
     ".docx": f"{_OPEN_XML}.wordprocessingml.document",
     ".xlsx": f"{_OPEN_XML}.spreadsheetml.sheet",
-    ".xls": "application/vnd.ms-excel",
-    ".ods": "application/vnd.oasis.opendocument.spreadsheet",
 }
-_MEDIA_TYPE_BY_SUFFIX = {**MAIL_BY_SUFFIX, **OFFICE_BY_SUFFIX}
-_KIND_BY_WHOLE = {  # in words, by media type: the documents that cannot be read in part
+_KIND_BY_MEDIA_TYPE = {  # in words
     PDF: "a PDF",
-    **dict.fromkeys(OFFICE_BY_SUFFIX.values(), "a workbook"),
     OFFICE_BY_SUFFIX[".docx"]: "a Word document",
+    OFFICE_BY_SUFFIX[".xlsx"]: "a workbook",
 }
 
 SKIPPED_FOLDERS = frozenset({"__pycache__", "node_modules", "CVS"})
@@ -640,7 +636,7 @@ def _media_type(name: str, data: bytes) -> str:
     content, other documents by their names."""
     if data.startswith(b"%PDF-"):
         return PDF
-    return _MEDIA_TYPE_BY_SUFFIX.get(posixpath.splitext(name)[1].casefold(), "")
+    return OFFICE_BY_SUFFIX.get(posixpath.splitext(name)[1].casefold(), "")
 
 
 def _read_lines(
@@ -648,19 +644,18 @@ def _read_lines(
 ) -> tuple[Sequence[str], bool]:
     """Return the lines of a file, and whether they are only those of its beginning."""
     media_type = _media_type(file.path, data)
-    is_cut = len(data) > MAX_DOCUMENT_BYTES
     if media_type == PDF and read_document is None:
         what = "is a PDF, not a text file; a program such as pdftotext converts it"
         raise ToolError(f"{_show(file.path)} {what}")
-    if is_cut and (kind := _KIND_BY_WHOLE.get(media_type)):
+    if media_type and len(data) > MAX_DOCUMENT_BYTES:
+        kind = _KIND_BY_MEDIA_TYPE[media_type]
         raise ToolError(f"{_show(file.path)} is {kind} over {MAX_DOCUMENT_BYTES:,} bytes")
     if not media_type or read_document is None:
-        return decode_lines(file.path, data)
-    text = read_document(file, media_type, data[:MAX_DOCUMENT_BYTES])
-    return _split_lines(text, is_cut=False), is_cut
+        return _decode_lines(file.path, data)
+    return _split_lines(read_document(file, media_type, data), is_cut=False), False
 
 
-def decode_lines(path: str, data: bytes) -> tuple[list[str], bool]:
+def _decode_lines(path: str, data: bytes) -> tuple[list[str], bool]:
     """Return the lines of a text file, and whether these are only the lines in its first
     `MAX_FILE_BYTES`.
 

@@ -61,7 +61,6 @@ from babyagi.llm.reading import (
 )
 from babyagi.llm.retry import MAX_HOLD_S, Breaker, Deadline, Wait, retrying
 from babyagi.llm.streaming import (
-    N_LOOP_WORDS,
     AnswerListener,
     ChatReplyBuilder,
     ReplyBuilder,
@@ -730,8 +729,6 @@ class OpenAIModel:
             Completions for every other.
         price: None when it is unknown; calls are then counted as free, and a cost limit must be
             off.
-        is_watched: long answers are streamed even if no caller reads the pieces, so that an answer
-            that is clearly invalid is stopped early.
     """
 
     def __init__(
@@ -742,12 +739,10 @@ class OpenAIModel:
         temperature: float | None = None,
         dialect: str = "auto",
         price: Price | None = None,
-        is_watched: bool = False,
     ) -> None:
         self.name = name
         self._endpoint = endpoint
         self._price = price
-        self._is_watched = is_watched
         if dialect == "auto":
             dialect = "responses" if endpoint.is_openai else "chat"
         self._dialect = RESPONSES if dialect == "responses" else CHAT
@@ -770,16 +765,15 @@ class OpenAIModel:
     async def complete(
         self, prompt: Prompt, *, role: Role, on_text: OnText | None = None
     ) -> Completion:
-        """Return the answer to the prompt. It is streamed if the server supports that and either
-        `on_text` is given, or the answer may be so long that an invalid one should be stopped
-        early."""
+        """Return the answer to the prompt. It is streamed if `on_text` is given and the server
+        supports that."""
         if self._endpoint.is_openai:
             check_model_name(self.name)
         if prompt.tools and self._tools_refused is not None:
             raise copy(self._tools_refused)
-        listener = AnswerListener(prompt, name=self.name, on_text=on_text, price=self._price)
+        listener = None if on_text is None else AnswerListener(on_text)
         try:
-            reply = await self._ask(prompt, listener, is_heard=on_text is not None)
+            reply = await self._ask(prompt, listener)
             completion = self._complete(reply, prompt)
         except ToolsUnsupportedError as error:
             self._tools_refused = error
@@ -788,7 +782,7 @@ class OpenAIModel:
             if error.said_usage is not None:
                 error.billed = count(error.said_usage, prompt, said="", price=self._price)
             raise
-        if on_text is not None and not listener.has_relayed and completion.text:
+        if on_text and listener and not listener.has_relayed and completion.text:
             on_text(completion.text)  # the server does not stream
         return completion
 
@@ -803,19 +797,17 @@ class OpenAIModel:
             return replace(completion, usage=usage)
         return completion
 
-    async def _ask(self, prompt: Prompt, listener: AnswerListener, *, is_heard: bool) -> RawReply:
+    async def _ask(self, prompt: Prompt, listener: AnswerListener | None) -> RawReply:
         """Post the prompt, without the parameters that the server has refused so far. After another
         refusal it is posted again with one parameter fewer, so the loop ends."""
         while True:
             form = self._form
             sent = self._dialect.render(prompt, self.name, form)
-            is_stream = form.streams and self._may_stream(prompt, is_heard=is_heard)
-            if is_stream:
-                sent |= self._dialect.ask_for_stream(form)
             try:
-                return await (
-                    self._post_for_stream(sent, listener) if is_stream else self._post(sent)
-                )
+                if listener is None or not form.streams or not self._may_stream():
+                    return await self._post(sent)
+                sent |= self._dialect.ask_for_stream(form)
+                return await self._post_for_stream(sent, listener)
             except RefusedParameterError as error:
                 smaller = form.without(error.refusal, sent)
                 if smaller is None:
@@ -849,20 +841,12 @@ class OpenAIModel:
         self._n_broken = 0
         return replace(reply, was_streamed=builder.has_ended)
 
-    def _may_stream(self, prompt: Prompt, *, is_heard: bool) -> bool:
-        """Return whether to request the answer as a stream.
-
-        A caller that reads the pieces gets a stream, unless `MAX_BROKEN` streams in a row broke
-        off, or the answers have a price and the server's streams do not report their usage. Without
-        such a caller, a stream only serves to stop an invalid answer early. It is then requested
-        for long answers without tools only: servers often send the pieces of tool calls wrongly.
-        """
+    def _may_stream(self) -> bool:
+        """Return whether to request an answer as a stream: not if `MAX_BROKEN` streams in a row
+        broke off, nor if the answers have a price and the server's streams do not report their
+        usage."""
         counts = self._endpoint.counts_streams
-        if is_heard:
-            return self._n_broken < MAX_BROKEN and (counts or self._price is None)
-        is_sound = counts and not self._n_broken
-        is_worth_it = prompt.max_output_tokens > N_LOOP_WORDS and not prompt.tools
-        return self._is_watched and is_sound and is_worth_it
+        return self._n_broken < MAX_BROKEN and (counts or self._price is None)
 
     async def close(self) -> None:
         await self._endpoint.close()

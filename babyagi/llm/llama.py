@@ -24,7 +24,6 @@ from urllib.parse import urlsplit
 
 from babyagi.errors import (
     ContextTooLongError,
-    EndlessAnswerError,
     IndexUnavailableError,
     ModelUnavailableError,
     OverdueError,
@@ -412,13 +411,8 @@ class LlamaModel:
                 fix = "set BABYAGI_PROTOCOL to auto, json or text, or choose another model"
                 raise ToolsUnsupportedError(what, why=why, fix=fix, guide="models")
             room = self._find_room(prompt, n_tokens)
-            listener = AnswerListener(prompt, name=self._engine.file.name, on_text=on_text)
-            try:
-                asked = {**request, **_STREAMED, self._form.output_limit: room}
-                reply = await self._ask(turn, asked, listener)
-            except EndlessAnswerError as error:
-                error.billed = Usage(calls=1, prompt_tokens=n_tokens, completion_tokens=room)
-                raise
+            asked = {**request, **_STREAMED, self._form.output_limit: room}
+            reply = await self._ask(turn, asked, AnswerListener(on_text))
         raw = replace(CHAT.parse(reply), model=NAME)
         completion = build_completion(raw, prompt, name=self.name, price=None)
         said = as_mapping(reply.get("usage")).get("completion_tokens")

@@ -20,8 +20,8 @@ display."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Completion:
-    """The answer of a model. `finish_reason` is `stop`, `length`, `tool_calls`, `content_filter` or
-    `unknown`.
+    """The answer of a model; its text is without thinking in tags and without chat markers.
+    `finish_reason` is `stop`, `length`, `tool_calls`, `content_filter` or `unknown`.
 
     `model` is the name that the endpoint reported. If the endpoint reported no usage, `usage` is an
     upper bound.
@@ -122,8 +122,7 @@ class ChatModel(Protocol):
             ModelUnavailableError: an outage or a rate limit; waiting helps.
             OverdueError: the answer was not complete in time.
             ContextTooLongError, RequestRefusedError: this prompt can never work.
-            EndlessAnswerError: the answer did not end, or was stopped because it was clearly
-                invalid; another try may help.
+            EndlessAnswerError: the answer did not end; another try may help.
             CredentialsError, ModelRejectedError: a person must act; no further request is made.
             ToolsUnsupportedError: the model does not support tools; the prompt may work without
                 them. Once the endpoint has reported that, every later prompt with tools raises it

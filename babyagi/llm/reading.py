@@ -16,8 +16,6 @@ from babyagi.llm.prompt import (
     Prompt,
     ToolCall,
     bound_tokens,
-    estimate_prompt_tokens,
-    estimate_tokens,
 )
 from babyagi.shapes import is_deep
 from babyagi.tasks import Usage
@@ -167,7 +165,17 @@ CUSTOM_INPUT = "custom input"
 # its arguments are not.
 TOO_DEEP = "{nested too deeply"
 
-_THOUGHTS = re.compile(r"\A\s*<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)\s*", re.DOTALL)
+THOUGHT_TAGS = ("think", "thinking", "thought", "reasoning")
+_TAGS = "|".join(THOUGHT_TAGS)
+_THOUGHTS = re.compile(rf"\s*<({_TAGS})>.*?(?:</\1>\s*|\Z)", re.IGNORECASE | re.DOTALL)
+# the chat template may have written the opening tag
+_UNOPENED_THOUGHTS = re.compile(rf"[^`]*?</(?:{_TAGS})>\s*(?=\S)", re.IGNORECASE)
+_CHAT_TOKEN = (
+    r"(?:<\|[\w /-]{1,40}\|>|</?s>|\[/?INST\]|<(?:end|start)_of_turn>|<eos>|<｜[\w▁ -]{1,40}｜>)"
+)
+_FIRST_TOKENS = re.compile(rf"\A(?:\s*+{_CHAT_TOKEN}(?:assistant|model)?)++\s*")
+_LAST_TOKENS = re.compile(rf"(?:\s*+{_CHAT_TOKEN})++\s*\Z")
+MAX_LAST_CHARS = 2000
 _KNOWN_REASONS = ("stop", "length", "tool_calls", "content_filter")
 
 
@@ -222,13 +230,26 @@ def build_completion(
     calls = _tell_apart(raw.calls, earlier)
     said = " ".join([raw.text, raw.refusal, *(f"{call.name} {call.arguments}" for call in calls)])
     return Completion(
-        text=clean(_THOUGHTS.sub("", raw.text)),
+        text=visible_text(clean(raw.text)),
         tool_calls=calls,
         finish_reason=_finish_reason(raw.finish_reason, bool(calls)),
         refusal=clean(raw.refusal),
         model=clean(raw.model)[:200] if isinstance(raw.model, str) and raw.model else name,
         usage=count(raw.usage, prompt, said=said, price=price),
     )
+
+
+def visible_text(text: str) -> str:
+    """Return the text of a reply without what is not part of it: the model's thinking in tags, and
+    chat markers such as `<|im_end|>` at its ends. Thinking that does not end is all of the text."""
+    text = _without_tokens(text)
+    thoughts = _THOUGHTS.match(text) or _UNOPENED_THOUGHTS.match(text)
+    return _without_tokens(text[thoughts.end() :]) if thoughts else text
+
+
+def _without_tokens(text: str) -> str:
+    text = _FIRST_TOKENS.sub("", text)
+    return text[:-MAX_LAST_CHARS] + _LAST_TOKENS.sub("", text[-MAX_LAST_CHARS:])
 
 
 def count(said_usage: Any, prompt: Prompt, *, said: str, price: Price | None) -> Usage:
@@ -245,28 +266,6 @@ def count(said_usage: Any, prompt: Prompt, *, said: str, price: Price | None) ->
         reserved_output=prompt.max_output_tokens,
     )
     return read_usage(said_usage, call, price)
-
-
-def count_stopped(prompt: Prompt, came: str, *, price: Price | None) -> Usage:
-    """Return the usage to charge for an answer that was stopped: the whole reservation. What
-    exceeds the tokens of the prompt and of the received text is unconfirmed.
-
-    Args:
-        came: the received text.
-    """
-    bound, most = bound_tokens(prompt), prompt.max_output_tokens
-    read = min(bound, estimate_prompt_tokens(prompt))
-    written = min(most, estimate_tokens(came))
-    cost_usd = price.cost_usd(bound, most) if price else 0.0
-    spent_usd = price.cost_usd(read, written) if price else 0.0
-    return Usage(
-        calls=1,
-        prompt_tokens=bound,
-        completion_tokens=most,
-        cost_usd=cost_usd,
-        unconfirmed_tokens=bound + most - read - written,
-        unconfirmed_cost_usd=round(cost_usd - spent_usd, 6),
-    )
 
 
 def _finish_reason(given: Any, has_calls: bool) -> str:

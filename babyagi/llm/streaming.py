@@ -1,5 +1,4 @@
-"""Reads a streamed answer: splits the stream into events, builds the reply from them, and detects
-early that an answer is invalid."""
+"""Reads a streamed answer: splits the stream into events, and builds the reply from them."""
 
 from __future__ import annotations
 
@@ -11,15 +10,11 @@ from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any, Protocol
 
-from babyagi.errors import EndlessAnswerError
 from babyagi.llm.port import OnText
-from babyagi.llm.prices import Price
-from babyagi.llm.prompt import Prompt, Speaker
 from babyagi.llm.reading import (
-    MAX_WORDS_PER_TOKEN,
+    THOUGHT_TAGS,
     as_mapping,
     as_text,
-    count_stopped,
     find_choice,
     larger_usage,
 )
@@ -351,14 +346,14 @@ class ResponsesReplyBuilder:
 # -- who listens to a stream
 # --------------------------------------------------------------------------------------------------
 
-_THOUGHT = ("<think>", "<thinking>")
-_THOUGHT_END = re.compile(r"</think(?:ing)?>\s*")
-_LONGEST_END = len("</thinking>")
+_OPENING = tuple(f"<{tag}>" for tag in THOUGHT_TAGS)
+_CLOSING = re.compile(rf"</(?:{'|'.join(THOUGHT_TAGS)})>\s*", re.IGNORECASE)
+_LONGEST_CLOSING = len("</reasoning>")
 
 
 class TextRelay:
-    """Passes the pieces of an answer's text to `on_text`, but not the reasoning between `<think>`
-    tags with which some models begin.
+    """Passes the pieces of an answer's text to `on_text`, but not the thinking in tags with which
+    some models begin (`visible_text` removes it from the whole answer).
 
     Attributes:
         has_relayed: whether any text was passed on.
@@ -373,13 +368,13 @@ class TextRelay:
     def take(self, piece: str) -> None:
         self._held += piece
         if not self._thinks and not self._speaks:
-            head = self._held.lstrip()
-            self._thinks = head.startswith(_THOUGHT)
-            self._speaks = not any(tag.startswith(head[: len(tag)]) for tag in _THOUGHT)
+            head = self._held.lstrip().lower()
+            self._thinks = head.startswith(_OPENING)
+            self._speaks = not any(tag.startswith(head[: len(tag)]) for tag in _OPENING)
         if self._thinks and not self._speaks:
-            found = _THOUGHT_END.search(self._held)
+            found = _CLOSING.search(self._held)
             self._speaks = found is not None
-            self._held = self._held[found.end() if found else -_LONGEST_END :]
+            self._held = self._held[found.end() if found else -_LONGEST_CLOSING :]
         if self._thinks and not self.has_relayed:
             self._held = self._held.lstrip() if self._speaks else self._held
         if self._speaks and self._held:
@@ -393,24 +388,18 @@ class TextRelay:
 
 
 class AnswerListener:
-    """Receives the pieces of one streamed answer. It passes the text on to `on_text`, and raises an
-    error, which ends the stream, once the answer is clearly invalid.
+    """Receives the pieces of one streamed answer, counts them, and passes the text on.
 
     Args:
-        name: the name of the model.
         on_text: None if the caller does not read the pieces.
-        price: the price of the model's tokens.
+
+    Attributes:
+        n_chars: how many characters have come.
     """
 
-    def __init__(
-        self, prompt: Prompt, *, name: str, on_text: OnText | None, price: Price | None = None
-    ) -> None:
-        self._prompt = prompt
-        self._name = name
-        self._price = price
+    def __init__(self, on_text: OnText | None) -> None:
+        self.n_chars = 0
         self._relay = None if on_text is None else TextRelay(on_text)
-        self._answer = StreamWatch(prompt)
-        self._apart = StreamWatch(prompt, is_apart=True)
 
     @property
     def has_relayed(self) -> bool:
@@ -418,194 +407,15 @@ class AnswerListener:
         return self._relay is not None and self._relay.has_relayed
 
     def count_heard(self) -> int:
-        """Return how many characters have come."""
-        return self._answer.n_chars + self._apart.n_chars
+        return self.n_chars
 
     def hear(self, piece: str) -> None:
-        """Receive a piece of the answer's text.
-
-        Raises:
-            EndlessAnswerError: the answer is invalid. Its `billed` usage is the whole reservation:
-                the tokens of the prompt and of the received text are spent, the rest is
-                unconfirmed.
-        """
-        self._look(self._answer, piece)
+        """Receive a piece of the answer's text."""
+        self.n_chars += len(piece)
         if self._relay is not None:
             self._relay.take(piece)
 
     def hear_apart(self, piece: str) -> None:
         """Receive a piece of something else: of the reasoning, a refusal, or a call's arguments. It
-        is checked, but not passed on.
-
-        Raises:
-            EndlessAnswerError: as in `hear`.
-        """
-        self._look(self._apart, piece)
-
-    def _look(self, watch: StreamWatch, piece: str) -> None:
-        watch.take(piece)
-        if watch.fault:
-            error = EndlessAnswerError(
-                f"{self._name} was stopped: {watch.fault}", guide="models", may_be_billed=True
-            )
-            came = self._answer.text + self._apart.text
-            error.billed = count_stopped(self._prompt, came, price=self._price)
-            raise error
-
-
-# -- what makes an answer invalid
-# --------------------------------------------------------------------------------------------------
-
-N_REPEATS = 3
-N_LOOP_WORDS = 120  # a phrase of 40 words or more is a loop once its repeats have so many words
-N_SHORT_LOOP_WORDS = 600  # the same for a shorter phrase, such as a refrain or a table row
-MAX_WORD_CHARS = 100  # of a word that is not complete, only so many characters are kept
-N_SIGN_LOOP_CHARS = 4000  # so many characters of at most two different signs are a loop
-MAX_PERIOD_WORDS = 400
-N_ECHO_WORDS = 30
-N_FIRST_WORDS = 40  # an echo begins within these words of the answer
-CHECK_EVERY_WORDS = 40
-MAX_CHARS_PER_TOKEN = 200
-N_CANDIDATES = 8
-
-_WORD = re.compile(r"\w+")
-_FENCED = re.compile(
-    r"^<<(?P<head>[\w ]+ (?P<mark>[0-9a-f]{8,64}) from )[^\n]*\n.*?\n(?P=mark)>>",
-    re.DOTALL | re.MULTILINE,
-)
-
-
-class StreamWatch:
-    """Watches an answer while it arrives, and detects that it is invalid: too long, a loop, or an
-    echo of the prompt.
-
-    An echo begins with thirty words of the program's own instructions, or with a line that begins a
-    block of data in the prompt. A loop repeats the same forty words three times in a row; shorter
-    phrases must repeat more often, because refrains and tables do so too. Numbers alone may be
-    repeated.
-
-    Args:
-        is_apart: whether the text is not the answer but reasoning, or the arguments of calls. Such
-            a text may quote the instructions, and some servers do not count it as output.
-
-    Attributes:
-        fault: what is wrong with the answer, in words for a person; empty if nothing is.
-        n_chars: the length of the received text.
-    """
-
-    def __init__(self, prompt: Prompt, *, is_apart: bool = False) -> None:
-        self.fault = ""
-        self._is_apart = is_apart
-        self._max_tokens = prompt.max_output_tokens
-        self._told = _instructions(prompt)
-        self._fences = {
-            f"<<{found['head']}"
-            for message in prompt.messages
-            for found in _FENCED.finditer(message.text)
-        }
-        self._pieces: list[str] = []
-        self.n_chars = 0
-        self._words: list[str] = []
-        self._rest = ""  # the last word, which may be incomplete
-        self._n_checked = self._n_signs_checked = 0
-        self._may_be_echo = not is_apart
-
-    @property
-    def text(self) -> str:
-        """Return the received text."""
-        return "".join(self._pieces)
-
-    def take(self, piece: str) -> None:
-        """Add a piece, and set `fault` if the answer is now invalid."""
-        self._pieces.append(piece)
+        is counted, but not passed on."""
         self.n_chars += len(piece)
-        text = self._rest + piece
-        found = [match[0].lower() for match in _WORD.finditer(text)]
-        self._rest = found.pop()[-MAX_WORD_CHARS:] if found and _WORD.match(text[-1]) else ""
-        self._words += found
-        if self.n_chars > MAX_CHARS_PER_TOKEN * self._max_tokens:
-            self.fault = "the answer is longer than allowed"
-        elif len(self._words) >= self._n_checked + CHECK_EVERY_WORDS:
-            self._n_checked = len(self._words)
-            self._check_words()
-        elif self.n_chars >= self._n_signs_checked + N_SIGN_LOOP_CHARS // 4:
-            self._n_signs_checked = self.n_chars
-            if self._repeats_signs():
-                self.fault = "the answer repeats the same sign endlessly"
-
-    def _check_words(self) -> None:
-        is_echo = self._may_be_echo and self._is_echo()
-        self._may_be_echo = self._may_be_echo and len(self._words) < N_FIRST_WORDS + N_ECHO_WORDS
-        if is_echo:
-            self.fault = "the answer repeats the prompt"
-        elif _is_loop(self._words):
-            self.fault = "the answer repeats the same words endlessly"
-        elif not self._is_apart and len(self._words) > MAX_WORDS_PER_TOKEN * self._max_tokens:
-            self.fault = "the answer is longer than allowed"
-
-    def _is_echo(self) -> bool:
-        head = self.text.lstrip()[: N_FIRST_WORDS * 8]
-        if any(fence in head for fence in self._fences):
-            return True
-        last = max(0, min(N_FIRST_WORDS, len(self._words) - N_ECHO_WORDS + 1))
-        return any(
-            f" {' '.join(self._words[at : at + N_ECHO_WORDS])} " in self._told for at in range(last)
-        )
-
-    def _repeats_signs(self) -> bool:
-        if self.n_chars < N_SIGN_LOOP_CHARS:
-            return False
-        tail = ""
-        for piece in reversed(self._pieces):
-            tail = piece + tail
-            if len(tail) >= N_SIGN_LOOP_CHARS:
-                break
-        tail = tail[-N_SIGN_LOOP_CHARS:]
-        return not _WORD.search(tail) and len(set(tail)) <= 2
-
-
-def _instructions(prompt: Prompt) -> str:
-    """Return the words of the system messages, which are the program's own."""
-    texts = [message.text for message in prompt.messages if message.speaker is Speaker.SYSTEM]
-    return f" {' '.join(_WORD.findall(' '.join(texts).lower()))} "
-
-
-def _is_loop(words: Sequence[str]) -> bool:
-    """Return whether the answer ends with a phrase that repeats too often."""
-    tail = words[-max(N_SHORT_LOOP_WORDS, N_REPEATS * MAX_PERIOD_WORDS) :]
-    if len(tail) < N_LOOP_WORDS:
-        return False
-    for period in _periods(tail):
-        n_same = _count_same(tail, period)
-        if n_same >= 2 * period:  # only the shortest period that repeats is judged
-            is_long = period >= N_LOOP_WORDS // N_REPEATS
-            n_wanted = max(N_LOOP_WORDS if is_long else N_SHORT_LOOP_WORDS, N_REPEATS * period)
-            return n_same >= n_wanted and not all(word.isdecimal() for word in tail[-period:])
-    return False
-
-
-def _periods(tail: Sequence[str]) -> list[int]:
-    """Return the periods with which the end of the text may repeat, the shortest first. A period is
-    the distance, in words, from the last four words to an earlier occurrence of them."""
-    last, end = list(tail[-4:]), len(tail)
-    found: list[int] = []
-    for period in range(1, min(MAX_PERIOD_WORDS, end - 4) + 1):
-        if (
-            tail[end - 1 - period] == last[-1]
-            and list(tail[end - 4 - period : end - period]) == last
-        ):
-            found.append(period)
-            if len(found) == N_CANDIDATES:
-                break
-    return found
-
-
-def _count_same(tail: Sequence[str], period: int) -> int:
-    """Return the number of words in the longest ending of which each word equals the word `period`
-    places before it, the first period included."""
-    n_same = period
-    for at in range(len(tail) - 1 - period, -1, -1):
-        if tail[at] != tail[at + period]:
-            break
-        n_same += 1
-    return n_same

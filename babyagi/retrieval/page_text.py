@@ -5,8 +5,8 @@ both. Its arguments are the content type and the URL; it reads the bytes from st
 writes one JSON object to standard output: `title` and `text`, or `error`.
 
 For a long HTML page, trafilatura finds the main text, if it is installed (the extra `web`); other
-HTML is read by `_PlainReader`. PDF is read by pypdf, mail by `email`, Word by mammoth, workbooks by
-calamine. Pictures, headers and footers are not extracted.
+HTML is read by `_PlainReader`. PDF is read by pypdf, Word by mammoth, workbooks by calamine.
+Pictures, headers and footers are not extracted.
 """
 
 from __future__ import annotations
@@ -16,25 +16,17 @@ import io
 import json
 import re
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass
 from html.parser import HTMLParser
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urljoin
 
 if TYPE_CHECKING:
-    from email.message import Message
-
     from python_calamine import CalamineWorkbook
 
 MAX_CHARS = 400_000
 MAX_HTML_CHARS = 3_000_000
 MAX_PDF_PAGES = 200
-MAX_MAIL_CHARS = 2_000_000
-MAX_MESSAGES = 10_000
-MAX_PARTS = 1000  # of one message
-MAX_HEADER_CHARS = 500
-LONGER = "[the mail is longer: its end is not read]"
 MAX_OFFICE_CHARS = 2_000_000
 MAX_CELLS = 5_000_000  # of a sheet, including empty ones between its first and its last value
 MAX_CPU_S = 15
@@ -44,12 +36,8 @@ MIN_MAIN_PART = 0.2  # a main text with a smaller part of the whole has lost too
 _KIND_BY_MEDIA_TYPE = {
     "text/html": "html",
     "application/xhtml+xml": "html",
-    "message/rfc822": "mail",
-    "application/mbox": "mbox",
     "application/vnd.openxmlformats-officedocument.wordprocessingml.document": "word",
     "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": "sheets",
-    "application/vnd.ms-excel": "sheets",
-    "application/vnd.oasis.opendocument.spreadsheet": "sheets",
 }
 _NOT_FOR_TEXT = frozenset({"idna", "punycode", "unicode_escape", "raw_unicode_escape", "utf_7"})
 _BEYOND_ASCII = re.compile("[^\x00-\x7f\N{REPLACEMENT CHARACTER}]")
@@ -82,10 +70,6 @@ def read_text(body: bytes, *, content_type: str, url: str) -> PageText:
     match _kind_of(media_type.strip().casefold(), body):
         case "pdf":
             return _read_pdf(body)
-        case "mail":
-            return _read_mail([body])
-        case "mbox":
-            return _read_mail(_split_mbox(body))
         case "word":
             return _read_word(body)
         case "sheets":
@@ -300,122 +284,6 @@ def _read_pdf(body: bytes) -> PageText:
     return PageText(title=title[:300], text=text)
 
 
-# -- mail ------------------------------------------------------------------------------------------
-
-_MBOX_LINE = re.compile(rb"(?:\A|(?<=\n\n)|(?<=\n\r\n))From [^\n]*\n")
-_MBOX_QUOTE = re.compile(rb"^>(?=>*From )", re.M)
-_MESSAGE_HEAD = re.compile(r"^(?= {0,3}#+\s+Subject:)", re.M)
-_PREFERENCE = {"text/plain": 0, "text/html": 2}  # among alternatives; any other kind has 1
-
-
-def _split_mbox(body: bytes) -> list[bytes]:
-    """Return the messages of an mbox, at most `MAX_MESSAGES` and one more."""
-    messages = _MBOX_LINE.split(body, MAX_MESSAGES + 1)
-    return [_MBOX_QUOTE.sub(b"", message) for message in messages if message.strip()]
-
-
-def _read_mail(messages: list[bytes]) -> PageText:
-    """Return the messages one after the other. A malformed message is included as it is.
-
-    Raises:
-        UnreadableError: all messages are malformed.
-    """
-    texts, n_chars, n_good = list[str](), 0, 0
-    for message in messages[:MAX_MESSAGES]:
-        text = _read_message(message)
-        n_good += bool(text)
-        texts.append(text or _escape_heads(_decode(message, "")))
-        n_chars += len(texts[-1])
-        if n_chars > MAX_MAIL_CHARS:
-            break
-    if not n_good:
-        raise UnreadableError("it is not readable mail")
-    text = "\n\n".join(texts)
-    if len(texts) < len(messages) or len(text) > MAX_MAIL_CHARS:
-        text = f"{text[:MAX_MAIL_CHARS]}\n\n{LONGER}"
-    return PageText(title="", text=text)
-
-
-def _read_message(raw: bytes) -> str:
-    """Return the headers and the text of a message; '' if it is malformed."""
-    import email
-
-    try:
-        message = email.message_from_bytes(raw)
-        if sum(1 for _ in message.walk()) > MAX_PARTS:
-            return ""
-        is_mail = message["From"] or message["Subject"]
-        return "\n".join(_render_message(message, "##")) if is_mail else ""
-    except Exception:  # the library may raise anything at a malformed message
-        return ""
-
-
-def _render_message(message: Message, signs: str) -> Iterator[str]:
-    yield f"{signs} Subject: {_read_header(message, 'Subject') or '(none)'}"
-    yield ""
-    for name in ("From", "To", "Date"):
-        if value := _read_header(message, name):
-            yield f"{name}: {value}"
-    yield ""
-    yield _read_part(message, signs).strip()
-
-
-def _read_header(message: Message, name: str) -> str:
-    # `raw_items` also gives the bytes of a header that is not ASCII; `message[name]` loses them
-    values = (str(value) for key, value in message.raw_items() if key.casefold() == name.casefold())
-    return _decode_words(next(values, ""))
-
-
-def _decode_words(header: str) -> str:
-    """Return a header as one line, with its encoded words decoded."""
-    from email.errors import HeaderParseError
-    from email.header import decode_header
-
-    text = _decode(header[: 4 * MAX_HEADER_CHARS].encode("utf-8", "surrogateescape"), "")
-    try:
-        words = [
-            _decode(word, f"charset={charset}") if isinstance(word, bytes) else word
-            for word, charset in decode_header(text)
-        ]
-    except HeaderParseError:  # an encoded word is malformed
-        words = [text]
-    line = " ".join("".join(words).split())
-    return line if len(line) <= MAX_HEADER_CHARS else f"{line[:MAX_HEADER_CHARS]} …"
-
-
-def _read_part(part: Message, signs: str) -> str:
-    """Return the text of a message or of one of its parts."""
-    kind, payload = part.get_content_type(), part.get_payload()
-    if not isinstance(payload, list):
-        return _read_leaf(part)
-    inner = [one for one in payload if not isinstance(one, str)]
-    if kind == "message/rfc822":
-        return "\n".join(line for one in inner for line in _render_message(one, f"{signs}#"[:6]))
-    if kind == "multipart/alternative":
-        inner.sort(key=lambda one: _PREFERENCE.get(one.get_content_type(), 1))
-        return next((text for one in inner if (text := _read_part(one, signs)).strip()), "")
-    return "\n\n".join(_read_part(one, signs).strip() for one in inner)
-
-
-def _read_leaf(part: Message) -> str:
-    kind, data = part.get_content_type(), part.get_payload(decode=True)
-    if part.get_content_maintype() == "multipart" or not isinstance(data, bytes):
-        raise ValueError("the message declares parts, but has none")
-    name, is_text = part.get_filename(), part.get_content_maintype() == "text"
-    if name or not is_text or part.get_content_disposition() == "attachment":
-        return f"[attachment: {_decode_words(name or kind)}, {len(data):,} bytes]"
-    text = _decode(data, f"charset={part.get_content_charset('')}")
-    if kind == "text/html":
-        text = _PlainReader("").read(text[:MAX_HTML_CHARS])
-    return _escape_heads(text)
-
-
-def _escape_heads(text: str) -> str:
-    """Return the text with a backslash before each line that looks like the first line of a
-    message (`## Subject:`)."""
-    return _MESSAGE_HEAD.sub(r"\\", "\n".join(text.splitlines()))
-
-
 # -- Word and Excel --------------------------------------------------------------------------------
 
 
@@ -455,7 +323,7 @@ def _read_word(body: bytes) -> PageText:
 
 
 def _read_sheets(body: bytes) -> PageText:
-    """Return each sheet of a workbook (.xlsx, .xls, .ods) as a Markdown table. A formula is shown
+    """Return each sheet of a workbook (.xlsx) as a Markdown table. A formula is shown
     as its last calculated value. Empty rows are left out."""
     from python_calamine import CalamineWorkbook
 

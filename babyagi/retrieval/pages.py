@@ -26,7 +26,7 @@ from babyagi.text import clean
 
 READ_TIMEOUT_S = 20.0
 # JSON writes a character beyond the first 65,536 with 12 bytes
-MAX_SAID_BYTES = 15 * page_text.MAX_MAIL_CHARS
+MAX_SAID_BYTES = 15 * page_text.MAX_OFFICE_CHARS
 KEPT_FOR = timedelta(days=1)
 MAX_KEPT_PAGES = 500
 MAX_READ_AT_ONCE = 2  # pages that are parsed at the same time
@@ -189,7 +189,7 @@ def read_document(
     It is extracted in a separate process, as by `read_apart`; this call blocks meanwhile.
 
     Args:
-        media_type: the media type of a PDF, mail, a Word document or a workbook.
+        media_type: the media type of a PDF, a Word document or a workbook.
 
     Raises:
         ToolError: the document has no text, parsing takes too much time or memory, or the package

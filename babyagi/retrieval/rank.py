@@ -1,5 +1,5 @@
 """Finds the parts of a text that are relevant to a question: splits the text into parts, ranks them
-with BM25 or with a model (a cross-encoder), and selects the best."""
+with BM25, and selects the best."""
 
 from __future__ import annotations
 
@@ -9,21 +9,13 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, groupby
-from pathlib import Path
-from threading import Lock
-from typing import Any, Protocol
+from typing import Protocol
 
-from babyagi.errors import SettingsError, ToolError
-from babyagi.heavy_imports import import_whole
 from babyagi.text import BM25_LENGTH_SHARE, BM25_SATURATION
 
 PART_CHARS = 900
 MAX_HEADING_CHARS = 120  # of each heading that is repeated with the parts below it
 MAX_LEVEL = 6
-MODEL, TOKENIZER = "model.onnx", "tokenizer.json"  # as sentence-transformers exports a model
-MAX_RANKED = 64  # how many texts a model scores for one question: those that BM25 ranks first
-MAX_PAIR_TOKENS = 512
-BATCH = 16
 # scripts that have no blanks between words, or attach endings to words: Thai to Khmer, kana, Han,
 # Hangul
 _UNSPACED = (
@@ -126,7 +118,7 @@ def cut_pieces(paragraph: str, max_chars: int) -> list[str]:
 
 
 class Ranker(Protocol):
-    """Scores how relevant texts are to a question."""
+    """Scores how relevant texts are to a question. `examples/cross_encoder.py` is another one."""
 
     def score(self, question: str, texts: Sequence[str]) -> Sequence[float]:
         """Return a score for each text, in the order of `texts`: 0 for a text that is not relevant,
@@ -220,83 +212,3 @@ def top_p(ranked: Sequence[Scored], p: float) -> list[Scored]:
     reached = accumulate(one.share for one in ranked)
     n_kept = next((n for n, share in enumerate(reached, 1) if share >= p - 1e-9), len(ranked))
     return list(ranked[:n_kept])
-
-
-class CrossEncoder:
-    """A `Ranker` whose model reads the question together with each text.
-
-    The model may return one logit for a pair of question and text, or two, of which the second
-    means "relevant". Then the difference of the two is used. The softmax over the texts is their
-    share.
-
-    Args:
-        folder: has an ONNX model (`model.onnx`) and its tokenizer (`tokenizer.json`). They are
-            opened at the first question.
-
-    Raises:
-        SettingsError: one of the two files is missing.
-    """
-
-    def __init__(self, folder: Path) -> None:
-        missing = [name for name in (MODEL, TOKENIZER) if not (folder / name).is_file()]
-        if missing:
-            raise SettingsError(
-                f"the folder {folder} of the ranking model has no {missing[0]}",
-                fix=f"name a folder with {MODEL} and {TOKENIZER}; or name none, and passages are "
-                "ranked by their words",
-                guide="web",
-            )
-        self._folder = folder
-        self._opened: tuple[Any, Any] | None = None
-        self._turn = Lock()  # each batch uses all processors
-
-    def score(self, question: str, texts: Sequence[str]) -> list[float]:
-        chosen = list(range(len(texts)))
-        if len(texts) > MAX_RANKED:
-            first = [one.index for one in rank(question, texts)]
-            chosen = list(dict.fromkeys([*first, *chosen]))[:MAX_RANKED]
-        scores = [0.0] * len(texts)
-        if not chosen or not question.strip():
-            return scores
-        try:
-            with self._turn:
-                logits = self._read_pairs([(question, texts[index]) for index in chosen])
-        except Exception as error:  # the two libraries document no error types
-            why = f"the ranking model {self._folder.name} failed: {type(error).__name__}"
-            raise ToolError(why) from error
-        best = max(logits)
-        for index, logit in zip(chosen, logits, strict=True):
-            scores[index] = math.exp(logit - best)
-        return scores
-
-    def _read_pairs(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
-        import numpy as np
-
-        session, tokenizer = self._opened = self._opened or _open_files(self._folder)
-        wanted = [one.name for one in session.get_inputs()]
-        logits: list[float] = []
-        for start in range(0, len(pairs), BATCH):
-            read = tokenizer.encode_batch(list(pairs[start : start + BATCH]))
-            rows = {
-                "input_ids": [one.ids for one in read],
-                "attention_mask": [one.attention_mask for one in read],
-                "token_type_ids": [one.type_ids for one in read],
-            }
-            given = {name: np.array(rows[name], dtype=np.int64) for name in wanted}
-            said = np.asarray(session.run(None, given)[0], dtype=np.float64).reshape(len(read), -1)
-            logits += (said[:, -1] - (said[:, 0] if said.shape[1] == 2 else 0.0)).tolist()
-        if not all(map(math.isfinite, logits)):
-            raise ValueError("the model returned a score that is not a finite number")
-        return logits
-
-
-def _open_files(folder: Path) -> tuple[Any, Any]:
-    import_whole("numpy", "onnxruntime")  # onnxruntime needs numpy
-    import onnxruntime
-    from tokenizers import Tokenizer
-
-    tokenizer = Tokenizer.from_file(str(folder / TOKENIZER))
-    tokenizer.enable_truncation(MAX_PAIR_TOKENS, strategy="only_second")
-    tokenizer.enable_padding()
-    session = onnxruntime.InferenceSession(str(folder / MODEL), providers=["CPUExecutionProvider"])
-    return session, tokenizer

@@ -406,9 +406,6 @@ class Settings(ObjectiveFields):
     web_allow: tuple[str, ...] = declare((), "BABYAGI_WEB_ALLOW",
         "Hosts, addresses and networks outside the public internet from which pages may be "
         "opened; :PORT is optional.", parse=split_exceptions, default_text="none")
-    ranker: Path | None = declare(None, "BABYAGI_RANKER",
-        "A folder with a cross-encoder (model.onnx, tokenizer.json) that decides which parts of "
-        "pages are relevant to a question.", parse=parse_path, default_text="BM25")
     agent_hosts: tuple[str, ...] = declare((), "BABYAGI_AGENT_HOSTS --agent-hosts",
         "Hosts, besides the providers' own, to which an agent from a file may send questions "
         "and keys.", parse=parse_hosts, takes_many=True, metavar="HOSTS", default_text="none")

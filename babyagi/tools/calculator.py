@@ -1,12 +1,10 @@
-"""The calculator tool: computes arithmetic as it is written in signs. An expression has only
-numbers, signs, brackets, functions and constants, so it cannot run code. The size of each value is
-bounded before the value is computed.
+"""The calculator tool: computes arithmetic. An expression has only numbers, signs, brackets,
+functions and constants, so it cannot run code. The size of each value is bounded before the value
+is computed.
 
-It understands expressions such as `2(3+4)`, `50% * 80`, `3!`, `√9`, `10²`, `1,234.50` and `3 × 4`;
-`^` is power. Arithmetic in words, units and currencies is refused, and so is an ambiguous
-expression, with a hint on what to write. Whole and decimal numbers are exact: they are fractions
-with at most `MAX_BITS` bits in numerator and denominator. Roots, logarithms and the like are
-floating-point numbers.
+`^` is power, and a `%` that no value follows is a percentage. An expression that can mean two
+things is refused. Whole and decimal numbers are exact: they are fractions with at most `MAX_BITS`
+bits in numerator and denominator. Roots, logarithms and the like are floating-point numbers.
 """
 
 from __future__ import annotations
@@ -15,10 +13,9 @@ import math
 import operator
 import re
 import unicodedata
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 
 from babyagi.errors import ToolError
 from babyagi.tasks import Effect, Passage
@@ -30,7 +27,6 @@ MAX_BITS = 8192  # of the numerator and of the denominator of every value
 MAX_FACTORIAL = 500
 MAX_DIGITS = 100  # digits for `round`
 MAX_EXPONENT = 2000  # of a number as it is written, such as 1e2000
-MAX_DEPTH = 50  # of brackets
 
 Number = Fraction | float
 
@@ -39,32 +35,29 @@ _CONSTANTS: Mapping[str, float] = {
     "e": math.e,
     **dict.fromkeys(("tau", "τ"), math.tau),
 }
-_CLOSING = {"(": ")", "[": "]", "{": "}", "|": "|"}
-
 _SIGNS = str.maketrans(
     {
+        **{chr(n): chr(n - 0xFEE0) for n in range(0xFF01, 0xFF5F)},  # full-width forms
         **dict.fromkeys("×·∙⋅•∗✕✖", "*"),
         **dict.fromkeys("÷∕⁄", "/"),
         **dict.fromkeys("−–—‒‐‑﹣", "-"),
-        **dict.fromkeys("“”", '"'),
-        "％": "%",
     }
 )
 _TOKEN = re.compile(
     r"""(?P<hex>0[xX][0-9a-fA-F]+|0[bB][01]+|0[oO][0-7]+)
     |(?P<number>(?:\d{1,3}(?P<mark>[,'’\s])\d{3}(?:(?P=mark)\d{3})*(?![\d])|\d{1,2}(?:,\d\d)+,\d{3}(?!\d)|\d+(?:_\d+)*)(?:\.\d+(?:_\d+)*|\.(?!\d))?
-       |\.\d+)(?P<exponent>[eE][+-]?\d+)?
-    |(?P<part>[¼-¾⅐-⅞↉])
+       |\.\d+)(?:[eE][+-]?\d+)?
     |(?P<raised>[⁺⁻]?[⁰¹²³⁴-⁹]+)
     |(?P<name>[^\W\d_]\w*)
-    |(?P<sign>\*\*|//|[-+*/^%‰!(),\[\]{}|√∛∜=:°])
+    |(?P<sign>\*\*|//|[-+*/^%!(),√])
     |(?P<space>\s+)""",
     re.VERBOSE,
 )
+_KINDS = ("hex", "number", "raised", "name", "sign", "space")
 
 
-_KINDS = ("hex", "number", "part", "raised", "name", "sign", "space")
-_NUMBERS = ("number", "hex", "part")
+class _UnreadError(Exception):
+    """The expression cannot be read."""
 
 
 def build_calculator() -> Tool:
@@ -94,76 +87,48 @@ def calculate(expression: str) -> str:
     """
     if len(expression) > MAX_CHARS:
         raise ToolError(f"the expression is over {MAX_CHARS} characters; compute it in parts")
+    shown = repr(shorten(expression, 100))
     try:
         return _render(_Reader(_tokenize(expression)).read())
-    except (ValueError, RecursionError, MemoryError):
-        raise ToolError(f"{_show(expression)} is not arithmetic that can be computed") from None
+    except (_UnreadError, RecursionError):
+        raise ToolError(
+            f"the calculator cannot read {shown}: write numbers, + - * / // ^ %, brackets and "
+            "functions, with a sign between values, and brackets where it can mean two things"
+        ) from None
+    except (ValueError, MemoryError):
+        raise ToolError(f"{shown} has no value that can be computed") from None
     except ZeroDivisionError:
-        raise ToolError(f"{_show(expression)} divides by zero") from None
+        raise ToolError(f"{shown} divides by zero") from None
     except OverflowError:
-        raise ToolError(f"{_show(expression)} is too large") from None
-
-
-# -- words and signs
-# --------------------------------------------------------------------------------------------------
-
-
-class _Token(NamedTuple):
-    """A word or sign of the expression. `is_apart_before` and `is_apart_after` say whether a space
-    separates it from its neighbour on that side, or it has none."""
-
-    kind: str
-    text: str
-    is_apart_before: bool
-    is_apart_after: bool
-
-
-def _tokenize(expression: str) -> Sequence[_Token]:
-    text = "".join(_plain(char) for char in expression).translate(_SIGNS).strip(" =?")
-    tokens, at = [], 0
-    while at < len(text):
-        match = _TOKEN.match(text, at)
-        if not match or not match.lastgroup:
-            raise ToolError(
-                f"the calculator does not know {_show(text[at])}; it computes numbers, + - * "
-                "/ ^ %, brackets and functions"
-            )
-        kind = next(kind for kind in _KINDS if match[kind])
-        if kind != "space":
-            around = text[:at][-1:], text[match.end() :][:1]
-            apart = [not char or char.isspace() for char in around]
-            tokens.append(_Token(kind, match[0], apart[0], apart[1]))
-        at = match.end()
-    return tokens
-
-
-def _plain(char: str) -> str:
-    """Return the ASCII character for a digit of any script or a full-width form; any other
-    character unchanged."""
-    if unicodedata.category(char) == "Nd":
-        return str(unicodedata.digit(char))
-    return chr(ord(char) - 0xFEE0) if "！" <= char <= "～" else char
+        raise ToolError(f"{shown} is too large") from None
 
 
 # -- parsing
 # --------------------------------------------------------------------------------------------------
 
 
-class _Term(NamedTuple):
-    """A value, and whether it was written as a percentage."""
+class _Token(NamedTuple):
+    kind: str
+    text: str
+    start: int
+    end: int
 
-    value: Number
-    is_percent: bool = False
+
+_END = _Token("end", "", -1, -1)
 
 
-_HINTS = {
-    "=": "leave out = and what follows it",
-    ":": "write / for a division",
-    "°": "write sin(radians(30)) for an angle in degrees",
-    ",": "a comma separates thousands, or the values of a function",
-}
-_END = _Token("end", "", True, True)
-_PRODUCT_SIGNS = ("*", "/", "//", "%")
+def _tokenize(expression: str) -> Sequence[_Token]:
+    text = expression.translate(_SIGNS).strip(" =?")
+    tokens, at = [], 0
+    while at < len(text):
+        match = _TOKEN.match(text, at)
+        if match is None:
+            raise _UnreadError
+        kind = next(kind for kind in _KINDS if match[kind])
+        if kind != "space":
+            tokens.append(_Token(kind, match[0], at, match.end()))
+        at = match.end()
+    return tokens
 
 
 class _Reader:
@@ -171,228 +136,129 @@ class _Reader:
     reads one level of precedence, from sums down to numbers and brackets."""
 
     def __init__(self, tokens: Sequence[_Token]) -> None:
-        self._tokens, self._at, self._depth, self._function = tokens, 0, 0, ""
+        self._tokens, self._at = tokens, 0
+        self._is_in_call = False  # then a comma separates values, and no thousands
 
     def read(self) -> Number:
-        if not self._tokens:
-            raise ToolError("the expression is empty; write one, such as 2 * (3 + 4)")
-        term = self._sum()
+        value = self._sum()
         if self._next.kind != "end":
-            self._refuse_next()
-        return term.value
+            raise _UnreadError
+        return value
 
     @property
     def _next(self) -> _Token:
         return self._tokens[self._at] if self._at < len(self._tokens) else _END
 
-    @property
-    def _after(self) -> _Token:
-        return self._tokens[self._at + 1] if self._at + 1 < len(self._tokens) else _END
-
     def _take(self, *texts: str) -> str:
         """Consume the next token if it is one of `texts` and return its text; otherwise return
         ''."""
-        if self._next.text not in texts or self._next.kind == "end":
+        text = self._next.text
+        if text not in texts:
             return ""
         self._at += 1
-        return self._tokens[self._at - 1].text
+        return text
 
-    def _sum(self) -> _Term:
-        left = self._product()
+    def _require(self, text: str) -> None:
+        if not self._take(text):
+            raise _UnreadError
+
+    def _sum(self) -> Number:
+        start = self._at
+        value = self._product()
+        takes_percent = value == 1 or self._ends_percentage(start)
         while sign := self._take("+", "-"):
+            start = self._at
             right = self._product()
-            if right.is_percent and not left.is_percent and left.value != 1:
-                raise ToolError(
-                    f"a number {sign} a percentage can mean two things: write 80 * (1 "
-                    f"{sign} 10%) or 80 {sign} (10%), with your numbers"
-                )
-            value = _compute(sign, left.value, right.value)
-            left = _Term(value, left.is_percent and right.is_percent)
-        return left
+            if self._ends_percentage(start) and not takes_percent:
+                raise _UnreadError  # 80 + 10% can mean 88 or 80.1
+            takes_percent = takes_percent and self._ends_percentage(start)
+            value = _compute(sign, value, right)
+        return value
 
-    def _product(self) -> _Term:
-        left, last = self._signed(), ""
-        while True:
-            if sign := self._take_product_sign():
-                right = self._signed()
-                left, last = _Term(_compute(sign, left.value, right.value)), sign
-            elif self._begins_operand():
-                if last in ("/", "//", "%"):
-                    raise ToolError(
-                        "after a division, a product without * can mean two things: set "
-                        "brackets, as in (6/2)*3 or 6/(2*3)"
-                    )
-                left, last = _Term(_compute("*", left.value, self._power().value)), "*"
-            else:
-                return left
+    def _ends_percentage(self, start: int) -> bool:
+        """Return whether what was read from token `start` on is a percentage such as `-10%`."""
+        return self._at - start <= 3 and self._tokens[self._at - 1].text == "%"
 
-    def _take_product_sign(self) -> str:
-        if self._next.text == "%" and not self._is_modulo():
-            return ""
-        return self._take(*_PRODUCT_SIGNS)
+    def _product(self) -> Number:
+        value = self._signed()
+        while sign := self._take("*", "/", "//", "%"):
+            value = _compute(sign, value, self._signed())
+        return value
 
-    def _begins_operand(self) -> bool:
-        """Return whether the next token begins a factor that has no sign before it, as in `2(3)`.
-        Raises `ToolError` if two numbers are side by side."""
-        token, before = self._next, self._tokens[self._at - 1].text
-        if token.kind in _NUMBERS and before not in (")", "]", "}", "!"):
-            both = f"{before} {token.text}"
-            raise ToolError(
-                f"{_show(both)}: two numbers side by side; put a sign between them, such as + or *"
-            )
-        is_opening = token.text in "([{√∛∜" and token.kind == "sign"
-        return token.kind in (*_NUMBERS, "name") or is_opening
-
-    def _signed(self) -> _Term:
+    def _signed(self) -> Number:
         is_negative = False
         while sign := self._take("+", "-"):
             is_negative ^= sign == "-"
-        term = self._power()
-        return _Term(-term.value, term.is_percent) if is_negative else term
+        value = self._power()
+        return -value if is_negative else value
 
-    def _power(self) -> _Term:
+    def _power(self) -> Number:
         base = self._postfixed()
         if self._next.kind == "raised":
             raised = unicodedata.normalize("NFKC", self._take(self._next.text)).replace("−", "-")
-            return _Term(_compute("^", base.value, Fraction(raised)))
-        if self._take("^", "**"):
-            value = _compute("^", base.value, self._signed().value)
-            if self._next.text in ("(", "[", "{"):
-                raise ToolError(
-                    "a bracket right after a power can mean two things: set brackets, as in "
-                    "(2^3)*4 or 2^(3*4)"
-                )
-            return _Term(value)
-        return base
+            return _raise(base, Fraction(raised))
+        return _raise(base, self._signed()) if self._take("^", "**") else base
 
-    def _postfixed(self) -> _Term:
-        value, is_percent = self._primary(), False
+    def _postfixed(self) -> Number:
+        value, last = self._primary(), ""
         while True:
-            if self._take("!"):
-                value = _factorial(value)
-                if self._next.text == "!":
-                    raise ToolError("!! can mean two things: set brackets, as in (3!)!")
-            elif self._take("‰"):
-                value = _compute("/", value, Fraction(1000))
-            elif self._next.text == "%" and not self._is_modulo():
+            if last != "!" and self._take("!"):
+                value, last = _factorial(value), "!"
+            elif self._next.text == "%" and self._is_percent():
                 self._at += 1
-                value, is_percent = _compute("/", value, Fraction(100)), True
+                value, last = _compute("/", value, Fraction(100)), "%"
             else:
-                return _Term(value, is_percent)
+                return value
 
-    def _is_modulo(self) -> bool:
-        """Return whether the next token, a `%`, means modulo rather than percent. Raises
-        `ToolError` if it can mean either."""
-        token, after = self._next, self._after
-        is_attached = not token.is_apart_before
+    def _is_percent(self) -> bool:
+        """Return whether the next token, a `%`, means percent and not modulo: no value follows, or
+        it touches its number only, as in `50% - 4`."""
+        before, token, after = (*self._tokens[self._at - 1 : self._at + 2], _END)[:3]
+        is_near, is_far = before.end == token.start, after.start != token.end
         if after.text in ("+", "-"):
-            if is_attached and not token.is_apart_after:
-                raise ToolError(
-                    "% can be a percentage or a remainder here: write (7%) - 4 or mod(7, -4), "
-                    "with your numbers"
-                )
-            return not is_attached
-        is_named = after.text.casefold() in {**_FUNCTIONS, **_CONSTANTS}
-        is_operand = is_named or after.text in {*_CLOSING, *_ROOTS}
-        if not is_operand and after.kind not in _NUMBERS:
-            return False
-        if is_attached and token.is_apart_after:
-            raise ToolError(
-                "% can be a percentage or a remainder here: write 50% * 80 or mod(50, 80), "
-                "with your numbers"
-            )
-        return True
+            if is_near and not is_far:
+                raise _UnreadError
+            return is_near
+        is_value = after.kind in ("hex", "number", "name") or after.text in ("(", "√")
+        return not is_value or (is_near and is_far)
 
     def _primary(self) -> Number:
         token = self._next
         self._at += 1
-        match token.kind:
-            case "hex":
-                return _bounded(Fraction(int(token.text, 0)))
-            case "number":
-                return self._number(token.text)
-            case "part":
-                return _vulgar(token.text)
-            case "name":
-                return self._named(token.text)
-            case "sign" if token.text in _CLOSING:
-                return self._bracketed(token.text)
-            case "sign" if token.text in _ROOTS:
-                return _bounded(_ROOTS[token.text](self._postfixed().value))
-        self._at -= 1
-        return self._refuse_next()
+        match token.kind, token.text:
+            case "hex", text:
+                return _bounded(Fraction(int(text, 0)))
+            case "number", text if not (self._is_in_call and "," in text):
+                return _parse(text)
+            case "name", text:
+                return self._named(text if text in _CONSTANTS else text.casefold())
+            case "sign", "(":
+                return self._inside("", is_in_call=False)[0]
+            case "sign", "√":
+                return _bounded(math.sqrt(self._postfixed()))
+        raise _UnreadError
 
-    def _number(self, text: str) -> Number:
-        value = _parse(text)
-        if "," in text and self._function and _FUNCTIONS[self._function].most != 1:
-            apart, joined = text.replace(",", ", "), text.replace(",", "")
-            raise ToolError(
-                f"{text} within {self._function}(…) can be one number or several: write "
-                f"{apart} or {joined}"
-            )
-        if self._next.text == "," and not self._function:
-            decimals = self._after.text
-            raise ToolError(
-                f"{_show(f'{text},{decimals}')}: write decimals with a point, "
-                f"{text.replace('.', '')}.{decimals}; a comma separates thousands"
-            )
-        return value + _vulgar(self._take(self._next.text)) if self._next.kind == "part" else value
-
-    def _bracketed(self, opening: str) -> Number:
-        with self._inside(""):
-            value = self._sum().value
-            self._close(_CLOSING[opening])
-        return max(value, -value) if opening == "|" else value
-
-    def _named(self, text: str) -> Number:
-        name = text if text in _CONSTANTS or text in _FUNCTIONS else text.casefold()
-        if self._next.text == "(" and name in _FUNCTIONS:
-            return _call(name, self._arguments(name))
+    def _named(self, name: str) -> Number:
         if name in _CONSTANTS:
-            if self._next.text == "(":
-                raise ToolError(f"{text} is not a function; write {text} * (…)")
             return _CONSTANTS[name]
-        if name in _FUNCTIONS:
-            raise ToolError(
-                f"{text} is a function; write {text}(…) with brackets around its values"
-            )
-        raise ToolError(
-            f"the calculator does not know {_show(text)}; write signs, as in 15% * 80, without "
-            f"words and units. There are: {', '.join(sorted(_FUNCTIONS))}, pi, e"
-        )
+        if name not in _FUNCTIONS:
+            raise _UnreadError
+        self._require("(")
+        values = self._inside(",", is_in_call=True)
+        try:
+            return _bounded(_FUNCTIONS[name](*values))
+        except TypeError:  # another number of values
+            raise _UnreadError from None
 
-    def _arguments(self, name: str) -> list[Number]:
-        self._at += 1
-        with self._inside(name):
-            values = [self._sum().value]
-            while self._take(","):
-                values.append(self._sum().value)
-            self._close(")")
+    def _inside(self, separator: str, *, is_in_call: bool) -> list[Number]:
+        """Return the values up to the closing bracket."""
+        outer, self._is_in_call = self._is_in_call, is_in_call
+        values = [self._sum()]
+        while separator and self._take(separator):
+            values.append(self._sum())
+        self._require(")")
+        self._is_in_call = outer
         return values
-
-    @contextmanager
-    def _inside(self, function: str) -> Iterator[None]:
-        """Return the context for parsing what is in brackets: the arguments of `function`, or a
-        single expression if it is ''."""
-        if self._depth == MAX_DEPTH:
-            raise ToolError(f"the brackets are more than {MAX_DEPTH} deep; compute it in parts")
-        outer, self._function, self._depth = self._function, function, self._depth + 1
-        yield
-        self._function, self._depth = outer, self._depth - 1
-
-    def _close(self, closing: str) -> None:
-        if not self._take(closing):
-            self._refuse_next(missing=closing)
-
-    def _refuse_next(self, *, missing: str = "") -> NoReturn:
-        text = self._next.text
-        if self._next.kind == "end":
-            raise ToolError(
-                f"the expression ends too early{f'; {missing} is missing' if missing else ''}"
-            )
-        expected = f"{missing} is missing" if missing else "a number or a bracket is expected there"
-        hint = _HINTS.get(text, expected)
-        raise ToolError(f"{_show(text)} is not allowed there; {hint}")
 
 
 # -- computing
@@ -406,13 +272,7 @@ def _parse(text: str) -> Number:
     return _bounded(Fraction(digits.removesuffix(".")) * Fraction(10) ** int(exponent or 0))
 
 
-def _vulgar(text: str) -> Fraction:
-    return Fraction(unicodedata.numeric(text)).limit_denominator(100)
-
-
 def _compute(sign: str, left: Number, right: Number) -> Number:
-    if sign in ("^", "**"):
-        return _raise(left, right)
     return _bounded(_OPERATORS[sign](left, right))
 
 
@@ -453,13 +313,13 @@ def _render(value: Number) -> str:
 
 def _whole(value: Number) -> int:
     if value != int(value):
-        raise ToolError(f"{_render(value)[:40]} is not a whole number, which is required")
+        raise ValueError("no whole number")
     return int(value)
 
 
 def _factorial(value: Number) -> Number:
     if not 0 <= value <= MAX_FACTORIAL or value != int(value):
-        raise ToolError(f"factorial takes a whole number from 0 to {MAX_FACTORIAL}")
+        raise ValueError("no factorial that is computed")
     return Fraction(math.factorial(int(value)))
 
 
@@ -479,7 +339,7 @@ def _count(how: Callable[[int, int], int]) -> Callable[[Number, Number], int]:
 
 def _round(value: Number, digits: Number = Fraction(0)) -> Number:
     if not -MAX_DIGITS <= digits <= MAX_DIGITS:
-        raise ToolError(f"round takes at most {MAX_DIGITS} digits")
+        raise ValueError("too many digits")
     return _bounded(round(value, _whole(digits)) if digits else round(value))
 
 
@@ -496,51 +356,32 @@ def _of_whole(function: Callable[..., int]) -> Callable[..., int]:
     return lambda *values: function(*map(_whole, values))
 
 
-class _Function(NamedTuple):
-    """A function of the calculator, which takes from `least` to `most` values."""
-
-    compute: Callable[..., Any]
-    least: int = 1
-    most: int = 1
+def _mean(*values: Number) -> Number:
+    return sum(values) / len(values)
 
 
-_MANY = MAX_CHARS
-_FUNCTIONS: Mapping[str, _Function] = {
+_FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     **{
-        name: _Function(_floating(getattr(math, name)))
-        for name in "sqrt exp log2 log10 sin cos tan asin acos atan "
-        "sinh cosh tanh degrees radians".split()
+        name: _floating(getattr(math, name))
+        for name in "sqrt exp log log2 log10 sin cos tan asin acos atan atan2 "
+        "sinh cosh tanh degrees radians hypot".split()
     },
-    **{
-        f"arc{name}": _Function(_floating(getattr(math, f"a{name}")))
-        for name in ("sin", "cos", "tan")
-    },
-    "log": _Function(_floating(math.log), most=2),
-    "ln": _Function(_floating(math.log)),
-    "atan2": _Function(_floating(math.atan2), 2, 2),
-    "hypot": _Function(_floating(math.hypot), most=_MANY),
-    **{name: _Function(getattr(math, name)) for name in ("floor", "ceil", "trunc")},
-    "abs": _Function(abs),
-    "cbrt": _Function(_cube_root),
-    "factorial": _Function(_factorial),
-    "round": _Function(_round, most=2),
-    "min": _Function(min, 2, _MANY),
-    "max": _Function(max, 2, _MANY),
-    "sum": _Function(lambda *values: sum(values), most=_MANY),
-    **{
-        name: _Function(lambda *values: sum(values) / len(values), most=_MANY)
-        for name in ("mean", "avg", "average")
-    },
-    **{name: _Function(_of_whole(getattr(math, name)), most=_MANY) for name in ("gcd", "lcm")},
-    **{name: _Function(_count(math.comb), 2, 2) for name in ("comb", "ncr", "c")},
-    **{name: _Function(_count(math.perm), 2, 2) for name in ("perm", "npr", "p")},
-    "pow": _Function(_raise, 2, 2),
-    "mod": _Function(operator.mod, 2, 2),
-}
-_ROOTS: Mapping[str, Callable[[Number], float]] = {
-    "√": math.sqrt,
-    "∛": _cube_root,
-    "∜": lambda value: math.sqrt(math.sqrt(value)),
+    **{f"arc{name}": _floating(getattr(math, f"a{name}")) for name in ("sin", "cos", "tan")},
+    "ln": _floating(math.log),
+    **{name: getattr(math, name) for name in ("floor", "ceil", "trunc")},
+    "abs": abs,
+    "cbrt": _cube_root,
+    "factorial": _factorial,
+    "round": _round,
+    "min": min,
+    "max": max,
+    "sum": lambda *values: sum(values),
+    **dict.fromkeys(("mean", "avg", "average"), _mean),
+    **{name: _of_whole(getattr(math, name)) for name in ("gcd", "lcm")},
+    **dict.fromkeys(("comb", "ncr", "c"), _count(math.comb)),
+    **dict.fromkeys(("perm", "npr", "p"), _count(math.perm)),
+    "pow": _raise,
+    "mod": operator.mod,
 }
 _OPERATORS: Mapping[str, Callable[[Any, Any], Any]] = {
     "+": operator.add,
@@ -550,19 +391,3 @@ _OPERATORS: Mapping[str, Callable[[Any, Any], Any]] = {
     "//": operator.floordiv,
     "%": operator.mod,
 }
-
-
-def _call(name: str, values: Sequence[Number]) -> Number:
-    function = _FUNCTIONS[name]
-    if not function.least <= len(values) <= function.most:
-        wanted = str(function.least)
-        if function.most > function.least:
-            wanted += " or more" if function.most == _MANY else f" to {function.most}"
-        raise ToolError(
-            f"{name} takes {wanted} value{'' if wanted == '1' else 's'}, not {len(values)}"
-        )
-    return _bounded(function.compute(*values))
-
-
-def _show(expression: str) -> str:
-    return repr(shorten(expression, 100))

@@ -15,17 +15,15 @@ from typing import Any
 
 from babyagi.errors import ToolError
 from babyagi.files.folder import (
-    MAIL_BY_SUFFIX,
     MAX_FILE_BYTES,
     OFFICE_BY_SUFFIX,
     FileText,
     Folder,
     ListedFile,
     Listing,
-    decode_lines,
 )
 from babyagi.offload import Offload
-from babyagi.retrieval.page_text import LONGER, MAX_CHARS, MAX_MAIL_CHARS, MAX_OFFICE_CHARS
+from babyagi.retrieval.page_text import MAX_CHARS, MAX_OFFICE_CHARS
 from babyagi.retrieval.pages import read_document
 from babyagi.retrieval.rank import Counted, count_words, cut_pieces, score_words
 from babyagi.tasks import Effect, FolderTexts, Passage
@@ -190,7 +188,7 @@ def _build_read_file(search: FileSearch, offload: Offload) -> Tool:
     return Tool(
         name="read_file",
         description=(
-            "Read a text file, a PDF, mail, a Word document or a workbook of the folder. Each "
+            "Read a text file, a PDF, a Word document or a workbook of the folder. Each "
             "line comes with its number, so that it can be cited as path:number."
         ),
         parameters=takes(
@@ -422,7 +420,6 @@ MAX_NAMED = 5  # files that a note names
 
 _MAX_CHARS_BY_SUFFIX = {
     ".pdf": MAX_CHARS,
-    **dict.fromkeys(MAIL_BY_SUFFIX, MAX_MAIL_CHARS),
     **dict.fromkeys(OFFICE_BY_SUFFIX, MAX_OFFICE_CHARS),
 }
 
@@ -578,21 +575,11 @@ class FileSearch:
 
 def _parse_document(path: str, media_type: str, data: bytes) -> _Kept:
     try:
-        lines = tuple(_convert(path, media_type, data).split("\n"))
+        text = read_document(repr(shorten(path, 200)), data, media_type=media_type)
     except ToolError as error:
         return _Kept(extracts=None, fault=error.what)
+    lines = tuple(text.split("\n"))
     return _Kept(extracts=tuple(split_extracts(path, lines)), lines=lines)
-
-
-def _convert(path: str, media_type: str, data: bytes) -> str:
-    """Return the text of a document; mail that cannot be parsed is read as a text file."""
-    try:
-        return read_document(repr(shorten(path, 200)), data, media_type=media_type)
-    except ToolError:
-        if media_type not in MAIL_BY_SUFFIX.values():
-            raise
-    lines, is_cut = decode_lines(path, data)
-    return "\n".join([*lines, *([LONGER] if is_cut else [])])
 
 
 def _key(file: ListedFile) -> tuple[str, str]:

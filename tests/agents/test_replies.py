@@ -42,22 +42,8 @@ def test_the_last_list_is_found():
     assert find_list("None.") is None
 
 
-@pytest.mark.parametrize(
-    "reply",
-    [
-        "The answer.",
-        "<think>Perhaps this.</think>\nThe answer.",
-        "Perhaps this.</think>The answer.",
-        "<|im_start|>assistant\nThe answer.<|im_end|>",
-        "\u200bThe answer.\ufeff",
-    ],
-)
-def test_thinking_in_tags_and_chat_markers_are_no_part_of_a_reply(reply):
-    assert visible(reply) == "The answer."
-
-
-def test_thinking_that_never_ends_leaves_nothing():
-    assert visible("<think>Perhaps this. Or that.") == ""
+def test_invisible_characters_are_no_part_of_a_reply():
+    assert visible("\u200bThe answer.\ufeff") == "The answer."
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,6 @@ import pytest
 
 from babyagi.errors import (
     ContextTooLongError,
-    EndlessAnswerError,
     ModelUnavailableError,
     OverdueError,
     SettingsError,
@@ -29,7 +28,7 @@ from babyagi.llm.llama import (
     require_model_file,
 )
 from babyagi.llm.prompt import Message, Prompt, Speaker, ToolSpec
-from babyagi.tasks import Role, Usage
+from babyagi.tasks import Role
 from tests.llm.embedder_contract import LocalEmbedderContract
 from tests.llm.smollm import MODEL, needs_model
 
@@ -180,34 +179,6 @@ async def test_a_cancelled_call_stops_and_the_next_one_is_answered(engine):
 
     assert (await model.complete(ask_for("Say hello."), role=Role.EXECUTION)).text
     assert len(pieces) == n_heard < 800
-
-
-@needs_model
-async def test_an_answer_that_goes_round_in_circles_is_stopped_though_nobody_looks_on(monkeypatch):
-    n_taken = 0
-
-    class Looping:
-        def measure(self, messages, tools):
-            return 7, True
-
-        def chat(self, request, take):
-            nonlocal n_taken
-            piece = {"choices": [{"delta": {"content": "and so it goes on, "}}]}
-            while not take(piece) and n_taken < 10**6:
-                n_taken += 1
-
-    engine = Engine(MODEL, bounds=BOUNDS)
-    monkeypatch.setattr(engine, "_load", Looping)
-    try:
-        with pytest.raises(EndlessAnswerError, match="same words endlessly") as caught:
-            await LlamaModel(engine).complete(
-                ask_for("Go.", max_output_tokens=900), role=Role.EXECUTION
-            )
-    finally:
-        await engine.close()
-
-    assert caught.value.billed == Usage(calls=1, prompt_tokens=7, completion_tokens=900)
-    assert n_taken < 10**6
 
 
 @needs_model

@@ -1,7 +1,8 @@
 import pytest
 
 from babyagi.llm.prices import Price
-from babyagi.llm.reading import Call, least_tokens, read_usage
+from babyagi.llm.reading import Call, least_tokens, read_usage, visible_text
+from tests.linear import grows_faster_than_linearly
 
 PRICE = Price(prompt_usd_per_mtok=1.0, completion_usd_per_mtok=4.0)
 CALL = Call(least_prompt=100, least_output=10, reserved_prompt=900, reserved_output=500)
@@ -191,3 +192,41 @@ def test_a_detail_that_is_larger_than_its_count_is_charged_beside_it(detail):
     assert charged(
         {"input_tokens": 600, "input_tokens_details": {detail: 700}, "output_tokens": 40}
     ) == (1300, 40)
+
+
+# -- thoughts
+# --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "The answer.",
+        "<think>Perhaps this.</think>\nThe answer.",
+        "\n<Reasoning>Not </think> yet.</Reasoning>The answer.",
+        "Perhaps this.</think>The answer.",
+        "<|im_start|>assistant\nThe answer.<|im_end|>",
+        "<|im_start|>assistant\n<think>Perhaps.</think>\n\nThe answer.<eos></s>\n",
+    ],
+)
+def test_thinking_in_tags_and_chat_markers_are_no_part_of_a_reply(reply):
+    assert visible_text(reply) == "The answer."
+
+
+def test_thinking_that_never_ends_leaves_nothing():
+    assert visible_text("<think>Perhaps this. Or that.") == ""
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [" Two\n blanks ", "The tag `</think>` ends it.", "It ends with </think>", "a <s>b</s> c"],
+)
+def test_a_reply_that_only_names_such_tags_is_whole(reply):
+    assert visible_text(reply) == reply
+
+
+@pytest.mark.parametrize("part", ["<think>", "</think> ", "<|a|>", "[INST] ", "</s>\n", " ", "`"])
+def test_a_reply_is_read_in_a_time_that_grows_with_it(part):
+    work = lambda n: visible_text(part * (n // len(part)) + "x")  # noqa: E731
+
+    assert grows_faster_than_linearly(work, 100_000) == ""

@@ -207,7 +207,7 @@ class Place:
     async def run(self, *, ask=ASK):
         endpoint = Endpoint(base_url=self.server.base_url, sleep=no_wait, random=lambda: 0.5)
         model = LearningModel(
-            OpenAIModel("m", endpoint, is_watched=True),
+            OpenAIModel("m", endpoint),
             known=read_abilities(self.kept),
             remember=lambda found: setattr(self, "kept", write_abilities(found)),
         )

@@ -808,7 +808,7 @@ def test_a_server_of_no_known_provider_is_told_of_its_tools_briefly(tmp_path):
 
     assert [tool.spec for tool in tools] == list(whole.tools[:3])
     assert brief.tools[1].description == (
-        "Read a text file, a PDF, mail, a Word document or a workbook of the folder."
+        "Read a text file, a PDF, a Word document or a workbook of the folder."
     )
     assert "description" not in json.dumps(brief.tools[1].parameters)
     assert estimate_prompt_tokens(brief) < 2 / 3 * estimate_prompt_tokens(whole)

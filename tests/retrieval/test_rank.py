@@ -1,9 +1,12 @@
+from pathlib import Path
+from runpy import run_path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from babyagi.errors import SettingsError, ToolError
-from babyagi.retrieval.rank import MAX_RANKED, CrossEncoder, Scored, rank, split_parts, top_p
+from babyagi.retrieval.rank import Scored, rank, split_parts, top_p
+from babyagi.tools.declare import load_tools
 from tests.linear import grows_faster_than_linearly
 from tests.llm.onnx_files import make_cross_encoder
 
@@ -136,40 +139,25 @@ def test_a_line_that_is_no_heading_is_text(text):
 # -- a model that ranks
 # --------------------------------------------------------------------------------------------------
 
+EXAMPLE = Path(__file__).parents[2] / "examples" / "cross_encoder.py"
 
-def test_a_cross_encoder_ranks_by_what_its_model_says_of_question_and_text(tmp_path):
+
+def test_the_example_of_a_cross_encoder_ranks_by_what_its_model_says_of_question_and_text(
+    tmp_path, monkeypatch
+):
+    pytest.importorskip("onnxruntime")
     make_cross_encoder(tmp_path, weights={"museum": 3.0, "train": 1.0, "tomato": -5.0})
-    ranker = CrossEncoder(tmp_path)
+    monkeypatch.setenv("CROSS_ENCODER", str(tmp_path))
+    tools, ranker = load_tools(str(EXAMPLE), cwd=tmp_path), run_path(str(EXAMPLE))["ranker"]
     texts = ["The tomato is open.", "A night train.", "The museum, the hours of a museum."]
 
     ranked = rank("is it open", texts, ranker=ranker)
 
+    assert [tool.name for tool in tools] == ["ranked_web_search", "ranked_open_page"]
     assert [one.index for one in ranked] == [2, 1, 0]
     # the softmax of 6, 1 and -5
     assert [one.share for one in ranked] == pytest.approx([0.99329, 0.0066928, 0.0000166], rel=1e-3)
     assert [one.index for one in top_p(ranked, 0.99)] == [2]
     assert rank("", texts, ranker=ranker) == [] == rank("x", [], ranker=ranker)
-
-
-def test_of_very_many_texts_a_cross_encoder_reads_those_that_share_words_with_the_question(
-    tmp_path,
-):
-    make_cross_encoder(tmp_path, weights={"museum": 3.0})
-    texts = ["museum"] * 200 + ["the hours of the train"]
-
-    scores = CrossEncoder(tmp_path).score("train hours", texts)
-
-    assert sum(score > 0 for score in scores) == MAX_RANKED and scores[-1] > 0
-
-
-def test_a_ranker_without_its_files_or_with_damaged_ones_says_what_to_do(tmp_path):
-    with pytest.raises(SettingsError, match=r"has no model\.onnx") as raised:
-        CrossEncoder(tmp_path)
-    assert raised.value.fix == (
-        "name a folder with model.onnx and tokenizer.json; or name none, and passages are "
-        "ranked by their words"
-    )
-    for name in ("model.onnx", "tokenizer.json"):
-        (tmp_path / name).write_text("{}")
-    with pytest.raises(ToolError, match="failed: "):
-        CrossEncoder(tmp_path).score("x", ["y"])
+    scores = ranker.score("train hours", ["museum"] * 200 + ["the hours of the train"])
+    assert sum(score > 0 for score in scores) == 64 and scores[-1] > 0

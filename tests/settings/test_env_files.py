@@ -47,7 +47,7 @@ WAITS = set(
     files tools ask approve memory openai_base_url openai_organization azure_api_version price_in price_out lease_s notify cooperative_mode join_existing_objective
     use_my_model home task_store result_store chroma_url weaviate_url weaviate_grpc_port weaviate_use_embedded pinecone_api_key
     pinecone_cloud pinecone_region pinecone_environment embedding_base_url agent_hosts log_file log_level otel_endpoint extra_env_files trust_env_file
-    llama llama_model_path gpt_4 search_engine search_url searxng_url web_allow ranker mcp tools_from agent
+    llama llama_model_path gpt_4 search_engine search_url searxng_url web_allow mcp tools_from agent
     pipeline deepset_cloud_url github_repository github_url
     serve_host serve_port serve_names serve_token""".split()
 )
@@ -138,7 +138,6 @@ HARMFUL = {
     "searxng_url": "http://127.0.0.1:9",
     "llama_model_path": "m.gguf",
     "web_allow": "10.0.0.0/8",
-    "ranker": "models",
     "serve_host": "0.0.0.0",
     "serve_port": "80",
     "serve_names": "evil.example",

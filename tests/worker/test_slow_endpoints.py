@@ -61,8 +61,8 @@ class Run:
     """A run of three tasks at a server. `n_thrown_away` is the number of calls whose answer nobody
     took, without the probes."""
 
-    def __init__(self, server, *, limits=None, is_watched=False):
-        self.server, self.is_watched = server, is_watched
+    def __init__(self, server, *, limits=None, on_piece=None):
+        self.server, self.on_piece = server, on_piece
         self.limits = limits or Limits(max_time_s=0)
 
     def __call__(self):
@@ -79,8 +79,8 @@ class Run:
                 random=lambda: 0.5,
             )
             stack.push_async_callback(self.endpoint.close)
-            model = OpenAIModel("m", self.endpoint, is_watched=self.is_watched)
-            world = SkippingWorld(model=model)
+            model = OpenAIModel("m", self.endpoint)
+            world = SkippingWorld(model=model, on_piece=self.on_piece)
             objective = await world.start(limits=self.limits, initial_task=FIRST)
             self.ended, _ = await world.open_worker(objective).run(objective.id)
             self.took_s = asyncio.get_running_loop().time()
@@ -134,7 +134,7 @@ def test_an_answer_whose_text_keeps_coming_is_waited_for_however_long_it_takes()
     def dripping():
         return LocalServer(agreeing(answer), piece_latency_s=8.0)
 
-    run = Run(dripping, is_watched=True)()
+    run = Run(dripping, on_piece=lambda piece: None)()
 
     run.check()
     assert run.n_thrown_away == 0 and run.endpoint.deadline.now_s == DEADLINE_S
