@@ -62,7 +62,7 @@ class LookingDatabase(SqliteEngine):
         self._watch: FileWatch | None = None
         with self._errors(), self._reading() as connection:
             self.version = self._schema_version(connection)
-        database.require_readable(self.version, known=self.known_version, where=self.where)
+        database.require_known(self.version, known=self.known_version, where=self.where)
 
     def read(self, work: Callable[[Transaction], T]) -> T:
         with self._errors(), self._reading() as connection:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -14,6 +15,7 @@ from babyagi.taskstore.sql.store import SqlTaskStore
 from babyagi.taskstore.sqlite import SqliteDatabase
 from support.workers import join
 from tests.cli import homes, looked_at, samples
+from tests.taskstore import old_home
 
 LOOKS = [
     "status",
@@ -62,7 +64,8 @@ def test_where_there_is_no_home_none_is_made(home, capsys):
 
 def test_all_that_looks_works_beside_an_older_worker(home, capsys):
     home.mkdir()
-    scripts = database.load_scripts("sqlite")[: database.OLDEST_READABLE]
+    old_home.unpack_file(home / "tasks.db")
+    scripts = replace(database.load_scripts("sqlite"), version=old_home.VERSION)
     opened = SqliteDatabase(home / "tasks.db", clock=lambda: samples.START, scripts=scripts)
     store = SqlTaskStore(opened, offload=inline, tell=print)
 

@@ -270,7 +270,7 @@ class Database(Protocol):
     """The file or the URL, without the password, for messages."""
 
     known_version: int
-    """The newest version of the schema that this program can use."""
+    """The version of this program's schema."""
 
     reads_at_once: bool
     """Whether `read_at_once` may be used."""
@@ -337,7 +337,7 @@ class Database(Protocol):
 
 
 # --------------------------------------------------------------------------------------------------
-# The named queries, and the numbered scripts that create and upgrade the schema. Nothing here
+# The named queries, and the scripts that create and upgrade the schema. Nothing here
 # depends on a database engine.
 # --------------------------------------------------------------------------------------------------
 
@@ -349,10 +349,16 @@ SQL_FILES = ("meta", "objectives", "tasks", "steps", "looking", "schedules", "vi
 def load_queries(*more_files: str) -> Mapping[str, str]:
     """Return the queries by name, from the `.sql` files that all engines share (`SQL_FILES`) and
     from `more_files`, which are names of `.sql` files without the ending."""
-    queries: dict[str, str] = {}
-    for name in (*SQL_FILES, *more_files):
-        queries |= parse_queries(files(__package__).joinpath(f"{name}.sql").read_text("utf-8"))
+    queries = _read_pieces(*SQL_FILES, *more_files)
     return MappingProxyType({name: fill(sql, queries) for name, sql in queries.items()})
+
+
+def _read_pieces(*names: str) -> dict[str, str]:
+    """Return the named texts in these `.sql` files."""
+    pieces: dict[str, str] = {}
+    for name in names:
+        pieces |= parse_queries(files(__package__).joinpath(f"{name}.sql").read_text("utf-8"))
+    return pieces
 
 
 def fill(sql: str, queries: Mapping[str, str]) -> str:
@@ -405,29 +411,42 @@ def find_tables(sql: str) -> Tables:
     )
 
 
-@cache
-def load_scripts(engine: str) -> tuple[str, ...]:
-    """Return the scripts `schema_001.sql`, `schema_002.sql`, … for this engine (`sqlite` or
-    `postgres`). The n-th upgrades a store from version n - 1 to version n.
+# The version of the schema. A store of the version before is upgraded; every other is refused.
+SCHEMA_VERSION = 6
+UPGRADER = "35507d87"  # the commit whose program upgrades every older store to the version before
 
-    Where the engines differ in syntax, a script has a name in double braces. It is replaced by the
-    text of that name in `schema_sqlite.sql` or `schema_postgres.sql`.
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scripts:
+    """What gives a database this program's schema.
+
+    Attributes:
+        version: the version of the schema.
+        create: creates the schema in an empty database.
+        upgrade: upgrades a store of the version before.
     """
-    folder = files(__package__)
-    own = parse_queries(folder.joinpath(f"schema_{engine}.sql").read_text("utf-8"))
-    names = sorted(
-        path.name for path in folder.iterdir() if re.fullmatch(r"schema_\d{3}\.sql", path.name)
-    )
-    return tuple(
-        re.sub(
-            r"\{\{(\w+)\}\}", lambda place: own[place[1]], folder.joinpath(name).read_text("utf-8")
-        )
-        for name in names
+
+    version: int
+    create: str
+    upgrade: str
+
+
+@cache
+def load_scripts(engine: str) -> Scripts:
+    """Return the scripts in `schema.sql` for this engine (`sqlite` or `postgres`). Where the
+    engines differ in syntax, they have a name in double braces, of a text in `schema_sqlite.sql` or
+    `schema_postgres.sql`."""
+    pieces = _read_pieces("schema", f"schema_{engine}") | {"version": str(SCHEMA_VERSION)}
+    return Scripts(
+        version=SCHEMA_VERSION,
+        create=fill(pieces["create"], pieces),
+        upgrade=fill(pieces["upgrade"], pieces),
     )
 
 
 def require_known(version: int, *, known: int, where: str) -> None:
-    """Raise `StoreUnusableError` when the schema is newer than this program."""
+    """Raise `StoreUnusableError` when this program, whose schema has the version `known`, cannot
+    read a store of this version, which is 0 for an empty one."""
     if version > known:
         raise StoreUnusableError(
             f"the task store {where} was written by a newer babyagi",
@@ -435,23 +454,13 @@ def require_known(version: int, *, known: int, where: str) -> None:
             fix="install the newest babyagi: pip install . in its newest sources",
             guide="store",
         )
-
-
-# The oldest schema whose tables the queries of commands that only look can read.
-OLDEST_READABLE = 4
-
-
-def require_readable(version: int, *, known: int, where: str) -> None:
-    """Raise `StoreUnusableError` when this program cannot read a store of this version, which is 0
-    for an empty one."""
-    require_known(version, known=known, where=where)
-    if 0 < version < OLDEST_READABLE:
+    if 0 < version < known - 1:
         raise StoreUnusableError(
             f"the task store {where} was written by an older babyagi",
-            why=f"the store has schema version {version}; this program reads the versions "
-            f"{OLDEST_READABLE} to {known}",
-            fix="look with the version that wrote it, or stop its workers and upgrade the store: "
-            "babyagi doctor --quick (in PostgreSQL: babyagi migrate)",
+            why=f"the store has schema version {version}; this program opens the versions "
+            f"{known - 1} and {known}",
+            fix=f"upgrade it with commit {UPGRADER}: git checkout {UPGRADER} && pip install . && "
+            "babyagi doctor --quick (in PostgreSQL: babyagi migrate); then install this program",
             guide="store",
         )
 
@@ -478,13 +487,13 @@ def parse_version(tables: Sequence[str], version: str | None, *, where: str) -> 
     return int(version)
 
 
-def upgrade_blocked(version: int, scripts: Sequence[str], *, where: str) -> StoreUnusableError:
+def upgrade_blocked(version: int, *, known: int, where: str) -> StoreUnusableError:
     """Return the error to raise when an older schema cannot be upgraded now because workers of the
     older program still use it."""
     return StoreUnusableError(
         f"the task store {where} cannot be upgraded now",
         why=(
-            f"the store has schema version {version}, this program writes version {len(scripts)}, "
+            f"the store has schema version {version}, this program writes version {known}, "
             "and workers of the older program are still running (the lease of a killed worker "
             "ends by itself)"
         ),
