@@ -13,7 +13,7 @@ import hashlib
 import json
 import re
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import asdict, dataclass
@@ -40,9 +40,12 @@ from babyagi.tasks import (
     Approval,
     CheckedPart,
     Checks,
+    Claim,
     Duty,
+    DutyClaim,
     Effect,
     Event,
+    Fence,
     Joined,
     Lack,
     Limits,
@@ -67,6 +70,7 @@ from babyagi.tasks import (
 from babyagi.taskstore.limits import to_microusd, unconfirmed
 from babyagi.taskstore.port import Lease
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 Row = Mapping[str, Any]  # values by column name
@@ -638,6 +642,60 @@ class SqlAccess:
         await self._offload(self._database.close)
 
 
+A = TypeVar("A", bound=SqlAccess)
+Work = Callable[Concatenate[A, Transaction, P], T]
+Verb = Callable[Concatenate[A, P], Coroutine[Any, Any, T]]
+
+
+def writing(
+    *, locks_all: bool = False, is_lasting: bool = True
+) -> Callable[[Work[A, P, T]], Verb[A, P, T]]:
+    """Decorate a method of the store that writes: its body is one transaction, which it gets as its
+    first argument and its callers do not pass.
+
+    Args:
+        locks_all: lock the whole store for writing, and not only the objective that the first
+            argument of the callers is, or whose claim or fence it is.
+        is_lasting: as for `SqlAccess._write`.
+    """
+
+    def decorate(work: Work[A, P, T]) -> Verb[A, P, T]:
+        @wraps(work)
+        async def write(self: A, /, *args: P.args, **kwargs: P.kwargs) -> T:
+            return await self._write(
+                lambda tx: work(self, tx, *args, **kwargs),
+                None if locks_all else _objective_of(args[0]),
+                is_lasting=is_lasting,
+            )
+
+        return write
+
+    return decorate
+
+
+def reading(*, n_rows: int = 1) -> Callable[[Work[A, P, T]], Verb[A, P, T]]:
+    """Decorate a method of the store that reads: its body is one transaction, which it gets as its
+    first argument and its callers do not pass. `n_rows` is as for `SqlAccess._read`."""
+
+    def decorate(work: Work[A, P, T]) -> Verb[A, P, T]:
+        @wraps(work)
+        async def read(self: A, /, *args: P.args, **kwargs: P.kwargs) -> T:
+            return await self._read(lambda tx: work(self, tx, *args, **kwargs), n_rows=n_rows)
+
+        return read
+
+    return decorate
+
+
+def _objective_of(argument: Any) -> int:
+    match argument:
+        case Claim() | DutyClaim():
+            return argument.fence.objective_id
+        case Fence():
+            return argument.objective_id
+    return int(argument)
+
+
 # -- waiting for commits, by this store object and by others
 # --------------------------------------------------------------------------------------------------
 
@@ -737,8 +795,6 @@ class Waiting(SqlAccess):
 # --------------------------------------------------------------------------------------------------
 # The conversion between rows and data types.
 # --------------------------------------------------------------------------------------------------
-
-P = ParamSpec("P")
 
 # the exceptions that converting a damaged value raises
 FAULTS = (ValueError, TypeError, LookupError, AttributeError, OverflowError, RecursionError)

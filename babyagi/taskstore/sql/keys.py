@@ -24,7 +24,9 @@ from babyagi.taskstore.sql.database import (
     Row,
     SqlAccess,
     Transaction,
+    reading,
     step_from_row,
+    writing,
 )
 
 T = TypeVar("T")
@@ -33,16 +35,14 @@ T = TypeVar("T")
 class Keys(SqlAccess):
     """The part of the store for requests with a key."""
 
-    async def earlier_request(self, request: KeyedRequest) -> EarlierRequest | None:
-        def work(tx: Transaction) -> EarlierRequest | None:
-            row = _row_of(tx, request)
-            if row is None:
-                return None
-            answer = row["answer"]
-            made = _read_made(tx, json.loads(row["made"])) if answer is None else None
-            return EarlierRequest(answer=answer, made=made)
-
-        return await self._read(work)
+    @reading()
+    def earlier_request(self, tx: Transaction, request: KeyedRequest) -> EarlierRequest | None:
+        row = _row_of(tx, request)
+        if row is None:
+            return None
+        answer = row["answer"]
+        made = _read_made(tx, json.loads(row["made"])) if answer is None else None
+        return EarlierRequest(answer=answer, made=made)
 
     @contextmanager
     def carrying_out(self, request: KeyedRequest) -> Iterator[None]:
@@ -52,18 +52,16 @@ class Keys(SqlAccess):
         finally:
             ONCE.reset(token)
 
-    async def keep_answer(
-        self, request: KeyedRequest, answer: str, *, objective_id: int | None
+    @writing(locks_all=True)
+    def keep_answer(
+        self, tx: Transaction, request: KeyedRequest, answer: str, *, objective_id: int | None
     ) -> str:
-        def work(tx: Transaction) -> str:
-            tx.run("forget_keys", age_us=int(KEY_AGE_S * 1e6))
-            tx.run("begin_keyed", key=request.key, request=request.content)
-            tx.run("keep_answer", key=request.key, answer=answer, objective_id=objective_id)
-            row = _row_of(tx, request)
-            assert row is not None
-            return str(row["answer"])
-
-        return await self._write_all(work)
+        tx.run("forget_keys", age_us=int(KEY_AGE_S * 1e6))
+        tx.run("begin_keyed", key=request.key, request=request.content)
+        tx.run("keep_answer", key=request.key, answer=answer, objective_id=objective_id)
+        row = _row_of(tx, request)
+        assert row is not None
+        return str(row["answer"])
 
 
 class _Once:

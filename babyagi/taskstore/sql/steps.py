@@ -15,11 +15,13 @@ from babyagi.taskstore.sql import transitions
 from babyagi.taskstore.sql.database import (
     SqlAccess,
     Transaction,
+    reading,
     spec_from_row,
     step_from_row,
     step_to_values,
     to_json,
     to_time,
+    writing,
 )
 
 STEPS_EACH = 10  # an owner (a task or duty) has about so many steps
@@ -28,26 +30,29 @@ STEPS_EACH = 10  # an owner (a task or duty) has about so many steps
 class Steps(SqlAccess):
     """The part of the store that records calls as steps: intended, done or abandoned."""
 
-    async def intend_step(
-        self, fence: Fence, *, intention: Intention, first: Outcome | Kept | None = None
+    @writing()
+    def intend_step(
+        self,
+        tx: Transaction,
+        fence: Fence,
+        *,
+        intention: Intention,
+        first: Outcome | Kept | None = None,
     ) -> Step:
-        def work(tx: Transaction) -> Step:
-            if first is None or first.key == intention.key:
-                record_first(tx, fence, first)
-                tx.prefetch("objective", objective_id=fence.objective_id)
-                _find_fenced(tx, fence, intention.key)
-                return _intend_found(tx, fence, intention, *_find(tx, fence, intention.key))
-            n_lost = _find_fenced(tx, fence, first.key, intention.key)
-            # read before `first` is recorded, which does not change this step
-            found = _find(tx, fence, intention.key)
-            match first:
-                case Outcome():
-                    _record(tx, fence, first)
-                case Kept():
-                    _put_found(tx, fence, first, n_lost=n_lost)
-            return _intend_found(tx, fence, intention, *found)
-
-        return await self._write(work, fence.objective_id)
+        if first is None or first.key == intention.key:
+            record_first(tx, fence, first)
+            tx.prefetch("objective", objective_id=fence.objective_id)
+            _find_fenced(tx, fence, intention.key)
+            return _intend_found(tx, fence, intention, *_find(tx, fence, intention.key))
+        n_lost = _find_fenced(tx, fence, first.key, intention.key)
+        # read before `first` is recorded, which does not change this step
+        found = _find(tx, fence, intention.key)
+        match first:
+            case Outcome():
+                _record(tx, fence, first)
+            case Kept():
+                _put_found(tx, fence, first, n_lost=n_lost)
+        return _intend_found(tx, fence, intention, *found)
 
     async def record_step(
         self,
@@ -62,27 +67,25 @@ class Steps(SqlAccess):
         outcome = Outcome(key=key, output=output, usage=usage, model=model, origins=origins)
         return await self._write(lambda tx: _record(tx, fence, outcome), fence.objective_id)
 
-    async def abandon_step(self, fence: Fence, *, key: str, usage: Usage) -> None:
-        def work(tx: Transaction) -> None:
-            transitions.objective_row(tx, fence.objective_id)
-            known, is_held = _find(tx, fence, key)
-            step = known or lifecycle.new_step(fence, key=key, at=to_time(tx.now_us))
-            reserved = limits.reserved_for(step, claim_no=fence.claim_no)
-            spent = limits.countable_usage(usage)
-            step, is_held, counted = limits.end_call(
-                step, spent, claim_no=fence.claim_no, is_held=is_held
-            )
-            if not usage.unconfirmed_tokens:
-                transitions.note_overspending(tx, step, spent, reserved)
-            if lifecycle.is_forgettable(step, claim_no=fence.claim_no):
-                tx.run("delete_step", objective_id=fence.objective_id, owner=fence.owner, key=key)
-            elif known is not None:
-                tx.run("put_step", **step_to_values(step, is_held=is_held))
-            transitions.charge(tx, fence.objective_id, fence.owner, counted)
-            data = lifecycle.step_data(step, counted)
-            transitions.append_step_event(tx, step, events.STEP_ABANDONED, **data)
-
-        await self._write(work, fence.objective_id)
+    @writing()
+    def abandon_step(self, tx: Transaction, fence: Fence, *, key: str, usage: Usage) -> None:
+        transitions.objective_row(tx, fence.objective_id)
+        known, is_held = _find(tx, fence, key)
+        step = known or lifecycle.new_step(fence, key=key, at=to_time(tx.now_us))
+        reserved = limits.reserved_for(step, claim_no=fence.claim_no)
+        spent = limits.countable_usage(usage)
+        step, is_held, counted = limits.end_call(
+            step, spent, claim_no=fence.claim_no, is_held=is_held
+        )
+        if not usage.unconfirmed_tokens:
+            transitions.note_overspending(tx, step, spent, reserved)
+        if lifecycle.is_forgettable(step, claim_no=fence.claim_no):
+            tx.run("delete_step", objective_id=fence.objective_id, owner=fence.owner, key=key)
+        elif known is not None:
+            tx.run("put_step", **step_to_values(step, is_held=is_held))
+        transitions.charge(tx, fence.objective_id, fence.owner, counted)
+        data = lifecycle.step_data(step, counted)
+        transitions.append_step_event(tx, step, events.STEP_ABANDONED, **data)
 
     async def put_step(self, fence: Fence, *, kept: Kept) -> Step:
         return await self._write(
@@ -275,76 +278,70 @@ class Parking(SqlAccess):
     """The part of the store for what a person must decide: calls that must not be repeated, tasks
     that wait for an answer, the inbox, and the answers."""
 
-    async def intend_once(self, fence: Fence, *, key: str, request: str) -> Step:
-        def work(tx: Transaction) -> Step:
-            transitions.fenced_task(tx, fence, TaskStatus.RUNNING)
-            known, _ = _find(tx, fence, key)
-            if known is not None:
-                is_open = known.state is StepState.INTENDED
-                return transitions.leave_unknown(tx, known) if is_open else known
-            _check_limits(tx, fence, Reservation())
+    @writing()
+    def intend_once(self, tx: Transaction, fence: Fence, *, key: str, request: str) -> Step:
+        transitions.fenced_task(tx, fence, TaskStatus.RUNNING)
+        known, _ = _find(tx, fence, key)
+        if known is not None:
+            is_open = known.state is StepState.INTENDED
+            return transitions.leave_unknown(tx, known) if is_open else known
+        _check_limits(tx, fence, Reservation())
+        step = lifecycle.open_step(
+            fence, key=key, kind=lifecycle.ONCE, request=request, at=to_time(tx.now_us)
+        )
+        tx.run("put_step", **step_to_values(step, is_held=True))
+        _note_intended(tx, step)
+        return step
+
+    @writing()
+    def park_task(
+        self, tx: Transaction, fence: Fence, *, key: str, kind: str, request: str
+    ) -> Step:
+        task = transitions.fenced_task(tx, fence, TaskStatus.RUNNING)
+        known, _ = _find(tx, fence, key)
+        if known is not None and known.state is StepState.DONE:
+            return known
+        if known is None:
             step = lifecycle.open_step(
-                fence, key=key, kind=lifecycle.ONCE, request=request, at=to_time(tx.now_us)
+                fence, key=key, kind=kind, request=request, at=to_time(tx.now_us)
             )
-            tx.run("put_step", **step_to_values(step, is_held=True))
-            _note_intended(tx, step)
-            return step
+            if transitions.count_asked(tx, fence.objective_id) >= lifecycle.MAX_OPEN_QUESTIONS:
+                _hold_back(tx, task)
+                return step
+            tx.run(
+                "put_step",
+                **step_to_values(replace(step, state=StepState.ASKED), is_held=False),
+            )
+        transitions.note_freed(tx, task, transitions.free_task(tx, task))
+        return _find(tx, fence, key)[0] or step
 
-        return await self._write(work, fence.objective_id)
-
-    async def park_task(self, fence: Fence, *, key: str, kind: str, request: str) -> Step:
-        def work(tx: Transaction) -> Step:
-            task = transitions.fenced_task(tx, fence, TaskStatus.RUNNING)
-            known, _ = _find(tx, fence, key)
-            if known is not None and known.state is StepState.DONE:
-                return known
-            if known is None:
-                step = lifecycle.open_step(
-                    fence, key=key, kind=kind, request=request, at=to_time(tx.now_us)
-                )
-                if transitions.count_asked(tx, fence.objective_id) >= lifecycle.MAX_OPEN_QUESTIONS:
-                    _hold_back(tx, task)
-                    return step
-                tx.run(
-                    "put_step",
-                    **step_to_values(replace(step, state=StepState.ASKED), is_held=False),
-                )
-            transitions.note_freed(tx, task, transitions.free_task(tx, task))
-            return _find(tx, fence, key)[0] or step
-
-        return await self._write(work, fence.objective_id)
-
-    async def inbox(self, objective_id: int | None = None) -> list[Step]:
-        def work(tx: Transaction) -> list[Step]:
-            if objective_id is not None:
-                transitions.objective_row(tx, objective_id)
-            return [step_from_row(row) for row in tx.all("inbox", objective_id=objective_id)]
-
-        return await self._read(work)
+    @reading()
+    def inbox(self, tx: Transaction, objective_id: int | None = None) -> list[Step]:
+        if objective_id is not None:
+            transitions.objective_row(tx, objective_id)
+        return [step_from_row(row) for row in tx.all("inbox", objective_id=objective_id)]
 
     async def open_step(self, step_id: int) -> Step:
         return await self._read(lambda tx: _open_step(tx, step_id))
 
-    async def answer_step(self, step_id: int, *, output: str) -> Step:
-        def work(tx: Transaction) -> Step:
-            step = lifecycle.done_step(
-                _open_step(tx, step_id),
-                output=output,
-                model="",
-                origins=("person",),
-                at=to_time(tx.now_us),
-            )
-            tx.run("put_step", **step_to_values(step, is_held=False))
-            data = lifecycle.step_data(step, Usage())
-            transitions.append_step_event(tx, step, events.STEP_RECORDED, **data)
-            row = transitions.objective_row(tx, step.objective_id)
-            spec = spec_from_row(row)
-            if (changed := lifecycle.decide_change(spec, step)) != spec:
-                transitions.set_spec(tx, row, changed)
-            transitions.wake(tx, step.objective_id, lifecycle.task_of(step.owner) or 0)
-            return step
-
-        return await self._write_all(work)
+    @writing(locks_all=True)
+    def answer_step(self, tx: Transaction, step_id: int, *, output: str) -> Step:
+        step = lifecycle.done_step(
+            _open_step(tx, step_id),
+            output=output,
+            model="",
+            origins=("person",),
+            at=to_time(tx.now_us),
+        )
+        tx.run("put_step", **step_to_values(step, is_held=False))
+        data = lifecycle.step_data(step, Usage())
+        transitions.append_step_event(tx, step, events.STEP_RECORDED, **data)
+        row = transitions.objective_row(tx, step.objective_id)
+        spec = spec_from_row(row)
+        if (changed := lifecycle.decide_change(spec, step)) != spec:
+            transitions.set_spec(tx, row, changed)
+        transitions.wake(tx, step.objective_id, lifecycle.task_of(step.owner) or 0)
+        return step
 
 
 def _hold_back(tx: Transaction, task: Task) -> None:

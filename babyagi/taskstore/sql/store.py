@@ -85,6 +85,7 @@ from babyagi.taskstore.sql.database import (
     no_objective,
     objective_from_row,
     policy_to_json,
+    reading,
     result_from_row,
     schedule_from_row,
     seal_vector,
@@ -98,6 +99,7 @@ from babyagi.taskstore.sql.database import (
     to_json,
     to_time,
     worker_from_row,
+    writing,
 )
 from babyagi.taskstore.sql.keys import Keys
 from babyagi.taskstore.sql.steps import Parking, Steps
@@ -388,29 +390,25 @@ class Looking(SqlAccess):
 
         return await self._read(work, n_rows=len(task_ids))
 
-    async def standing(self, objective_id: int) -> Standing:
-        def work(tx: Transaction) -> Standing:
-            row = transitions.objective_row(tx, objective_id)
-            newest = tx.one(
-                "events_of", objective_id=objective_id, kinds=to_json(_MODEL_EVENTS), limit=1
-            )
-            is_down = newest is not None and newest["kind"] == events.MODEL_UNAVAILABLE
-            return _standing(
-                tx,
-                row,
-                counts=transitions.counts(tx, objective_id),
-                outage=event_from_row(newest) if newest is not None and is_down else None,
-            )
+    @reading()
+    def standing(self, tx: Transaction, objective_id: int) -> Standing:
+        row = transitions.objective_row(tx, objective_id)
+        newest = tx.one(
+            "events_of", objective_id=objective_id, kinds=to_json(_MODEL_EVENTS), limit=1
+        )
+        is_down = newest is not None and newest["kind"] == events.MODEL_UNAVAILABLE
+        return _standing(
+            tx,
+            row,
+            counts=transitions.counts(tx, objective_id),
+            outage=event_from_row(newest) if newest is not None and is_down else None,
+        )
 
-        return await self._read(work)
-
-    async def place(self, task: Task) -> int:
-        def work(tx: Transaction) -> int:
-            at = {"rank": task.rank, "task_id": task.id, "limit": MAX_PLACE}
-            found = tx.all("n_startable_before", objective_id=task.objective_id, **at)
-            return int(found[0]["n"]) + 1
-
-        return await self._read(work)
+    @reading()
+    def place(self, tx: Transaction, task: Task) -> int:
+        at = {"rank": task.rank, "task_id": task.id, "limit": MAX_PLACE}
+        found = tx.all("n_startable_before", objective_id=task.objective_id, **at)
+        return int(found[0]["n"]) + 1
 
     async def history(
         self, objective_id: int, *, after_id: int = 0, task_id: int | None = None, limit: int
@@ -427,15 +425,11 @@ class Looking(SqlAccess):
         )
         return newest[::-1]
 
-    async def last_event_before(self, objective_id: int, *, since_s: float) -> int:
-        def work(tx: Transaction) -> int:
-            until = to_time(tx.now_us) - timedelta(seconds=since_s)
-            found = tx.all(
-                "last_event_before", objective_id=objective_id, until_us=from_time(until)
-            )
-            return int(found[0]["id"])
-
-        return await self._read(work, n_rows=ALL_ROWS)
+    @reading(n_rows=ALL_ROWS)
+    def last_event_before(self, tx: Transaction, objective_id: int, *, since_s: float) -> int:
+        until = to_time(tx.now_us) - timedelta(seconds=since_s)
+        found = tx.all("last_event_before", objective_id=objective_id, until_us=from_time(until))
+        return int(found[0]["id"])
 
     async def steps_at(self, objective_id: int, *, named: Sequence[tuple[str, str]]) -> list[Step]:
         def work(tx: Transaction) -> list[Step]:
@@ -563,17 +557,15 @@ class Workers(SqlAccess):
     """The part of the store for workers: registering them, their leases, joining and leaving
     objectives, and releasing the claims of dead workers."""
 
-    async def register_worker(self, worker: Worker, *, lease_s: float) -> None:
-        def work(tx: Transaction) -> None:
-            values = {
-                "name": worker.name,
-                "host": worker.host,
-                "pid": worker.pid,
-                "home": worker.home,
-            }
-            tx.run("put_worker", worker_id=worker.id, **values, lease_us=limits.to_us(lease_s))
-
-        await self._write_all(work)
+    @writing(locks_all=True)
+    def register_worker(self, tx: Transaction, worker: Worker, *, lease_s: float) -> None:
+        values = {
+            "name": worker.name,
+            "host": worker.host,
+            "pid": worker.pid,
+            "home": worker.home,
+        }
+        tx.run("put_worker", worker_id=worker.id, **values, lease_us=limits.to_us(lease_s))
 
     async def join_objective(
         self, worker_id: str, objective_id: int, *, blocked_reason: str = ""
@@ -613,25 +605,19 @@ class Workers(SqlAccess):
 
         await self._write(work, objective_id)
 
-    async def renew_lease(self, worker_id: str, *, lease_s: float) -> None:
-        def work(tx: Transaction) -> None:
-            lease_us = limits.to_us(lease_s)
-            if not tx.count_changed("renew_worker", worker_id=worker_id, lease_us=lease_us):
-                raise LeaseLostError(f"worker {worker_id} was declared dead")
-            for joined in tx.all("joined_by", worker_id=worker_id):
-                transitions.store_active_time(
-                    tx, transitions.objective_row(tx, joined["objective_id"])
-                )
+    @writing(locks_all=True, is_lasting=False)
+    def renew_lease(self, tx: Transaction, worker_id: str, *, lease_s: float) -> None:
+        lease_us = limits.to_us(lease_s)
+        if not tx.count_changed("renew_worker", worker_id=worker_id, lease_us=lease_us):
+            raise LeaseLostError(f"worker {worker_id} was declared dead")
+        for joined in tx.all("joined_by", worker_id=worker_id):
+            transitions.store_active_time(tx, transitions.objective_row(tx, joined["objective_id"]))
 
-        await self._write_all(work, is_lasting=False)
-
-    async def remove_worker(self, worker_id: str) -> None:
-        def work(tx: Transaction) -> None:
-            worker = tx.one("worker", worker_id=worker_id)
-            if worker is not None:
-                self._forget(tx, worker, events.WORKER_LEFT)
-
-        await self._write_all(work)
+    @writing(locks_all=True)
+    def remove_worker(self, tx: Transaction, worker_id: str) -> None:
+        worker = tx.one("worker", worker_id=worker_id)
+        if worker is not None:
+            self._forget(tx, worker, events.WORKER_LEFT)
 
     async def leases(self) -> list[Lease]:
         return await self._read(
@@ -663,14 +649,15 @@ class Workers(SqlAccess):
 
         return await self._write_all(work) if worker_ids else 0
 
-    async def workers(self) -> list[Worker]:
-        def work(tx: Transaction) -> list[Worker]:
-            return [
-                worker_from_row(row, now_us=tx.now_us, joined=_joined(tx, row["id"]))
-                for row in tx.all("workers")
-            ]
-
-        return await self._read(work)
+    @reading()
+    def workers(
+        self,
+        tx: Transaction,
+    ) -> list[Worker]:
+        return [
+            worker_from_row(row, now_us=tx.now_us, joined=_joined(tx, row["id"]))
+            for row in tx.all("workers")
+        ]
 
     def _forget(self, tx: Transaction, worker: Row, kind: str) -> int:
         """Release all claims of the worker, remove the worker, and return how many tasks were
@@ -753,36 +740,32 @@ class Schedules(SqlAccess):
     """The part of the store for schedules: adding, pausing, resuming and removing them, and
     starting objectives when their ticks are due."""
 
-    async def add_schedule(self, spec: ScheduleSpec, *, uid: str) -> Schedule:
-        def work(tx: Transaction) -> Schedule:
-            due_at = next_due(spec.rule, after=to_time(tx.now_us))
-            if due_at is None:
-                raise SettingsError(
-                    f"the schedule would never start anything: {spec.rule.words}",
-                    why="its time has passed, or its rule names a day that does not exist",
-                    fix='babyagi schedule add "…" --every 1d, or another --cron or --at',
-                    guide="schedules",
-                )
-            values = {
-                "uid": uid,
-                "spec": spec_to_json(spec.objective),
-                "policy": policy_to_json(spec),
-                "created_at_us": tx.now_us,
-            }
-            times = _next_times(spec, uid, due_at)
-            row = tx.all("insert_schedule", **sealed("schedule", values), **times)[0]
-            return transitions.read_schedule(tx, row["id"])
-
-        return await self._write_all(work)
+    @writing(locks_all=True)
+    def add_schedule(self, tx: Transaction, spec: ScheduleSpec, *, uid: str) -> Schedule:
+        due_at = next_due(spec.rule, after=to_time(tx.now_us))
+        if due_at is None:
+            raise SettingsError(
+                f"the schedule would never start anything: {spec.rule.words}",
+                why="its time has passed, or its rule names a day that does not exist",
+                fix='babyagi schedule add "…" --every 1d, or another --cron or --at',
+                guide="schedules",
+            )
+        values = {
+            "uid": uid,
+            "spec": spec_to_json(spec.objective),
+            "policy": policy_to_json(spec),
+            "created_at_us": tx.now_us,
+        }
+        times = _next_times(spec, uid, due_at)
+        row = tx.all("insert_schedule", **sealed("schedule", values), **times)[0]
+        return transitions.read_schedule(tx, row["id"])
 
     async def schedule(self, schedule_id: int) -> Schedule:
         return await self._read(lambda tx: transitions.read_schedule(tx, schedule_id))
 
-    async def schedules(self, *, with_removed: bool = False) -> list[Schedule]:
-        def work(tx: Transaction) -> list[Schedule]:
-            return list(map(schedule_from_row, tx.all("schedules", with_removed=int(with_removed))))
-
-        return await self._read(work, n_rows=ALL_ROWS)
+    @reading(n_rows=ALL_ROWS)
+    def schedules(self, tx: Transaction, *, with_removed: bool = False) -> list[Schedule]:
+        return list(map(schedule_from_row, tx.all("schedules", with_removed=int(with_removed))))
 
     async def ticks(self, schedule_id: int, *, limit: int) -> list[Tick]:
         def work(tx: Transaction) -> list[Tick]:
@@ -1140,19 +1123,17 @@ class SqlTaskStore(
     # -- objectives
     # ----------------------------------------------------------------------------------------------
 
-    async def create_objective(
-        self, spec: ObjectiveSpec, *, uid: str, always_new: bool = False
+    @writing(locks_all=True)
+    def create_objective(
+        self, tx: Transaction, spec: ObjectiveSpec, *, uid: str, always_new: bool = False
     ) -> tuple[Objective, bool]:
-        def work(tx: Transaction) -> tuple[Objective, bool]:
-            identity = lifecycle.identity_key(spec)
-            if not always_new:
-                for key in (identity, *lifecycle.earlier_identity_keys(spec)):
-                    known = tx.one("newest_objective", identity=key)
-                    if known is not None:
-                        return transitions.read_objective(tx, known["id"]), False
-            return create_objective(tx, spec, uid=uid, identity=identity), True
-
-        return await self._write_all(work)
+        identity = lifecycle.identity_key(spec)
+        if not always_new:
+            for key in (identity, *lifecycle.earlier_identity_keys(spec)):
+                known = tx.one("newest_objective", identity=key)
+                if known is not None:
+                    return transitions.read_objective(tx, known["id"]), False
+        return create_objective(tx, spec, uid=uid, identity=identity), True
 
     async def objective(self, objective_id: int) -> Objective:
         return await self._read(lambda tx: transitions.read_objective(tx, objective_id))
@@ -1180,8 +1161,10 @@ class SqlTaskStore(
             objective_id, ObjectiveStatus.PAUSED, ObjectiveStatus.ACTIVE, events.OBJECTIVE_RESUMED
         )
 
-    async def _switch(
+    @writing()
+    def _switch(
         self,
+        tx: Transaction,
         objective_id: int,
         old: ObjectiveStatus,
         new: ObjectiveStatus,
@@ -1189,67 +1172,60 @@ class SqlTaskStore(
         *,
         detail: str = "",
     ) -> Objective:
-        def work(tx: Transaction) -> Objective:
-            row = transitions.objective_row(tx, objective_id)
-            if row["status"] == old:
-                transitions.store_active_time(tx, row)
-                tx.run("set_status", objective_id=objective_id, status=new, detail=detail)
-                data = {"detail": detail} if detail else {}
-                transitions.append_event(tx, objective_id, kind, **data)
-            return transitions.read_objective(tx, objective_id)
+        row = transitions.objective_row(tx, objective_id)
+        if row["status"] == old:
+            transitions.store_active_time(tx, row)
+            tx.run("set_status", objective_id=objective_id, status=new, detail=detail)
+            data = {"detail": detail} if detail else {}
+            transitions.append_event(tx, objective_id, kind, **data)
+        return transitions.read_objective(tx, objective_id)
 
-        return await self._write(work, objective_id)
-
-    async def end_objective(
-        self, objective_id: int, *, reason: StopReason, detail: str = ""
+    @writing()
+    def end_objective(
+        self, tx: Transaction, objective_id: int, *, reason: StopReason, detail: str = ""
     ) -> Objective:
-        def work(tx: Transaction) -> Objective:
-            transitions.end(tx, objective_id, reason=reason, detail=detail)
-            return transitions.read_objective(tx, objective_id)
+        transitions.end(tx, objective_id, reason=reason, detail=detail)
+        return transitions.read_objective(tx, objective_id)
 
-        return await self._write(work, objective_id)
+    @writing()
+    def conclude_objective(self, tx: Transaction, objective_id: int) -> Objective:
+        objective = transitions.read_objective(tx, objective_id)
+        if objective.status is not ObjectiveStatus.ACTIVE:
+            return objective
+        snapshot = transitions.snapshot(tx, objective)
+        reason = lifecycle.conclude(snapshot)
+        if reason is None:
+            return objective
+        dead = tx.all(
+            "tasks_with_status",
+            objective_id=objective_id,
+            statuses=to_json([TaskStatus.DEAD]),
+            limit=ALL_ROWS,
+        )
+        errors = [task["error"] for task in dead]
+        transitions.end(
+            tx,
+            objective_id,
+            reason=reason,
+            detail=lifecycle.explain(reason, snapshot, errors=errors),
+        )
+        return transitions.read_objective(tx, objective_id)
 
-    async def conclude_objective(self, objective_id: int) -> Objective:
-        def work(tx: Transaction) -> Objective:
-            objective = transitions.read_objective(tx, objective_id)
-            if objective.status is not ObjectiveStatus.ACTIVE:
-                return objective
-            snapshot = transitions.snapshot(tx, objective)
-            reason = lifecycle.conclude(snapshot)
-            if reason is None:
-                return objective
-            dead = tx.all(
-                "tasks_with_status",
-                objective_id=objective_id,
-                statuses=to_json([TaskStatus.DEAD]),
-                limit=ALL_ROWS,
-            )
-            errors = [task["error"] for task in dead]
-            transitions.end(
-                tx,
-                objective_id,
-                reason=reason,
-                detail=lifecycle.explain(reason, snapshot, errors=errors),
-            )
-            return transitions.read_objective(tx, objective_id)
+    @writing()
+    def extend_objective(self, tx: Transaction, objective_id: int, *, limits: Limits) -> Objective:
+        row = transitions.objective_row(tx, objective_id)
+        transitions.set_spec(tx, row, replace(spec_from_row(row), limits=limits))
+        tx.run("count_afresh", objective_id=objective_id)
+        tx.run("set_overspent", objective_id=objective_id, limit="")
+        transitions.append_event(tx, objective_id, events.OBJECTIVE_EXTENDED, **asdict(limits))
+        if row["stop_reason"] in lifecycle.REOPENED_BY_EXTENDING:
+            transitions.reopen(tx, objective_id)
+        return transitions.read_objective(tx, objective_id)
 
-        return await self._write(work, objective_id)
-
-    async def extend_objective(self, objective_id: int, *, limits: Limits) -> Objective:
-        def work(tx: Transaction) -> Objective:
-            row = transitions.objective_row(tx, objective_id)
-            transitions.set_spec(tx, row, replace(spec_from_row(row), limits=limits))
-            tx.run("count_afresh", objective_id=objective_id)
-            tx.run("set_overspent", objective_id=objective_id, limit="")
-            transitions.append_event(tx, objective_id, events.OBJECTIVE_EXTENDED, **asdict(limits))
-            if row["stop_reason"] in lifecycle.REOPENED_BY_EXTENDING:
-                transitions.reopen(tx, objective_id)
-            return transitions.read_objective(tx, objective_id)
-
-        return await self._write(work, objective_id)
-
-    async def ask_further(
+    @writing()
+    def ask_further(
         self,
+        tx: Transaction,
         objective_id: int,
         *,
         question: str,
@@ -1257,62 +1233,48 @@ class SqlTaskStore(
         limits: Limits | None = None,
     ) -> Objective:
         asked = lifecycle.further_question(question)
+        row = transitions.objective_row(tx, objective_id)
+        lifecycle.require_reopenable(objective_id, row["stop_reason"])
+        spec = spec_from_row(row)
+        further = tuple(dict.fromkeys((*spec.further, asked)))
+        limits_then = limits or spec.limits
+        transitions.set_spec(tx, row, replace(spec, further=further, limits=limits_then))
+        if limits is not None:
+            tx.run("set_overspent", objective_id=objective_id, limit="")
+            transitions.append_event(tx, objective_id, events.OBJECTIVE_EXTENDED, **asdict(limits))
+        transitions.append_event(tx, objective_id, events.OBJECTIVE_ASKED_FURTHER, question=asked)
+        proposal = Proposal(name=asked, after=tuple(after))
+        (task,) = add_proposals(tx, objective_id, [proposal], allow_duplicates=True).plan.added
+        put_in_place(tx, objective_id, [task.id], Place.FIRST)
+        tx.run("count_afresh", objective_id=objective_id)
+        transitions.forget_duty(tx, objective_id, Duty.CHECK)
+        tx.run("forget_check", objective_id=objective_id)
+        if row["stop_reason"] is not None:
+            transitions.reopen(tx, objective_id)
+        return transitions.read_objective(tx, objective_id)
 
-        def work(tx: Transaction) -> Objective:
-            row = transitions.objective_row(tx, objective_id)
-            lifecycle.require_reopenable(objective_id, row["stop_reason"])
-            spec = spec_from_row(row)
-            further = tuple(dict.fromkeys((*spec.further, asked)))
-            limits_then = limits or spec.limits
-            transitions.set_spec(tx, row, replace(spec, further=further, limits=limits_then))
-            if limits is not None:
-                tx.run("set_overspent", objective_id=objective_id, limit="")
-                transitions.append_event(
-                    tx, objective_id, events.OBJECTIVE_EXTENDED, **asdict(limits)
-                )
-            transitions.append_event(
-                tx, objective_id, events.OBJECTIVE_ASKED_FURTHER, question=asked
-            )
-            proposal = Proposal(name=asked, after=tuple(after))
-            (task,) = add_proposals(tx, objective_id, [proposal], allow_duplicates=True).plan.added
-            put_in_place(tx, objective_id, [task.id], Place.FIRST)
-            tx.run("count_afresh", objective_id=objective_id)
-            transitions.forget_duty(tx, objective_id, Duty.CHECK)
-            tx.run("forget_check", objective_id=objective_id)
-            if row["stop_reason"] is not None:
-                transitions.reopen(tx, objective_id)
-            return transitions.read_objective(tx, objective_id)
+    @writing()
+    def delete_objective(self, tx: Transaction, objective_id: int) -> None:
+        transitions.objective_row(tx, objective_id)
+        lifecycle.require_nobody_at_work(
+            objective_id, is_held=tx.has("is_held_by_the_living", objective_id=objective_id)
+        )
+        tx.run("forget_answers", objective_id=objective_id)
+        tx.run("delete_objective", objective_id=objective_id)
 
-        return await self._write(work, objective_id)
-
-    async def delete_objective(self, objective_id: int) -> None:
-        def work(tx: Transaction) -> None:
-            transitions.objective_row(tx, objective_id)
-            lifecycle.require_nobody_at_work(
-                objective_id, is_held=tx.has("is_held_by_the_living", objective_id=objective_id)
-            )
-            tx.run("forget_answers", objective_id=objective_id)
-            tx.run("delete_objective", objective_id=objective_id)
-
-        await self._write(work, objective_id)
-
-    async def counts(self, objective_id: int) -> Mapping[TaskStatus, int]:
-        def work(tx: Transaction) -> Mapping[TaskStatus, int]:
-            transitions.objective_row(tx, objective_id)
-            return transitions.counts(tx, objective_id)
-
-        return await self._read(work)
+    @reading()
+    def counts(self, tx: Transaction, objective_id: int) -> Mapping[TaskStatus, int]:
+        transitions.objective_row(tx, objective_id)
+        return transitions.counts(tx, objective_id)
 
     # -- looking
     # ----------------------------------------------------------------------------------------------
 
-    async def report(self, objective_id: int) -> str | None:
-        def work(tx: Transaction) -> str | None:
-            transitions.objective_row(tx, objective_id)
-            markdown: str | None = tx.all("report", objective_id=objective_id)[0]["report"]
-            return markdown
-
-        return await self._read(work)
+    @reading()
+    def report(self, tx: Transaction, objective_id: int) -> str | None:
+        transitions.objective_row(tx, objective_id)
+        markdown: str | None = tx.all("report", objective_id=objective_id)[0]["report"]
+        return markdown
 
     async def window(self, objective_id: int, *, n_head: int, n_new: int) -> Window:
         def work(tx: Transaction) -> Window:
@@ -1370,16 +1332,14 @@ class SqlTaskStore(
 
         return await self._read(work, n_rows=n_names)
 
-    async def task(self, objective_id: int, task_id: int) -> Task:
-        def work(tx: Transaction) -> Task:
-            try:
-                return transitions.read_task(tx, objective_id, task_id)
-            except NotFoundError:
-                # if the objective itself is missing, raise that error instead
-                transitions.objective_row(tx, objective_id)
-                raise
-
-        return await self._read(work)
+    @reading()
+    def task(self, tx: Transaction, objective_id: int, task_id: int) -> Task:
+        try:
+            return transitions.read_task(tx, objective_id, task_id)
+        except NotFoundError:
+            # if the objective itself is missing, raise that error instead
+            transitions.objective_row(tx, objective_id)
+            raise
 
     async def tasks(
         self,
@@ -1477,14 +1437,18 @@ class SqlTaskStore(
             limit=limit,
         )
 
-    async def append_event(
-        self, objective_id: int, *, kind: str, task_id: int | None = None, data: Mapping[str, Any]
+    @writing()
+    def append_event(
+        self,
+        tx: Transaction,
+        objective_id: int,
+        *,
+        kind: str,
+        task_id: int | None = None,
+        data: Mapping[str, Any],
     ) -> None:
-        def work(tx: Transaction) -> None:
-            transitions.objective_row(tx, objective_id)
-            transitions.append_event(tx, objective_id, kind, task_id, **data)
-
-        await self._write(work, objective_id)
+        transitions.objective_row(tx, objective_id)
+        transitions.append_event(tx, objective_id, kind, task_id, **data)
 
     # -- the duty to index
     # ----------------------------------------------------------------------------------------------
@@ -1529,42 +1493,38 @@ class SqlTaskStore(
 
         return await self._read(work, n_rows=limit)
 
-    async def mark_indexed(self, objective_id: int, *, task_ids: Sequence[int]) -> None:
-        def work(tx: Transaction) -> None:
-            transitions.objective_row(tx, objective_id)
-            n_marked = tx.count_changed(
-                "mark_indexed", objective_id=objective_id, task_ids=to_json(list(task_ids))
+    @writing(is_lasting=False)
+    def mark_indexed(self, tx: Transaction, objective_id: int, *, task_ids: Sequence[int]) -> None:
+        transitions.objective_row(tx, objective_id)
+        n_marked = tx.count_changed(
+            "mark_indexed", objective_id=objective_id, task_ids=to_json(list(task_ids))
+        )
+        if n_marked:
+            (left,) = tx.all("n_unindexed", objective_id=objective_id)
+            transitions.append_event(
+                tx, objective_id, events.RESULTS_INDEXED, n=n_marked, n_owed=left["n"]
             )
-            if n_marked:
-                (left,) = tx.all("n_unindexed", objective_id=objective_id)
-                transitions.append_event(
-                    tx, objective_id, events.RESULTS_INDEXED, n=n_marked, n_owed=left["n"]
-                )
 
-        await self._write(work, objective_id, is_lasting=False)
+    @writing()
+    def owe_index(self, tx: Transaction, objective_id: int) -> None:
+        transitions.objective_row(tx, objective_id)
+        tx.run("owe_index", objective_id=objective_id)
 
-    async def owe_index(self, objective_id: int) -> None:
-        def work(tx: Transaction) -> None:
-            transitions.objective_row(tx, objective_id)
-            tx.run("owe_index", objective_id=objective_id)
-
-        await self._write(work, objective_id)
-
-    async def change_space(self, objective_id: int, *, model: str, space: str) -> Objective:
-        def work(tx: Transaction) -> Objective:
-            row = transitions.objective_row(tx, objective_id)
-            lifecycle.require_nobody_at_work(
-                objective_id, is_held=tx.has("is_held_by_the_living", objective_id=objective_id)
-            )
-            spec = spec_from_row(row)
-            models = {**spec.model_by_role, Role.EMBEDDING: model}
-            spec = replace(spec, model_by_role=models, embedding_space=space)
-            transitions.set_spec(tx, row, spec)
-            tx.run("owe_index", objective_id=objective_id)
-            transitions.append_event(tx, objective_id, events.OBJECTIVE_SPACE_CHANGED, space=space)
-            return transitions.read_objective(tx, objective_id)
-
-        return await self._write(work, objective_id)
+    @writing()
+    def change_space(
+        self, tx: Transaction, objective_id: int, *, model: str, space: str
+    ) -> Objective:
+        row = transitions.objective_row(tx, objective_id)
+        lifecycle.require_nobody_at_work(
+            objective_id, is_held=tx.has("is_held_by_the_living", objective_id=objective_id)
+        )
+        spec = spec_from_row(row)
+        models = {**spec.model_by_role, Role.EMBEDDING: model}
+        spec = replace(spec, model_by_role=models, embedding_space=space)
+        transitions.set_spec(tx, row, spec)
+        tx.run("owe_index", objective_id=objective_id)
+        transitions.append_event(tx, objective_id, events.OBJECTIVE_SPACE_CHANGED, space=space)
+        return transitions.read_objective(tx, objective_id)
 
     async def store_vectors(
         self, objective_id: int, *, space: str, vectors: Mapping[int, bytes]

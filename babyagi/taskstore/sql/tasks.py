@@ -46,6 +46,7 @@ from babyagi.taskstore.sql.database import (
     task_from_row,
     to_json,
     to_time,
+    writing,
 )
 from babyagi.taskstore.sql.steps import record_first
 from babyagi.text import rearm
@@ -96,24 +97,23 @@ class Recording(SqlAccess):
 
         return await self._write(work, claim.fence.objective_id)
 
-    async def record_lack(
+    @writing()
+    def record_lack(
         self,
+        tx: Transaction,
         claim: Claim,
         *,
         lack: Lack,
         plan: Planned | None = None,
         first: Outcome | Kept | None = None,
     ) -> Task:
-        def work(tx: Transaction) -> Task:
-            record_first(tx, claim.fence, first)
-            task = transitions.fenced_task(tx, claim.fence, TaskStatus.RUNNING)
-            task = lifecycle.lacked(task, lack=lack)
-            status = record_lack(tx, task)
-            if plan is not None and status is TaskStatus.RECORDED:
-                apply_plan(tx, task.objective_id, [task], plan)
-            return transitions.read_task(tx, task.objective_id, task.id)
-
-        return await self._write(work, claim.fence.objective_id)
+        record_first(tx, claim.fence, first)
+        task = transitions.fenced_task(tx, claim.fence, TaskStatus.RUNNING)
+        task = lifecycle.lacked(task, lack=lack)
+        status = record_lack(tx, task)
+        if plan is not None and status is TaskStatus.RECORDED:
+            apply_plan(tx, task.objective_id, [task], plan)
+        return transitions.read_task(tx, task.objective_id, task.id)
 
     async def record_plan(
         self,
@@ -137,27 +137,25 @@ class Recording(SqlAccess):
 
         return await self._write(work, objective_id)
 
-    async def fail_task(
-        self, claim: Claim, *, error: str, max_failures: int, delay_s: float = 0.0
+    @writing()
+    def fail_task(
+        self, tx: Transaction, claim: Claim, *, error: str, max_failures: int, delay_s: float = 0.0
     ) -> Task:
-        def work(tx: Transaction) -> Task:
-            task = lifecycle.failed(transitions.fenced_task(tx, claim.fence), error=error)
-            transitions.count_no_answer(tx, task.objective_id)
-            status = TaskStatus.DEAD if task.failures >= max_failures else TaskStatus.QUEUED
-            status = transitions.free_task(tx, task, to=status, delay_s=delay_s)
-            data = {"error": task.error, "failures": task.failures}
-            transitions.append_task_event(tx, task, events.TASK_FAILED, **data)
-            transitions.note_freed(tx, task, status)
-            return transitions.read_task(tx, task.objective_id, task.id)
+        task = lifecycle.failed(transitions.fenced_task(tx, claim.fence), error=error)
+        transitions.count_no_answer(tx, task.objective_id)
+        status = TaskStatus.DEAD if task.failures >= max_failures else TaskStatus.QUEUED
+        status = transitions.free_task(tx, task, to=status, delay_s=delay_s)
+        data = {"error": task.error, "failures": task.failures}
+        transitions.append_task_event(tx, task, events.TASK_FAILED, **data)
+        transitions.note_freed(tx, task, status)
+        return transitions.read_task(tx, task.objective_id, task.id)
 
-        return await self._write(work, claim.fence.objective_id)
-
-    async def release_task(self, claim: Claim, *, delay_s: float = 0.0, reason: str = "") -> None:
-        def work(tx: Transaction) -> None:
-            task = transitions.fenced_task(tx, claim.fence)
-            release(tx, task, reason=reason, delay_s=delay_s)
-
-        await self._write(work, claim.fence.objective_id)
+    @writing()
+    def release_task(
+        self, tx: Transaction, claim: Claim, *, delay_s: float = 0.0, reason: str = ""
+    ) -> None:
+        task = transitions.fenced_task(tx, claim.fence)
+        release(tx, task, reason=reason, delay_s=delay_s)
 
     # -- duties
     # ----------------------------------------------------------------------------------------------
@@ -214,26 +212,21 @@ class Recording(SqlAccess):
 
         return await self._write(work, objective_id)
 
-    async def record_report(self, claim: DutyClaim, *, markdown: str) -> None:
+    @writing()
+    def record_report(self, tx: Transaction, claim: DutyClaim, *, markdown: str) -> None:
         objective_id = claim.fence.objective_id
+        duty = transitions.fenced_duty(tx, claim.fence)
+        report = sealed("report", {"id": objective_id, "report": lifecycle.storable(markdown)})
+        tx.run("set_report", objective_id=objective_id, **report)
+        transitions.free_duty(tx, duty)
+        transitions.append_event(
+            tx, objective_id, events.REPORT_WRITTEN, report_chars=len(markdown)
+        )
 
-        def work(tx: Transaction) -> None:
-            duty = transitions.fenced_duty(tx, claim.fence)
-            report = sealed("report", {"id": objective_id, "report": lifecycle.storable(markdown)})
-            tx.run("set_report", objective_id=objective_id, **report)
-            transitions.free_duty(tx, duty)
-            transitions.append_event(
-                tx, objective_id, events.REPORT_WRITTEN, report_chars=len(markdown)
-            )
-
-        await self._write(work, objective_id)
-
-    async def release_duty(self, claim: DutyClaim, *, delay_s: float = 0.0) -> None:
-        def work(tx: Transaction) -> None:
-            duty = transitions.fenced_duty(tx, claim.fence)
-            transitions.free_duty(tx, duty, delay_s=delay_s)
-
-        await self._write(work, claim.fence.objective_id, is_lasting=False)
+    @writing(is_lasting=False)
+    def release_duty(self, tx: Transaction, claim: DutyClaim, *, delay_s: float = 0.0) -> None:
+        duty = transitions.fenced_duty(tx, claim.fence)
+        transitions.free_duty(tx, duty, delay_s=delay_s)
 
 
 def _recorded_before(tx: Transaction, claim: Claim) -> Result | None:
@@ -282,83 +275,74 @@ class Steering(SqlAccess):
     """The part of the store for changes by a person: adding, moving, replacing, cancelling and
     retrying tasks."""
 
-    async def add_tasks(
+    @writing()
+    def add_tasks(
         self,
+        tx: Transaction,
         objective_id: int,
         proposals: Sequence[Proposal],
         *,
         to: Place = Place.LAST,
     ) -> Plan:
-        def work(tx: Transaction) -> Plan:
-            stop_reason = transitions.objective_row(tx, objective_id)["stop_reason"]
-            lifecycle.require_reopenable(objective_id, stop_reason)
-            plan = add_proposals(tx, objective_id, proposals, allow_duplicates=True).plan
-            if plan.added:
-                tx.run("count_afresh", objective_id=objective_id)
-            if plan.added and stop_reason is not None:
-                transitions.reopen(tx, objective_id)
-            if to is not Place.LAST and plan.added:
-                put_in_place(tx, objective_id, [task.id for task in plan.added], to)
-            return replace(
-                plan,
-                added=tuple(
-                    transitions.read_task(tx, objective_id, task.id) for task in plan.added
-                ),
-            )
-
-        return await self._write(work, objective_id)
-
-    async def move_task(self, objective_id: int, task_id: int, *, to: Place | int) -> Task:
-        def work(tx: Transaction) -> Task:
-            _changeable(tx, objective_id, task_id)
-            if not isinstance(to, Place):
-                transitions.read_task(tx, objective_id, to)
-            put_in_place(tx, objective_id, [task_id], to)
-            return transitions.read_task(tx, objective_id, task_id)
-
-        return await self._write(work, objective_id)
-
-    async def replace_task(self, objective_id: int, task_id: int, *, name: str) -> Task:
-        def work(tx: Transaction) -> Task:
-            old = _changeable(tx, objective_id, task_id)
-            proposal = lifecycle.replacement(old, name)
-            new = add_proposals(tx, objective_id, [proposal], allow_duplicates=True).plan.added[0]
-            for row in tx.all("dependents", objective_id=objective_id, task_id=old.id):
-                after = [new.id if named == old.id else named for named in task_from_row(row).after]
-                set_after(tx, objective_id, row["id"], after)
-            tx.run("set_rank", objective_id=objective_id, task_id=new.id, rank=old.rank)
-            tx.run("set_rank", objective_id=objective_id, task_id=old.id, rank=new.rank)
+        stop_reason = transitions.objective_row(tx, objective_id)["stop_reason"]
+        lifecycle.require_reopenable(objective_id, stop_reason)
+        plan = add_proposals(tx, objective_id, proposals, allow_duplicates=True).plan
+        if plan.added:
             tx.run("count_afresh", objective_id=objective_id)
-            transitions.cancel_task(tx, objective_id, old.id, replaced_by=new.id)
-            transitions.allow_questions(tx, objective_id)
-            return transitions.read_task(tx, objective_id, new.id)
+        if plan.added and stop_reason is not None:
+            transitions.reopen(tx, objective_id)
+        if to is not Place.LAST and plan.added:
+            put_in_place(tx, objective_id, [task.id for task in plan.added], to)
+        return replace(
+            plan,
+            added=tuple(transitions.read_task(tx, objective_id, task.id) for task in plan.added),
+        )
 
-        return await self._write(work, objective_id)
+    @writing()
+    def move_task(
+        self, tx: Transaction, objective_id: int, task_id: int, *, to: Place | int
+    ) -> Task:
+        _changeable(tx, objective_id, task_id)
+        if not isinstance(to, Place):
+            transitions.read_task(tx, objective_id, to)
+        put_in_place(tx, objective_id, [task_id], to)
+        return transitions.read_task(tx, objective_id, task_id)
 
-    async def cancel_task(self, objective_id: int, task_id: int) -> Task:
-        def work(tx: Transaction) -> Task:
-            _changeable(tx, objective_id, task_id)
-            transitions.cancel_task(tx, objective_id, task_id)
-            transitions.allow_questions(tx, objective_id)
-            return transitions.read_task(tx, objective_id, task_id)
+    @writing()
+    def replace_task(self, tx: Transaction, objective_id: int, task_id: int, *, name: str) -> Task:
+        old = _changeable(tx, objective_id, task_id)
+        proposal = lifecycle.replacement(old, name)
+        new = add_proposals(tx, objective_id, [proposal], allow_duplicates=True).plan.added[0]
+        for row in tx.all("dependents", objective_id=objective_id, task_id=old.id):
+            after = [new.id if named == old.id else named for named in task_from_row(row).after]
+            set_after(tx, objective_id, row["id"], after)
+        tx.run("set_rank", objective_id=objective_id, task_id=new.id, rank=old.rank)
+        tx.run("set_rank", objective_id=objective_id, task_id=old.id, rank=new.rank)
+        tx.run("count_afresh", objective_id=objective_id)
+        transitions.cancel_task(tx, objective_id, old.id, replaced_by=new.id)
+        transitions.allow_questions(tx, objective_id)
+        return transitions.read_task(tx, objective_id, new.id)
 
-        return await self._write(work, objective_id)
+    @writing()
+    def cancel_task(self, tx: Transaction, objective_id: int, task_id: int) -> Task:
+        _changeable(tx, objective_id, task_id)
+        transitions.cancel_task(tx, objective_id, task_id)
+        transitions.allow_questions(tx, objective_id)
+        return transitions.read_task(tx, objective_id, task_id)
 
-    async def retry_task(self, objective_id: int, task_id: int) -> Task:
-        def work(tx: Transaction) -> Task:
-            stop_reason = transitions.objective_row(tx, objective_id)["stop_reason"]
-            lifecycle.require_dead(transitions.read_task(tx, objective_id, task_id))
-            lifecycle.require_reopenable(objective_id, stop_reason)
-            tx.run("retry_task", objective_id=objective_id, task_id=task_id)
-            tx.run("unsettle_task", objective_id=objective_id, task_id=task_id)
-            tx.run("count_afresh", objective_id=objective_id)
-            task = transitions.read_task(tx, objective_id, task_id)
-            transitions.append_task_event(tx, task, events.TASK_RETRIED, try_no=task.try_no)
-            if stop_reason is not None:
-                transitions.reopen(tx, objective_id)
-            return task
-
-        return await self._write(work, objective_id)
+    @writing()
+    def retry_task(self, tx: Transaction, objective_id: int, task_id: int) -> Task:
+        stop_reason = transitions.objective_row(tx, objective_id)["stop_reason"]
+        lifecycle.require_dead(transitions.read_task(tx, objective_id, task_id))
+        lifecycle.require_reopenable(objective_id, stop_reason)
+        tx.run("retry_task", objective_id=objective_id, task_id=task_id)
+        tx.run("unsettle_task", objective_id=objective_id, task_id=task_id)
+        tx.run("count_afresh", objective_id=objective_id)
+        task = transitions.read_task(tx, objective_id, task_id)
+        transitions.append_task_event(tx, task, events.TASK_RETRIED, try_no=task.try_no)
+        if stop_reason is not None:
+            transitions.reopen(tx, objective_id)
+        return task
 
 
 def _changeable(tx: Transaction, objective_id: int, task_id: int) -> Task:

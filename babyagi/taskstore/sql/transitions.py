@@ -40,6 +40,7 @@ from babyagi.taskstore.sql.database import (
     lack_to_json,
     no_objective,
     objective_from_row,
+    reading,
     schedule_from_row,
     sealed,
     spec_from_row,
@@ -50,6 +51,7 @@ from babyagi.taskstore.sql.database import (
     to_json,
     to_time,
     usage_to_values,
+    writing,
 )
 
 ALL_ROWS = 2**53  # SQLite and PostgreSQL share no syntax for "no limit"
@@ -532,13 +534,11 @@ class Claims(SqlAccess):
     async def open_objectives(self) -> list[int]:
         return await self._read(lambda tx: [row["id"] for row in tx.all("open_objectives")])
 
-    async def claimable(self, objective_id: int) -> Claimable:
-        def work(tx: Transaction) -> Claimable:
-            _prefetch_best_task(tx, objective_id, "")
-            _prefetch_claim_facts(tx, objective_id, worker_id="")
-            return _look_for_work(tx, objective_id, worker_id="")[0]
-
-        return await self._read(work)
+    @reading()
+    def claimable(self, tx: Transaction, objective_id: int) -> Claimable:
+        _prefetch_best_task(tx, objective_id, "")
+        _prefetch_claim_facts(tx, objective_id, worker_id="")
+        return _look_for_work(tx, objective_id, worker_id="")[0]
 
     async def claim_next(
         self, objective_id: int, worker_id: str, *, deferral: Deferral
@@ -551,22 +551,24 @@ class Claims(SqlAccess):
         _, claim = await self._claim(objective_id, worker_id, lambda _: None)
         return claim if isinstance(claim, Claim) else None
 
-    async def _claim(
-        self, objective_id: int, worker_id: str, first_duty: Callable[[Claimable], Duty | None]
+    @writing(is_lasting=False)
+    def _claim(
+        self,
+        tx: Transaction,
+        objective_id: int,
+        worker_id: str,
+        first_duty: Callable[[Claimable], Duty | None],
     ) -> tuple[Claimable, Claim | DutyClaim | None]:
-        def work(tx: Transaction) -> tuple[Claimable, Claim | DutyClaim | None]:
-            _prefetch_best_task(tx, objective_id, worker_id)
-            _prefetch_claim_facts(tx, objective_id, worker_id)
-            self._require_known_schema(tx, objective_id, worker_id)
-            claimable, task = _look_for_work(tx, objective_id, worker_id)
-            if not _can_serve(tx, objective_id, worker_id):
-                return claimable, None
-            duty = first_duty(claimable)
-            if duty is not None:
-                return claimable, _claim_duty(tx, objective_id, worker_id, duty)
-            return claimable, None if task is None else _claim_task(tx, task, worker_id)
-
-        return await self._write(work, objective_id, is_lasting=False)
+        _prefetch_best_task(tx, objective_id, worker_id)
+        _prefetch_claim_facts(tx, objective_id, worker_id)
+        self._require_known_schema(tx, objective_id, worker_id)
+        claimable, task = _look_for_work(tx, objective_id, worker_id)
+        if not _can_serve(tx, objective_id, worker_id):
+            return claimable, None
+        duty = first_duty(claimable)
+        if duty is not None:
+            return claimable, _claim_duty(tx, objective_id, worker_id, duty)
+        return claimable, None if task is None else _claim_task(tx, task, worker_id)
 
     def _require_known_schema(self, tx: Transaction, objective_id: int, worker_id: str) -> None:
         """Raise `StoreUnusableError` if a newer program has upgraded the schema since this process
@@ -577,18 +579,18 @@ class Claims(SqlAccess):
             where=self._database.where,
         )
 
-    async def claim_duty(self, objective_id: int, worker_id: str, duty: Duty) -> DutyClaim | None:
-        def work(tx: Transaction) -> DutyClaim | None:
-            _prefetch_claim_facts(tx, objective_id, worker_id)
-            objective = read_objective(tx, objective_id)
-            if not (
-                _can_serve(tx, objective_id, worker_id)
-                and _may_claim_duty(tx, objective, duty, tally(tx, objective_id))
-            ):
-                return None
-            return _claim_duty(tx, objective_id, worker_id, duty)
-
-        return await self._write(work, objective_id, is_lasting=False)
+    @writing(is_lasting=False)
+    def claim_duty(
+        self, tx: Transaction, objective_id: int, worker_id: str, duty: Duty
+    ) -> DutyClaim | None:
+        _prefetch_claim_facts(tx, objective_id, worker_id)
+        objective = read_objective(tx, objective_id)
+        if not (
+            _can_serve(tx, objective_id, worker_id)
+            and _may_claim_duty(tx, objective, duty, tally(tx, objective_id))
+        ):
+            return None
+        return _claim_duty(tx, objective_id, worker_id, duty)
 
 
 def _standing(tx: Transaction, objective_id: int, worker_id: str) -> Row:
