@@ -36,7 +36,7 @@ from babyagi.taskstore.sql.database import (
     from_time,
     load_scripts,
 )
-from babyagi.taskstore.sql.store import SqlTaskStore
+from babyagi.taskstore.sql.store import TaskStore
 
 LOCK_TIMEOUT_S = 10.0
 # Pauses between tries to take the lock. Other processes usually hold it for less than a
@@ -846,7 +846,7 @@ def _blank_store() -> bytes:
         return connection.serialize()
 
 
-class MemoryTaskStore(SqlTaskStore):
+class MemoryTaskStore(TaskStore):
     """The task store in memory, for one process. It ends with the process.
 
     Args:
@@ -869,7 +869,7 @@ async def open_sqlite(
     clock: Callable[[], datetime],
     offload: Offload,
     tell: Callable[[str], None] = lambda _: None,
-) -> SqlTaskStore:
+) -> TaskStore:
     """Open the task store in this SQLite file. If there is no file, create it; its folder must
     exist.
 
@@ -885,4 +885,4 @@ async def open_sqlite(
         StoreUnavailableError: the file is locked, or the disk is full.
     """
     database = await offload(lambda: SqliteDatabase(Path(path), clock=clock))
-    return SqlTaskStore(database, offload=offload, tell=tell)
+    return TaskStore(database, offload=offload, tell=tell)

@@ -30,7 +30,7 @@ from babyagi.taskstore.port import Intention, Kept, Planned
 from babyagi.taskstore.postgres import PostgresDatabase, migrate
 from babyagi.taskstore.sql import database
 from babyagi.taskstore.sql.database import POLL_S
-from babyagi.taskstore.sql.store import SqlTaskStore, open_postgres
+from babyagi.taskstore.sql.store import TaskStore, open_postgres
 from babyagi.taskstore.sqlite import open_sqlite
 from support.postgres_server import PASSWORD, PostgresServer
 from support.workers import join
@@ -258,7 +258,7 @@ def test_a_database_that_cannot_hold_every_text_is_unusable(postgres_server):
 
 async def test_an_older_store_is_looked_at_beside_its_worker_and_stays_as_it_is(old_url):
     older = PostgresDatabase(old_url, scripts=replace(SCRIPTS, version=VERSION))
-    worked_on = SqlTaskStore(older, offload=run_inline, tell=lambda _: None)
+    worked_on = TaskStore(older, offload=run_inline, tell=lambda _: None)
     objective_id = await begin(worked_on, "Sing")
 
     looker = await open_postgres(old_url, offload=run_inline, only_looks=True)

@@ -10,7 +10,7 @@ from babyagi.errors import StoreUnusableError
 from babyagi.offload import ThreadOffload, run_inline
 from babyagi.tasks import Proposal
 from babyagi.taskstore.sql import database
-from babyagi.taskstore.sql.store import SqlTaskStore
+from babyagi.taskstore.sql.store import TaskStore
 from babyagi.taskstore.sqlite import SqliteDatabase, open_sqlite
 from babyagi.taskstore.sqlite_looking import open_for_looking
 from tests.taskstore.contract import Clock, begin, make_worker
@@ -22,7 +22,7 @@ SCRIPTS = database.load_scripts("sqlite")
 @asynccontextmanager
 async def writing(path, *, scripts=SCRIPTS):
     opened = SqliteDatabase(path, clock=Clock(), scripts=scripts)
-    store = SqlTaskStore(opened, offload=run_inline, tell=lambda _: None)
+    store = TaskStore(opened, offload=run_inline, tell=lambda _: None)
     yield store
     await store.close()
 

@@ -68,7 +68,7 @@ from babyagi.tasks import (
     Worker,
 )
 from babyagi.taskstore.limits import to_microusd, unconfirmed
-from babyagi.taskstore.port import Lease
+from babyagi.taskstore.nouns import Lease
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -639,6 +639,7 @@ class SqlAccess:
         )
 
     async def close(self) -> None:
+        """Close the database. A second call does nothing."""
         await self._offload(self._database.close)
 
 
@@ -709,12 +710,15 @@ class Waiting(SqlAccess):
     """The part of the store that waits for new events and for commits by other processes."""
 
     async def last_event_id(self, objective_id: int) -> int:
+        """Return the id of the objective's newest event, 0 when there is none."""
         return await self._read_in(
             objective_id,
             lambda tx: int(tx.all("last_event_id", objective_id=objective_id)[0]["id"]),
         )
 
     async def wait_for_events(self, objective_id: int, *, after_id: int, timeout_s: float) -> None:
+        """Wait until the objective has an event with an id above `after_id`, whichever process
+        wrote it, or until `timeout_s` seconds have passed."""
         try:
             async with asyncio.timeout(timeout_s):
                 while True:
@@ -738,6 +742,14 @@ class Waiting(SqlAccess):
                     return
 
     async def wait_for_change(self, *, timeout_s: float) -> None:
+        """Wait until another process, or another store object on the same tables, has committed
+        something since the last call returned, or until `timeout_s` seconds have passed. Only one
+        caller at a time may wait on a store object.
+
+        Commits of this store object do not count, because a worker that looks for work would wake
+        itself by looking. The wait may end early, for a change that does not concern the caller. It
+        ends at most once every 50 ms, and does not raise while the store is unavailable.
+        """
         try:
             async with asyncio.timeout(timeout_s):
                 while True:

@@ -17,7 +17,7 @@ from babyagi.errors import SettingsError
 from babyagi.schedules import Schedule
 from babyagi.tasks import Objective, Step, Task
 from babyagi.taskstore import lifecycle
-from babyagi.taskstore.port import KEY_AGE_S, EarlierRequest, KeyedRequest, Plan
+from babyagi.taskstore.nouns import KEY_AGE_S, EarlierRequest, KeyedRequest, Plan
 from babyagi.taskstore.sql import transitions
 from babyagi.taskstore.sql.database import (
     ONCE,
@@ -37,6 +37,13 @@ class Keys(SqlAccess):
 
     @reading()
     def earlier_request(self, tx: Transaction, request: KeyedRequest) -> EarlierRequest | None:
+        """Return what is known of this request; None if it was not carried out in the last
+        `KEY_AGE_S` seconds.
+
+        Raises:
+            SettingsError: another request has the key.
+            NotFoundError: what the request made was deleted.
+        """
         row = _row_of(tx, request)
         if row is None:
             return None
@@ -46,6 +53,8 @@ class Keys(SqlAccess):
 
     @contextmanager
     def carrying_out(self, request: KeyedRequest) -> Iterator[None]:
+        """While the context lasts, the first write of this task of the event loop takes effect once
+        for this request. If it took effect before, it changes nothing, and returns what it made."""
         token = ONCE.set(_Once(request))
         try:
             yield
@@ -56,6 +65,13 @@ class Keys(SqlAccess):
     def keep_answer(
         self, tx: Transaction, request: KeyedRequest, answer: str, *, objective_id: int | None
     ) -> str:
+        """Keep the answer, unless the request has one, and return the one that is kept. Keys that
+        are older than `KEY_AGE_S` are forgotten.
+
+        Args:
+            objective_id: the objective that the answer is about; when it is deleted, the answer is
+                deleted too.
+        """
         tx.run("forget_keys", age_us=int(KEY_AGE_S * 1e6))
         tx.run("begin_keyed", key=request.key, request=request.content)
         tx.run("keep_answer", key=request.key, answer=answer, objective_id=objective_id)
