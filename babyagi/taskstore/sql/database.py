@@ -899,17 +899,7 @@ def require_types(row: Row, *, texts: Sequence[str] = (), numbers: Sequence[str]
 
 
 def spec_to_json(spec: ObjectiveSpec) -> str:
-    fields = asdict(spec)
-    for name in ("further", "output_schema", "agent"):
-        if not fields[name]:  # earlier versions refuse unknown fields, so empty ones are left out
-            del fields[name]
-    for name in ("text_origin", "task_origin"):
-        if fields[name] == "person":
-            del fields[name]
-    for grant in fields["tools"]:
-        if not grant["refused"]:
-            del grant["refused"]
-    return to_json(fields)
+    return to_json(asdict(spec))
 
 
 @_damage_named("objective {id}")
@@ -926,7 +916,7 @@ def _spec_from_json(text: str) -> ObjectiveSpec:
         ToolGrant(**{**tool, "effect": Effect(tool["effect"])}) for tool in fields["tools"]
     )
     fields["approval"] = Approval(fields["approval"])
-    # objectives of earlier versions have no value for these two choices
+    # old objectives have no value for these
     fields["memory"] = Memory(fields.get("memory", Memory.OBJECTIVE))
     fields["planning"] = Planning(fields.get("planning", Planning.SEPARATE))
     fields["further"] = tuple(fields.get("further", ()))
