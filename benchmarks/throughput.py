@@ -32,7 +32,7 @@ from babyagi.loop import MAX_PLANNED
 from babyagi.offload import Offload, ThreadOffload, run_inline
 from babyagi.tasks import Claim, DutyClaim, Limits, ObjectiveSpec, Proposal, Role, Worker
 from babyagi.taskstore.port import Deferral, Planned
-from babyagi.taskstore.sql.store import SqlTaskStore, open_postgres
+from babyagi.taskstore.sql.store import TaskStore, open_postgres
 from babyagi.taskstore.sqlite import open_sqlite
 from babyagi.worker.serving import MIN_PLANNED
 from support.postgres_server import PostgresServer
@@ -66,7 +66,7 @@ def _now() -> datetime:
     return datetime.now(UTC)
 
 
-async def _open(place: str, *, offload: Offload = run_inline) -> SqlTaskStore:
+async def _open(place: str, *, offload: Offload = run_inline) -> TaskStore:
     """The store of this URL, or of this file."""
     if place.startswith("postgresql:"):
         return await open_postgres(place, offload=offload)

@@ -20,7 +20,7 @@ from typing import Any
 from babyagi.llm.prompt import Prompt, Speaker, ToolCall
 from babyagi.offload import run_inline
 from babyagi.tasks import Approval, Effect, Fence, Passage, Role, Step
-from babyagi.taskstore.sql.store import SqlTaskStore
+from babyagi.taskstore.sql.store import TaskStore
 from babyagi.taskstore.sqlite import open_sqlite
 from babyagi.tools.base import Tool
 from babyagi.worker.lease import reap_namesakes
@@ -48,7 +48,7 @@ class Deadly:
             os.kill(os.getpid(), signal.SIGKILL)
 
 
-def with_points(store: SqlTaskStore, deadly: Deadly) -> SqlTaskStore:
+def with_points(store: TaskStore, deadly: Deadly) -> TaskStore:
     """The store, with points round the two commits that a call is between."""
     intend, record = store.intend_once, store.record_step
 

@@ -125,7 +125,7 @@ def test_the_build_gets_what_it_copies():
     "path",
     [
         "babyagi/guide/start.md",
-        "babyagi/taskstore/schema_001.sql",
+        "babyagi/taskstore/sql/schema.sql",
         "babyagi/agents/prompts/execution.md",
     ],
 )

@@ -1,6 +1,7 @@
 """What a person does with the results of one objective, while workers are at work on it."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -35,7 +36,7 @@ async def test_what_a_worker_ticks_off_just_before_a_rebuild_drops_the_collectio
     async def tick_off():
         await store.mark_indexed(objective.id, task_ids=task_ids[:5])
 
-    busy = Busy(store, method="claim_duty", work=tick_off)
+    busy: Any = Busy(store, method="claim_duty", work=tick_off)
     backends = Backends(
         store=busy, models={}, embedder=HashEmbedder(), gate=Gate(), sleep=index.catch_up
     )

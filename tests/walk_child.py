@@ -27,7 +27,7 @@ from babyagi.react.executor import Executor
 from babyagi.react.steps import AgentBounds
 from babyagi.tasks import Approval, Claim, Effect, Passage, Reservation, Role, Worker
 from babyagi.taskstore.lifecycle import MAX_LOST_PAUSE_S
-from babyagi.taskstore.sql.store import SqlTaskStore
+from babyagi.taskstore.sql.store import TaskStore
 from babyagi.taskstore.sqlite import open_sqlite
 from babyagi.tools.base import Calls, Observation, PassedOn, Tool
 from babyagi.worker.lease import reap_namesakes
@@ -141,11 +141,11 @@ class Clock:
         return utc_now() + timedelta(seconds=self.later_s)
 
 
-async def open_life_store(life: Life, clock: Clock) -> SqlTaskStore:
+async def open_life_store(life: Life, clock: Clock) -> TaskStore:
     return await open_sqlite(life.home / "tasks.db", clock=clock, offload=run_inline)
 
 
-async def claim(store: SqlTaskStore, name: str, clock: Clock) -> Claim | None:
+async def claim(store: TaskStore, name: str, clock: Clock) -> Claim | None:
     """The walk's task, as a worker that begins gets it when all delays are over; None while it
     waits for a person."""
     worker = Worker(

@@ -36,7 +36,7 @@ from babyagi.tasks import (
     Usage,
     digest_form,
 )
-from babyagi.taskstore.port import Claimable, Deferral
+from babyagi.taskstore.nouns import Claimable, Deferral
 from babyagi.text import one_line
 
 MAX_NAME_CHARS = 2000

@@ -24,7 +24,14 @@ from babyagi.errors import (
 )
 from babyagi.redaction import redact, redact_url
 from babyagi.taskstore.sql import database
-from babyagi.taskstore.sql.database import QueuedWrite, Row, Transaction, from_time
+from babyagi.taskstore.sql.database import (
+    QueuedWrite,
+    Row,
+    Scripts,
+    Transaction,
+    from_time,
+    load_scripts,
+)
 
 # Classes of SQLSTATE, by who can mend the error.
 # Time mends these. 25 comes from a standby server, until it is promoted.
@@ -385,13 +392,12 @@ class Schema:
 
     Attributes:
         queries: the named SQL queries.
-        scripts: the scripts that create the schema, one per version.
         where: the URL without its password.
     """
 
     connection: psycopg.Connection[Any]
     queries: Mapping[str, str]
-    scripts: Sequence[str]
+    scripts: Scripts
     where: str
 
     def require_current(self) -> None:
@@ -402,13 +408,13 @@ class Schema:
         version = self.version()
         if version == 0:
             version = self.migrate()[1]
-        database.require_known(version, known=len(self.scripts), where=self.where)
-        if version < len(self.scripts):
+        database.require_known(version, known=self.scripts.version, where=self.where)
+        if version < self.scripts.version:
             raise StoreUnusableError(
                 f"the task store {self.where} was written by an older babyagi",
                 why=(
                     f"the store has schema version {version}, this program needs version "
-                    f"{len(self.scripts)}"
+                    f"{self.scripts.version}"
                 ),
                 fix="stop every worker, make a backup (pg_dump), then: babyagi migrate",
                 guide="store",
@@ -418,7 +424,7 @@ class Schema:
         """Raise `StoreUnusableError` if this program cannot read the schema, or there is none.
         Nothing is created."""
         version = self.version()
-        database.require_readable(version, known=len(self.scripts), where=self.where)
+        database.require_known(version, known=self.scripts.version, where=self.where)
         if version == 0:
             raise NotFoundError(
                 "there is no objective yet",
@@ -428,17 +434,27 @@ class Schema:
             )
 
     def migrate(self) -> tuple[int, int]:
-        """Upgrade the schema to this program's version, each version in one transaction. Raise
-        `StoreUnusableError` while workers of the older version are running.
+        """Upgrade the schema of the version before, or create it in an empty database, in one
+        transaction, unless another process has just done so. Raise `StoreUnusableError` for every
+        other version, and while workers of the older program are running.
 
         Returns:
             The version before and after.
         """
-        before = after = self.version()
-        database.require_known(before, known=len(self.scripts), where=self.where)
-        while after < len(self.scripts):
-            after = self._step_up()
-        return before, after
+        with rolled_back_on_error(self.connection):
+            self.connection.execute("BEGIN ISOLATION LEVEL READ COMMITTED")
+            self._row("lock_schema")
+            before = self.version()
+            database.require_known(before, known=self.scripts.version, where=self.where)
+            if before == 0:
+                if self._row("has_schema") is None:
+                    self.connection.execute(self.queries["create_schema"])
+                self._run(self.scripts.create)
+            elif before < self.scripts.version:
+                self._require_no_worker(before)
+                self._run(self.scripts.upgrade)
+            self.connection.execute("COMMIT")
+        return before, self.scripts.version
 
     def version(self) -> int:
         """Return the version of the schema; 0 when the database is empty."""
@@ -448,33 +464,14 @@ class Schema:
             names, None if row is None else row["value"], where=self.where
         )
 
-    def _step_up(self) -> int:
-        """Upgrade the schema by one version, or create it in an empty database, unless another
-        process has just done so. Return the version after that."""
-        with rolled_back_on_error(self.connection):
-            self.connection.execute("BEGIN ISOLATION LEVEL READ COMMITTED")
-            self._row("lock_schema")
-            version = self.version()
-            if version == 0:
-                if self._row("has_schema") is None:
-                    self.connection.execute(self.queries["create_schema"])
-                self._run(self.scripts)
-            elif version < len(self.scripts):
-                self._require_no_worker(version)
-                self._run(self.scripts[version : version + 1])
-            version = self.version()
-            self.connection.execute("COMMIT")
-        return version
-
-    def _run(self, scripts: Sequence[str]) -> None:
-        for script in scripts:
-            self.connection.execute(script, prepare=False)  # the script has several statements
+    def _run(self, script: str) -> None:
+        self.connection.execute(script, prepare=False)  # the script has several statements
 
     def _require_no_worker(self, version: int) -> None:
         self._row("clock", given_us=None)
         tx = Transaction(self.connection, queries=self.queries, now_us=0)
         if tx.has("has_living_worker"):
-            raise database.upgrade_blocked(version, self.scripts, where=self.where)
+            raise database.upgrade_blocked(version, known=self.scripts.version, where=self.where)
 
     def _require_utf8(self) -> None:
         encoding = self._row("encoding")["encoding"]
@@ -602,7 +599,7 @@ class PostgresDatabase:
         url: str,
         *,
         clock: Callable[[], datetime] | None = None,
-        scripts: Sequence[str] | None = None,
+        scripts: Scripts | None = None,
         only_looks: bool = False,
     ) -> None:
         """Connect, and create the schema if the database is empty. An older schema is refused,
@@ -611,8 +608,7 @@ class PostgresDatabase:
         Args:
             url: `postgresql://user:password@host:port/database`.
             clock: the time to use instead of the server's clock, for tests.
-            scripts: the scripts that create the schema, one per version; None stands for those of
-                this program.
+            scripts: None stands for those of this program.
             only_looks: create and write nothing, and read an older schema too.
 
         Raises:
@@ -627,8 +623,8 @@ class PostgresDatabase:
         self._listener = Listener(
             self._connections.connect, queries=self._queries, is_own=self._connections.has_pid
         )
-        scripts = database.load_scripts("postgres") if scripts is None else scripts
-        self.known_version = len(scripts)
+        scripts = load_scripts("postgres") if scripts is None else scripts
+        self.known_version = scripts.version
         try:
             with translating_errors(self.where):
                 schema = Schema(
@@ -792,11 +788,11 @@ class PostgresDatabase:
         )
 
 
-def migrate(url: str, *, scripts: Sequence[str] | None = None) -> tuple[int, int]:
+def migrate(url: str, *, scripts: Scripts | None = None) -> tuple[int, int]:
     """Upgrade the schema of this database to this program's version, and return the version before
     and after. Raises the errors of `PostgresDatabase`."""
     connections = Connections(url)
-    scripts = database.load_scripts("postgres") if scripts is None else scripts
+    scripts = load_scripts("postgres") if scripts is None else scripts
     with translating_errors(connections.shown), closing(connections):
         return Schema(
             connection=connections.outside_pipeline(),

@@ -31,11 +31,12 @@ from babyagi.taskstore.sql.database import (
     Cursor,
     QueuedWrite,
     Row,
+    Scripts,
     Transaction,
     from_time,
     load_scripts,
 )
-from babyagi.taskstore.sql.store import SqlTaskStore
+from babyagi.taskstore.sql.store import TaskStore
 
 LOCK_TIMEOUT_S = 10.0
 # Pauses between tries to take the lock. Other processes usually hold it for less than a
@@ -326,23 +327,22 @@ class _Translated:
 
 
 class SqliteEngine:
-    """A SQLite database, in a file or in memory. A subclass opens the connection and upgrades the
-    schema to this program's version.
+    """A SQLite database, in a file or in memory. A subclass opens the connection and sees to the
+    schema.
 
     Args:
         where: the path of the file, or `:memory:`.
-        scripts: the scripts that create the schema, one per version; None stands for those of this
-            program.
+        scripts: None stands for those of this program.
     """
 
     is_notified = reads_at_once = False
 
     def __init__(
-        self, where: str, *, clock: Callable[[], datetime], scripts: Sequence[str] | None = None
+        self, where: str, *, clock: Callable[[], datetime], scripts: Scripts | None = None
     ) -> None:
         self._clock = clock
-        self._scripts = database.load_scripts("sqlite") if scripts is None else scripts
-        self.where, self.known_version = where, len(self._scripts)
+        self._scripts = load_scripts("sqlite") if scripts is None else scripts
+        self.where, self.known_version = where, self._scripts.version
         self._queries = database.load_queries("sqlite")
         self._columns_by_query: dict[str, tuple[str, ...]] = {}
         self._connection: sqlite3.Connection | None = None
@@ -504,16 +504,14 @@ class SqliteEngine:
                 raise
         return database.parse_version(names, None if row is None else str(row[0]), where=self.where)
 
-    def _run_scripts(self, version: int) -> None:
-        """Upgrade the schema from this version to the program's version. Each step to the next
-        version is one transaction."""
+    def _run_script(self, script: str) -> None:
+        """Run the script in one transaction."""
         connection = self._open()
-        for script in self._scripts[version:]:
-            try:
-                connection.executescript(f"BEGIN IMMEDIATE;\n{script}\nCOMMIT;")
-            finally:
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
+        try:
+            connection.executescript(f"BEGIN IMMEDIATE;\n{script}\nCOMMIT;")
+        finally:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
 
     def _errors(self) -> _Translated:
         """Return a context that translates SQLite's errors into the store's errors."""
@@ -594,15 +592,14 @@ class SqliteDatabase(SqliteEngine):
     reads_at_once = True
 
     def __init__(
-        self, path: Path, *, clock: Callable[[], datetime], scripts: Sequence[str] | None = None
+        self, path: Path, *, clock: Callable[[], datetime], scripts: Scripts | None = None
     ) -> None:
         """Open the file and upgrade its schema to this program's version. If the file does not
         exist, it is created with mode 0600.
 
         Args:
             clock: returns now as an aware UTC datetime.
-            scripts: the scripts that create the schema, one per version; None stands for those of
-                this program.
+            scripts: None stands for those of this program.
 
         Raises:
             StoreUnusableError, StoreUnavailableError.
@@ -725,18 +722,20 @@ class SqliteDatabase(SqliteEngine):
             raise self._damaged(" ".join(" ".join(found).split())[:200])
 
     def _migrate(self) -> None:
-        """Upgrade the schema to this program's version, after a copy of the file was saved as a
-        backup. Raise `StoreUnusableError` if the schema is newer than this program, or while
-        workers of the older version are running."""
+        """Create the schema in an empty file. Upgrade that of the version before, after a copy of
+        the file was saved as a backup. Raise `StoreUnusableError` for every other version, and
+        while workers of the older program are running."""
         version = self._schema_version(self._open())
         database.require_known(version, known=self.known_version, where=self.where)
         connection = self._open()
         # the first change to the file, made only after the file was found to be a task store
         connection.execute("PRAGMA journal_mode = WAL").fetchall()
-        if 0 < version < len(self._scripts):
+        if version == 0:
+            self._run_script(self._scripts.create)
+        elif version < self.known_version:
             self._require_no_worker(version)
             self._back_up(version)
-        self._run_scripts(version)
+            self._run_script(self._scripts.upgrade)
 
     def _require_own_file(self) -> None:
         """Raise `StoreUnusableError` if the path no longer leads to the open file. Otherwise SQLite
@@ -758,7 +757,7 @@ class SqliteDatabase(SqliteEngine):
 
     def _require_no_worker(self, version: int) -> None:
         if self.read(lambda tx: tx.has("has_living_worker")):
-            raise database.upgrade_blocked(version, self._scripts, where=str(self.path))
+            raise database.upgrade_blocked(version, known=self.known_version, where=str(self.path))
 
     def _back_up(self, version: int) -> None:
         """Copy the database to the file `<name>.version-<n>`. The copy gets this name only when it
@@ -841,14 +840,13 @@ class MemoryDatabase(SqliteEngine):
 @cache
 def _blank_store() -> bytes:
     """Return an empty store as the bytes of a SQLite file. Loading these bytes takes a tenth of the
-    time of running the schema's scripts."""
+    time of running the schema's script."""
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
-        for script in load_scripts("sqlite"):
-            connection.executescript(script)
+        connection.executescript(load_scripts("sqlite").create)
         return connection.serialize()
 
 
-class MemoryTaskStore(SqlTaskStore):
+class MemoryTaskStore(TaskStore):
     """The task store in memory, for one process. It ends with the process.
 
     Args:
@@ -871,7 +869,7 @@ async def open_sqlite(
     clock: Callable[[], datetime],
     offload: Offload,
     tell: Callable[[str], None] = lambda _: None,
-) -> SqlTaskStore:
+) -> TaskStore:
     """Open the task store in this SQLite file. If there is no file, create it; its folder must
     exist.
 
@@ -887,4 +885,4 @@ async def open_sqlite(
         StoreUnavailableError: the file is locked, or the disk is full.
     """
     database = await offload(lambda: SqliteDatabase(Path(path), clock=clock))
-    return SqlTaskStore(database, offload=offload, tell=tell)
+    return TaskStore(database, offload=offload, tell=tell)

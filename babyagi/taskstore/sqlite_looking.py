@@ -24,7 +24,7 @@ from babyagi.errors import StoreUnavailableError, StoreUnusableError
 from babyagi.offload import Offload
 from babyagi.taskstore.sql import database
 from babyagi.taskstore.sql.database import Transaction
-from babyagi.taskstore.sql.store import SqlTaskStore
+from babyagi.taskstore.sql.store import TaskStore
 from babyagi.taskstore.sqlite import (
     LOCK_TIMEOUT_S,
     PAUSES_S,
@@ -62,7 +62,7 @@ class LookingDatabase(SqliteEngine):
         self._watch: FileWatch | None = None
         with self._errors(), self._reading() as connection:
             self.version = self._schema_version(connection)
-        database.require_readable(self.version, known=self.known_version, where=self.where)
+        database.require_known(self.version, known=self.known_version, where=self.where)
 
     def read(self, work: Callable[[Transaction], T]) -> T:
         with self._errors(), self._reading() as connection:
@@ -183,7 +183,7 @@ def _glance(path: Path) -> tuple[int, int] | None:
 
 async def open_for_looking(
     path: Path | str, *, clock: Callable[[], datetime], offload: Offload
-) -> SqlTaskStore:
+) -> TaskStore:
     """Open the task store in this SQLite file, only to read it. Where there is none, the returned
     store is empty, and nothing is created.
 
@@ -198,5 +198,5 @@ async def open_for_looking(
     if _glance(path) is not None:
         opened = await offload(lambda: LookingDatabase(path, clock=clock))
         if opened.version > 0:
-            return SqlTaskStore(opened, offload=offload, tell=lambda _: None)
+            return TaskStore(opened, offload=offload, tell=lambda _: None)
     return MemoryTaskStore(clock)

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -10,10 +11,11 @@ from babyagi.cli import objectives, root
 from babyagi.cli.root import run_guarded
 from babyagi.tasks import Proposal, Worker
 from babyagi.taskstore.sql import database
-from babyagi.taskstore.sql.store import SqlTaskStore
+from babyagi.taskstore.sql.store import TaskStore
 from babyagi.taskstore.sqlite import SqliteDatabase
 from support.workers import join
 from tests.cli import homes, looked_at, samples
+from tests.taskstore import old_home
 
 LOOKS = [
     "status",
@@ -62,9 +64,10 @@ def test_where_there_is_no_home_none_is_made(home, capsys):
 
 def test_all_that_looks_works_beside_an_older_worker(home, capsys):
     home.mkdir()
-    scripts = database.load_scripts("sqlite")[: database.OLDEST_READABLE]
+    old_home.unpack_file(home / "tasks.db")
+    scripts = replace(database.load_scripts("sqlite"), version=old_home.VERSION)
     opened = SqliteDatabase(home / "tasks.db", clock=lambda: samples.START, scripts=scripts)
-    store = SqlTaskStore(opened, offload=inline, tell=print)
+    store = TaskStore(opened, offload=inline, tell=print)
 
     async def fill():
         created, _ = await store.create_objective(samples.spec("Sing"), uid="u1")

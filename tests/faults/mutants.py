@@ -35,7 +35,7 @@ from babyagi.taskstore.port import Intention
 from babyagi.taskstore.sql import database as sql
 from babyagi.taskstore.sql import steps, transitions
 from babyagi.taskstore.sql.database import Transaction, step_from_row, to_time
-from babyagi.taskstore.sql.store import SqlTaskStore
+from babyagi.taskstore.sql.store import TaskStore
 from babyagi.taskstore.sqlite import open_sqlite
 from support.table import print_table, verdict
 from tests.faults.crash_lives import SCENARIOS
@@ -97,16 +97,16 @@ def _look_up_nothing() -> None:
 
 
 def _ignore_the_fence() -> None:
-    record = SqlTaskStore.record_result
+    record = TaskStore.record_result
 
-    async def record_for_anybody(self: SqlTaskStore, claim: Claim, **result: Any) -> Any:
+    async def record_for_anybody(self: TaskStore, claim: Claim, **result: Any) -> Any:
         rows = await self._read(
             lambda tx: tx.all("task", objective_id=claim.task.objective_id, task_id=claim.task.id)
         )
         fence = replace(claim.fence, worker_id=rows[0]["worker_id"], claim_no=rows[0]["claim_no"])
         return await record(self, replace(claim, fence=fence), **result)
 
-    SqlTaskStore.record_result = record_for_anybody  # type: ignore[assignment,method-assign]
+    TaskStore.record_result = record_for_anybody  # type: ignore[assignment,method-assign]
 
 
 def _ignore_the_order() -> None:
@@ -143,12 +143,12 @@ def _settle_nothing() -> None:
 
 
 def _intend_nothing_once() -> None:
-    async def intend(self: SqlTaskStore, fence: Fence, *, key: str, request: str) -> Step:
+    async def intend(self: TaskStore, fence: Fence, *, key: str, request: str) -> Step:
         return lifecycle.open_step(
             fence, key=key, kind=lifecycle.ONCE, request=request, at=to_time(0)
         )
 
-    SqlTaskStore.intend_once = intend  # type: ignore[assignment,method-assign]
+    TaskStore.intend_once = intend  # type: ignore[assignment,method-assign]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

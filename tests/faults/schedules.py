@@ -35,7 +35,7 @@ from babyagi.schedules import (
     next_due,
 )
 from babyagi.tasks import Duty, Limits, StopReason, Worker
-from babyagi.taskstore.sql.store import SqlTaskStore
+from babyagi.taskstore.sql.store import TaskStore
 from babyagi.taskstore.sqlite import open_sqlite
 from support.table import print_table
 from support.world import make_spec
@@ -75,7 +75,7 @@ class _Dying:
 class _Daemon:
     """One worker with its own opening of the store."""
 
-    store: SqlTaskStore
+    store: TaskStore
     worker_id: str
 
     async def fire(self, *, dies_at: int | None) -> list[Tick]:
@@ -208,7 +208,7 @@ class Audit:
     """Looks at all rows, and at all objectives, from outside."""
 
     campaign: Campaign
-    store: SqlTaskStore
+    store: TaskStore
     schedules: list[Schedule]
     outcomes: Counter[str] = field(default_factory=Counter)
 

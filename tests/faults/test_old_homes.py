@@ -1,4 +1,4 @@
-"""A home of the first schema with the built-in index; both commits with each of the five indexes:
+"""A home of the schema before, with the built-in index; with each of the five indexes:
 `python -m tests.faults.old_homes`."""
 
 import subprocess

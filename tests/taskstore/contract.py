@@ -1,4 +1,4 @@
-"""The promises of `TaskStore`, one test each. Every implementation runs them: subclass and override
+"""The promises of `TaskStore`, one test each. Every database runs them: subclass and override
 `open_store`."""
 
 import json

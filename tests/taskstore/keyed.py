@@ -1,4 +1,4 @@
-"""The promises of `KeyStore`, one test each, as part of the contract of every task store."""
+"""The promises of `Keys`, one test each, as part of the contract of every task store."""
 
 import asyncio
 from functools import partial

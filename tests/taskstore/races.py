@@ -14,7 +14,7 @@ from babyagi.errors import LeaseLostError, SettingsError
 from babyagi.offload import run_inline
 from babyagi.tasks import Duty, Place, Proposal, Reservation, TaskStatus, Usage
 from babyagi.taskstore.port import Intention, Planned
-from babyagi.taskstore.sql.store import SqlTaskStore, open_postgres
+from babyagi.taskstore.sql.store import TaskStore, open_postgres
 from babyagi.taskstore.sqlite import open_sqlite
 from support.workers import join
 from tests.taskstore.contract import make_spec, make_worker
@@ -27,7 +27,7 @@ def _now() -> datetime:
     return datetime.now(UTC)
 
 
-async def open_place(place: Path | str) -> SqlTaskStore:
+async def open_place(place: Path | str) -> TaskStore:
     """A file, or the URL of a server."""
     if isinstance(place, Path):
         return await open_sqlite(place, clock=_now, offload=run_inline)
@@ -110,7 +110,7 @@ async def do_each_task_once(place: Path | str) -> None:
     await store.close()
 
 
-async def _move_tasks_until(store: SqlTaskStore, objective_id: int, *, n_done: int) -> None:
+async def _move_tasks_until(store: TaskStore, objective_id: int, *, n_done: int) -> None:
     chance, deadline = random.Random(n_done), time.monotonic() + 300
     while (await store.counts(objective_id))[
         TaskStatus.DONE
@@ -124,7 +124,7 @@ async def _move_tasks_until(store: SqlTaskStore, objective_id: int, *, n_done: i
         await asyncio.sleep(0.01)
 
 
-async def _check(store: SqlTaskStore, objective_id: int) -> None:
+async def _check(store: TaskStore, objective_id: int) -> None:
     every = list(range(1, N_TASKS + 1))
     results, tasks = await store.results(objective_id), await store.tasks(objective_id)
     events = await store.events(objective_id, limit=100_000)

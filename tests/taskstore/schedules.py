@@ -1,4 +1,4 @@
-"""The promises of `ScheduleStore`, one test each, as part of the contract of every task store."""
+"""The promises of `Schedules`, one test each, as part of the contract of every task store."""
 
 from datetime import UTC, datetime, timedelta
 

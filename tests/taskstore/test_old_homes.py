@@ -1,15 +1,11 @@
 """What an earlier version left behind is opened by this one: nothing is lost, what was under way
 goes on, and nothing is paid for twice.
 
-How the homes were made, and in which states: `tests/data/old_homes/README.md`.
+How the home was made, and in which states: `tests/data/old_homes/README.md`.
 """
 
-import gzip
-import hashlib
-import json
 from collections import Counter
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -26,11 +22,17 @@ from babyagi.taskstore.sqlite import open_sqlite
 from babyagi.tools.catalog import build_ask_user
 from babyagi.tools.files import build_file_tools
 from support.world import Clock, World
+from tests.taskstore.old_home import (
+    HOME,
+    check_nothing_lost,
+    load_described,
+    steps_of,
+    unpack,
+)
 
-HOMES = Path(__file__).parents[1] / "data" / "old_homes"
 DOCUMENTS = ("apples.md", "bridges.md", "clocks.md")
 AT_WORK = (TaskStatus.RUNNING, TaskStatus.RECORDED)
-ENDED = ("finished", "limit", "waiting", "stalled")
+ENDED = ("finished", "limit", "waiting")
 READ_BY_THE_END = (
     "running",
     "recorded",
@@ -38,8 +40,6 @@ READ_BY_THE_END = (
     "asked",
     "paused",
     "limit",
-    "stalled",
-    "after_dead",
     "reporting",
 )
 # whose second call was still to come, or in flight
@@ -69,25 +69,16 @@ class Home:
     def store(self):
         return self.world.store
 
-    def require(self, label):
-        if label not in self.old_by_label:
-            pytest.skip("in this version a dead task holds nothing up, so there is no such state")
-        return self.old_by_label[label]
 
-
-def unpack(version, name):
-    return gzip.decompress((HOMES / version / f"{name}.gz").read_bytes())
-
-
-async def open_old_sqlite(version, folder, clock):
+async def open_old_sqlite(folder, clock):
     for name in ("tasks.db", "tasks.db-wal"):
-        (folder / name).write_bytes(unpack(version, name))
+        (folder / name).write_bytes(unpack(name))
     return await open_sqlite(folder / "tasks.db", clock=clock, offload=run_inline)
 
 
-async def open_old_postgres(version, url, clock):
+async def open_old_postgres(url, clock):
     with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute(unpack(version, "postgres.sql"))
+        connection.execute(unpack("postgres.sql"))
     await migrate_postgres(url, offload=run_inline)
     return await open_postgres(url, clock=clock, offload=run_inline)
 
@@ -97,47 +88,19 @@ def empty_database_url(postgres_server):
     return postgres_server.make_database()
 
 
-@pytest.fixture(
-    params=[
-        "version_1 sqlite",
-        pytest.param("version_1 postgres", marks=pytest.mark.system),
-        "version_2 sqlite",
-        pytest.param("version_2 postgres", marks=pytest.mark.system),
-    ]
-)
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.system)])
 async def home(request, tmp_path):
     clock = Clock()
-    version, kind = request.param.split()
-    if kind == "sqlite":
-        store = await open_old_sqlite(version, tmp_path, clock)
+    if request.param == "sqlite":
+        store = await open_old_sqlite(tmp_path, clock)
     else:
-        store = await open_old_postgres(
-            version, request.getfixturevalue("empty_database_url"), clock
-        )
-    tools = (*build_file_tools(Folder(HOMES / "documents"), offload=run_inline), build_ask_user())
-    old = json.loads(unpack(version, f"{kind}.json"))
+        store = await open_old_postgres(request.getfixturevalue("empty_database_url"), clock)
+    tools = (*build_file_tools(Folder(HOME / "documents"), offload=run_inline), build_ask_user())
     yield Home(
         world=World(model=RememberingModel(), clock=clock, store=store, tools=tools),
-        old_by_label={found["label"]: found for found in old},
+        old_by_label={found["label"]: found for found in load_described(request.param)},
     )
     await store.close()
-
-
-async def steps_of(store, old):
-    """Of the owners that had steps in the old home, in its form."""
-    owners = list(dict.fromkeys(owner for owner, *_ in old["steps"]))
-    return [
-        [
-            owner,
-            step.key,
-            step.kind,
-            step.state,
-            step.usage.calls,
-            hashlib.sha256((step.output or "").encode()).hexdigest()[:16],
-        ]
-        for owner in owners
-        for step in await store.steps(old["id"], owner=owner)
-    ]
 
 
 def outcomes(steps):
@@ -163,7 +126,7 @@ async def send_on(store, old):
     match old["label"]:
         case "paused":
             await store.resume_objective(old["id"])
-        case "limit" | "stalled":
+        case "limit":
             await store.extend_objective(old["id"], limits=Limits())
         case "asked" | "waiting":
             (step,) = await store.inbox(old["id"])
@@ -179,37 +142,7 @@ async def send_on(store, old):
 async def test_every_objective_task_result_event_report_and_step_of_an_old_home_is_still_there(
     home,
 ):
-    assert [objective.uid for objective in await home.store.objectives()] == [
-        old["uid"] for old in home.old_by_label.values()
-    ]
-    for label, old in home.old_by_label.items():
-        objective = await home.store.objective(old["id"])
-        usage = [
-            objective.usage.calls,
-            objective.usage.prompt_tokens,
-            objective.usage.completion_tokens,
-        ]
-        assert [objective.status, objective.stop_reason, usage] == [
-            old["status"],
-            old["stop_reason"],
-            old["usage"],
-        ], label
-        assert await home.store.report(old["id"]) == old["report"], label
-        tasks = await home.store.tasks(old["id"])
-        assert [
-            [task.id, task.name, task.status, list(task.after), task.try_no, task.error]
-            for task in tasks
-        ] == old["tasks"], label
-        results = await home.store.results(old["id"])
-        assert [[result.task_id, result.text, list(result.origins)] for result in results] == old[
-            "results"
-        ], label
-        events = await home.store.events(old["id"])
-        assert [
-            [event.id, event.kind, event.task_id, event.at.isoformat()] for event in events
-        ] == old["events"], label
-        assert await steps_of(home.store, old) == old["steps"], label
-    assert (await home.store.verify()).damages == ()
+    await check_nothing_lost(home.store, list(home.old_by_label.values()))
 
 
 async def test_the_dead_workers_of_an_old_home_hold_nothing_up_and_no_task_is_lost_with_them(home):
@@ -246,7 +179,7 @@ async def test_an_objective_can_be_started_in_an_old_home_and_the_same_one_again
 
 @pytest.mark.parametrize("label", ENDED)
 async def test_an_objective_that_had_ended_makes_no_call_and_keeps_its_report(home, label):
-    old = home.require(label)
+    old = home.old_by_label[label]
 
     ended = await home.world.run(await home.store.objective(old["id"]))
 
@@ -257,15 +190,12 @@ async def test_an_objective_that_had_ended_makes_no_call_and_keeps_its_report(ho
 @pytest.mark.thorough
 @pytest.mark.parametrize(
     "label",
-    (
-        "running recorded created asked waiting paused limit stalled dead after_dead "
-        "checking reporting"
-    ).split(),
+    ("running recorded created asked waiting paused limit dead checking reporting").split(),
 )
 async def test_an_unfinished_objective_goes_on_to_its_end_and_repeats_no_call_of_the_journal(
     home, label
 ):
-    old = home.require(label)
+    old = home.old_by_label[label]
     await send_on(home.store, old)
 
     ended = await home.world.run(await home.store.objective(old["id"]))
@@ -294,7 +224,7 @@ async def test_an_unfinished_objective_goes_on_to_its_end_and_repeats_no_call_of
 
 @pytest.mark.parametrize("label", GOING_ON)
 async def test_a_task_that_was_cut_off_goes_on_in_its_try_with_the_call_that_was_next(home, label):
-    old, owner = home.require(label), GOING_ON[label]
+    old, owner = home.old_by_label[label], GOING_ON[label]
     await send_on(home.store, old)
 
     await home.world.run(await home.store.objective(old["id"]))

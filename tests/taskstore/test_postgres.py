@@ -6,6 +6,8 @@ import sys
 import threading
 from collections import defaultdict
 from contextlib import suppress
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import psycopg
@@ -28,7 +30,7 @@ from babyagi.taskstore.port import Intention, Kept, Planned
 from babyagi.taskstore.postgres import PostgresDatabase, migrate
 from babyagi.taskstore.sql import database
 from babyagi.taskstore.sql.database import POLL_S
-from babyagi.taskstore.sql.store import SqlTaskStore, open_postgres
+from babyagi.taskstore.sql.store import TaskStore, open_postgres
 from babyagi.taskstore.sqlite import open_sqlite
 from support.postgres_server import PASSWORD, PostgresServer
 from support.workers import join
@@ -42,8 +44,14 @@ from tests.taskstore.contract import (
     make_spec,
     make_worker,
 )
+from tests.taskstore.old_home import (
+    VERSION,
+    check_nothing_lost,
+    load_described,
+    statements_of,
+    unpack,
+)
 from tests.taskstore.races import do_each_task_once
-from tests.taskstore.version_1 import check_upgraded, fill_version_1, statements_of
 
 # Every row but the schema's version, in any order, and the ids begin at 1 again. That takes a
 # hundredth of the time of a new database.
@@ -214,7 +222,7 @@ def test_two_who_open_an_empty_database_at_once_make_one_schema(empty_url):
 
 
 def test_an_empty_database_gets_its_schema_whole_or_not_at_all(empty_url):
-    broken = [*SCRIPTS, "SELECT 1 / 0;"]
+    broken = replace(SCRIPTS, create=f"{SCRIPTS.create}\nSELECT 1 / 0;")
 
     with pytest.raises((BabyagiError, psycopg.Error)):
         PostgresDatabase(empty_url, scripts=broken)
@@ -248,20 +256,19 @@ def test_a_database_that_cannot_hold_every_text_is_unusable(postgres_server):
 # --------------------------------------------------------------------------------------------------
 
 
-async def test_an_older_store_is_looked_at_beside_its_worker_and_stays_as_it_is(empty_url):
-    version = database.OLDEST_READABLE
-    older = PostgresDatabase(empty_url, scripts=SCRIPTS[:version])
-    worked_on = SqlTaskStore(older, offload=run_inline, tell=lambda _: None)
+async def test_an_older_store_is_looked_at_beside_its_worker_and_stays_as_it_is(old_url):
+    older = PostgresDatabase(old_url, scripts=replace(SCRIPTS, version=VERSION))
+    worked_on = TaskStore(older, offload=run_inline, tell=lambda _: None)
     objective_id = await begin(worked_on, "Sing")
 
-    looker = await open_postgres(empty_url, offload=run_inline, only_looks=True)
+    looker = await open_postgres(old_url, offload=run_inline, only_looks=True)
 
     assert "Sing" in [task.name for task in await looker.tasks(objective_id)]
     with pytest.raises(StoreUnavailableError, match="cannot answer"):
         await looker.pause_objective(objective_id)
     query = "SELECT value FROM babyagi.meta WHERE key = 'schema_version'"
-    with connect(empty_url) as connection:
-        assert connection.execute(query).fetchone() == (str(version),)
+    with connect(old_url) as connection:
+        assert connection.execute(query).fetchone() == (str(VERSION),)
     await looker.close()
     await worked_on.close()
 
@@ -278,16 +285,21 @@ async def test_in_an_empty_database_nothing_is_created_by_looking(empty_url):
 # --------------------------------------------------------------------------------------------------
 
 SCRIPTS = database.load_scripts("postgres")
-SECOND = statements_of(SCRIPTS[1], is_whole=lambda text: text.count("$$") % 2 == 0)
-NEXT = f"UPDATE meta SET value = '{len(SCRIPTS) + 1}' WHERE key = 'schema_version';"
+UPGRADE = statements_of(SCRIPTS.upgrade, is_whole=lambda text: text.count("$$") % 2 == 0)
+NEWER = replace(
+    SCRIPTS,
+    version=SCRIPTS.version + 1,
+    upgrade=f"UPDATE meta SET value = '{SCRIPTS.version + 1}' WHERE key = 'schema_version';",
+)
+DESCRIBED = load_described("postgres")
+UPGRADED = (VERSION, SCRIPTS.version)
 
 
 @pytest.fixture
 def old_url(empty_url):
-    """The URL of a store of version 1 that nobody works on any more."""
-    PostgresDatabase(empty_url, scripts=SCRIPTS[:1]).close()
-    with connect(empty_url) as connection:
-        fill_version_1(connection.execute, placeholder="%s")
+    """The URL of a store of the version before that nobody works on any more."""
+    with psycopg.connect(empty_url, autocommit=True) as connection:
+        connection.execute(unpack("postgres.sql"))
     return empty_url
 
 
@@ -302,7 +314,8 @@ def dump(url):
             "SELECT table_name FROM information_schema.tables WHERE table_schema = 'babyagi'"
         ).fetchall()
         named = connection.execute(
-            "SELECT table_name, column_name FROM information_schema.columns WHERE "
+            "SELECT table_name, concat_ws(' ', column_name, data_type, is_nullable, column_default) "
+            "FROM information_schema.columns WHERE "
             "table_schema = 'babyagi'"
             " UNION SELECT tablename, indexdef FROM pg_indexes WHERE schemaname = 'babyagi'"
             " UNION SELECT conrelid::regclass::TEXT, pg_get_constraintdef(oid) FROM pg_constraint"
@@ -317,17 +330,34 @@ def dump(url):
         }
 
 
-async def test_a_store_of_version_1_is_refused_until_somebody_migrates_it(old_url):
+async def test_a_store_of_the_version_before_is_refused_until_somebody_migrates_it(old_url):
     before = dump(old_url)
     with pytest.raises(StoreUnusableError, match="older babyagi") as caught:
         PostgresDatabase(old_url)
     assert "babyagi migrate" in caught.value.fix
     assert dump(old_url) == before
-    assert migrate(old_url) == (1, len(SCRIPTS))
-    assert migrate(old_url) == (len(SCRIPTS), len(SCRIPTS))
+    assert migrate(old_url) == UPGRADED
+    assert migrate(old_url) == (SCRIPTS.version, SCRIPTS.version)
     store = await open_postgres(old_url, offload=run_inline)
-    await check_upgraded(store)
+    await check_nothing_lost(store, DESCRIBED)
     await store.close()
+
+
+@pytest.mark.parametrize("version", [1, VERSION - 1])
+async def test_every_other_older_store_is_refused_with_the_version_that_upgrades_it(
+    version, old_url
+):
+    with connect(old_url) as connection:
+        connection.execute(
+            "UPDATE meta SET value = %s WHERE key = 'schema_version'", [str(version)]
+        )
+    before = dump(old_url)
+    looking = partial(PostgresDatabase, only_looks=True)
+    for open_it in (PostgresDatabase, looking, migrate):
+        with pytest.raises(StoreUnusableError, match="older babyagi") as caught:
+            open_it(old_url)
+        assert f"git checkout {database.UPGRADER}" in caught.value.fix
+    assert dump(old_url) == before
 
 
 async def test_an_upgraded_store_has_the_same_schema_as_a_new_one(old_url, postgres_url):
@@ -340,13 +370,13 @@ async def test_a_newer_schema_is_refused_and_ends_the_claiming_of_a_living_worke
 ):
     objective_id = await begin(store)
     await store.remove_worker("w")
-    assert migrate(postgres_url, scripts=[*SCRIPTS, NEXT]) == (len(SCRIPTS), len(SCRIPTS) + 1)
+    assert migrate(postgres_url, scripts=NEWER) == (SCRIPTS.version, NEWER.version)
     with pytest.raises(StoreUnusableError, match="newer babyagi"):
         PostgresDatabase(postgres_url)
     await join(store, make_worker("w"), objective_id)
     with pytest.raises(StoreUnusableError) as caught:
         await store.claim_task(objective_id, "w")
-    assert f"version {len(SCRIPTS) + 1}" in caught.value.why
+    assert f"version {NEWER.version}" in caught.value.why
 
 
 async def test_no_upgrade_runs_under_a_living_worker(old_url):
@@ -361,7 +391,7 @@ async def test_no_upgrade_runs_under_a_living_worker(old_url):
     assert dump(old_url) == before
     with connect(old_url) as connection:
         connection.execute("DELETE FROM worker")
-    assert migrate(old_url) == (1, len(SCRIPTS))
+    assert migrate(old_url) == UPGRADED
 
 
 @pytest.mark.parametrize(
@@ -371,14 +401,14 @@ async def test_no_upgrade_runs_under_a_living_worker(old_url):
 )
 async def test_an_upgrade_that_breaks_anywhere_leaves_the_old_schema_whole(fault, old_url):
     before = dump(old_url)
-    for at in range(len(SECOND) + 1):
-        broken = "".join([*SECOND[:at], fault, *SECOND[at:]])
+    for at in range(len(UPGRADE) + 1):
+        broken = "".join([*UPGRADE[:at], fault, *UPGRADE[at:]])
         with pytest.raises((psycopg.Error, BabyagiError)):
-            migrate(old_url, scripts=[SCRIPTS[0], broken])
+            migrate(old_url, scripts=replace(SCRIPTS, upgrade=broken))
         assert dump(old_url) == before, at
-    assert migrate(old_url) == (1, len(SCRIPTS))
+    assert migrate(old_url) == UPGRADED
     store = await open_postgres(old_url, offload=run_inline)
-    await check_upgraded(store)
+    await check_nothing_lost(store, DESCRIBED)
     await store.close()
 
 

@@ -1,10 +1,7 @@
-import json
 import sqlite3
-from dataclasses import replace
 
-from babyagi.taskstore.sql.database import Transaction, spec_to_json
+from babyagi.taskstore.sql.database import Transaction
 from babyagi.taskstore.sql.store import COMMON_WORD, choose_words, order_by_words
-from tests.taskstore.contract import make_spec
 
 
 def test_the_rarest_words_are_looked_for_as_long_as_their_results_together_are_few():
@@ -36,13 +33,6 @@ def test_the_order_is_the_same_however_the_words_are_found():
 def test_nothing_found_is_nothing_ordered():
     assert order_by_words([]) == []
     assert order_by_words([("oven", 1, 0)]) == [1]
-
-
-def test_an_objective_is_written_as_the_version_before_wrote_it_unless_it_uses_what_is_new():
-    new = {"further", "output_schema"}
-    assert not new & set(json.loads(spec_to_json(make_spec())))
-    asking = replace(make_spec(), further=("And coffee?",), output_schema={"type": "object"})
-    assert new < set(json.loads(spec_to_json(asking)))
 
 
 def test_what_is_left_for_later_is_in_what_is_read_next_also_where_it_was_read_before():

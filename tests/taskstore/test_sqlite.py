@@ -33,6 +33,7 @@ from babyagi.taskstore.sqlite import (
     SqliteDatabase,
     open_sqlite,
 )
+from babyagi.taskstore.sqlite_looking import open_for_looking
 from support.processes import open_files_left
 from support.workers import join
 from tests.taskstore.contract import (
@@ -49,8 +50,14 @@ from tests.taskstore.contract import (
     plan_from,
 )
 from tests.taskstore.empty import put_empty_store
+from tests.taskstore.old_home import (
+    VERSION,
+    check_nothing_lost,
+    load_described,
+    statements_of,
+    unpack_file,
+)
 from tests.taskstore.races import do_each_task_once
-from tests.taskstore.version_1 import RESULTS, check_upgraded, fill_version_1, statements_of
 
 
 class TestSqliteTaskStore(TaskStoreContract):
@@ -187,7 +194,7 @@ async def test_a_newer_schema_is_refused_with_both_versions(tmp_path):
     with pytest.raises(StoreUnusableError) as caught:
         await open_inline(path)
     assert "version 9" in caught.value.why
-    assert f"up to {len(SCRIPTS)}" in caught.value.why
+    assert f"up to {SCRIPTS.version}" in caught.value.why
     assert "pip install" in caught.value.fix
 
 
@@ -804,16 +811,14 @@ async def test_a_whole_store_has_no_damage_and_every_row_of_it_is_read(tmp_path,
 # --------------------------------------------------------------------------------------------------
 
 SCRIPTS = database.load_scripts("sqlite")
-EVERY_NTH_STATEMENT = 1 if "LONG_TESTS" in os.environ else 4  # a process is killed before it
-SECOND = statements_of(SCRIPTS[1], is_whole=sqlite3.complete_statement)
-NEXT = f"UPDATE meta SET value = '{len(SCRIPTS) + 1}' WHERE key = 'schema_version';"
-
-
-def make_old(path):
-    """A store of version 1 that nobody works on any more."""
-    SqliteDatabase(path, clock=Clock(), scripts=SCRIPTS[:1]).close()
-    with closing(sqlite3.connect(path)) as connection, connection:
-        fill_version_1(connection.execute, placeholder="?")
+EVERY_NTH_STATEMENT = 1 if "LONG_TESTS" in os.environ else 2  # a process is killed before it
+UPGRADE = statements_of(SCRIPTS.upgrade, is_whole=sqlite3.complete_statement)
+NEWER = replace(
+    SCRIPTS,
+    version=SCRIPTS.version + 1,
+    upgrade=f"UPDATE meta SET value = '{SCRIPTS.version + 1}' WHERE key = 'schema_version';",
+)
+DESCRIBED = load_described("sqlite")
 
 
 def dump(path):
@@ -821,29 +826,56 @@ def dump(path):
         return list(connection.iterdump())
 
 
-async def test_a_store_of_version_1_is_upgraded_when_it_is_opened_and_a_copy_of_it_is_kept(
+async def test_a_store_of_the_version_before_is_upgraded_when_it_is_opened_and_a_copy_is_kept(
     tmp_path,
 ):
     path = tmp_path / "tasks.db"
-    make_old(path)
+    unpack_file(path)
     before = dump(path)
     store = await open_inline(path)
-    await check_upgraded(store)
+    await check_nothing_lost(store, DESCRIBED)
     await store.close()
-    assert dump(tmp_path / "tasks.db.version-1") == before
-    assert stat.S_IMODE((tmp_path / "tasks.db.version-1").stat().st_mode) == 0o600
+    copy = tmp_path / f"tasks.db.version-{VERSION}"
+    assert dump(copy) == before
+    assert stat.S_IMODE(copy.stat().st_mode) == 0o600
 
 
 async def test_an_upgraded_store_has_the_same_schema_as_a_new_one(tmp_path):
-    make_old(tmp_path / "old.db")
+    unpack_file(tmp_path / "old.db")
     for name in ("old.db", "new.db"):
         await (await open_inline(tmp_path / name)).close()
-    listed = "SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY type, name"
-    schemas = []
-    for name in ("old.db", "new.db"):
-        with closing(sqlite3.connect(tmp_path / name)) as connection:
-            schemas.append(connection.execute(listed).fetchall())
-    assert schemas[0] == schemas[1]
+    old, new = (read_schema(tmp_path / name) for name in ("old.db", "new.db"))
+    assert old == new
+
+
+def read_schema(path):
+    """What each piece of the schema says, by its type and name. The columns and constraints of a
+    table are in no order, because ALTER TABLE puts a new column behind the constraints."""
+    with closing(sqlite3.connect(path)) as connection:
+        listed = "SELECT type, name, coalesce(sql, '') FROM sqlite_schema"
+        said = {(kind, name): sql for kind, name, sql in connection.execute(listed)}
+    return {key: sorted(parts_of(sql)) if key[0] == "table" else sql for key, sql in said.items()}
+
+
+def parts_of(sql):
+    body = " ".join(sql.partition("(")[2].replace("BIGINT", "INTEGER").split())
+    return re.split(r" ?, (?![^(]*\))", body.rpartition(")")[0].strip())
+
+
+@pytest.mark.parametrize("version", [1, VERSION - 1])
+async def test_every_other_older_store_is_refused_with_the_version_that_upgrades_it(
+    version, tmp_path
+):
+    unpack_file(tmp_path / "tasks.db")
+    with closing(sqlite3.connect(tmp_path / "tasks.db")) as connection, connection:
+        connection.execute("UPDATE meta SET value = ? WHERE key = 'schema_version'", [str(version)])
+    before = dump(tmp_path / "tasks.db")
+    for open_it in (open_inline, functools.partial(open_for_looking, offload=run_inline)):
+        with pytest.raises(StoreUnusableError, match="older babyagi") as caught:
+            await open_it(tmp_path / "tasks.db", clock=Clock())
+        assert f"schema version {version}" in caught.value.why
+        assert f"git checkout {database.UPGRADER}" in caught.value.fix
+    assert dump(tmp_path / "tasks.db") == before
 
 
 async def test_an_objective_of_a_program_without_shared_memory_has_its_own(tmp_path):
@@ -859,7 +891,7 @@ async def test_an_objective_of_a_program_without_shared_memory_has_its_own(tmp_p
 
 async def test_no_upgrade_runs_under_a_living_worker(tmp_path):
     path = tmp_path / "tasks.db"
-    make_old(path)
+    unpack_file(path)
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute(
             "UPDATE worker SET lease_us = 30, lease_until_us = ?", [from_time(Clock()()) + 30]
@@ -876,27 +908,27 @@ async def test_a_newer_schema_ends_the_claiming_of_a_living_worker(tmp_path):
     store = await open_inline(path)
     objective_id = await begin(store)
     await store.remove_worker("w")
-    SqliteDatabase(path, clock=Clock(), scripts=[*SCRIPTS, NEXT]).close()
+    SqliteDatabase(path, clock=Clock(), scripts=NEWER).close()
     await join(store, make_worker("w"), objective_id)
     with pytest.raises(StoreUnusableError) as caught:
         await store.claim_task(objective_id, "w")
-    assert f"version {len(SCRIPTS) + 1}" in caught.value.why
+    assert f"version {NEWER.version}" in caught.value.why
     await store.close()
     with pytest.raises(StoreUnusableError, match="newer babyagi"):
         await open_inline(path)
 
 
-@pytest.mark.parametrize("at", range(len(SECOND) + 1))
+@pytest.mark.parametrize("at", range(len(UPGRADE) + 1))
 async def test_an_upgrade_that_fails_anywhere_leaves_the_old_file_whole(at, tmp_path):
     path = tmp_path / "tasks.db"
-    make_old(path)
+    unpack_file(path)
     before = dump(path)
-    broken = "".join([*SECOND[:at], "SELECT no_such_function();", *SECOND[at:]])
+    broken = "".join([*UPGRADE[:at], "SELECT no_such_function();", *UPGRADE[at:]])
     with pytest.raises(sqlite3.OperationalError):
-        SqliteDatabase(path, clock=Clock(), scripts=[SCRIPTS[0], broken])
+        SqliteDatabase(path, clock=Clock(), scripts=replace(SCRIPTS, upgrade=broken))
     assert dump(path) == before
     store = await open_inline(path)
-    assert [result.text for result in await store.results(1)] == list(RESULTS.values())
+    await check_nothing_lost(store, DESCRIBED)
     await store.close()
 
 
@@ -922,7 +954,7 @@ def _upgrade_and_die(path, at):
 async def test_an_upgrade_that_is_killed_before_any_of_its_statements_is_done_by_the_next_who_opens(
     tmp_path,
 ):
-    make_old(tmp_path / "tasks.db")
+    unpack_file(tmp_path / "tasks.db")
     whole, context, exits = (
         (tmp_path / "tasks.db").read_bytes(),
         multiprocessing.get_context("fork"),
@@ -937,12 +969,12 @@ async def test_an_upgrade_that_is_killed_before_any_of_its_statements_is_done_by
         process.join(300)
         exits.append(process.exitcode)
         store = await open_inline(path)
-        await check_upgraded(store)
+        await check_nothing_lost(store, DESCRIBED)
         await store.close()
         if process.exitcode == 0:
             break
     assert exits[-1] == 0
-    assert exits.count(-signal.SIGKILL) == len(exits) - 1 > len(SECOND) // EVERY_NTH_STATEMENT
+    assert exits.count(-signal.SIGKILL) == len(exits) - 1 > len(UPGRADE) // EVERY_NTH_STATEMENT
 
 
 async def test_the_events_of_a_transaction_are_in_their_order_however_many_they_are(tmp_path):

@@ -1,4 +1,5 @@
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -115,9 +116,8 @@ def test_a_worker_that_is_declared_dead_while_it_joins_anew_joins_once_more():
         await life.worker_lease.begin()
         await life.worker_lease.serve(objective_id)
         await store.reap_gone(["me-1"])
-        life.worker_lease._store = FlakyStore(
-            store, "join_objective", LeaseLostError("declared dead"), times=1
-        )
+        flaky: Any = FlakyStore(store, "join_objective", LeaseLostError("declared dead"), times=1)
+        life.worker_lease._store = flaky
         await life.keep(1.1)
         await store.reap_gone([life.worker_lease.identity.id])
         await life.keep(1.1)

@@ -153,7 +153,8 @@ class City:
 
     async def live(self, name):
         """One life of a process, until the objective is over."""
-        line = self.lines[name] = Line(self)
+        line: Any = Line(self)
+        self.lines[name] = line
         self.ever.append(line)
         model = SlowModel(self.script, lambda: asyncio.sleep(LATENCY_S))
         world = VirtualWorld(

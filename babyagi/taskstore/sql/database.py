@@ -13,7 +13,7 @@ import hashlib
 import json
 import re
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import asdict, dataclass
@@ -40,9 +40,12 @@ from babyagi.tasks import (
     Approval,
     CheckedPart,
     Checks,
+    Claim,
     Duty,
+    DutyClaim,
     Effect,
     Event,
+    Fence,
     Joined,
     Lack,
     Limits,
@@ -65,8 +68,9 @@ from babyagi.tasks import (
     Worker,
 )
 from babyagi.taskstore.limits import to_microusd, unconfirmed
-from babyagi.taskstore.port import Lease
+from babyagi.taskstore.nouns import Lease
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 Row = Mapping[str, Any]  # values by column name
@@ -270,7 +274,7 @@ class Database(Protocol):
     """The file or the URL, without the password, for messages."""
 
     known_version: int
-    """The newest version of the schema that this program can use."""
+    """The version of this program's schema."""
 
     reads_at_once: bool
     """Whether `read_at_once` may be used."""
@@ -337,7 +341,7 @@ class Database(Protocol):
 
 
 # --------------------------------------------------------------------------------------------------
-# The named queries, and the numbered scripts that create and upgrade the schema. Nothing here
+# The named queries, and the scripts that create and upgrade the schema. Nothing here
 # depends on a database engine.
 # --------------------------------------------------------------------------------------------------
 
@@ -349,10 +353,16 @@ SQL_FILES = ("meta", "objectives", "tasks", "steps", "looking", "schedules", "vi
 def load_queries(*more_files: str) -> Mapping[str, str]:
     """Return the queries by name, from the `.sql` files that all engines share (`SQL_FILES`) and
     from `more_files`, which are names of `.sql` files without the ending."""
-    queries: dict[str, str] = {}
-    for name in (*SQL_FILES, *more_files):
-        queries |= parse_queries(files(__package__).joinpath(f"{name}.sql").read_text("utf-8"))
+    queries = _read_pieces(*SQL_FILES, *more_files)
     return MappingProxyType({name: fill(sql, queries) for name, sql in queries.items()})
+
+
+def _read_pieces(*names: str) -> dict[str, str]:
+    """Return the named texts in these `.sql` files."""
+    pieces: dict[str, str] = {}
+    for name in names:
+        pieces |= parse_queries(files(__package__).joinpath(f"{name}.sql").read_text("utf-8"))
+    return pieces
 
 
 def fill(sql: str, queries: Mapping[str, str]) -> str:
@@ -405,29 +415,42 @@ def find_tables(sql: str) -> Tables:
     )
 
 
-@cache
-def load_scripts(engine: str) -> tuple[str, ...]:
-    """Return the scripts `schema_001.sql`, `schema_002.sql`, … for this engine (`sqlite` or
-    `postgres`). The n-th upgrades a store from version n - 1 to version n.
+# The version of the schema. A store of the version before is upgraded; every other is refused.
+SCHEMA_VERSION = 6
+UPGRADER = "35507d87"  # the commit whose program upgrades every older store to the version before
 
-    Where the engines differ in syntax, a script has a name in double braces. It is replaced by the
-    text of that name in `schema_sqlite.sql` or `schema_postgres.sql`.
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scripts:
+    """What gives a database this program's schema.
+
+    Attributes:
+        version: the version of the schema.
+        create: creates the schema in an empty database.
+        upgrade: upgrades a store of the version before.
     """
-    folder = files(__package__)
-    own = parse_queries(folder.joinpath(f"schema_{engine}.sql").read_text("utf-8"))
-    names = sorted(
-        path.name for path in folder.iterdir() if re.fullmatch(r"schema_\d{3}\.sql", path.name)
-    )
-    return tuple(
-        re.sub(
-            r"\{\{(\w+)\}\}", lambda place: own[place[1]], folder.joinpath(name).read_text("utf-8")
-        )
-        for name in names
+
+    version: int
+    create: str
+    upgrade: str
+
+
+@cache
+def load_scripts(engine: str) -> Scripts:
+    """Return the scripts in `schema.sql` for this engine (`sqlite` or `postgres`). Where the
+    engines differ in syntax, they have a name in double braces, of a text in `schema_sqlite.sql` or
+    `schema_postgres.sql`."""
+    pieces = _read_pieces("schema", f"schema_{engine}") | {"version": str(SCHEMA_VERSION)}
+    return Scripts(
+        version=SCHEMA_VERSION,
+        create=fill(pieces["create"], pieces),
+        upgrade=fill(pieces["upgrade"], pieces),
     )
 
 
 def require_known(version: int, *, known: int, where: str) -> None:
-    """Raise `StoreUnusableError` when the schema is newer than this program."""
+    """Raise `StoreUnusableError` when this program, whose schema has the version `known`, cannot
+    read a store of this version, which is 0 for an empty one."""
     if version > known:
         raise StoreUnusableError(
             f"the task store {where} was written by a newer babyagi",
@@ -435,23 +458,13 @@ def require_known(version: int, *, known: int, where: str) -> None:
             fix="install the newest babyagi: pip install . in its newest sources",
             guide="store",
         )
-
-
-# The oldest schema whose tables the queries of commands that only look can read.
-OLDEST_READABLE = 4
-
-
-def require_readable(version: int, *, known: int, where: str) -> None:
-    """Raise `StoreUnusableError` when this program cannot read a store of this version, which is 0
-    for an empty one."""
-    require_known(version, known=known, where=where)
-    if 0 < version < OLDEST_READABLE:
+    if 0 < version < known - 1:
         raise StoreUnusableError(
             f"the task store {where} was written by an older babyagi",
-            why=f"the store has schema version {version}; this program reads the versions "
-            f"{OLDEST_READABLE} to {known}",
-            fix="look with the version that wrote it, or stop its workers and upgrade the store: "
-            "babyagi doctor --quick (in PostgreSQL: babyagi migrate)",
+            why=f"the store has schema version {version}; this program opens the versions "
+            f"{known - 1} and {known}",
+            fix=f"upgrade it with commit {UPGRADER}: git checkout {UPGRADER} && pip install . && "
+            "babyagi doctor --quick (in PostgreSQL: babyagi migrate); then install this program",
             guide="store",
         )
 
@@ -478,13 +491,13 @@ def parse_version(tables: Sequence[str], version: str | None, *, where: str) -> 
     return int(version)
 
 
-def upgrade_blocked(version: int, scripts: Sequence[str], *, where: str) -> StoreUnusableError:
+def upgrade_blocked(version: int, *, known: int, where: str) -> StoreUnusableError:
     """Return the error to raise when an older schema cannot be upgraded now because workers of the
     older program still use it."""
     return StoreUnusableError(
         f"the task store {where} cannot be upgraded now",
         why=(
-            f"the store has schema version {version}, this program writes version {len(scripts)}, "
+            f"the store has schema version {version}, this program writes version {known}, "
             "and workers of the older program are still running (the lease of a killed worker "
             "ends by itself)"
         ),
@@ -626,7 +639,62 @@ class SqlAccess:
         )
 
     async def close(self) -> None:
+        """Close the database. A second call does nothing."""
         await self._offload(self._database.close)
+
+
+A = TypeVar("A", bound=SqlAccess)
+Work = Callable[Concatenate[A, Transaction, P], T]
+Verb = Callable[Concatenate[A, P], Coroutine[Any, Any, T]]
+
+
+def writing(
+    *, locks_all: bool = False, is_lasting: bool = True
+) -> Callable[[Work[A, P, T]], Verb[A, P, T]]:
+    """Decorate a method of the store that writes: its body is one transaction, which it gets as its
+    first argument and its callers do not pass.
+
+    Args:
+        locks_all: lock the whole store for writing, and not only the objective that the first
+            argument of the callers is, or whose claim or fence it is.
+        is_lasting: as for `SqlAccess._write`.
+    """
+
+    def decorate(work: Work[A, P, T]) -> Verb[A, P, T]:
+        @wraps(work)
+        async def write(self: A, /, *args: P.args, **kwargs: P.kwargs) -> T:
+            return await self._write(
+                lambda tx: work(self, tx, *args, **kwargs),
+                None if locks_all else _objective_of(args[0]),
+                is_lasting=is_lasting,
+            )
+
+        return write
+
+    return decorate
+
+
+def reading(*, n_rows: int = 1) -> Callable[[Work[A, P, T]], Verb[A, P, T]]:
+    """Decorate a method of the store that reads: its body is one transaction, which it gets as its
+    first argument and its callers do not pass. `n_rows` is as for `SqlAccess._read`."""
+
+    def decorate(work: Work[A, P, T]) -> Verb[A, P, T]:
+        @wraps(work)
+        async def read(self: A, /, *args: P.args, **kwargs: P.kwargs) -> T:
+            return await self._read(lambda tx: work(self, tx, *args, **kwargs), n_rows=n_rows)
+
+        return read
+
+    return decorate
+
+
+def _objective_of(argument: Any) -> int:
+    match argument:
+        case Claim() | DutyClaim():
+            return argument.fence.objective_id
+        case Fence():
+            return argument.objective_id
+    return int(argument)
 
 
 # -- waiting for commits, by this store object and by others
@@ -642,12 +710,15 @@ class Waiting(SqlAccess):
     """The part of the store that waits for new events and for commits by other processes."""
 
     async def last_event_id(self, objective_id: int) -> int:
+        """Return the id of the objective's newest event, 0 when there is none."""
         return await self._read_in(
             objective_id,
             lambda tx: int(tx.all("last_event_id", objective_id=objective_id)[0]["id"]),
         )
 
     async def wait_for_events(self, objective_id: int, *, after_id: int, timeout_s: float) -> None:
+        """Wait until the objective has an event with an id above `after_id`, whichever process
+        wrote it, or until `timeout_s` seconds have passed."""
         try:
             async with asyncio.timeout(timeout_s):
                 while True:
@@ -671,6 +742,14 @@ class Waiting(SqlAccess):
                     return
 
     async def wait_for_change(self, *, timeout_s: float) -> None:
+        """Wait until another process, or another store object on the same tables, has committed
+        something since the last call returned, or until `timeout_s` seconds have passed. Only one
+        caller at a time may wait on a store object.
+
+        Commits of this store object do not count, because a worker that looks for work would wake
+        itself by looking. The wait may end early, for a change that does not concern the caller. It
+        ends at most once every 50 ms, and does not raise while the store is unavailable.
+        """
         try:
             async with asyncio.timeout(timeout_s):
                 while True:
@@ -728,8 +807,6 @@ class Waiting(SqlAccess):
 # --------------------------------------------------------------------------------------------------
 # The conversion between rows and data types.
 # --------------------------------------------------------------------------------------------------
-
-P = ParamSpec("P")
 
 # the exceptions that converting a damaged value raises
 FAULTS = (ValueError, TypeError, LookupError, AttributeError, OverflowError, RecursionError)
@@ -822,17 +899,7 @@ def require_types(row: Row, *, texts: Sequence[str] = (), numbers: Sequence[str]
 
 
 def spec_to_json(spec: ObjectiveSpec) -> str:
-    fields = asdict(spec)
-    for name in ("further", "output_schema", "agent"):
-        if not fields[name]:  # earlier versions refuse unknown fields, so empty ones are left out
-            del fields[name]
-    for name in ("text_origin", "task_origin"):
-        if fields[name] == "person":
-            del fields[name]
-    for grant in fields["tools"]:
-        if not grant["refused"]:
-            del grant["refused"]
-    return to_json(fields)
+    return to_json(asdict(spec))
 
 
 @_damage_named("objective {id}")
@@ -849,7 +916,7 @@ def _spec_from_json(text: str) -> ObjectiveSpec:
         ToolGrant(**{**tool, "effect": Effect(tool["effect"])}) for tool in fields["tools"]
     )
     fields["approval"] = Approval(fields["approval"])
-    # objectives of earlier versions have no value for these two choices
+    # old objectives have no value for these
     fields["memory"] = Memory(fields.get("memory", Memory.OBJECTIVE))
     fields["planning"] = Planning(fields.get("planning", Planning.SEPARATE))
     fields["further"] = tuple(fields.get("further", ()))

@@ -17,14 +17,16 @@ from babyagi.errors import SettingsError
 from babyagi.schedules import Schedule
 from babyagi.tasks import Objective, Step, Task
 from babyagi.taskstore import lifecycle
-from babyagi.taskstore.port import KEY_AGE_S, EarlierRequest, KeyedRequest, Plan
+from babyagi.taskstore.nouns import KEY_AGE_S, EarlierRequest, KeyedRequest, Plan
 from babyagi.taskstore.sql import transitions
 from babyagi.taskstore.sql.database import (
     ONCE,
     Row,
     SqlAccess,
     Transaction,
+    reading,
     step_from_row,
+    writing,
 )
 
 T = TypeVar("T")
@@ -33,37 +35,49 @@ T = TypeVar("T")
 class Keys(SqlAccess):
     """The part of the store for requests with a key."""
 
-    async def earlier_request(self, request: KeyedRequest) -> EarlierRequest | None:
-        def work(tx: Transaction) -> EarlierRequest | None:
-            row = _row_of(tx, request)
-            if row is None:
-                return None
-            answer = row["answer"]
-            made = _read_made(tx, json.loads(row["made"])) if answer is None else None
-            return EarlierRequest(answer=answer, made=made)
+    @reading()
+    def earlier_request(self, tx: Transaction, request: KeyedRequest) -> EarlierRequest | None:
+        """Return what is known of this request; None if it was not carried out in the last
+        `KEY_AGE_S` seconds.
 
-        return await self._read(work)
+        Raises:
+            SettingsError: another request has the key.
+            NotFoundError: what the request made was deleted.
+        """
+        row = _row_of(tx, request)
+        if row is None:
+            return None
+        answer = row["answer"]
+        made = _read_made(tx, json.loads(row["made"])) if answer is None else None
+        return EarlierRequest(answer=answer, made=made)
 
     @contextmanager
     def carrying_out(self, request: KeyedRequest) -> Iterator[None]:
+        """While the context lasts, the first write of this task of the event loop takes effect once
+        for this request. If it took effect before, it changes nothing, and returns what it made."""
         token = ONCE.set(_Once(request))
         try:
             yield
         finally:
             ONCE.reset(token)
 
-    async def keep_answer(
-        self, request: KeyedRequest, answer: str, *, objective_id: int | None
+    @writing(locks_all=True)
+    def keep_answer(
+        self, tx: Transaction, request: KeyedRequest, answer: str, *, objective_id: int | None
     ) -> str:
-        def work(tx: Transaction) -> str:
-            tx.run("forget_keys", age_us=int(KEY_AGE_S * 1e6))
-            tx.run("begin_keyed", key=request.key, request=request.content)
-            tx.run("keep_answer", key=request.key, answer=answer, objective_id=objective_id)
-            row = _row_of(tx, request)
-            assert row is not None
-            return str(row["answer"])
+        """Keep the answer, unless the request has one, and return the one that is kept. Keys that
+        are older than `KEY_AGE_S` are forgotten.
 
-        return await self._write_all(work)
+        Args:
+            objective_id: the objective that the answer is about; when it is deleted, the answer is
+                deleted too.
+        """
+        tx.run("forget_keys", age_us=int(KEY_AGE_S * 1e6))
+        tx.run("begin_keyed", key=request.key, request=request.content)
+        tx.run("keep_answer", key=request.key, answer=answer, objective_id=objective_id)
+        row = _row_of(tx, request)
+        assert row is not None
+        return str(row["answer"])
 
 
 class _Once:

@@ -1,4 +1,4 @@
--- The parts of the scripts `schema_001.sql` and so on whose syntax only PostgreSQL has. The scripts contain their names in double braces.
+-- The parts of `schema.sql` whose syntax only PostgreSQL has. The scripts contain their names in double braces.
 
 -- numbered --
 -- The type of an id that counts by itself, and is never given twice.
@@ -34,37 +34,6 @@ BEGIN
     transaction := pg_current_xact_id()::TEXT;
 END $$;
 
--- count_tasks --
--- `task_count` is kept.
-CREATE FUNCTION count_added() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-    INSERT INTO task_count SELECT objective_id, status, count(*) FROM added GROUP BY objective_id, status
-        ON CONFLICT (objective_id, status) DO UPDATE SET n = task_count.n + excluded.n;
-    RETURN NULL;
-END $$;
-CREATE TRIGGER task_added AFTER INSERT ON task REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION count_added();
-
-CREATE FUNCTION count_moved() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-    UPDATE task_count SET n = n - 1 WHERE objective_id = old.objective_id AND status = old.status;
-    INSERT INTO task_count VALUES (new.objective_id, new.status, 1)
-        ON CONFLICT (objective_id, status) DO UPDATE SET n = task_count.n + 1;
-    RETURN NULL;
-END $$;
-CREATE TRIGGER task_moved AFTER UPDATE OF status ON task FOR EACH ROW WHEN (old.status <> new.status) EXECUTE FUNCTION count_moved();
-
--- settle_tasks --
--- A task need not wait for one that is done or was cancelled.
-CREATE FUNCTION settle_task() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-    UPDATE task SET blockers = blockers - 1
-     WHERE objective_id = new.objective_id
-       AND id IN (SELECT a.task_id FROM task_after AS a WHERE a.objective_id = new.objective_id AND a.after_id = new.id);
-    RETURN NULL;
-END $$;
-CREATE TRIGGER task_settled AFTER UPDATE OF status ON task FOR EACH ROW
-WHEN (new.status IN ('done', 'cancelled') AND old.status NOT IN ('done', 'cancelled')) EXECUTE FUNCTION settle_task();
-
 -- index_words --
 -- Full text; a vector of words may not be longer than a megabyte, so a very long text counts with its beginning.
 -- The signs within names of files, addresses and numbers are taken out, for the server would keep each of these as one word.
@@ -82,26 +51,6 @@ END $$;
 CREATE TRIGGER event_told AFTER INSERT ON event FOR EACH ROW EXECUTE FUNCTION tell_listeners();
 CREATE TRIGGER duty_told AFTER INSERT OR UPDATE ON duty FOR EACH ROW EXECUTE FUNCTION tell_listeners();
 
--- settle_dead_tasks --
--- A task need not wait for one that is done, dead or was cancelled; it does again when a dead one is retried.
-CREATE FUNCTION unsettle_task() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-    UPDATE task SET blockers = blockers + 1
-     WHERE objective_id = new.objective_id
-       AND id IN (SELECT a.task_id FROM task_after AS a WHERE a.objective_id = new.objective_id AND a.after_id = new.id);
-    RETURN NULL;
-END $$;
-DROP TRIGGER task_settled ON task;
-CREATE TRIGGER task_settled AFTER UPDATE OF status ON task FOR EACH ROW
-WHEN (new.status IN ('done', 'dead', 'cancelled') AND old.status NOT IN ('done', 'dead', 'cancelled')) EXECUTE FUNCTION settle_task();
-CREATE TRIGGER task_unsettled AFTER UPDATE OF status ON task FOR EACH ROW
-WHEN (new.status NOT IN ('done', 'dead', 'cancelled') AND old.status IN ('done', 'dead', 'cancelled')) EXECUTE FUNCTION unsettle_task();
-
--- allow_plan --
--- Duties may be `plan` as well.
-ALTER TABLE duty DROP CONSTRAINT duty_duty_check;
-ALTER TABLE duty ADD CONSTRAINT duty_duty_check CHECK (duty IN ('order', 'plan', 'check', 'report', 'index'));
-
 -- tell_of_schedules --
 -- Whoever waits for a tick hears of a schedule that is new or was changed.
 CREATE FUNCTION tell_of_schedule() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -110,11 +59,3 @@ BEGIN
     RETURN NULL;
 END $$;
 CREATE TRIGGER schedule_told AFTER INSERT OR UPDATE ON schedule FOR EACH ROW EXECUTE FUNCTION tell_of_schedule();
-
--- drop_task_triggers --
--- Nothing follows a changed status by itself.
-DROP TRIGGER task_added ON task;
-DROP TRIGGER task_moved ON task;
-DROP TRIGGER task_settled ON task;
-DROP TRIGGER task_unsettled ON task;
-DROP FUNCTION count_added, count_moved, settle_task, unsettle_task;

@@ -10,16 +10,18 @@ from typing import Any
 from babyagi import events
 from babyagi.tasks import Fence, Reservation, Step, StepState, Task, TaskStatus, Usage
 from babyagi.taskstore import lifecycle, limits
-from babyagi.taskstore.port import Intention, Kept, Outcome
+from babyagi.taskstore.nouns import Intention, Kept, Outcome
 from babyagi.taskstore.sql import transitions
 from babyagi.taskstore.sql.database import (
     SqlAccess,
     Transaction,
+    reading,
     spec_from_row,
     step_from_row,
     step_to_values,
     to_json,
     to_time,
+    writing,
 )
 
 STEPS_EACH = 10  # an owner (a task or duty) has about so many steps
@@ -28,26 +30,44 @@ STEPS_EACH = 10  # an owner (a task or duty) has about so many steps
 class Steps(SqlAccess):
     """The part of the store that records calls as steps: intended, done or abandoned."""
 
-    async def intend_step(
-        self, fence: Fence, *, intention: Intention, first: Outcome | Kept | None = None
+    @writing()
+    def intend_step(
+        self,
+        tx: Transaction,
+        fence: Fence,
+        *,
+        intention: Intention,
+        first: Outcome | Kept | None = None,
     ) -> Step:
-        def work(tx: Transaction) -> Step:
-            if first is None or first.key == intention.key:
-                record_first(tx, fence, first)
-                tx.prefetch("objective", objective_id=fence.objective_id)
-                _find_fenced(tx, fence, intention.key)
-                return _intend_found(tx, fence, intention, *_find(tx, fence, intention.key))
-            n_lost = _find_fenced(tx, fence, first.key, intention.key)
-            # read before `first` is recorded, which does not change this step
-            found = _find(tx, fence, intention.key)
-            match first:
-                case Outcome():
-                    _record(tx, fence, first)
-                case Kept():
-                    _put_found(tx, fence, first, n_lost=n_lost)
-            return _intend_found(tx, fence, intention, *found)
+        """Record that a call is about to be made, with its request, reserve its maximum cost
+        against every limit, and return the step.
 
-        return await self._write(work, fence.objective_id)
+        A step that is done, or is intended under this same claim, is returned unchanged. The call
+        of a step that is intended under an earlier claim may have been paid for, so its reservation
+        was counted as usage when that claim ended (`STEP_UNCONFIRMED`); now the call is intended
+        again. Calls for anything but a check or the report cannot use what `limits.kept_back` keeps
+        for these.
+
+        Raises:
+            LeaseLostError: the claim is no longer held.
+            LimitReachedError: the reservation exceeds a limit.
+            ObjectiveStoppedError: the objective is paused, or has ended and the owner is neither
+                `report` nor `index`.
+        """
+        if first is None or first.key == intention.key:
+            record_first(tx, fence, first)
+            tx.prefetch("objective", objective_id=fence.objective_id)
+            _find_fenced(tx, fence, intention.key)
+            return _intend_found(tx, fence, intention, *_find(tx, fence, intention.key))
+        n_lost = _find_fenced(tx, fence, first.key, intention.key)
+        # read before `first` is recorded, which does not change this step
+        found = _find(tx, fence, intention.key)
+        match first:
+            case Outcome():
+                _record(tx, fence, first)
+            case Kept():
+                _put_found(tx, fence, first, n_lost=n_lost)
+        return _intend_found(tx, fence, intention, *found)
 
     async def record_step(
         self,
@@ -59,37 +79,50 @@ class Steps(SqlAccess):
         model: str = "",
         origins: Sequence[str] = (),
     ) -> Step:
+        """Record the outcome of an intended step, replace its reservation by the usage, and return
+        the step. If an outcome is recorded already, that first one stays.
+
+        The usage is counted even if another claim's call gave the outcome, because the money is
+        spent; a repetition under the same claim changes nothing. If this claim ended while the call
+        was in flight, the usage replaces what was charged at that time. The call succeeds even if
+        the claim is no longer held.
+        """
         outcome = Outcome(key=key, output=output, usage=usage, model=model, origins=origins)
         return await self._write(lambda tx: _record(tx, fence, outcome), fence.objective_id)
 
-    async def abandon_step(self, fence: Fence, *, key: str, usage: Usage) -> None:
-        def work(tx: Transaction) -> None:
-            transitions.objective_row(tx, fence.objective_id)
-            known, is_held = _find(tx, fence, key)
-            step = known or lifecycle.new_step(fence, key=key, at=to_time(tx.now_us))
-            reserved = limits.reserved_for(step, claim_no=fence.claim_no)
-            spent = limits.countable_usage(usage)
-            step, is_held, counted = limits.end_call(
-                step, spent, claim_no=fence.claim_no, is_held=is_held
-            )
-            if not usage.unconfirmed_tokens:
-                transitions.note_overspending(tx, step, spent, reserved)
-            if lifecycle.is_forgettable(step, claim_no=fence.claim_no):
-                tx.run("delete_step", objective_id=fence.objective_id, owner=fence.owner, key=key)
-            elif known is not None:
-                tx.run("put_step", **step_to_values(step, is_held=is_held))
-            transitions.charge(tx, fence.objective_id, fence.owner, counted)
-            data = lifecycle.step_data(step, counted)
-            transitions.append_step_event(tx, step, events.STEP_ABANDONED, **data)
-
-        await self._write(work, fence.objective_id)
+    @writing()
+    def abandon_step(self, tx: Transaction, fence: Fence, *, key: str, usage: Usage) -> None:
+        """Record that an intended call gave no outcome: release its reservation (or what was
+        charged for it when its claim ended), and count `usage`, which the provider may bill. This
+        succeeds even if the claim is no longer held."""
+        transitions.objective_row(tx, fence.objective_id)
+        known, is_held = _find(tx, fence, key)
+        step = known or lifecycle.new_step(fence, key=key, at=to_time(tx.now_us))
+        reserved = limits.reserved_for(step, claim_no=fence.claim_no)
+        spent = limits.countable_usage(usage)
+        step, is_held, counted = limits.end_call(
+            step, spent, claim_no=fence.claim_no, is_held=is_held
+        )
+        if not usage.unconfirmed_tokens:
+            transitions.note_overspending(tx, step, spent, reserved)
+        if lifecycle.is_forgettable(step, claim_no=fence.claim_no):
+            tx.run("delete_step", objective_id=fence.objective_id, owner=fence.owner, key=key)
+        elif known is not None:
+            tx.run("put_step", **step_to_values(step, is_held=is_held))
+        transitions.charge(tx, fence.objective_id, fence.owner, counted)
+        data = lifecycle.step_data(step, counted)
+        transitions.append_step_event(tx, step, events.STEP_ABANDONED, **data)
 
     async def put_step(self, fence: Fence, *, kept: Kept) -> Step:
+        """Record a step that cost nothing and can be repeated at no cost, and return it. If a step
+        with this key exists already, it stays and is returned instead."""
         return await self._write(
             lambda tx: _put(tx, fence, kept), fence.objective_id, is_lasting=False
         )
 
     async def steps(self, objective_id: int, *, owner: str) -> list[Step]:
+        """Return the steps of an owner in the order in which they were created. The owner is a task
+        (`task:7`), or one run of a duty (`plan:2`)."""
         return await self._read_in(
             objective_id,
             lambda tx: [
@@ -101,6 +134,9 @@ class Steps(SqlAccess):
     async def steps_of(
         self, objective_id: int, *, owners: Sequence[str]
     ) -> Mapping[str, Sequence[Step]]:
+        """Return the steps of each of these owners (`task:7`, `plan:2` …), as `steps` does, by
+        owner; an unknown owner has none. Costs one read of the database."""
+
         def work(tx: Transaction) -> Mapping[str, Sequence[Step]]:
             found: dict[str, list[Step]] = {owner: [] for owner in owners}
             for row in tx.all("steps_of", objective_id=objective_id, owners=to_json(list(owners))):
@@ -110,6 +146,13 @@ class Steps(SqlAccess):
         return await self._read(work, n_rows=STEPS_EACH * len(owners))
 
     async def secret(self, candidate: str) -> str:
+        """Return the store's secret, from which the unpredictable lines around the passages of
+        prompts are derived. The first `candidate` that any worker passes becomes the secret of all
+        workers.
+
+        The secret is never shown, exported or sent anywhere.
+        """
+
         def work(tx: Transaction) -> str:
             if tx.count_changed("keep_secret", secret=candidate):
                 return candidate
@@ -275,76 +318,96 @@ class Parking(SqlAccess):
     """The part of the store for what a person must decide: calls that must not be repeated, tasks
     that wait for an answer, the inbox, and the answers."""
 
-    async def intend_once(self, fence: Fence, *, key: str, request: str) -> Step:
-        def work(tx: Transaction) -> Step:
-            transitions.fenced_task(tx, fence, TaskStatus.RUNNING)
-            known, _ = _find(tx, fence, key)
-            if known is not None:
-                is_open = known.state is StepState.INTENDED
-                return transitions.leave_unknown(tx, known) if is_open else known
-            _check_limits(tx, fence, Reservation())
+    @writing()
+    def intend_once(self, tx: Transaction, fence: Fence, *, key: str, request: str) -> Step:
+        """Record that a tool call which must not be repeated is about to be made. If the claim ends
+        before `record_step`, it is unknown whether the call was made: the state of the step becomes
+        UNKNOWN, and the task waits for a person.
+
+        A step that exists already is returned unchanged, but an intended step is returned as
+        UNKNOWN. Raises as `intend_step` does.
+        """
+        transitions.fenced_task(tx, fence, TaskStatus.RUNNING)
+        known, _ = _find(tx, fence, key)
+        if known is not None:
+            is_open = known.state is StepState.INTENDED
+            return transitions.leave_unknown(tx, known) if is_open else known
+        _check_limits(tx, fence, Reservation())
+        step = lifecycle.open_step(
+            fence, key=key, kind=lifecycle.ONCE, request=request, at=to_time(tx.now_us)
+        )
+        tx.run("put_step", **step_to_values(step, is_held=True))
+        _note_intended(tx, step)
+        return step
+
+    @writing()
+    def park_task(
+        self, tx: Transaction, fence: Fence, *, key: str, kind: str, request: str
+    ) -> Step:
+        """Store the question `request` to a person, and release the running task, which waits for
+        the answer. No failure is counted. Return the step, whose state becomes ASKED, or UNKNOWN if
+        it was intended. But if the step is done already, return it, and change nothing.
+
+        If `lifecycle.MAX_OPEN_QUESTIONS` steps of the objective wait for a person already, the
+        question is not stored, and the task is queued again. It can be claimed when one of those
+        questions is answered.
+        """
+        task = transitions.fenced_task(tx, fence, TaskStatus.RUNNING)
+        known, _ = _find(tx, fence, key)
+        if known is not None and known.state is StepState.DONE:
+            return known
+        if known is None:
             step = lifecycle.open_step(
-                fence, key=key, kind=lifecycle.ONCE, request=request, at=to_time(tx.now_us)
+                fence, key=key, kind=kind, request=request, at=to_time(tx.now_us)
             )
-            tx.run("put_step", **step_to_values(step, is_held=True))
-            _note_intended(tx, step)
-            return step
+            if transitions.count_asked(tx, fence.objective_id) >= lifecycle.MAX_OPEN_QUESTIONS:
+                _hold_back(tx, task)
+                return step
+            tx.run(
+                "put_step",
+                **step_to_values(replace(step, state=StepState.ASKED), is_held=False),
+            )
+        transitions.note_freed(tx, task, transitions.free_task(tx, task))
+        return _find(tx, fence, key)[0] or step
 
-        return await self._write(work, fence.objective_id)
-
-    async def park_task(self, fence: Fence, *, key: str, kind: str, request: str) -> Step:
-        def work(tx: Transaction) -> Step:
-            task = transitions.fenced_task(tx, fence, TaskStatus.RUNNING)
-            known, _ = _find(tx, fence, key)
-            if known is not None and known.state is StepState.DONE:
-                return known
-            if known is None:
-                step = lifecycle.open_step(
-                    fence, key=key, kind=kind, request=request, at=to_time(tx.now_us)
-                )
-                if transitions.count_asked(tx, fence.objective_id) >= lifecycle.MAX_OPEN_QUESTIONS:
-                    _hold_back(tx, task)
-                    return step
-                tx.run(
-                    "put_step",
-                    **step_to_values(replace(step, state=StepState.ASKED), is_held=False),
-                )
-            transitions.note_freed(tx, task, transitions.free_task(tx, task))
-            return _find(tx, fence, key)[0] or step
-
-        return await self._write(work, fence.objective_id)
-
-    async def inbox(self, objective_id: int | None = None) -> list[Step]:
-        def work(tx: Transaction) -> list[Step]:
-            if objective_id is not None:
-                transitions.objective_row(tx, objective_id)
-            return [step_from_row(row) for row in tx.all("inbox", objective_id=objective_id)]
-
-        return await self._read(work)
+    @reading()
+    def inbox(self, tx: Transaction, objective_id: int | None = None) -> list[Step]:
+        """Return the steps that wait for a person's answer, of one objective or of all, oldest
+        first."""
+        if objective_id is not None:
+            transitions.objective_row(tx, objective_id)
+        return [step_from_row(row) for row in tx.all("inbox", objective_id=objective_id)]
 
     async def open_step(self, step_id: int) -> Step:
+        """Return the step with this id, which must be waiting for a person.
+
+        Raises:
+            NotFoundError: there is no such step, or it no longer waits.
+        """
         return await self._read(lambda tx: _open_step(tx, step_id))
 
-    async def answer_step(self, step_id: int, *, output: str) -> Step:
-        def work(tx: Transaction) -> Step:
-            step = lifecycle.done_step(
-                _open_step(tx, step_id),
-                output=output,
-                model="",
-                origins=("person",),
-                at=to_time(tx.now_us),
-            )
-            tx.run("put_step", **step_to_values(step, is_held=False))
-            data = lifecycle.step_data(step, Usage())
-            transitions.append_step_event(tx, step, events.STEP_RECORDED, **data)
-            row = transitions.objective_row(tx, step.objective_id)
-            spec = spec_from_row(row)
-            if (changed := lifecycle.decide_change(spec, step)) != spec:
-                transitions.set_spec(tx, row, changed)
-            transitions.wake(tx, step.objective_id, lifecycle.task_of(step.owner) or 0)
-            return step
-
-        return await self._write_all(work)
+    @writing(locks_all=True)
+    def answer_step(self, tx: Transaction, step_id: int, *, output: str) -> Step:
+        """Record a person's answer as the outcome of a waiting step, queue its task again at its
+        old rank, and return the step. An objective that ended as `waiting` becomes active again and
+        needs a new report. If the step asked about a changed tool, the objective's granted tools
+        are changed as the person decided. Raises as `open_step` does."""
+        step = lifecycle.done_step(
+            _open_step(tx, step_id),
+            output=output,
+            model="",
+            origins=("person",),
+            at=to_time(tx.now_us),
+        )
+        tx.run("put_step", **step_to_values(step, is_held=False))
+        data = lifecycle.step_data(step, Usage())
+        transitions.append_step_event(tx, step, events.STEP_RECORDED, **data)
+        row = transitions.objective_row(tx, step.objective_id)
+        spec = spec_from_row(row)
+        if (changed := lifecycle.decide_change(spec, step)) != spec:
+            transitions.set_spec(tx, row, changed)
+        transitions.wake(tx, step.objective_id, lifecycle.task_of(step.owner) or 0)
+        return step
 
 
 def _hold_back(tx: Transaction, task: Task) -> None:

@@ -62,7 +62,7 @@ from babyagi.tasks import (
 )
 from babyagi.taskstore import lifecycle, limits
 from babyagi.taskstore.limits import to_microusd
-from babyagi.taskstore.port import (
+from babyagi.taskstore.nouns import (
     Lease,
     Plannable,
     Queue,
@@ -85,6 +85,7 @@ from babyagi.taskstore.sql.database import (
     no_objective,
     objective_from_row,
     policy_to_json,
+    reading,
     result_from_row,
     schedule_from_row,
     seal_vector,
@@ -98,6 +99,7 @@ from babyagi.taskstore.sql.database import (
     to_json,
     to_time,
     worker_from_row,
+    writing,
 )
 from babyagi.taskstore.sql.keys import Keys
 from babyagi.taskstore.sql.steps import Parking, Steps
@@ -121,6 +123,14 @@ class Verifying(SqlAccess):
     """The part of the store that finds damage: the method `verify`."""
 
     async def verify(self, objective_id: int | None = None) -> Verification:
+        """Read every row of every table, for one objective or for all, compare it with its checksum
+        (if it has one) and with other rows, and return a description of each damage.
+
+        Raises:
+            NotFoundError: no such objective.
+            StoreUnusableError: the store is so damaged that its rows cannot even be read.
+        """
+
         def work(tx: Transaction) -> Verification:
             if objective_id is not None:
                 transitions.objective_row(tx, objective_id)
@@ -368,6 +378,9 @@ class Looking(SqlAccess):
     async def tasks_page(
         self, objective_id: int, *, status: TaskStatus, after: Task | None = None, limit: int
     ) -> list[Task]:
+        """Return the next `limit` tasks of one status in the list's order: those that follow the
+        task `after`, which must have had this status, or the first ones. The cost of a page does
+        not grow with the list."""
         return await self._list(
             objective_id,
             "tasks_page",
@@ -382,62 +395,69 @@ class Looking(SqlAccess):
     async def statuses(
         self, objective_id: int, *, task_ids: Sequence[int]
     ) -> Mapping[int, TaskStatus]:
+        """Return the status of each of these tasks by id; ids without a task are left out."""
+
         def work(tx: Transaction) -> dict[int, TaskStatus]:
             rows = tx.all("statuses", objective_id=objective_id, task_ids=to_json(list(task_ids)))
             return {row["id"]: TaskStatus(row["status"]) for row in rows}
 
         return await self._read(work, n_rows=len(task_ids))
 
-    async def standing(self, objective_id: int) -> Standing:
-        def work(tx: Transaction) -> Standing:
-            row = transitions.objective_row(tx, objective_id)
-            newest = tx.one(
-                "events_of", objective_id=objective_id, kinds=to_json(_MODEL_EVENTS), limit=1
-            )
-            is_down = newest is not None and newest["kind"] == events.MODEL_UNAVAILABLE
-            return _standing(
-                tx,
-                row,
-                counts=transitions.counts(tx, objective_id),
-                outage=event_from_row(newest) if newest is not None and is_down else None,
-            )
+    @reading()
+    def standing(self, tx: Transaction, objective_id: int) -> Standing:
+        """Return the facts from which one sees whether the objective makes progress, and why not.
+        Raises `NotFoundError`."""
+        row = transitions.objective_row(tx, objective_id)
+        newest = tx.one(
+            "events_of", objective_id=objective_id, kinds=to_json(_MODEL_EVENTS), limit=1
+        )
+        is_down = newest is not None and newest["kind"] == events.MODEL_UNAVAILABLE
+        return _standing(
+            tx,
+            row,
+            counts=transitions.counts(tx, objective_id),
+            outage=event_from_row(newest) if newest is not None and is_down else None,
+        )
 
-        return await self._read(work)
-
-    async def place(self, task: Task) -> int:
-        def work(tx: Transaction) -> int:
-            at = {"rank": task.rank, "task_id": task.id, "limit": MAX_PLACE}
-            found = tx.all("n_startable_before", objective_id=task.objective_id, **at)
-            return int(found[0]["n"]) + 1
-
-        return await self._read(work)
+    @reading()
+    def place(self, tx: Transaction, task: Task) -> int:
+        """Return the position of a queued task among those that could be claimed now, from 1. At
+        most 1,000 tasks before it are counted."""
+        at = {"rank": task.rank, "task_id": task.id, "limit": MAX_PLACE}
+        found = tx.all("n_startable_before", objective_id=task.objective_id, **at)
+        return int(found[0]["n"]) + 1
 
     async def history(
         self, objective_id: int, *, after_id: int = 0, task_id: int | None = None, limit: int
     ) -> list[Event]:
+        """Return the first `limit` events after the event `after_id`, of one task or of the whole
+        objective, oldest first."""
         values = {"after_id": after_id, "task_id": task_id, "limit": limit}
         return await self._list(objective_id, "history", event_from_row, n_rows=limit, **values)
 
     async def history_before(
         self, objective_id: int, *, before_id: int, task_id: int | None = None, limit: int
     ) -> list[Event]:
+        """Return the last `limit` events before the event `before_id`, of one task or of the whole
+        objective, oldest first."""
         values = {"before_id": before_id, "task_id": task_id, "limit": limit}
         newest = await self._list(
             objective_id, "history_before", event_from_row, n_rows=limit, **values
         )
         return newest[::-1]
 
-    async def last_event_before(self, objective_id: int, *, since_s: float) -> int:
-        def work(tx: Transaction) -> int:
-            until = to_time(tx.now_us) - timedelta(seconds=since_s)
-            found = tx.all(
-                "last_event_before", objective_id=objective_id, until_us=from_time(until)
-            )
-            return int(found[0]["id"])
-
-        return await self._read(work, n_rows=ALL_ROWS)
+    @reading(n_rows=ALL_ROWS)
+    def last_event_before(self, tx: Transaction, objective_id: int, *, since_s: float) -> int:
+        """Return the id of the objective's newest event that is older than `since_s` seconds; 0
+        when there is none."""
+        until = to_time(tx.now_us) - timedelta(seconds=since_s)
+        found = tx.all("last_event_before", objective_id=objective_id, until_us=from_time(until))
+        return int(found[0]["id"])
 
     async def steps_at(self, objective_id: int, *, named: Sequence[tuple[str, str]]) -> list[Step]:
+        """Return the steps with these pairs of owner (such as `task:7`) and key. Pairs without a
+        step are left out."""
+
         def work(tx: Transaction) -> list[Step]:
             rows = (
                 tx.one("step", objective_id=objective_id, owner=owner, key=key)
@@ -448,6 +468,8 @@ class Looking(SqlAccess):
         return await self._read(work, n_rows=len(named))
 
     async def duty_owners(self, objective_id: int, *, duty: Duty) -> Mapping[str, int]:
+        """Return how many steps each run of a duty has, oldest run first. The keys are the owner
+        names of the steps, such as `plan:2` for the second planning."""
         found = await self._list(
             objective_id,
             "duty_owners",
@@ -480,6 +502,8 @@ class Measuring(SqlAccess):
     """The part of the store that measures its contents: the method `vitals`."""
 
     async def vitals(self) -> Vitals:
+        """Return measurements of the whole store, from one read of the database, with a number of
+        queries that does not grow with the store."""
         return await self._read(_measure, n_rows=ALL_ROWS)
 
 
@@ -563,21 +587,35 @@ class Workers(SqlAccess):
     """The part of the store for workers: registering them, their leases, joining and leaving
     objectives, and releasing the claims of dead workers."""
 
-    async def register_worker(self, worker: Worker, *, lease_s: float) -> None:
-        def work(tx: Transaction) -> None:
-            values = {
-                "name": worker.name,
-                "host": worker.host,
-                "pid": worker.pid,
-                "home": worker.home,
-            }
-            tx.run("put_worker", worker_id=worker.id, **values, lease_us=limits.to_us(lease_s))
+    @writing(locks_all=True)
+    def register_worker(self, tx: Transaction, worker: Worker, *, lease_s: float) -> None:
+        """Register the worker with a lease that ends in `lease_s` seconds. The worker serves no
+        objective yet.
 
-        await self._write_all(work)
+        `worker.lease_until` and the fields that the store fills in are ignored.
+        """
+        values = {
+            "name": worker.name,
+            "host": worker.host,
+            "pid": worker.pid,
+            "home": worker.home,
+        }
+        tx.run("put_worker", worker_id=worker.id, **values, lease_us=limits.to_us(lease_s))
 
     async def join_objective(
         self, worker_id: str, objective_id: int, *, blocked_reason: str = ""
     ) -> None:
+        """Let the worker serve the objective from now on. With a `blocked_reason` the worker joins,
+        but cannot claim anything there. A second call replaces the `blocked_reason`.
+
+        An objective's active time runs while at least one worker that is not blocked serves it.
+        `WAITS_FOR_PERSON` stops that time as any reason does, and is no event.
+
+        Raises:
+            NotFoundError: no such objective.
+            LeaseLostError: no such worker.
+        """
+
         def work(tx: Transaction) -> None:
             row = tx.one("joined", worker_id=worker_id, objective_id=objective_id)
             if row is None:
@@ -605,6 +643,9 @@ class Workers(SqlAccess):
         await self._write(work, objective_id)
 
     async def leave_objective(self, worker_id: str, objective_id: int) -> None:
+        """End the worker's service of the objective, and release its claims there without counting
+        a failure. Does nothing if the worker does not serve the objective."""
+
         def work(tx: Transaction) -> None:
             row = tx.one("joined", worker_id=worker_id, objective_id=objective_id)
             if row is not None and row["hindrance"] is not None:
@@ -613,32 +654,53 @@ class Workers(SqlAccess):
 
         await self._write(work, objective_id)
 
-    async def renew_lease(self, worker_id: str, *, lease_s: float) -> None:
-        def work(tx: Transaction) -> None:
-            lease_us = limits.to_us(lease_s)
-            if not tx.count_changed("renew_worker", worker_id=worker_id, lease_us=lease_us):
-                raise LeaseLostError(f"worker {worker_id} was declared dead")
-            for joined in tx.all("joined_by", worker_id=worker_id):
-                transitions.store_active_time(
-                    tx, transitions.objective_row(tx, joined["objective_id"])
-                )
+    @writing(locks_all=True, is_lasting=False)
+    def renew_lease(self, tx: Transaction, worker_id: str, *, lease_s: float) -> None:
+        """Renew the worker's lease, so that it ends in `lease_s` seconds, and bring the active time
+        of every objective that the worker serves up to date.
 
-        await self._write_all(work, is_lasting=False)
+        Raises:
+            LeaseLostError: the worker was declared dead; all its claims are gone.
+        """
+        lease_us = limits.to_us(lease_s)
+        if not tx.count_changed("renew_worker", worker_id=worker_id, lease_us=lease_us):
+            raise LeaseLostError(f"worker {worker_id} was declared dead")
+        for joined in tx.all("joined_by", worker_id=worker_id):
+            transitions.store_active_time(tx, transitions.objective_row(tx, joined["objective_id"]))
 
-    async def remove_worker(self, worker_id: str) -> None:
-        def work(tx: Transaction) -> None:
-            worker = tx.one("worker", worker_id=worker_id)
-            if worker is not None:
-                self._forget(tx, worker, events.WORKER_LEFT)
-
-        await self._write_all(work)
+    @writing(locks_all=True)
+    def remove_worker(self, tx: Transaction, worker_id: str) -> None:
+        """Remove the worker and release all its claims, without counting a failure. An unknown id
+        is ignored."""
+        worker = tx.one("worker", worker_id=worker_id)
+        if worker is not None:
+            self._forget(tx, worker, events.WORKER_LEFT)
 
     async def leases(self) -> list[Lease]:
+        """Return the leases of all workers, ordered by worker id. Costs one read of the
+        database."""
         return await self._read(
             lambda tx: [lease_from_row(row, now_us=tx.now_us) for row in tx.all("workers")]
         )
 
     async def reap_workers(self, *, silent: Mapping[str, datetime] | None = None) -> int:
+        """Remove dead workers, release their claims, and return how many tasks were released. Costs
+        one read of the database when no worker is dead.
+
+        A worker is dead if its lease has run out (`Lease.has_run_out`).
+
+        A running task of a dead worker is queued again at its old rank with the same `try_no`, and
+        its `n_lost` rises by 1. Its delay grows with each loss; at `lifecycle.MAX_LOST` losses it
+        becomes dead. No failure is counted. Recording a step of the task sets `n_lost` back to 0,
+        because a task that progresses is not what kills the workers. A recorded outcome stays. The
+        duties that a dead worker held, such as planning, can be claimed again.
+
+        Args:
+            silent: if given, only these workers can be dead: the expiry of their leases, as the
+                caller last saw it, by worker id. A worker whose lease now has another expiry has
+                renewed it, and is not dead.
+        """
+
         def find(tx: Transaction) -> Sequence[Row]:
             found = tx.all("dead_workers")
             if silent is None:
@@ -654,6 +716,9 @@ class Workers(SqlAccess):
         return await self._write_all(work) if await self._read(find) else 0
 
     async def reap_gone(self, worker_ids: Collection[str]) -> int:
+        """Do as `reap_workers` does for these workers, whatever their leases, because their
+        processes are known to have ended. Unknown ids are ignored."""
+
         def work(tx: Transaction) -> int:
             return sum(
                 self._forget(tx, worker, events.WORKER_LOST)
@@ -663,14 +728,17 @@ class Workers(SqlAccess):
 
         return await self._write_all(work) if worker_ids else 0
 
-    async def workers(self) -> list[Worker]:
-        def work(tx: Transaction) -> list[Worker]:
-            return [
-                worker_from_row(row, now_us=tx.now_us, joined=_joined(tx, row["id"]))
-                for row in tx.all("workers")
-            ]
-
-        return await self._read(work)
+    @reading()
+    def workers(
+        self,
+        tx: Transaction,
+    ) -> list[Worker]:
+        """Return all registered workers, ordered by id, including dead ones that `reap_workers` has
+        not removed yet."""
+        return [
+            worker_from_row(row, now_us=tx.now_us, joined=_joined(tx, row["id"]))
+            for row in tx.all("workers")
+        ]
 
     def _forget(self, tx: Transaction, worker: Row, kind: str) -> int:
         """Release all claims of the worker, remove the worker, and return how many tasks were
@@ -753,38 +821,44 @@ class Schedules(SqlAccess):
     """The part of the store for schedules: adding, pausing, resuming and removing them, and
     starting objectives when their ticks are due."""
 
-    async def add_schedule(self, spec: ScheduleSpec, *, uid: str) -> Schedule:
-        def work(tx: Transaction) -> Schedule:
-            due_at = next_due(spec.rule, after=to_time(tx.now_us))
-            if due_at is None:
-                raise SettingsError(
-                    f"the schedule would never start anything: {spec.rule.words}",
-                    why="its time has passed, or its rule names a day that does not exist",
-                    fix='babyagi schedule add "…" --every 1d, or another --cron or --at',
-                    guide="schedules",
-                )
-            values = {
-                "uid": uid,
-                "spec": spec_to_json(spec.objective),
-                "policy": policy_to_json(spec),
-                "created_at_us": tx.now_us,
-            }
-            times = _next_times(spec, uid, due_at)
-            row = tx.all("insert_schedule", **sealed("schedule", values), **times)[0]
-            return transitions.read_schedule(tx, row["id"])
+    @writing(locks_all=True)
+    def add_schedule(self, tx: Transaction, spec: ScheduleSpec, *, uid: str) -> Schedule:
+        """Add the schedule. Its first tick is the next instant that its rule names.
 
-        return await self._write_all(work)
+        Raises:
+            SettingsError: the rule never names an instant.
+        """
+        due_at = next_due(spec.rule, after=to_time(tx.now_us))
+        if due_at is None:
+            raise SettingsError(
+                f"the schedule would never start anything: {spec.rule.words}",
+                why="its time has passed, or its rule names a day that does not exist",
+                fix='babyagi schedule add "…" --every 1d, or another --cron or --at',
+                guide="schedules",
+            )
+        values = {
+            "uid": uid,
+            "spec": spec_to_json(spec.objective),
+            "policy": policy_to_json(spec),
+            "created_at_us": tx.now_us,
+        }
+        times = _next_times(spec, uid, due_at)
+        row = tx.all("insert_schedule", **sealed("schedule", values), **times)[0]
+        return transitions.read_schedule(tx, row["id"])
 
     async def schedule(self, schedule_id: int) -> Schedule:
+        """Return the schedule. Raises `NotFoundError`."""
         return await self._read(lambda tx: transitions.read_schedule(tx, schedule_id))
 
-    async def schedules(self, *, with_removed: bool = False) -> list[Schedule]:
-        def work(tx: Transaction) -> list[Schedule]:
-            return list(map(schedule_from_row, tx.all("schedules", with_removed=int(with_removed))))
-
-        return await self._read(work, n_rows=ALL_ROWS)
+    @reading(n_rows=ALL_ROWS)
+    def schedules(self, tx: Transaction, *, with_removed: bool = False) -> list[Schedule]:
+        """Return the schedules, oldest first. Removed ones are included only if `with_removed`."""
+        return list(map(schedule_from_row, tx.all("schedules", with_removed=int(with_removed))))
 
     async def ticks(self, schedule_id: int, *, limit: int) -> list[Tick]:
+        """Return the newest ticks of the schedule whose outcome is determined, newest first. Raises
+        `NotFoundError`."""
+
         def work(tx: Transaction) -> list[Tick]:
             transitions.read_schedule(tx, schedule_id)
             return list(map(tick_from_row, tx.all("ticks", schedule_id=schedule_id, limit=limit)))
@@ -792,16 +866,23 @@ class Schedules(SqlAccess):
         return await self._read(work, n_rows=limit)
 
     async def pause_schedule(self, schedule_id: int) -> Schedule:
+        """Pause an active schedule. Each tick that falls into the pause is recorded as skipped.
+        Nothing changes when the schedule is not active. Raises `NotFoundError`."""
         return await self._switch_schedule(
             schedule_id, (ScheduleStatus.ACTIVE,), ScheduleStatus.PAUSED
         )
 
     async def resume_schedule(self, schedule_id: int) -> Schedule:
+        """Make a paused schedule active again. Ticks that are due by now and have no outcome yet
+        are recorded as skipped because of the pause. Nothing changes when the schedule is not
+        paused. Raises `NotFoundError`."""
         return await self._switch_schedule(
             schedule_id, (ScheduleStatus.PAUSED,), ScheduleStatus.ACTIVE
         )
 
     async def remove_schedule(self, schedule_id: int) -> Schedule:
+        """Remove the schedule: none of its ticks fires any more, not even a waiting one. The
+        objectives that it started go on. Raises `NotFoundError`."""
         return await self._switch_schedule(
             schedule_id,
             (ScheduleStatus.ACTIVE, ScheduleStatus.PAUSED, ScheduleStatus.DONE),
@@ -839,6 +920,20 @@ class Schedules(SqlAccess):
                 return switched
 
     async def fire_schedules(self, worker_id: str) -> Fired:
+        """Determine what becomes of each tick that is due by now, and create the objectives of the
+        ticks that fire. This is done once for each tick, whichever worker asks.
+
+        One call handles a bounded number of ticks, and returns `wait_s` 0 when more are due. When
+        none is due, the call is one read.
+
+        A tick's row, its objective and the time of the next tick are written in one transaction,
+        and no two rows have the same schedule and instant. So if the process is killed, a tick is
+        either handled completely or not at all.
+
+        Raises:
+            LeaseLostError: the worker was declared dead; nothing is changed.
+        """
+
         def look(tx: Transaction) -> Fired | None:
             is_owed = tx.has("due_schedules") or tx.has("queued_schedules")
             return None if is_owed else Fired(wait_s=wait_for_tick_s(tx))
@@ -1069,7 +1164,7 @@ async def open_postgres(
     tell: Callable[[str], None] = lambda _: None,
     clock: Callable[[], datetime] | None = None,
     only_looks: bool = False,
-) -> SqlTaskStore:
+) -> TaskStore:
     """Open the task store in this PostgreSQL database. In an empty database, create the schema.
 
     Args:
@@ -1092,7 +1187,7 @@ async def open_postgres(
     database = await offload(
         lambda: driver.PostgresDatabase(url, clock=clock, only_looks=only_looks)
     )
-    return SqlTaskStore(database, offload=offload, tell=tell)
+    return TaskStore(database, offload=offload, tell=tell)
 
 
 async def migrate_postgres(url: str, *, offload: Offload) -> tuple[int, int]:
@@ -1120,7 +1215,7 @@ def _load_postgres(url: str) -> ModuleType:
     return postgres
 
 
-class SqlTaskStore(
+class TaskStore(
     Workers,
     Claims,
     Recording,
@@ -1134,30 +1229,54 @@ class SqlTaskStore(
     Measuring,
     Verifying,
 ):
-    """The task store in SQL, in one file or database that several processes may have open. It
-    implements `port.TaskStore`."""
+    """The whole state of the program: the objectives with their tasks, results, steps and events,
+    the workers and the schedules. Each process opens its own store object on the shared
+    database.
+
+    The promises (`tests/taskstore/contract.py` tests them):
+
+    * Each method is one transaction. It commits whole or not at all, and its changes are durable
+      when it returns.
+    * A method that takes a `Fence`, `Claim` or `DutyClaim` first checks that the worker still holds
+      the claim. If not, it changes nothing and raises `LeaseLostError`. The exceptions are
+      `record_step` and `abandon_step`.
+    * The argument `first` is recorded in the method's transaction, before the method's own change,
+      as `record_step` (an `Outcome`) or `put_step` (a `Kept`) would under the same fence. When the
+      method raises, `first` is not recorded either.
+    * Time is measured by the store's clock. Callers pass durations, never instants.
+    * Every change of state appends its events in the same transaction.
+    * `StoreUnavailableError` means: nothing changed, try again later. `StoreUnusableError` means: a
+      person must act.
+    """
 
     # -- objectives
     # ----------------------------------------------------------------------------------------------
 
-    async def create_objective(
-        self, spec: ObjectiveSpec, *, uid: str, always_new: bool = False
+    @writing(locks_all=True)
+    def create_objective(
+        self, tx: Transaction, spec: ObjectiveSpec, *, uid: str, always_new: bool = False
     ) -> tuple[Objective, bool]:
-        def work(tx: Transaction) -> tuple[Objective, bool]:
-            identity = lifecycle.identity_key(spec)
-            if not always_new:
-                for key in (identity, *lifecycle.earlier_identity_keys(spec)):
-                    known = tx.one("newest_objective", identity=key)
-                    if known is not None:
-                        return transitions.read_objective(tx, known["id"]), False
-            return create_objective(tx, spec, uid=uid, identity=identity), True
+        """Create an objective with its first task queued. If an objective with the same text, first
+        task and instance name exists, whatever its status, return the newest such objective
+        instead, unless `always_new`.
 
-        return await self._write_all(work)
+        Returns:
+            The objective, and True when this call created it.
+        """
+        identity = lifecycle.identity_key(spec)
+        if not always_new:
+            for key in (identity, *lifecycle.earlier_identity_keys(spec)):
+                known = tx.one("newest_objective", identity=key)
+                if known is not None:
+                    return transitions.read_objective(tx, known["id"]), False
+        return create_objective(tx, spec, uid=uid, identity=identity), True
 
     async def objective(self, objective_id: int) -> Objective:
+        """Return the objective. Raises `NotFoundError`."""
         return await self._read(lambda tx: transitions.read_objective(tx, objective_id))
 
     async def objectives(self, *, limit: int | None = None) -> list[Objective]:
+        """Return the objectives, oldest first: all of them, or only the `limit` newest."""
         n_rows = ALL_ROWS if limit is None else limit
 
         def work(tx: Transaction) -> list[Objective]:
@@ -1167,6 +1286,13 @@ class SqlTaskStore(
         return await self._read(work, n_rows=n_rows)
 
     async def pause_objective(self, objective_id: int, *, detail: str = "") -> Objective:
+        """Pause an active objective: from now on no further call of a model or tool is allowed.
+        Nothing changes when the objective is not active.
+
+        Args:
+            detail: why no worker could work on the objective; empty when a person asked for the
+                pause.
+        """
         return await self._switch(
             objective_id,
             ObjectiveStatus.ACTIVE,
@@ -1176,12 +1302,16 @@ class SqlTaskStore(
         )
 
     async def resume_objective(self, objective_id: int) -> Objective:
+        """Make a paused objective active again. Nothing changes when the objective is not
+        paused."""
         return await self._switch(
             objective_id, ObjectiveStatus.PAUSED, ObjectiveStatus.ACTIVE, events.OBJECTIVE_RESUMED
         )
 
-    async def _switch(
+    @writing()
+    def _switch(
         self,
+        tx: Transaction,
         objective_id: int,
         old: ObjectiveStatus,
         new: ObjectiveStatus,
@@ -1189,132 +1319,147 @@ class SqlTaskStore(
         *,
         detail: str = "",
     ) -> Objective:
-        def work(tx: Transaction) -> Objective:
-            row = transitions.objective_row(tx, objective_id)
-            if row["status"] == old:
-                transitions.store_active_time(tx, row)
-                tx.run("set_status", objective_id=objective_id, status=new, detail=detail)
-                data = {"detail": detail} if detail else {}
-                transitions.append_event(tx, objective_id, kind, **data)
-            return transitions.read_objective(tx, objective_id)
+        row = transitions.objective_row(tx, objective_id)
+        if row["status"] == old:
+            transitions.store_active_time(tx, row)
+            tx.run("set_status", objective_id=objective_id, status=new, detail=detail)
+            data = {"detail": detail} if detail else {}
+            transitions.append_event(tx, objective_id, kind, **data)
+        return transitions.read_objective(tx, objective_id)
 
-        return await self._write(work, objective_id)
-
-    async def end_objective(
-        self, objective_id: int, *, reason: StopReason, detail: str = ""
+    @writing()
+    def end_objective(
+        self, tx: Transaction, objective_id: int, *, reason: StopReason, detail: str = ""
     ) -> Objective:
-        def work(tx: Transaction) -> Objective:
-            transitions.end(tx, objective_id, reason=reason, detail=detail)
-            return transitions.read_objective(tx, objective_id)
+        """End an active or paused objective; a report is due from now on. A second call changes
+        nothing, so the first reason stays.
 
-        return await self._write(work, objective_id)
+        With `OBJECTIVE_MET` or `CANCELLED`, queued and waiting tasks become cancelled; with any
+        other reason they keep their status.
+        """
+        transitions.end(tx, objective_id, reason=reason, detail=detail)
+        return transitions.read_objective(tx, objective_id)
 
-    async def conclude_objective(self, objective_id: int) -> Objective:
-        def work(tx: Transaction) -> Objective:
-            objective = transitions.read_objective(tx, objective_id)
-            if objective.status is not ObjectiveStatus.ACTIVE:
-                return objective
-            snapshot = transitions.snapshot(tx, objective)
-            reason = lifecycle.conclude(snapshot)
-            if reason is None:
-                return objective
-            dead = tx.all(
-                "tasks_with_status",
-                objective_id=objective_id,
-                statuses=to_json([TaskStatus.DEAD]),
-                limit=ALL_ROWS,
-            )
-            errors = [task["error"] for task in dead]
-            transitions.end(
-                tx,
-                objective_id,
-                reason=reason,
-                detail=lifecycle.explain(reason, snapshot, errors=errors),
-            )
-            return transitions.read_objective(tx, objective_id)
+    @writing()
+    def conclude_objective(self, tx: Transaction, objective_id: int) -> Objective:
+        """End the objective if nothing more can happen in it, with the reason that
+        `lifecycle.conclude` gives; otherwise change nothing."""
+        objective = transitions.read_objective(tx, objective_id)
+        if objective.status is not ObjectiveStatus.ACTIVE:
+            return objective
+        snapshot = transitions.snapshot(tx, objective)
+        reason = lifecycle.conclude(snapshot)
+        if reason is None:
+            return objective
+        dead = tx.all(
+            "tasks_with_status",
+            objective_id=objective_id,
+            statuses=to_json([TaskStatus.DEAD]),
+            limit=ALL_ROWS,
+        )
+        errors = [task["error"] for task in dead]
+        transitions.end(
+            tx,
+            objective_id,
+            reason=reason,
+            detail=lifecycle.explain(reason, snapshot, errors=errors),
+        )
+        return transitions.read_objective(tx, objective_id)
 
-        return await self._write(work, objective_id)
+    @writing()
+    def extend_objective(self, tx: Transaction, objective_id: int, *, limits: Limits) -> Objective:
+        """Set new limits, and count tasks without progress from 0 again. An objective becomes
+        active again and needs a new report if it ended at a limit, or as `waiting`, `stalled`,
+        `unmet` or `failed`."""
+        row = transitions.objective_row(tx, objective_id)
+        transitions.set_spec(tx, row, replace(spec_from_row(row), limits=limits))
+        tx.run("count_afresh", objective_id=objective_id)
+        tx.run("set_overspent", objective_id=objective_id, limit="")
+        transitions.append_event(tx, objective_id, events.OBJECTIVE_EXTENDED, **asdict(limits))
+        if row["stop_reason"] in lifecycle.REOPENED_BY_EXTENDING:
+            transitions.reopen(tx, objective_id)
+        return transitions.read_objective(tx, objective_id)
 
-    async def extend_objective(self, objective_id: int, *, limits: Limits) -> Objective:
-        def work(tx: Transaction) -> Objective:
-            row = transitions.objective_row(tx, objective_id)
-            transitions.set_spec(tx, row, replace(spec_from_row(row), limits=limits))
-            tx.run("count_afresh", objective_id=objective_id)
-            tx.run("set_overspent", objective_id=objective_id, limit="")
-            transitions.append_event(tx, objective_id, events.OBJECTIVE_EXTENDED, **asdict(limits))
-            if row["stop_reason"] in lifecycle.REOPENED_BY_EXTENDING:
-                transitions.reopen(tx, objective_id)
-            return transitions.read_objective(tx, objective_id)
-
-        return await self._write(work, objective_id)
-
-    async def ask_further(
+    @writing()
+    def ask_further(
         self,
+        tx: Transaction,
         objective_id: int,
         *,
         question: str,
         after: Sequence[int] = (),
         limits: Limits | None = None,
     ) -> Objective:
+        """Add a further question from a person to the objective's spec (`ObjectiveSpec.further`),
+        and queue a task with the question as its name, ranked before all others. That task waits
+        until the tasks `after` are finished.
+
+        An objective that has ended becomes active again and needs a new report. A worker that is
+        checking whether the objective is met loses its claim, because that check does not know the
+        question.
+
+        Args:
+            limits: new limits; None keeps the present ones.
+
+        Raises:
+            ObjectiveStoppedError: the objective was cancelled.
+            SettingsError: the question is empty.
+        """
         asked = lifecycle.further_question(question)
+        row = transitions.objective_row(tx, objective_id)
+        lifecycle.require_reopenable(objective_id, row["stop_reason"])
+        spec = spec_from_row(row)
+        further = tuple(dict.fromkeys((*spec.further, asked)))
+        limits_then = limits or spec.limits
+        transitions.set_spec(tx, row, replace(spec, further=further, limits=limits_then))
+        if limits is not None:
+            tx.run("set_overspent", objective_id=objective_id, limit="")
+            transitions.append_event(tx, objective_id, events.OBJECTIVE_EXTENDED, **asdict(limits))
+        transitions.append_event(tx, objective_id, events.OBJECTIVE_ASKED_FURTHER, question=asked)
+        proposal = Proposal(name=asked, after=tuple(after))
+        (task,) = add_proposals(tx, objective_id, [proposal], allow_duplicates=True).plan.added
+        put_in_place(tx, objective_id, [task.id], Place.FIRST)
+        tx.run("count_afresh", objective_id=objective_id)
+        transitions.forget_duty(tx, objective_id, Duty.CHECK)
+        tx.run("forget_check", objective_id=objective_id)
+        if row["stop_reason"] is not None:
+            transitions.reopen(tx, objective_id)
+        return transitions.read_objective(tx, objective_id)
 
-        def work(tx: Transaction) -> Objective:
-            row = transitions.objective_row(tx, objective_id)
-            lifecycle.require_reopenable(objective_id, row["stop_reason"])
-            spec = spec_from_row(row)
-            further = tuple(dict.fromkeys((*spec.further, asked)))
-            limits_then = limits or spec.limits
-            transitions.set_spec(tx, row, replace(spec, further=further, limits=limits_then))
-            if limits is not None:
-                tx.run("set_overspent", objective_id=objective_id, limit="")
-                transitions.append_event(
-                    tx, objective_id, events.OBJECTIVE_EXTENDED, **asdict(limits)
-                )
-            transitions.append_event(
-                tx, objective_id, events.OBJECTIVE_ASKED_FURTHER, question=asked
-            )
-            proposal = Proposal(name=asked, after=tuple(after))
-            (task,) = add_proposals(tx, objective_id, [proposal], allow_duplicates=True).plan.added
-            put_in_place(tx, objective_id, [task.id], Place.FIRST)
-            tx.run("count_afresh", objective_id=objective_id)
-            transitions.forget_duty(tx, objective_id, Duty.CHECK)
-            tx.run("forget_check", objective_id=objective_id)
-            if row["stop_reason"] is not None:
-                transitions.reopen(tx, objective_id)
-            return transitions.read_objective(tx, objective_id)
+    @writing()
+    def delete_objective(self, tx: Transaction, objective_id: int) -> None:
+        """Delete the objective with all its tasks, results, steps and events. Raises
+        `SettingsError` while a living worker has claimed one of its tasks, or work for the whole
+        objective such as planning."""
+        transitions.objective_row(tx, objective_id)
+        lifecycle.require_nobody_at_work(
+            objective_id, is_held=tx.has("is_held_by_the_living", objective_id=objective_id)
+        )
+        tx.run("forget_answers", objective_id=objective_id)
+        tx.run("delete_objective", objective_id=objective_id)
 
-        return await self._write(work, objective_id)
-
-    async def delete_objective(self, objective_id: int) -> None:
-        def work(tx: Transaction) -> None:
-            transitions.objective_row(tx, objective_id)
-            lifecycle.require_nobody_at_work(
-                objective_id, is_held=tx.has("is_held_by_the_living", objective_id=objective_id)
-            )
-            tx.run("forget_answers", objective_id=objective_id)
-            tx.run("delete_objective", objective_id=objective_id)
-
-        await self._write(work, objective_id)
-
-    async def counts(self, objective_id: int) -> Mapping[TaskStatus, int]:
-        def work(tx: Transaction) -> Mapping[TaskStatus, int]:
-            transitions.objective_row(tx, objective_id)
-            return transitions.counts(tx, objective_id)
-
-        return await self._read(work)
+    @reading()
+    def counts(self, tx: Transaction, objective_id: int) -> Mapping[TaskStatus, int]:
+        """Return how many tasks of the objective have each status. Every status is a key. Raises
+        `NotFoundError`."""
+        transitions.objective_row(tx, objective_id)
+        return transitions.counts(tx, objective_id)
 
     # -- looking
     # ----------------------------------------------------------------------------------------------
 
-    async def report(self, objective_id: int) -> str | None:
-        def work(tx: Transaction) -> str | None:
-            transitions.objective_row(tx, objective_id)
-            markdown: str | None = tx.all("report", objective_id=objective_id)[0]["report"]
-            return markdown
-
-        return await self._read(work)
+    @reading()
+    def report(self, tx: Transaction, objective_id: int) -> str | None:
+        """Return the objective's report as Markdown; None before it is written."""
+        transitions.objective_row(tx, objective_id)
+        markdown: str | None = tx.all("report", objective_id=objective_id)[0]["report"]
+        return markdown
 
     async def window(self, objective_id: int, *, n_head: int, n_new: int) -> Window:
+        """Return the part of the list that a new order is made from: the first `n_head` queued
+        tasks, the newest `n_new` queued tasks of those added since the last order, and all tasks at
+        work. No task is in it twice. Raises `NotFoundError`."""
+
         def work(tx: Transaction) -> Window:
             row = transitions.objective_row(tx, objective_id)
             queued: list[Row] = []
@@ -1349,6 +1494,11 @@ class SqlTaskStore(
         n_names: int,
         names_after: int = 0,
     ) -> Plannable:
+        """Return what a plan is made from: all tasks that wait for planning, the results of the
+        first `n_results` of them, the `n_finished` most recently finished tasks, and what
+        `task_names` returns for `limit=n_names, after_id=names_after`. It takes one read of the
+        database. Raises `NotFoundError`."""
+
         def work(tx: Transaction) -> Plannable:
             at = {"objective_id": objective_id}
             statuses = to_json([TaskStatus.RECORDED])
@@ -1370,16 +1520,15 @@ class SqlTaskStore(
 
         return await self._read(work, n_rows=n_names)
 
-    async def task(self, objective_id: int, task_id: int) -> Task:
-        def work(tx: Transaction) -> Task:
-            try:
-                return transitions.read_task(tx, objective_id, task_id)
-            except NotFoundError:
-                # if the objective itself is missing, raise that error instead
-                transitions.objective_row(tx, objective_id)
-                raise
-
-        return await self._read(work)
+    @reading()
+    def task(self, tx: Transaction, objective_id: int, task_id: int) -> Task:
+        """Return the task. Raises `NotFoundError`."""
+        try:
+            return transitions.read_task(tx, objective_id, task_id)
+        except NotFoundError:
+            # if the objective itself is missing, raise that error instead
+            transitions.objective_row(tx, objective_id)
+            raise
 
     async def tasks(
         self,
@@ -1388,6 +1537,8 @@ class SqlTaskStore(
         statuses: Sequence[TaskStatus] | None = None,
         limit: int | None = None,
     ) -> list[Task]:
+        """Return the tasks in the list's order, by `(rank, id)`: all, or only those with one of the
+        `statuses`, and at most `limit`."""
         rows = ALL_ROWS if limit is None else limit
         if statuses is None:
             return await self._list(objective_id, "tasks", task_from_row, n_rows=rows, limit=rows)
@@ -1401,16 +1552,20 @@ class SqlTaskStore(
         )
 
     async def task_names(self, objective_id: int, *, limit: int, after_id: int = 0) -> TaskNames:
+        """Return the names of the `limit` newest tasks. With `after_id`, the id of an event, return
+        only the names of tasks that were added or have changed since that event."""
         return await self._read(
             lambda tx: _task_names(tx, objective_id, limit=limit, after_id=after_id), n_rows=limit
         )
 
     async def recorded_ids(self, objective_id: int, *, limit: int) -> list[int]:
+        """Return the ids of the tasks that wait for planning, oldest first."""
         return await self._list(
             objective_id, "recorded_ids", lambda row: int(row["id"]), n_rows=limit, limit=limit
         )
 
     async def last_finished(self, objective_id: int, *, limit: int) -> list[Task]:
+        """Return the `limit` most recently finished (done or dead) tasks, the latest first."""
         return await self._list(
             objective_id, "last_finished", task_from_row, n_rows=limit, limit=limit
         )
@@ -1418,6 +1573,8 @@ class SqlTaskStore(
     async def results(
         self, objective_id: int, *, task_ids: Sequence[int] | None = None
     ) -> list[Result]:
+        """Return the results of the objective, all or those of the tasks `task_ids`, in the order
+        in which they were recorded."""
         if task_ids is None:
             return await self._list(objective_id, "results", result_from_row, n_rows=ALL_ROWS)
         return await self._list(
@@ -1429,9 +1586,12 @@ class SqlTaskStore(
         )
 
     async def count_results(self, objective_id: int) -> int:
+        """Return the number of results without reading them."""
         return await self._read(lambda tx: transitions.n_results(tx, objective_id))
 
     async def result_ids(self, objective_id: int, *, is_indexed: bool | None = None) -> list[int]:
+        """Return the ids of the tasks that have a result: all, only those whose result is in the
+        index (True), or only those whose result is not (False). The texts are not read."""
         rows = await self._list(
             objective_id,
             "result_ids",
@@ -1447,11 +1607,16 @@ class SqlTaskStore(
     async def events(
         self, objective_id: int, *, after_id: int = 0, limit: int = 1000
     ) -> list[Event]:
+        """Return the first `limit` events of the objective whose id is greater than `after_id`, by
+        id. Raises `NotFoundError`."""
         return await self._list(
             objective_id, "events", event_from_row, n_rows=limit, after_id=after_id, limit=limit
         )
 
     async def events_of_all(self, *, after_id: int, limit: int) -> list[Event]:
+        """Return the events of all objectives whose id is greater than `after_id`, by id. Events of
+        one objective are committed in the order of their ids; events of different objectives need
+        not be."""
         return await self._read(
             lambda tx: [
                 event_from_row(row)
@@ -1461,6 +1626,8 @@ class SqlTaskStore(
         )
 
     async def settled_event_id(self) -> int:
+        """Wait until no process is writing, and return the id of the newest event of all
+        objectives. Every event with a lower id is then committed."""
         return await self._write_all(
             lambda tx: int(tx.all("newest_event")[0]["id"]), is_lasting=False
         )
@@ -1468,6 +1635,7 @@ class SqlTaskStore(
     async def events_of(
         self, objective_id: int, *, kinds: Sequence[str], limit: int
     ) -> list[Event]:
+        """Return the `limit` newest events of these kinds, oldest first."""
         return await self._list(
             objective_id,
             "events_of",
@@ -1477,19 +1645,25 @@ class SqlTaskStore(
             limit=limit,
         )
 
-    async def append_event(
-        self, objective_id: int, *, kind: str, task_id: int | None = None, data: Mapping[str, Any]
+    @writing()
+    def append_event(
+        self,
+        tx: Transaction,
+        objective_id: int,
+        *,
+        kind: str,
+        task_id: int | None = None,
+        data: Mapping[str, Any],
     ) -> None:
-        def work(tx: Transaction) -> None:
-            transitions.objective_row(tx, objective_id)
-            transitions.append_event(tx, objective_id, kind, task_id, **data)
-
-        await self._write(work, objective_id)
+        """Append an event that belongs to no other change. Raises `NotFoundError`."""
+        transitions.objective_row(tx, objective_id)
+        transitions.append_event(tx, objective_id, kind, task_id, **data)
 
     # -- the duty to index
     # ----------------------------------------------------------------------------------------------
 
     async def unindexed_results(self, objective_id: int, *, limit: int) -> list[Result]:
+        """Return the oldest results that are not in the index yet."""
         return await self._list(
             objective_id, "unindexed_results", result_from_row, n_rows=limit, limit=limit
         )
@@ -1504,6 +1678,20 @@ class SqlTaskStore(
         marks: Sequence[str] = (),
         n_found: int = 0,
     ) -> Pending:
+        """Return what a search of the results begins with, in one read of the database:
+
+        * the results that are not indexed, and their vectors in the embedding space;
+        * the number of all results;
+        * the tasks whose results contain at least one of the `words`, the best match first;
+        * the tasks whose results contain at least one of the `marks` (codes, numbers, names).
+
+        Words consist of letters and digits only. Words that very many results contain are ignored
+        (`choose_words` in `sql/store.py`).
+
+        Args:
+            limit: maximum number of results.
+            n_found: maximum number of tasks found by words, and again by marks.
+        """
         searched = list({*words, *marks})
 
         def work(tx: Transaction) -> Pending:
@@ -1529,46 +1717,55 @@ class SqlTaskStore(
 
         return await self._read(work, n_rows=limit)
 
-    async def mark_indexed(self, objective_id: int, *, task_ids: Sequence[int]) -> None:
-        def work(tx: Transaction) -> None:
-            transitions.objective_row(tx, objective_id)
-            n_marked = tx.count_changed(
-                "mark_indexed", objective_id=objective_id, task_ids=to_json(list(task_ids))
+    @writing(is_lasting=False)
+    def mark_indexed(self, tx: Transaction, objective_id: int, *, task_ids: Sequence[int]) -> None:
+        """Record that the results of these tasks are in the index. Raises `NotFoundError`."""
+        transitions.objective_row(tx, objective_id)
+        n_marked = tx.count_changed(
+            "mark_indexed", objective_id=objective_id, task_ids=to_json(list(task_ids))
+        )
+        if n_marked:
+            (left,) = tx.all("n_unindexed", objective_id=objective_id)
+            transitions.append_event(
+                tx, objective_id, events.RESULTS_INDEXED, n=n_marked, n_owed=left["n"]
             )
-            if n_marked:
-                (left,) = tx.all("n_unindexed", objective_id=objective_id)
-                transitions.append_event(
-                    tx, objective_id, events.RESULTS_INDEXED, n=n_marked, n_owed=left["n"]
-                )
 
-        await self._write(work, objective_id, is_lasting=False)
+    @writing()
+    def owe_index(self, tx: Transaction, objective_id: int) -> None:
+        """Mark every result as not indexed, because the index was lost or its embedding space has
+        changed."""
+        transitions.objective_row(tx, objective_id)
+        tx.run("owe_index", objective_id=objective_id)
 
-    async def owe_index(self, objective_id: int) -> None:
-        def work(tx: Transaction) -> None:
-            transitions.objective_row(tx, objective_id)
-            tx.run("owe_index", objective_id=objective_id)
+    @writing()
+    def change_space(
+        self, tx: Transaction, objective_id: int, *, model: str, space: str
+    ) -> Objective:
+        """Embed the objective's results with another model from now on, and mark all of them as not
+        indexed. Vectors of the old space are kept.
 
-        await self._write(work, objective_id)
-
-    async def change_space(self, objective_id: int, *, model: str, space: str) -> Objective:
-        def work(tx: Transaction) -> Objective:
-            row = transitions.objective_row(tx, objective_id)
-            lifecycle.require_nobody_at_work(
-                objective_id, is_held=tx.has("is_held_by_the_living", objective_id=objective_id)
-            )
-            spec = spec_from_row(row)
-            models = {**spec.model_by_role, Role.EMBEDDING: model}
-            spec = replace(spec, model_by_role=models, embedding_space=space)
-            transitions.set_spec(tx, row, spec)
-            tx.run("owe_index", objective_id=objective_id)
-            transitions.append_event(tx, objective_id, events.OBJECTIVE_SPACE_CHANGED, space=space)
-            return transitions.read_objective(tx, objective_id)
-
-        return await self._write(work, objective_id)
+        Raises:
+            NotFoundError: no such objective.
+            SettingsError: a living worker has claimed a task of the objective, or work for the
+                whole objective such as planning.
+        """
+        row = transitions.objective_row(tx, objective_id)
+        lifecycle.require_nobody_at_work(
+            objective_id, is_held=tx.has("is_held_by_the_living", objective_id=objective_id)
+        )
+        spec = spec_from_row(row)
+        models = {**spec.model_by_role, Role.EMBEDDING: model}
+        spec = replace(spec, model_by_role=models, embedding_space=space)
+        transitions.set_spec(tx, row, spec)
+        tx.run("owe_index", objective_id=objective_id)
+        transitions.append_event(tx, objective_id, events.OBJECTIVE_SPACE_CHANGED, space=space)
+        return transitions.read_objective(tx, objective_id)
 
     async def store_vectors(
         self, objective_id: int, *, space: str, vectors: Mapping[int, bytes]
     ) -> None:
+        """Store unit vectors (little-endian float32) by task id, so that rebuilding the index needs
+        no new embeddings."""
         rows = [
             {
                 "objective_id": objective_id,
@@ -1589,6 +1786,9 @@ class SqlTaskStore(
     async def vectors(
         self, objective_id: int, *, space: str, task_ids: Sequence[int] | None = None
     ) -> Mapping[int, bytes]:
+        """Return the stored vectors of an embedding space by task id: all, or those of the tasks
+        `task_ids`. Tasks without a vector are left out."""
+
         def work(tx: Transaction) -> dict[int, bytes]:
             if task_ids is None:
                 rows = tx.all("vectors", objective_id=objective_id, space=space)

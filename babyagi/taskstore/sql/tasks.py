@@ -32,7 +32,7 @@ from babyagi.tasks import (
     Unanswered,
 )
 from babyagi.taskstore import lifecycle
-from babyagi.taskstore.port import NOTHING_CHECKED, Checked, Kept, Outcome, Plan, Planned
+from babyagi.taskstore.nouns import NOTHING_CHECKED, Checked, Kept, Outcome, Plan, Planned
 from babyagi.taskstore.sql import transitions
 from babyagi.taskstore.sql.database import (
     Row,
@@ -46,6 +46,7 @@ from babyagi.taskstore.sql.database import (
     task_from_row,
     to_json,
     to_time,
+    writing,
 )
 from babyagi.taskstore.sql.steps import record_first
 from babyagi.text import rearm
@@ -68,6 +69,17 @@ class Recording(SqlAccess):
         plan: Planned | None = None,
         first: Outcome | Kept | None = None,
     ) -> Result:
+        """Store the one result of a running task, which others can see from now on, and release the
+        task. Its status becomes `recorded`. Allowed on a paused or ended objective too.
+
+        Queued tasks whose missing information is named in this result become claimable again.
+
+        Args:
+            lack: the part of the task that the result does not answer.
+            plan: what the execution agent itself planned. With a plan, the task becomes done at
+                once, as by `record_plan`.
+        """
+
         def work(tx: Transaction) -> Result:
             try:
                 record_first(tx, claim.fence, first)  # before the task is read, which it may change
@@ -96,24 +108,32 @@ class Recording(SqlAccess):
 
         return await self._write(work, claim.fence.objective_id)
 
-    async def record_lack(
+    @writing()
+    def record_lack(
         self,
+        tx: Transaction,
         claim: Claim,
         *,
         lack: Lack,
         plan: Planned | None = None,
         first: Outcome | Kept | None = None,
     ) -> Task:
-        def work(tx: Transaction) -> Task:
-            record_first(tx, claim.fence, first)
-            task = transitions.fenced_task(tx, claim.fence, TaskStatus.RUNNING)
-            task = lifecycle.lacked(task, lack=lack)
-            status = record_lack(tx, task)
-            if plan is not None and status is TaskStatus.RECORDED:
-                apply_plan(tx, task.objective_id, [task], plan)
-            return transitions.read_task(tx, task.objective_id, task.id)
+        """Release a running task without a result, because the try lacked information. Its status
+        becomes `recorded`, which means that it waits for planning, or `dead` when this was the last
+        of `lifecycle.MAX_LACKS` such tries.
 
-        return await self._write(work, claim.fence.objective_id)
+        Args:
+            plan: tasks that the execution agent itself proposed to find the lacking information.
+                With a plan, the task is at once queued again after those tasks, as by
+                `record_plan`.
+        """
+        record_first(tx, claim.fence, first)
+        task = transitions.fenced_task(tx, claim.fence, TaskStatus.RUNNING)
+        task = lifecycle.lacked(task, lack=lack)
+        status = record_lack(tx, task)
+        if plan is not None and status is TaskStatus.RECORDED:
+            apply_plan(tx, task.objective_id, [task], plan)
+        return transitions.read_task(tx, task.objective_id, task.id)
 
     async def record_plan(
         self,
@@ -123,6 +143,21 @@ class Recording(SqlAccess):
         plan: Planned,
         first: Outcome | Kept | None = None,
     ) -> Plan:
+        """Make the recorded tasks `task_ids` done, and add the plan's proposed tasks at the end of
+        the list, in their order.
+
+        A task that is unanswered, or recorded that it lacked information, does not become done: it
+        is queued again as a new try, or dead after its last try. It then comes after the proposals
+        made for it (or the existing tasks that these repeat) and after the tasks in
+        `Unanswered.after`. A result that does not answer its task is withdrawn.
+
+        A proposal is dropped as a duplicate when a task of the same spelling (`names.name_key`), or
+        the task that it says it repeats, is open, was cancelled, or was answered. It is not dropped
+        when the task that it was made for still lacks the information although that answer was in
+        its prompt. A task that was given up can be proposed again only if there is a newer result.
+        Nothing is added to an ended objective. With `plan.is_met` it is recorded that an agent says
+        that the objective is met, and no task can be claimed until `finish_check`.
+        """
         objective_id = claim.fence.objective_id
 
         def work(tx: Transaction) -> Plan:
@@ -137,27 +172,31 @@ class Recording(SqlAccess):
 
         return await self._write(work, objective_id)
 
-    async def fail_task(
-        self, claim: Claim, *, error: str, max_failures: int, delay_s: float = 0.0
+    @writing()
+    def fail_task(
+        self, tx: Transaction, claim: Claim, *, error: str, max_failures: int, delay_s: float = 0.0
     ) -> Task:
-        def work(tx: Transaction) -> Task:
-            task = lifecycle.failed(transitions.fenced_task(tx, claim.fence), error=error)
-            transitions.count_no_answer(tx, task.objective_id)
-            status = TaskStatus.DEAD if task.failures >= max_failures else TaskStatus.QUEUED
-            status = transitions.free_task(tx, task, to=status, delay_s=delay_s)
-            data = {"error": task.error, "failures": task.failures}
-            transitions.append_task_event(tx, task, events.TASK_FAILED, **data)
-            transitions.note_freed(tx, task, status)
-            return transitions.read_task(tx, task.objective_id, task.id)
+        """Count a failed try of a running task: `failures` and `try_no` rise by 1. The task is
+        queued and can be claimed after `delay_s` seconds, or becomes dead when `failures` reaches
+        `max_failures`."""
+        task = lifecycle.failed(transitions.fenced_task(tx, claim.fence), error=error)
+        transitions.count_no_answer(tx, task.objective_id)
+        status = TaskStatus.DEAD if task.failures >= max_failures else TaskStatus.QUEUED
+        status = transitions.free_task(tx, task, to=status, delay_s=delay_s)
+        data = {"error": task.error, "failures": task.failures}
+        transitions.append_task_event(tx, task, events.TASK_FAILED, **data)
+        transitions.note_freed(tx, task, status)
+        return transitions.read_task(tx, task.objective_id, task.id)
 
-        return await self._write(work, claim.fence.objective_id)
-
-    async def release_task(self, claim: Claim, *, delay_s: float = 0.0, reason: str = "") -> None:
-        def work(tx: Transaction) -> None:
-            task = transitions.fenced_task(tx, claim.fence)
-            release(tx, task, reason=reason, delay_s=delay_s)
-
-        await self._write(work, claim.fence.objective_id)
+    @writing()
+    def release_task(
+        self, tx: Transaction, claim: Claim, *, delay_s: float = 0.0, reason: str = ""
+    ) -> None:
+        """Queue a running task again, otherwise unchanged, and give up its claim (in an outage, in
+        a pause, at a limit, or when the worker is to stop). The task can be claimed again after
+        `delay_s` seconds. No failure is counted."""
+        task = transitions.fenced_task(tx, claim.fence)
+        release(tx, task, reason=reason, delay_s=delay_s)
 
     # -- duties
     # ----------------------------------------------------------------------------------------------
@@ -170,6 +209,12 @@ class Recording(SqlAccess):
         task_ids: Sequence[int],
         first: Outcome | Kept | None = None,
     ) -> None:
+        """Put the queued tasks `task_ids` in this order, by exchanging their ranks
+        (`lifecycle.deal_ranks`), and release the duty to order.
+
+        Raises:
+            StaleOrderError: the list was re-ordered since `revision`; a new order is still due.
+        """
         objective_id = claim.fence.objective_id
 
         def work(tx: Transaction) -> None:
@@ -198,6 +243,18 @@ class Recording(SqlAccess):
         proposals: Sequence[Proposal] = (),
         fallback: Sequence[Proposal] = (),
     ) -> Objective:
+        """Record the outcome of a check whether the objective is met, release the duty to check,
+        and return the objective.
+
+        If `is_met`, the objective ends: with `OBJECTIVE_MET` if an agent had claimed that it is
+        met, else with `FINISHED` unless a task was added meanwhile. If not, `proposals` (tasks for
+        the missing parts) are added, or `fallback` if the list contains all of them already. But if
+        the tasks that earlier checks added have brought nothing several times in a row
+        (`lifecycle.is_in_vain`), nothing is added, and the objective ends with `UNMET`.
+
+        Where `checked` names unread results, these are planned from once more instead, and nothing
+        is added for now.
+        """
         objective_id = claim.fence.objective_id
 
         def work(tx: Transaction) -> Objective:
@@ -214,26 +271,23 @@ class Recording(SqlAccess):
 
         return await self._write(work, objective_id)
 
-    async def record_report(self, claim: DutyClaim, *, markdown: str) -> None:
+    @writing()
+    def record_report(self, tx: Transaction, claim: DutyClaim, *, markdown: str) -> None:
+        """Store the objective's report, and release the duty to write it."""
         objective_id = claim.fence.objective_id
+        duty = transitions.fenced_duty(tx, claim.fence)
+        report = sealed("report", {"id": objective_id, "report": lifecycle.storable(markdown)})
+        tx.run("set_report", objective_id=objective_id, **report)
+        transitions.free_duty(tx, duty)
+        transitions.append_event(
+            tx, objective_id, events.REPORT_WRITTEN, report_chars=len(markdown)
+        )
 
-        def work(tx: Transaction) -> None:
-            duty = transitions.fenced_duty(tx, claim.fence)
-            report = sealed("report", {"id": objective_id, "report": lifecycle.storable(markdown)})
-            tx.run("set_report", objective_id=objective_id, **report)
-            transitions.free_duty(tx, duty)
-            transitions.append_event(
-                tx, objective_id, events.REPORT_WRITTEN, report_chars=len(markdown)
-            )
-
-        await self._write(work, objective_id)
-
-    async def release_duty(self, claim: DutyClaim, *, delay_s: float = 0.0) -> None:
-        def work(tx: Transaction) -> None:
-            duty = transitions.fenced_duty(tx, claim.fence)
-            transitions.free_duty(tx, duty, delay_s=delay_s)
-
-        await self._write(work, claim.fence.objective_id, is_lasting=False)
+    @writing(is_lasting=False)
+    def release_duty(self, tx: Transaction, claim: DutyClaim, *, delay_s: float = 0.0) -> None:
+        """Release the duty. If it is still due, it can be claimed again after `delay_s` seconds."""
+        duty = transitions.fenced_duty(tx, claim.fence)
+        transitions.free_duty(tx, duty, delay_s=delay_s)
 
 
 def _recorded_before(tx: Transaction, claim: Claim) -> Result | None:
@@ -282,83 +336,112 @@ class Steering(SqlAccess):
     """The part of the store for changes by a person: adding, moving, replacing, cancelling and
     retrying tasks."""
 
-    async def add_tasks(
+    @writing()
+    def add_tasks(
         self,
+        tx: Transaction,
         objective_id: int,
         proposals: Sequence[Proposal],
         *,
         to: Place = Place.LAST,
     ) -> Plan:
-        def work(tx: Transaction) -> Plan:
-            stop_reason = transitions.objective_row(tx, objective_id)["stop_reason"]
-            lifecycle.require_reopenable(objective_id, stop_reason)
-            plan = add_proposals(tx, objective_id, proposals, allow_duplicates=True).plan
-            if plan.added:
-                tx.run("count_afresh", objective_id=objective_id)
-            if plan.added and stop_reason is not None:
-                transitions.reopen(tx, objective_id)
-            if to is not Place.LAST and plan.added:
-                put_in_place(tx, objective_id, [task.id for task in plan.added], to)
-            return replace(
-                plan,
-                added=tuple(
-                    transitions.read_task(tx, objective_id, task.id) for task in plan.added
-                ),
-            )
+        """Add a person's tasks as the first or last of the list. They may repeat existing tasks;
+        blank names are left out. An objective that has ended becomes active again and needs a new
+        report, if a task was added.
 
-        return await self._write(work, objective_id)
-
-    async def move_task(self, objective_id: int, task_id: int, *, to: Place | int) -> Task:
-        def work(tx: Transaction) -> Task:
-            _changeable(tx, objective_id, task_id)
-            if not isinstance(to, Place):
-                transitions.read_task(tx, objective_id, to)
-            put_in_place(tx, objective_id, [task_id], to)
-            return transitions.read_task(tx, objective_id, task_id)
-
-        return await self._write(work, objective_id)
-
-    async def replace_task(self, objective_id: int, task_id: int, *, name: str) -> Task:
-        def work(tx: Transaction) -> Task:
-            old = _changeable(tx, objective_id, task_id)
-            proposal = lifecycle.replacement(old, name)
-            new = add_proposals(tx, objective_id, [proposal], allow_duplicates=True).plan.added[0]
-            for row in tx.all("dependents", objective_id=objective_id, task_id=old.id):
-                after = [new.id if named == old.id else named for named in task_from_row(row).after]
-                set_after(tx, objective_id, row["id"], after)
-            tx.run("set_rank", objective_id=objective_id, task_id=new.id, rank=old.rank)
-            tx.run("set_rank", objective_id=objective_id, task_id=old.id, rank=new.rank)
+        Raises:
+            ObjectiveStoppedError: the objective was cancelled.
+        """
+        stop_reason = transitions.objective_row(tx, objective_id)["stop_reason"]
+        lifecycle.require_reopenable(objective_id, stop_reason)
+        plan = add_proposals(tx, objective_id, proposals, allow_duplicates=True).plan
+        if plan.added:
             tx.run("count_afresh", objective_id=objective_id)
-            transitions.cancel_task(tx, objective_id, old.id, replaced_by=new.id)
-            transitions.allow_questions(tx, objective_id)
-            return transitions.read_task(tx, objective_id, new.id)
+        if plan.added and stop_reason is not None:
+            transitions.reopen(tx, objective_id)
+        if to is not Place.LAST and plan.added:
+            put_in_place(tx, objective_id, [task.id for task in plan.added], to)
+        return replace(
+            plan,
+            added=tuple(transitions.read_task(tx, objective_id, task.id) for task in plan.added),
+        )
 
-        return await self._write(work, objective_id)
+    @writing()
+    def move_task(
+        self, tx: Transaction, objective_id: int, task_id: int, *, to: Place | int
+    ) -> Task:
+        """Move a queued or waiting task to the front or the end of the list, or before the task
+        whose id is `to`, and return it. A worker that is making a new order meanwhile will get a
+        `StaleOrderError`.
 
-    async def cancel_task(self, objective_id: int, task_id: int) -> Task:
-        def work(tx: Transaction) -> Task:
-            _changeable(tx, objective_id, task_id)
-            transitions.cancel_task(tx, objective_id, task_id)
-            transitions.allow_questions(tx, objective_id)
-            return transitions.read_task(tx, objective_id, task_id)
+        Raises:
+            NotFoundError: no such task.
+            SettingsError: one of the two tasks is neither queued nor waiting.
+        """
+        _changeable(tx, objective_id, task_id)
+        if not isinstance(to, Place):
+            transitions.read_task(tx, objective_id, to)
+        put_in_place(tx, objective_id, [task_id], to)
+        return transitions.read_task(tx, objective_id, task_id)
 
-        return await self._write(work, objective_id)
+    @writing()
+    def replace_task(self, tx: Transaction, objective_id: int, task_id: int, *, name: str) -> Task:
+        """Cancel a queued or waiting task, queue a new task called `name` in its place, and return
+        the new task. The new task has the same rank, and the same tasks before and after it.
 
-    async def retry_task(self, objective_id: int, task_id: int) -> Task:
-        def work(tx: Transaction) -> Task:
-            stop_reason = transitions.objective_row(tx, objective_id)["stop_reason"]
-            lifecycle.require_dead(transitions.read_task(tx, objective_id, task_id))
-            lifecycle.require_reopenable(objective_id, stop_reason)
-            tx.run("retry_task", objective_id=objective_id, task_id=task_id)
-            tx.run("unsettle_task", objective_id=objective_id, task_id=task_id)
-            tx.run("count_afresh", objective_id=objective_id)
-            task = transitions.read_task(tx, objective_id, task_id)
-            transitions.append_task_event(tx, task, events.TASK_RETRIED, try_no=task.try_no)
-            if stop_reason is not None:
-                transitions.reopen(tx, objective_id)
-            return task
+        Raises:
+            NotFoundError: no such task.
+            SettingsError: the task is neither queued nor waiting, or the name is blank.
+        """
+        old = _changeable(tx, objective_id, task_id)
+        proposal = lifecycle.replacement(old, name)
+        new = add_proposals(tx, objective_id, [proposal], allow_duplicates=True).plan.added[0]
+        for row in tx.all("dependents", objective_id=objective_id, task_id=old.id):
+            after = [new.id if named == old.id else named for named in task_from_row(row).after]
+            set_after(tx, objective_id, row["id"], after)
+        tx.run("set_rank", objective_id=objective_id, task_id=new.id, rank=old.rank)
+        tx.run("set_rank", objective_id=objective_id, task_id=old.id, rank=new.rank)
+        tx.run("count_afresh", objective_id=objective_id)
+        transitions.cancel_task(tx, objective_id, old.id, replaced_by=new.id)
+        transitions.allow_questions(tx, objective_id)
+        return transitions.read_task(tx, objective_id, new.id)
 
-        return await self._write(work, objective_id)
+    @writing()
+    def cancel_task(self, tx: Transaction, objective_id: int, task_id: int) -> Task:
+        """Cancel a queued or waiting task, and return it. Tasks that come `after` it no longer wait
+        for it.
+
+        Raises:
+            NotFoundError: no such task.
+            SettingsError: the task is neither queued nor waiting.
+        """
+        _changeable(tx, objective_id, task_id)
+        transitions.cancel_task(tx, objective_id, task_id)
+        transitions.allow_questions(tx, objective_id)
+        return transitions.read_task(tx, objective_id, task_id)
+
+    @writing()
+    def retry_task(self, tx: Transaction, objective_id: int, task_id: int) -> Task:
+        """Queue a dead task at its old rank, as a new try with `failures` and `n_lacks` set to 0,
+        and return it. Tasks that come after it wait for it again. An objective that has ended
+        becomes active again and needs a new report.
+
+        Raises:
+            NotFoundError: no such task.
+            SettingsError: the task is not dead.
+            ObjectiveStoppedError: the objective was cancelled.
+        """
+        stop_reason = transitions.objective_row(tx, objective_id)["stop_reason"]
+        lifecycle.require_dead(transitions.read_task(tx, objective_id, task_id))
+        lifecycle.require_reopenable(objective_id, stop_reason)
+        tx.run("retry_task", objective_id=objective_id, task_id=task_id)
+        tx.run("unsettle_task", objective_id=objective_id, task_id=task_id)
+        tx.run("count_afresh", objective_id=objective_id)
+        task = transitions.read_task(tx, objective_id, task_id)
+        transitions.append_task_event(tx, task, events.TASK_RETRIED, try_no=task.try_no)
+        if stop_reason is not None:
+            transitions.reopen(tx, objective_id)
+        return task
 
 
 def _changeable(tx: Transaction, objective_id: int, task_id: int) -> Task:

@@ -31,7 +31,7 @@ from babyagi.tasks import (
     Usage,
 )
 from babyagi.taskstore import lifecycle, limits
-from babyagi.taskstore.port import Claimable, Deferral
+from babyagi.taskstore.nouns import Claimable, Deferral
 from babyagi.taskstore.sql import database
 from babyagi.taskstore.sql.database import (
     Row,
@@ -40,6 +40,7 @@ from babyagi.taskstore.sql.database import (
     lack_to_json,
     no_objective,
     objective_from_row,
+    reading,
     schedule_from_row,
     sealed,
     spec_from_row,
@@ -50,6 +51,7 @@ from babyagi.taskstore.sql.database import (
     to_json,
     to_time,
     usage_to_values,
+    writing,
 )
 
 ALL_ROWS = 2**53  # SQLite and PostgreSQL share no syntax for "no limit"
@@ -530,43 +532,63 @@ class Claims(SqlAccess):
     objective, such as planning)."""
 
     async def open_objectives(self) -> list[int]:
+        """Return the ids of the objectives that have work for workers, oldest first: those that are
+        active, and those that have ended but have no report yet. Costs one read of the database."""
         return await self._read(lambda tx: [row["id"] for row in tx.all("open_objectives")])
 
-    async def claimable(self, objective_id: int) -> Claimable:
-        def work(tx: Transaction) -> Claimable:
-            _prefetch_best_task(tx, objective_id, "")
-            _prefetch_claim_facts(tx, objective_id, worker_id="")
-            return _look_for_work(tx, objective_id, worker_id="")[0]
-
-        return await self._read(work)
+    @reading()
+    def claimable(self, tx: Transaction, objective_id: int) -> Claimable:
+        """Return what a worker could claim in the objective now. Costs one read of the database.
+        Raises `NotFoundError`."""
+        _prefetch_best_task(tx, objective_id, "")
+        _prefetch_claim_facts(tx, objective_id, worker_id="")
+        return _look_for_work(tx, objective_id, worker_id="")[0]
 
     async def claim_next(
         self, objective_id: int, worker_id: str, *, deferral: Deferral
     ) -> tuple[Claimable, Claim | DutyClaim | None]:
+        """Read what `claimable` returns, and claim the first thing in it: the first duty (such as
+        planning) that `deferral` does not postpone, as `claim_duty` does, else a task, as
+        `claim_task` does.
+
+        Returns:
+            What was read before the claim, and the claim. The claim is None when there is nothing
+            to claim, or this worker may not claim in the objective.
+        """
         return await self._claim(
             objective_id, worker_id, lambda found: lifecycle.first_duty(found, deferral)
         )
 
     async def claim_task(self, objective_id: int, worker_id: str) -> Claim | None:
+        """Claim the best claimable task: the queued task with the lowest `(rank, id)` whose `after`
+        tasks are all done, dead or cancelled and whose `not_before` has passed.
+
+        Returns None when there is no such task; when the worker has no living lease, does not serve
+        the objective or is blocked there; and when the objective is not active, waits for a check
+        because an agent has said that it is met, is stalled (`lifecycle.may_start`), or has reached
+        its time limit. At the limit of tasks, only tasks that were claimed before can be claimed.
+        """
         _, claim = await self._claim(objective_id, worker_id, lambda _: None)
         return claim if isinstance(claim, Claim) else None
 
-    async def _claim(
-        self, objective_id: int, worker_id: str, first_duty: Callable[[Claimable], Duty | None]
+    @writing(is_lasting=False)
+    def _claim(
+        self,
+        tx: Transaction,
+        objective_id: int,
+        worker_id: str,
+        first_duty: Callable[[Claimable], Duty | None],
     ) -> tuple[Claimable, Claim | DutyClaim | None]:
-        def work(tx: Transaction) -> tuple[Claimable, Claim | DutyClaim | None]:
-            _prefetch_best_task(tx, objective_id, worker_id)
-            _prefetch_claim_facts(tx, objective_id, worker_id)
-            self._require_known_schema(tx, objective_id, worker_id)
-            claimable, task = _look_for_work(tx, objective_id, worker_id)
-            if not _can_serve(tx, objective_id, worker_id):
-                return claimable, None
-            duty = first_duty(claimable)
-            if duty is not None:
-                return claimable, _claim_duty(tx, objective_id, worker_id, duty)
-            return claimable, None if task is None else _claim_task(tx, task, worker_id)
-
-        return await self._write(work, objective_id, is_lasting=False)
+        _prefetch_best_task(tx, objective_id, worker_id)
+        _prefetch_claim_facts(tx, objective_id, worker_id)
+        self._require_known_schema(tx, objective_id, worker_id)
+        claimable, task = _look_for_work(tx, objective_id, worker_id)
+        if not _can_serve(tx, objective_id, worker_id):
+            return claimable, None
+        duty = first_duty(claimable)
+        if duty is not None:
+            return claimable, _claim_duty(tx, objective_id, worker_id, duty)
+        return claimable, None if task is None else _claim_task(tx, task, worker_id)
 
     def _require_known_schema(self, tx: Transaction, objective_id: int, worker_id: str) -> None:
         """Raise `StoreUnusableError` if a newer program has upgraded the schema since this process
@@ -577,18 +599,30 @@ class Claims(SqlAccess):
             where=self._database.where,
         )
 
-    async def claim_duty(self, objective_id: int, worker_id: str, duty: Duty) -> DutyClaim | None:
-        def work(tx: Transaction) -> DutyClaim | None:
-            _prefetch_claim_facts(tx, objective_id, worker_id)
-            objective = read_objective(tx, objective_id)
-            if not (
-                _can_serve(tx, objective_id, worker_id)
-                and _may_claim_duty(tx, objective, duty, tally(tx, objective_id))
-            ):
-                return None
-            return _claim_duty(tx, objective_id, worker_id, duty)
+    @writing(is_lasting=False)
+    def claim_duty(
+        self, tx: Transaction, objective_id: int, worker_id: str, duty: Duty
+    ) -> DutyClaim | None:
+        """Claim a duty (work for the whole objective) if it is due and no worker holds it. The
+        worker must serve the objective and not be blocked there. Otherwise return None.
 
-        return await self._write(work, objective_id, is_lasting=False)
+        * ORDER is due when the objective is active, no agent has said that it is met, at least two
+          tasks can be started, and a task was added since the last order.
+        * PLAN is due when the objective is active and a task with a recorded outcome waits for
+          planning.
+        * CHECK is due when the objective is active and either an agent claims that it is met, or
+          nothing is left to do and something was answered (`lifecycle.needs_check`).
+        * REPORT is due when the objective has ended, has no report yet, and no worker holds a task.
+        * INDEX is due when some result is not indexed yet, and always after the report.
+        """
+        _prefetch_claim_facts(tx, objective_id, worker_id)
+        objective = read_objective(tx, objective_id)
+        if not (
+            _can_serve(tx, objective_id, worker_id)
+            and _may_claim_duty(tx, objective, duty, tally(tx, objective_id))
+        ):
+            return None
+        return _claim_duty(tx, objective_id, worker_id, duty)
 
 
 def _standing(tx: Transaction, objective_id: int, worker_id: str) -> Row:
