@@ -119,7 +119,6 @@ def _build_messages(task: Task, context: Context, *, has_tools: bool) -> tuple[M
     last_try = [context.last_try] if context.last_try else []
     objective = [("objective", context.objective)]
     named = [("task", _show_name(task))]
-    ask_answer = "ask_from_texts" if context.texts else "ask_answer"
     return build_messages(
         "execution",
         {
@@ -133,10 +132,16 @@ def _build_messages(task: Task, context: Context, *, has_tools: bool) -> tuple[M
             "last_try": _lines("last try", last_try, context.last_sources),
             "known": list_known(context.known) if is_combined else [],
             "task": objective if task.is_answer else named,
-            "ask": say(ask_answer if task.is_answer else "ask_task"),
+            "ask": _ask(task, context),
             "date": context.today.isoformat(),
         },
     )
+
+
+def _ask(task: Task, context: Context) -> str:
+    if not task.is_answer:
+        return say("ask_task")
+    return say("ask_from_texts" if context.texts else "ask_answer")
 
 
 def _lines(label: str, lines: Sequence[str], sources: tuple[str, ...] = ()) -> Field:
@@ -159,7 +164,9 @@ def _read(run: Run[str], task: Task, context: Context, messages: Sequence[Messag
     if run.text == NO_ANSWER:
         raise MalformedReplyError(say("no_answer", why=run.detail))
     outcome = _split(run, task, context)
-    fault = find_fault(outcome.text, task_name=disarm(task.name), messages=messages)
+    fault = find_fault(
+        outcome.text, task_name=disarm(task.name), messages=messages, asked=_ask(task, context)
+    )
     is_lack = bool(outcome.lack)
     if fault and not is_lack and not (context.is_last_try and outcome.text.strip()):
         raise MalformedReplyError(say("no_form", fault=fault))

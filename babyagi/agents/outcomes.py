@@ -48,20 +48,20 @@ class Outcome:
     has_fallen_back: bool = False
 
 
-def find_fault(text: str, *, task_name: str, messages: Sequence[Message]) -> str:
+def find_fault(text: str, *, task_name: str, messages: Sequence[Message], asked: str = "") -> str:
     """Return what to tell the model if the form of its reply shows that it is no answer: it is
     empty, JSON that is cut off, a loop, or a copy of the instructions or of a fence; "" for any
     other reply.
 
     Args:
-        messages: the prompt: the instructions, then data, of which the last line may instruct.
+        messages: the prompt: the instructions, then data.
+        asked: the part of the instructions that stands among the data.
     """
     if not text.strip(_BLANK):
         return say("empty")
     if _is_cut_json(text):
         return say("begun_json")
-    last_line = messages[-1].text.rpartition("\n")[2]
-    if _is_copied(text, f"{messages[0].text}\n{last_line}") or _has_own_fence(text, messages):
+    if _is_copied(text, f"{messages[0].text}\n{asked}") or _has_own_fence(text, messages):
         return say("echo")
     return say("loop") if _is_loop(text, task_name) else ""
 

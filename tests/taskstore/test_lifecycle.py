@@ -276,7 +276,7 @@ def test_asking_is_in_vain_after_three_idle_checks_or_ten_that_found_no_fewer_pa
 )
 def test_only_a_repeated_result_without_a_new_task_is_barren(n_before, n_added, is_repeat, n_after):
     progress = Progress(n_tasks_without_progress=n_before, n_tries_without_answer=0, n_answers=0)
-    after = progress.after_answer(n_added=n_added, is_repeat=is_repeat)
+    after = progress.after_try(is_answered=True, n_added=n_added, is_repeat=is_repeat)
     assert after.n_tasks_without_progress == n_after
 
 

@@ -879,33 +879,44 @@ def apply_plan(
     added = add_proposals(tx, objective_id, wanted, unhelpful=unhelpful)
     _note_plan(tx, objective_id, plan, tasks)
     for task in tasks:
-        own = [
-            task_id
-            for proposal, task_id in zip(wanted, added.task_ids, strict=True)
-            if proposal.parent_id == task.id and task_id is not None
-        ]
+        own = _ids_from(task, wanted, added.task_ids)
+        named = unanswered.get(task.id)
         n_added = sum(new.parent_id == task.id for new in added.plan.added)
-        is_counted = task.finished_at is not None  # its own author has planned from the result
+        if task.finished_at is None:  # else its own author has planned from the result already
+            progress = progress.after_try(
+                is_answered=named is None and task.lack is None,
+                is_repeat=task.id in plan.repeats and not _is_awaited(tx, task),
+                n_added=n_added,
+            )
         if task in lacking:
-            progress = progress if n_added or is_counted else progress.after_no_answer()
-            named = unanswered.get(task.id)
             after = [] if named is None else resolve(tx, objective_id, named.after, added, wanted)
             _requeue(tx, task, named, after=[*own, *after])
-        else:
-            if not is_counted:
-                progress = _count(tx, task, plan, progress, n_added=n_added)
-            if task.id in unanswered:
-                _keep_in_part(tx, task, lack=unanswered[task.id].lack)
-            _finish(tx, task, n_added=n_added, n_duplicates=len(own) - n_added, after=progress)
+            continue
+        if named is not None:
+            _keep_in_part(tx, task, lack=named.lack)
+        _finish(tx, task, n_added=n_added, n_duplicates=len(own) - n_added, after=progress)
     if ends_planning:
         tx.run("finish_plan", objective_id=objective_id, **asdict(progress))
     elif progress != transitions.Progress.of(row):
         transitions.put_progress(tx, objective_id, progress)
-    if plan.is_met and is_open:
-        claim_met(tx, objective_id, task_id=tasks[-1].id if tasks else None)
-    elif is_open and progress.is_barren and 0 < progress.n_answers > _n_checked(tx, objective_id):
-        tx.run("set_claimed_met", objective_id=objective_id)
+    if is_open:
+        _ask_for_check(tx, objective_id, tasks, plan, progress)
     return added.plan
+
+
+def _ask_for_check(
+    tx: Transaction,
+    objective_id: int,
+    tasks: Sequence[Task],
+    plan: Planned,
+    progress: transitions.Progress,
+) -> None:
+    """Let the objective be checked if the plan says that it is met, or nothing new came for long
+    after new answers."""
+    if plan.is_met:
+        claim_met(tx, objective_id, task_id=tasks[-1].id if tasks else None)
+    elif progress.is_barren and 0 < progress.n_answers > _n_checked(tx, objective_id):
+        tx.run("set_claimed_met", objective_id=objective_id)
 
 
 def _is_tried_again(task: Task, unanswered: Collection[int]) -> bool:
@@ -916,14 +927,12 @@ def _is_tried_again(task: Task, unanswered: Collection[int]) -> bool:
     return task.lack is not None or (task.id in unanswered and may_go_on)
 
 
-def _count(
-    tx: Transaction, task: Task, plan: Planned, progress: transitions.Progress, *, n_added: int
-) -> transitions.Progress:
-    """Return the progress after a task whose result stays."""
-    if any(one.task_id == task.id for one in plan.unanswered):
-        return progress if n_added else progress.after_no_answer()
-    is_repeat = task.id in plan.repeats and not _is_awaited(tx, task)
-    return progress.after_answer(n_added=n_added, is_repeat=is_repeat)
+def _ids_from(
+    task: Task, proposals: Sequence[Proposal], task_ids: Sequence[int | None]
+) -> list[int]:
+    """Return the ids that the proposals planned from this task got, new or known."""
+    named = zip(proposals, task_ids, strict=True)
+    return [id_ for proposal, id_ in named if proposal.parent_id == task.id and id_ is not None]
 
 
 def _note_plan(tx: Transaction, objective_id: int, plan: Planned, tasks: Sequence[Task]) -> None:

@@ -424,17 +424,18 @@ class Progress:
             n_tasks_without_progress=self.n_tasks_without_progress, n_tries_without_answer=0
         )
 
-    def after_answer(self, *, n_added: int, is_repeat: bool) -> Progress:
-        """Return the counters after one more try that gave an answer.
+    def after_try(self, *, is_answered: bool, is_repeat: bool, n_added: int) -> Progress:
+        """Return the counters after one more try.
 
         Args:
-            n_added: the number of new tasks that were planned from the answer.
-            is_repeat: whether the answer only repeats earlier results.
+            is_repeat: whether its answer only repeats earlier results.
+            n_added: the number of new tasks that were planned from it.
         """
+        if not is_answered:
+            return self if n_added else self.after_no_answer()
+        is_barren = is_repeat and not n_added
         return Progress(
-            n_tasks_without_progress=(
-                self.n_tasks_without_progress + 1 if is_repeat and not n_added else 0
-            ),
+            n_tasks_without_progress=self.n_tasks_without_progress + 1 if is_barren else 0,
             n_tries_without_answer=0,
             n_answers=self.n_answers + int(not is_repeat),
         )
