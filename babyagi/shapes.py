@@ -73,7 +73,9 @@ class Shape:
         fault: Exception | None = None
         for one in (value,) if is_strict else (value, coerce(value, self.schema)):
             try:
-                return self.adapter.validate_json(json.dumps(one), strict=True)
+                # half of a character, which a model may write, is no UTF-8
+                data = json.dumps(one, ensure_ascii=False).encode(errors="replace")
+                return self.adapter.validate_json(data, strict=True)
             except (ValueError, TypeError) as error:
                 fault = error
         raise ShapeError(_describe(fault, where)) from None

@@ -89,6 +89,7 @@ class Node:
         (Line, {"item": "tea", "n": None}, Line("tea")),
         (Outer, {"inner": {"title": "a"}, "more": None}, Outer(inner=Inner(title="a"))),
         (Any, {"x": [1]}, {"x": [1]}),
+        (str, "a\ud800é", "a?é"),
     ],
 )
 def test_json_is_read_into_the_value_of_the_type(hint, written, read):
