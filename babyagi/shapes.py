@@ -1,38 +1,31 @@
 """Describes Python types as JSON Schema, and converts JSON to values of these types.
 
-`shape_of` makes a `Shape` from a type: its schema, its description in words, and a function that
-converts values.
-
-Covered: str, numbers, bool, None, `Any`, Literal, Enum, date, datetime, time, Decimal, UUID, Path,
-list, set, tuple, dict, unions, `Annotated[…, "what it is"]`, NewType, dataclasses, TypedDict,
-NamedTuple, and models of pydantic, which is not imported here. Not covered: other classes, and
-types that contain themselves.
+`shape_of` makes a `Shape` from a type. pydantic describes the type and converts; it is imported
+with the first type. What it reads is covered, except types that contain themselves.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import math
-import types
+import sys
 import typing
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from datetime import date, datetime, time
-from decimal import Decimal, InvalidOperation
-from enum import Enum
-from pathlib import Path
-from typing import Annotated, Any, Literal, NewType, NotRequired, Required, Union
-from uuid import UUID
+from itertools import chain, repeat
+from types import NoneType, UnionType
+from typing import TYPE_CHECKING, Any, NewType, NotRequired, Required, Union
 
+from babyagi.heavy_imports import import_whole
 from babyagi.text import shorten
 
-MAX_SHOWN_CHARS = 100
-MAX_NAMED = 20  # choices and fields listed in `Shape.words`
-MAX_DEPTH = 100  # nested lists and objects
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
 
-Read = Callable[[Any, str, bool], Any]
-Make = Callable[[Any], "Shape"]
+MAX_SHOWN_CHARS = 100
+MAX_DEPTH = 100  # nested lists and objects
+MAX_FAULTS = 5  # that one message names
 
 
 def is_deep(value: Any) -> bool:
@@ -60,37 +53,91 @@ class Shape:
     """The description of a type, and the conversion of JSON to it.
 
     Attributes:
-        schema: the JSON Schema of the type.
-        words: the type in words for use in a sentence, such as `an integer`.
-        read: returns the value of the type for a JSON value, or raises `ShapeError`. It takes the
-            JSON value, the name of its place (for messages), and whether conversions such as of
-            `"12"` to 12 are forbidden.
+        schema: the JSON Schema of the type, in which nothing is referred to.
+        adapter: checks and converts.
     """
 
     schema: Mapping[str, Any]
-    words: str
-    read: Read
+    adapter: TypeAdapter[Any]
+
+    def read(self, value: Any, where: str, is_strict: bool) -> Any:
+        """Return the value of the type for a JSON value.
+
+        Args:
+            where: the name of the value's place, for messages.
+            is_strict: whether what `coerce` does is forbidden, such as 12 for `"12"`.
+
+        Raises:
+            ShapeError: the value does not fit.
+        """
+        fault: Exception | None = None
+        for one in (value,) if is_strict else (value, coerce(value, self.schema)):
+            try:
+                # half of a character, which a model may write, is no UTF-8
+                data = json.dumps(one, ensure_ascii=False).encode(errors="replace")
+                return self.adapter.validate_json(data, strict=True)
+            except (ValueError, TypeError) as error:
+                fault = error
+        raise ShapeError(_describe(fault, where)) from None
 
 
 def shape_of(hint: Any) -> Shape:
     """Return the `Shape` of a type.
 
     Raises:
-        ValueError: the type is not covered (see the top of this module).
+        ValueError: the type cannot be described, or contains itself.
     """
-    return _make(hint, ())
+    import_whole("pydantic.type_adapter", "pydantic.json_schema")
+    from pydantic import ConfigDict, PydanticUserError, TypeAdapter
+
+    config = ConfigDict(extra="forbid", allow_inf_nan=False)
+    try:
+        # the alias lets the settings hold for a dataclass as well, and those within it
+        alias = NewType("alias", _supported(hint))  # type: ignore[misc]
+        adapter = TypeAdapter[Any](alias, config=config)
+        schema = adapter.json_schema()
+    except (PydanticUserError, NameError) as error:
+        name = hint.__qualname__ if isinstance(hint, type) else str(hint)
+        why = str(error).partition("\n")[0]
+        raise ValueError(f"the type {name} cannot be described to a model: {why}") from None
+    return Shape(schema=_inline(schema, schema.get("$defs", {}), ()), adapter=adapter)
 
 
-def _make(hint: Any, within: tuple[Any, ...]) -> Shape:
-    if any(hint is outer for outer in within):
-        raise ValueError(
-            f"the type {_name(hint)} contains itself, which cannot be described to a model"
+def object_of(name: str, fields: Mapping[str, Any]) -> Shape:
+    """Return the `Shape` of an object with fields of these types, which is read as a dict. The
+    types of fields that may be missing are in `NotRequired`.
+
+    Raises:
+        ValueError: a type cannot be described, or contains itself.
+    """
+    return shape_of(_typed_dict(name, fields))
+
+
+def _typed_dict(name: str, fields: Mapping[str, Any]) -> Any:
+    from typing_extensions import TypedDict
+
+    return TypedDict(name, {key: _supported(of) for key, of in fields.items()})  # type: ignore[operator]
+
+
+def _supported(hint: Any) -> Any:
+    """Return the type with typing's `TypedDict`s as those of typing_extensions, because before
+    Python 3.12 pydantic reads no others."""
+    if sys.version_info < (3, 12) and typing.is_typeddict(hint):
+        hints = typing.get_type_hints(hint, include_extras=True)
+        # `__required_keys__` is wrong for annotations that are strings
+        is_said = {
+            key: typing.get_origin(of) in (Required, NotRequired) for key, of in hints.items()
+        }
+        wrap = {key: Required if key in hint.__required_keys__ else NotRequired for key in hints}
+        return _typed_dict(
+            hint.__name__, {key: of if is_said[key] else wrap[key][of] for key, of in hints.items()}
         )
-    for make in _KINDS:
-        shape = make(hint, lambda inner: _make(inner, (*within, hint)))
-        if shape is not None:
-            return shape
-    raise ValueError(f"the type {_name(hint)} cannot be described to a model")
+    given = typing.get_args(hint)
+    made = tuple(map(_supported, given))
+    if made == given:
+        return hint
+    origin = typing.get_origin(hint)
+    return (Union if origin is UnionType else origin)[made if len(made) > 1 else made[0]]
 
 
 def show(value: Any) -> str:
@@ -98,468 +145,119 @@ def show(value: Any) -> str:
     return shorten(json.dumps(value, ensure_ascii=False, default=str), MAX_SHOWN_CHARS)
 
 
-def _name(hint: Any) -> str:
-    return hint.__qualname__ if isinstance(hint, type) else str(hint)
-
-
-def _expected(where: str, words: str, value: Any) -> ShapeError:
-    return ShapeError(f"{where} must be {words}, got {show(value)}")
-
-
-def _of_class(hint: Any, kind: type) -> bool:
-    return isinstance(hint, type) and issubclass(hint, kind)
-
-
-# -- plain values
-# --------------------------------------------------------------------------------------------------
-
-
-def _read_int(value: Any, is_strict: bool) -> int | None:
-    if isinstance(value, bool) or (is_strict and not isinstance(value, int)):
-        return None
-    if isinstance(value, str):
-        text = value.strip()
-        is_digits = text[text[:1] in ("+", "-") :].isdecimal() and len(text) < 1000
-        value = int(text) if is_digits else _read_float(value, False)
-    if isinstance(value, float) and value.is_integer():
-        return int(value)
-    return value if isinstance(value, int) else None
-
-
-def _read_float(value: Any, is_strict: bool) -> float | None:
-    kinds = int | float if is_strict else int | float | str
-    if isinstance(value, bool) or not isinstance(value, kinds):
-        return None
-    try:
-        number = float(value)
-    except (ValueError, OverflowError):
-        return None
-    return number if math.isfinite(number) else None
-
-
-def _read_bool(value: Any, is_strict: bool) -> bool | None:
-    if isinstance(value, str) and not is_strict:
-        return {"true": True, "false": False}.get(value.strip().casefold())
-    return value if isinstance(value, bool) else None
-
-
-def _read_str(value: Any, _: bool) -> str | None:
-    return value if isinstance(value, str) else None
-
-
-_PLAIN: Mapping[Any, tuple[str, str, Callable[[Any, bool], Any]]] = {
-    str: ("string", "text", _read_str),
-    int: ("integer", "an integer", _read_int),
-    float: ("number", "a number", _read_float),
-    bool: ("boolean", "true or false", _read_bool),
-}
-
-
-def _plain(hint: Any, make: Make) -> Shape | None:
-    if hint is Any:
-        return Shape(schema={}, words="any value", read=lambda value, _, __: value)
-    if hint is None or hint is type(None):
-        return Shape(schema={"type": "null"}, words="null", read=_read_none)
-    if not isinstance(hint, type) or hint not in _PLAIN:
-        return None
-    kind, words, convert = _PLAIN[hint]
-
-    def read(value: Any, where: str, is_strict: bool) -> Any:
-        found = convert(value, is_strict)
-        if found is None:
-            raise _expected(where, words, value)
-        return found
-
-    return Shape(schema={"type": kind}, words=words, read=read)
-
-
-def _read_none(value: Any, where: str, _: bool) -> None:
-    if value is not None:
-        raise _expected(where, "null", value)
-
-
-_WRITTEN: Mapping[Any, tuple[str, str, Callable[[str], Any]]] = {
-    datetime: ("date-time", "a date and time as 2026-11-22T18:30:00", datetime.fromisoformat),
-    date: ("date", "a date as 2026-11-22", date.fromisoformat),
-    time: ("time", "a time as 18:30:00", time.fromisoformat),
-    UUID: ("uuid", "a UUID", UUID),
-    Path: ("", "a path", Path),
-    Decimal: ("", "a decimal number as 12.50", Decimal),
-}
-
-
-def _written(hint: Any, make: Make) -> Shape | None:
-    """Return the `Shape` of a type whose values are strings in JSON; None for any other type."""
-    if not isinstance(hint, type) or hint not in _WRITTEN:
-        return None
-    kind, words, parse = _WRITTEN[hint]
-
-    kinds = str | int | float if hint is Decimal else str
-
-    def read(value: Any, where: str, _: bool) -> Any:
-        if isinstance(value, bool) or not isinstance(value, kinds):
-            raise _expected(where, words, value)
-        try:
-            found = parse(str(value).strip())
-        except (ValueError, InvalidOperation):
-            raise _expected(where, words, value) from None
-        if isinstance(found, Decimal) and not found.is_finite():
-            raise _expected(where, words, value)
-        return found
-
-    schema = {"type": "string", "format": kind} if kind else {"type": "string"}
-    return Shape(schema=schema, words=words, read=read)
-
-
-# -- choices
-# --------------------------------------------------------------------------------------------------
-
-
-def _literal(hint: Any, make: Make) -> Shape | None:
-    if typing.get_origin(hint) is not Literal:
-        return None
-    choices = [one.value if isinstance(one, Enum) else one for one in typing.get_args(hint)]
-    return _choice(list(zip(choices, typing.get_args(hint), strict=True)))
-
-
-def _enum(hint: Any, make: Make) -> Shape | None:
-    if not _of_class(hint, Enum):
-        return None
-    is_json = all(isinstance(one.value, str | int | float) for one in hint)
-    shape = _choice([(one.value if is_json else one.name, one) for one in hint])
-    by_name = {one.name.casefold(): one for one in hint}
-
-    def read(value: Any, where: str, is_strict: bool) -> Any:
-        try:
-            return shape.read(value, where, is_strict)
-        except ShapeError:
-            if not is_strict and isinstance(value, str) and value.strip().casefold() in by_name:
-                return by_name[value.strip().casefold()]
-            raise
-
-    return dataclasses.replace(shape, read=read)
-
-
-def _choice(pairs: Sequence[tuple[Any, Any]]) -> Shape:
-    """Return the `Shape` of a choice between values, given as pairs of a JSON value and its Python
-    value."""
-    values = [value for value, _ in pairs]
-    kinds = {_PLAIN[type(value)][0] for value in values if type(value) in _PLAIN}
-    is_one_kind = len(kinds) == 1 and all(type(value) in _PLAIN for value in values)
-    shown = ", ".join(show(value) for value in values[:MAX_NAMED])
-    words = f"one of {shown}{', …' if len(values) > MAX_NAMED else ''}"
-
-    def read(value: Any, where: str, is_strict: bool) -> Any:
-        for choice, meant in pairs:
-            if choice == value and type(choice) is type(value):
-                return meant
-        written = str(value).strip().casefold()
-        same = [meant for choice, meant in pairs if str(choice).casefold() == written]
-        if is_strict or len(same) != 1 or isinstance(value, list | dict | bool):
-            raise _expected(where, words, value)
-        return same[0]
-
-    schema = {"type": kinds.pop()} if is_one_kind else {}
-    return Shape(schema={**schema, "enum": values}, words=words, read=read)
-
-
-def _union(hint: Any, make: Make) -> Shape | None:
-    if typing.get_origin(hint) not in (Union, types.UnionType):
-        return None
-    shapes = [make(one) for one in typing.get_args(hint)]
-    words = " or ".join(dict.fromkeys(shape.words for shape in shapes))
-
-    def read(value: Any, where: str, is_strict: bool) -> Any:
-        faults: list[ShapeError] = []
-        for strict in (True,) if is_strict else (True, False):
-            for shape in shapes:
-                try:
-                    return shape.read(value, where, strict)
-                except ShapeError as error:
-                    faults.append(error)
-        # an error deep inside an object says more than "it is none of these types"
-        deep = [fault for fault in faults if not str(fault).startswith(f"{where} must be ")]
-        raise deep[-1] if deep else _expected(where, words, value)
-
-    return Shape(schema={"anyOf": [dict(shape.schema) for shape in shapes]}, words=words, read=read)
-
-
-# -- collections
-# --------------------------------------------------------------------------------------------------
-
-_ARRAYS: Mapping[Any, Callable[[Iterable[Any]], Any]] = {
-    **{kind: kind for kind in (list, set, frozenset, tuple)},
-    **dict.fromkeys((Sequence, Iterable), list),
-}
-
-
-def _array(hint: Any, make: Make) -> Shape | None:
-    origin, inner = typing.get_origin(hint) or hint, typing.get_args(hint)
-    if not isinstance(origin, type) or origin not in _ARRAYS:
-        return None
-    if origin is tuple and inner and inner[-1] is not ...:
-        return _fixed([make(one) for one in inner])
-    item, build = make(inner[0] if inner else Any), _ARRAYS[origin]
-
-    def read(value: Any, where: str, is_strict: bool) -> Any:
-        if not isinstance(value, list):
-            raise _expected(where, "a list", value)
-        found = [item.read(one, f"{where}[{at}]", is_strict) for at, one in enumerate(value)]
-        try:
-            return build(found)
-        except TypeError:
-            raise ShapeError(f"{where} must have distinct values") from None
-
-    if not inner:
-        return Shape(schema={"type": "array"}, words="a list", read=read)
-    schema = {"type": "array", "items": dict(item.schema)}
-    return Shape(schema=schema, words=f"a list ({item.words} each)", read=read)
-
-
-def _fixed(items: Sequence[Shape]) -> Shape:
-    n = len(items)
-
-    def read(value: Any, where: str, is_strict: bool) -> Any:
-        if not isinstance(value, list) or len(value) != n:
-            raise _expected(where, words, value)
-        pairs = enumerate(zip(items, value, strict=True))
-        return tuple(item.read(one, f"{where}[{at}]", is_strict) for at, (item, one) in pairs)
-
-    words = f"a list of {n}: {', '.join(item.words for item in items)}"
-    schema = {
-        "type": "array",
-        "prefixItems": [dict(item.schema) for item in items],
-        "items": False,
-        "minItems": n,
-        "maxItems": n,
-    }
-    return Shape(schema=schema, words=words, read=read)
-
-
-def _mapping(hint: Any, make: Make) -> Shape | None:
-    origin, inner = typing.get_origin(hint) or hint, typing.get_args(hint)
-    if origin is not dict and origin is not Mapping:
-        return None
-    key, item = (make(inner[0]), make(inner[1])) if inner else (make(str), make(Any))
-
-    def read(value: Any, where: str, is_strict: bool) -> Any:
-        if not isinstance(value, dict):
-            raise _expected(where, "an object", value)
-        found = {}
-        for name, one in value.items():
-            inside = f"{where}[{show(name)}]"
-            found[key.read(name, f"a key of {where}", False)] = item.read(one, inside, is_strict)
-        return found
-
-    more = {"additionalProperties": dict(item.schema)} if inner else {}
-    return Shape(schema={"type": "object", **more}, words="an object", read=read)
-
-
-# -- wrappers of a type
-# --------------------------------------------------------------------------------------------------
-
-
-def _wrapped(hint: Any, make: Make) -> Shape | None:
-    if isinstance(hint, NewType):
-        return make(hint.__supertype__)
-    if type(hint).__name__ == "TypeAliasType":
-        return make(hint.__value__)
-    if typing.get_origin(hint) in (Required, NotRequired):
-        return make(typing.get_args(hint)[0])
-    if typing.get_origin(hint) is not Annotated:
-        return None
-    inner, *notes = typing.get_args(hint)
-    said = [note if isinstance(note, str) else getattr(note, "description", "") for note in notes]
-    shape = make(inner)
-    description = next((text for text in said if text and isinstance(text, str)), "")
-    schema = {**shape.schema, "description": description} if description else shape.schema
-    return dataclasses.replace(shape, schema=schema)
-
-
-# -- objects
-# --------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Field:
-    shape: Shape
-    is_required: bool
-    description: str = ""
-
-    @property
-    def takes_null(self) -> bool:
-        """Whether null is a value of the field. If not, null means that the field is absent."""
-        return self.is_required or takes_null(self.shape.schema)
-
-    @property
-    def schema(self) -> dict[str, Any]:
-        said = {"description": self.description} if self.description else {}
-        return {**said, **self.shape.schema}
-
-
-def _object(hint: Any, make: Make) -> Shape | None:
-    if dataclasses.is_dataclass(hint) and isinstance(hint, type):
-        return _of_fields(_dataclass_fields(hint, make), hint, _name(hint))
-    if typing.is_typeddict(hint):
-        return _of_fields(_typed_dict_fields(hint, make), dict, _name(hint))
-    if _of_class(hint, tuple) and hasattr(hint, "_field_defaults"):
-        hints, given = _hints(hint), hint._field_defaults
-        fields = {
-            name: _Field(shape=make(hints.get(name, Any)), is_required=name not in given)
-            for name in hint._fields
-        }
-        return _of_fields(fields, hint, _name(hint))
-    return None
-
-
-def _hints(hint: Any) -> dict[str, Any]:
-    try:
-        return typing.get_type_hints(hint, include_extras=True)
-    except NameError as error:
-        raise ValueError(
-            f"the types in {_name(hint)} cannot be found: {error}; define them at module level"
-        ) from None
-
-
-def _dataclass_fields(hint: Any, make: Make) -> dict[str, _Field]:
-    hints, missing = _hints(hint), dataclasses.MISSING
-    return {
-        one.name: _Field(
-            shape=make(hints[one.name]),
-            is_required=one.default is missing and one.default_factory is missing,
-            description=str(one.metadata.get("description", "")),
-        )
-        for one in dataclasses.fields(hint)
-        if one.init
-    }
-
-
-def _typed_dict_fields(hint: Any, make: Make) -> dict[str, _Field]:
-    def is_required(name: str, of: Any) -> bool:
-        # `__required_keys__` is wrong for annotations that are strings
-        outer = typing.get_origin(of)
-        return outer is Required or (outer is not NotRequired and name in hint.__required_keys__)
-
-    return {
-        name: _Field(shape=make(of), is_required=is_required(name, of))
-        for name, of in _hints(hint).items()
-    }
-
-
-def _of_fields(fields: Mapping[str, _Field], build: Callable[..., Any], name: str) -> Shape:
-    words = f"an object {{{_describe(fields)}}}"
-
-    def read(value: Any, where: str, is_strict: bool) -> Any:
-        if not isinstance(value, dict):
-            raise _expected(where, words, value)
-        if unknown := [key for key in value if key not in fields]:
-            raise ShapeError(
-                f"{where} takes no {unknown[0][:MAX_SHOWN_CHARS]!r}; it must be {words}"
-            )
-        if missing := [key for key, one in fields.items() if one.is_required and key not in value]:
-            raise ShapeError(f"{where} lacks {missing[0]!r}; it must be {words}")
-        found = {
-            key: fields[key].shape.read(one, f"{where}.{key}", is_strict)
-            for key, one in value.items()
-            if one is not None or fields[key].takes_null
-        }
-        try:
-            return build(**found)
-        except (ValueError, TypeError) as error:
-            raise ShapeError(f"{where} is not a valid {name}: {shorten(str(error), 300)}") from None
-
-    schema = {
-        "type": "object",
-        "properties": {key: one.schema for key, one in fields.items()},
-        "required": [key for key, one in fields.items() if one.is_required],
-        "additionalProperties": False,
-    }
-    return Shape(schema=schema, words=words, read=read)
-
-
-def _describe(fields: Mapping[str, _Field]) -> str:
-    named = [
-        f'"{key}": {one.shape.words}{"" if one.is_required else " (optional)"}'
-        for key, one in list(fields.items())[:MAX_NAMED]
-    ]
-    return ", ".join([*named, "…"] if len(fields) > MAX_NAMED else named)
-
-
-def _pydantic(hint: Any, make: Make) -> Shape | None:
-    if not (isinstance(hint, type) and hasattr(hint, "model_validate_json")):
-        return None
-    model: Any = hint
-    schema = _inline(model.model_json_schema(), ())
-    words = f"an object {{{', '.join(map(show, schema.get('properties', {})))}}}"
-
-    def read(value: Any, where: str, is_strict: bool) -> Any:
-        try:
-            return model.model_validate_json(json.dumps(value))
-        except ValueError as error:
-            fault = ShapeError(f"{where} is not a valid {model.__name__}: {_faults(error)}")
-        given = _without_nulls(value)
-        if given == value:
-            raise fault
-        try:
-            return model.model_validate_json(json.dumps(given))
-        except ValueError:
-            raise fault from None
-
-    return Shape(schema=schema, words=words, read=read)
-
-
-def _faults(error: Any) -> str:
-    """Return the message of an error of pydantic, on one line."""
-    if not hasattr(error, "errors"):
-        return shorten(str(error), 300)
-    said = [f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors()[:5]]
+def _describe(fault: Any, where: str) -> str:
+    """Return what an error of pydantic says, on one line, with the places of the faulty values."""
+    if not hasattr(fault, "errors"):
+        return shorten(f"{where}: {fault}", 500)
+    said = []
+    for one in fault.errors(include_url=False)[:MAX_FAULTS]:
+        steps = (f"[{key}]" if isinstance(key, int) else f".{key}" for key in one["loc"])
+        given = "" if one["type"] == "missing" else f", got {show(one['input'])}"
+        said.append(f"{where}{''.join(steps)}".lstrip(".") + f": {one['msg']}{given}")
     return shorten("; ".join(said), 500)
 
 
-def _inline(
-    schema: Any, within: tuple[str, ...], defs: Mapping[str, Any] | None = None
-) -> dict[str, Any]:
-    """Return the schema with its definition in the place of each `$ref`, and without `$defs`, so
-    that it can become a part of another schema."""
-    defs = schema.get("$defs", {}) if defs is None else defs
-    name = schema.get("$ref", "").rpartition("/")[2]
+def _inline(node: Any, defs: Mapping[str, Any], within: tuple[str, ...]) -> Any:
+    """Return a part of a schema with its definition in the place of each `$ref`, and without the
+    titles, so that it can become a part of another schema."""
+    if isinstance(node, list):
+        return [_inline(one, defs, within) for one in node]
+    if not isinstance(node, dict):
+        return node
+    name = node.get("$ref", "").rpartition("/")[2]
     if name in within:
         raise ValueError(f"the type {name} contains itself, which cannot be described to a model")
-    if name:
-        rest = {key: value for key, value in schema.items() if key != "$ref"}
-        return {**_inline(defs[name], (*within, name), defs), **rest}
+    found = _inline(defs[name], defs, (*within, name)) if name else {}
+    rest = [key for key in node if key not in ("$ref", "$defs", "title")]
+    return found | {key: _inline_value(key, node[key], defs, within) for key in rest}
+
+
+def _inline_value(key: str, value: Any, defs: Mapping[str, Any], within: tuple[str, ...]) -> Any:
+    if key in ("default", "enum", "const"):
+        return value
+    inner = _inline(value if key != "properties" else list(value.values()), defs, within)
+    if key == "properties":  # here each key is the name of a field, even if it is `title`
+        return dict(zip(value, inner, strict=True))
+    if key == "prefixItems":  # the titles are the names of the fields of a `NamedTuple`
+        titles = [{"title": one["title"]} if "title" in one else {} for one in value]
+        return [title | one for title, one in zip(titles, inner, strict=True)]
+    return inner
+
+
+# -- what a model or a person writes in another form than the schema has it
+# --------------------------------------------------------------------------------------------------
+
+_TYPES: Mapping[str, type | tuple[type, ...]] = {
+    "string": str,
+    "integer": int,
+    "number": (int, float),
+    "boolean": bool,
+    "array": list,
+    "object": dict,
+    "null": NoneType,
+}
+
+
+def is_of(value: Any, kind: str) -> bool:
+    """Return whether a JSON value is of the type that a schema calls `kind`; True if there is no
+    such type."""
+    if isinstance(value, bool):
+        return kind not in _TYPES or kind == "boolean"
+    return isinstance(value, _TYPES.get(kind, object))
+
+
+def coerce(value: Any, schema: Any) -> Any:
+    """Return a JSON value as the schema has it, where only its form differs: numbers, true and
+    false that are written as text, `12.0` for 12, a choice in capitals, and null for a field that
+    may be missing. All else is returned as it is."""
+    if not isinstance(schema, Mapping):
+        return value
+    if "anyOf" in schema:
+        fitting = [one for one in schema["anyOf"] if is_of(value, str(one.get("type")))]
+        made = (coerce(value, one) for one in fitting or schema["anyOf"])
+        return next((one for one in made if repr(one) != repr(value)), value)
+    if "enum" in schema or "const" in schema:
+        return _find_choice(value, schema.get("enum", [schema.get("const")]))
+    kind = schema.get("type")
+    if isinstance(value, list):
+        items = chain(schema.get("prefixItems", ()), repeat(schema.get("items")))
+        return [coerce(one, of) for one, of in zip(value, items, strict=False)]
+    if isinstance(value, dict):
+        return _coerce_fields(value, schema)
+    if isinstance(value, str) and kind == "boolean":
+        return {"true": True, "false": False}.get(value.strip().casefold(), value)
+    if isinstance(value, str) and kind in ("integer", "number"):
+        value = _parse_number(value)
+    is_whole = kind == "integer" and isinstance(value, float) and value.is_integer()
+    return int(value) if is_whole else value
+
+
+def _coerce_fields(value: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
+    fields, required = schema.get("properties", {}), schema.get("required", ())
     return {
-        key: _inline_value(key, value, within, defs)
-        for key, value in schema.items()
-        if key not in ("$defs", "title")
+        key: coerce(one, fields.get(key, schema.get("additionalProperties")))
+        for key, one in value.items()
+        if one is not None or key not in fields or key in required or takes_null(fields[key])
     }
 
 
-def _inline_value(key: str, value: Any, within: tuple[str, ...], defs: Mapping[str, Any]) -> Any:
-    if key == "properties":  # here each key is the name of a field, even if it is `title`
-        return {name: _inline(one, within, defs) for name, one in value.items()}
-    if isinstance(value, dict) and key not in ("default", "const"):
-        return _inline(value, within, defs)
-    if isinstance(value, list):
-        return [
-            _inline(one, within, defs) if isinstance(one, dict) and key != "enum" else one
-            for one in value
-        ]
-    return value
+def _find_choice(value: Any, choices: Sequence[Any]) -> Any:
+    """Return the only choice that equals the value except for case and surrounding blanks; the
+    value itself if there is not exactly one."""
+    if value in choices or isinstance(value, list | dict | bool):
+        return value
+    written = str(value).strip().casefold()
+    same = [one for one in choices if str(one).casefold() == written]
+    return same[0] if len(same) == 1 else value
 
 
-# each returns the shape of a type if it is of one kind, and None for any other type
-_KINDS = (_plain, _written, _wrapped, _literal, _enum, _union, _pydantic, _object, _array, _mapping)
-
-
-def _without_nulls(value: Any) -> Any:
-    """Return the value without fields that are null, which models use for absent fields."""
-    match value:
-        case dict():
-            return {key: _without_nulls(one) for key, one in value.items() if one is not None}
-        case list():
-            return [_without_nulls(one) for one in value]
-    return value
+def _parse_number(text: str) -> Any:
+    """Return the finite number that the text is; the text itself if it is none."""
+    for kind in (int, float):
+        with suppress(ValueError):
+            if math.isfinite(number := kind(text)):
+                return number
+    return text
 
 
 # -- schemas for endpoints that guarantee a schema
@@ -746,18 +444,8 @@ def to_plain(value: Any) -> Any:
     argument `default` of `json.dumps`.
 
     Raises:
-        TypeError: there is no such value.
+        ValueError: there is no such value.
     """
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {one.name: getattr(value, one.name) for one in dataclasses.fields(value)}
-    if hasattr(value, "model_dump"):
-        return value.model_dump(mode="json")
-    if isinstance(value, Enum):
-        return value.value
-    if isinstance(value, date | time):
-        return value.isoformat()
-    if isinstance(value, set | frozenset | tuple):
-        return list(value)
-    if isinstance(value, Decimal | UUID | Path):
-        return str(value)
-    raise TypeError(f"{type(value).__name__} is not a JSON value")
+    from pydantic_core import to_jsonable_python
+
+    return to_jsonable_python(value)

@@ -293,7 +293,7 @@ def test_without_an_answer_of_the_type_the_run_says_why_and_keeps_its_steps():
     assert run.stopped is Stopped.MAX_ERRORS and run.usage.calls == 3
     with pytest.raises(babyagi.NoAnswerError) as caught:
         _ = run.output
-    assert "an integer" in caught.value.why
+    assert "a valid integer" in caught.value.why
 
 
 def test_an_endpoint_is_sent_the_schema_where_nothing_else_can_be_said():

@@ -129,7 +129,7 @@ from babyagi.cli import main
 from babyagi.llm.rehearsal import RehearsalModel
 
 async def end_here(self, prompt, **_):
-    print(*({"chromadb", "mcp", "numpy", "openai", "opentelemetry", "yaml"} & sys.modules.keys()))
+    print(*({"chromadb", "mcp", "numpy", "openai", "pydantic", "yaml"} & sys.modules.keys()))
     sys.stdout.flush()
     os._exit(0)
 

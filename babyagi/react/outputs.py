@@ -13,7 +13,7 @@ from typing import Any
 from babyagi.errors import MalformedReplyError
 from babyagi.react.protocols.base import fill
 from babyagi.react.values import find_values
-from babyagi.shapes import Shape, ShapeError, shape_of, show, to_strict
+from babyagi.shapes import Shape, ShapeError, shape_of, to_strict
 from babyagi.tools.base import DECODER
 
 ANSWER = "answer"  # the field for a value that is not an object
@@ -61,8 +61,8 @@ class OutputType:
                 return self.shape.read({next(iter(fields)): text.strip()}, "the answer", False)
         try:
             return self.shape.read(text.strip().strip("`\"'*. \n"), "the answer", False)
-        except ShapeError:
-            fault = fault or f"the answer must be {self.shape.words}, got {show(text.strip())}"
+        except ShapeError as error:
+            fault = fault or str(error)
         raise MalformedReplyError(
             f"{fault[:1].upper()}{fault[1:]}. The answer is JSON that fits the schema."
         )

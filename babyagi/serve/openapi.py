@@ -76,7 +76,7 @@ def _describe(operation: Operation) -> dict[str, Any]:
     if operation.body is not None:
         schema = dict(shape_of(operation.body).schema)
         said["requestBody"] = {
-            "required": bool(schema["required"]),
+            "required": "required" in schema,
             "content": {"application/json": {"schema": schema}},
         }
     return said
@@ -90,7 +90,12 @@ def _parameters(operation: Operation) -> list[dict[str, Any]]:
     if operation.query is not Nothing:
         schema = shape_of(operation.query).schema
         found += [
-            {"name": name, "in": "query", "required": name in schema["required"], "schema": one}
+            {
+                "name": name,
+                "in": "query",
+                "required": name in schema.get("required", ()),
+                "schema": one,
+            }
             for name, one in schema["properties"].items()
         ]
     if operation.takes_key:

@@ -12,6 +12,7 @@ import logging
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from starlette.requests import ClientDisconnect
@@ -47,6 +48,8 @@ _ERRORS_BY_STATUS: Mapping[int, tuple[type[BabyagiError], ...]] = {
     ),
 }
 _OTHER_STATUS = 409
+
+_shape = cache(shape_of)
 
 
 class BadRequestError(Exception):
@@ -115,7 +118,7 @@ def parse_parameters(pairs: Sequence[tuple[str, str]], hint: type) -> Any:
     """
     if len(pairs) > MAX_PARAMETERS:
         raise BadRequestError(400, f"there are more than {MAX_PARAMETERS} parameters")
-    fields = shape_of(hint).schema["properties"]
+    fields = _shape(hint).schema["properties"]
     value: dict[str, Any] = {}
     for name, text in pairs:
         if fields.get(name, {}).get("type") == "array":
@@ -132,7 +135,7 @@ def parse_parameters(pairs: Sequence[tuple[str, str]], hint: type) -> Any:
 
 def _read(value: Any, where: str, hint: type, *, is_strict: bool) -> Any:
     try:
-        return shape_of(hint).read(value, where, is_strict)
+        return _shape(hint).read(value, where, is_strict)
     except ShapeError as error:
         raise BadRequestError(422, f"{where} is invalid", str(error)) from None
 

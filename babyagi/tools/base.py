@@ -10,9 +10,9 @@ import logging
 import math
 import re
 import threading
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future
-from contextlib import AbstractAsyncContextManager, suppress
+from contextlib import AbstractAsyncContextManager
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, Protocol
@@ -20,9 +20,8 @@ from typing import Any, Protocol
 from babyagi.errors import ToolError
 from babyagi.llm.port import Abilities, Completion
 from babyagi.llm.prompt import Prompt, ToolSpec
-from babyagi.shapes import MAX_DEPTH, ShapeError, is_deep, shape_of, takes_null
+from babyagi.shapes import MAX_DEPTH, coerce, is_deep, is_of, show, takes_null
 from babyagi.tasks import Artifact, Effect, Fetched, Passage, Role, Step, write_form
-from babyagi.text import shorten
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
@@ -282,7 +281,6 @@ MAX_ARGUMENT_CHARS = 50_000
 MAX_NAMED_CHOICES = 12
 
 Schema = Mapping[str, Any]
-_PYTHON_TYPES = {"string": str, "boolean": bool, "array": list, "object": dict}
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -338,7 +336,7 @@ def parse_arguments(tool: Tool, arguments: str) -> dict[str, Any]:
             f"{tool.name} has no parameter {unknown[0][:100]!r}; it takes {_usage(tool)}"
         )
     checked = {
-        key: _check(key, given, properties[key])
+        key: _check(key, coerce(given, properties[key]), properties[key])
         for key, given in value.items()
         if given is not None or key in required or takes_null(properties[key])
     }
@@ -414,19 +412,17 @@ def describe_type(schema: Schema) -> str:
 
 def _check(name: str, value: Any, schema: Schema) -> Any:
     kind = schema.get("type", "")
-    # a value for several types is not converted; the tool's own `check` handles unions
-    value = _convert(name, value, kind) if isinstance(kind, str) else value
-    if "enum" in schema and isinstance(value, str) and value not in schema["enum"]:
-        value = _find_choice(value, schema["enum"])
+    if isinstance(kind, str) and not is_of(value, kind):
+        raise ToolError(f"{name!r} must be of type {kind}, got {show(value)}")
     if "enum" in schema and value not in schema["enum"]:
         raise ToolError(
-            f"{name!r} must be one of {', '.join(map(repr, schema['enum']))}, got {_show(value)}"
+            f"{name!r} must be one of {', '.join(map(repr, schema['enum']))}, got {show(value)}"
         )
     least, most = schema.get("minimum", -math.inf), schema.get("maximum", math.inf)
     if isinstance(value, int | float) and not least <= value <= most:
         words = (("minimum", "at least"), ("maximum", "at most"))
         bounds = [f"{word} {schema[key]}" for key, word in words if key in schema]
-        raise ToolError(f"{name!r} must be {' and '.join(bounds)}, got {_show(value)}")
+        raise ToolError(f"{name!r} must be {' and '.join(bounds)}, got {show(value)}")
     if isinstance(value, list) and len(value) > schema.get("maxItems", math.inf):
         raise ToolError(
             f"{name!r} must not have more than {schema['maxItems']} items, got {len(value)}"
@@ -434,30 +430,6 @@ def _check(name: str, value: Any, schema: Schema) -> Any:
     if isinstance(value, list) and isinstance(schema.get("items"), Mapping):
         return [_check(f"{name}[{i}]", item, schema["items"]) for i, item in enumerate(value)]
     return value
-
-
-def _find_choice(value: str, choices: Sequence[Any]) -> Any:
-    """Return the only choice that equals the value except for case and surrounding blanks; the
-    value itself if there is not exactly one."""
-    written = value.strip().casefold()
-    same = [one for one in choices if isinstance(one, str) and one.casefold() == written]
-    return same[0] if len(same) == 1 else value
-
-
-def _convert(name: str, value: Any, type_: str) -> Any:
-    """Convert the value of the argument `name` to the schema's type. Numbers may be written as
-    text, and integers as `12.0`. Raises `ToolError` for a value of another type."""
-    if type_ in ("integer", "number"):
-        with suppress(ShapeError):
-            number = shape_of(int if type_ == "integer" else float).read(value, name, False)
-            return number if type_ == "integer" or isinstance(value, str) else value
-    elif isinstance(value, _PYTHON_TYPES.get(type_, object)):
-        return value
-    raise ToolError(f"{name!r} must be of type {type_}, got {_show(value)}")
-
-
-def _show(value: Any) -> str:
-    return shorten(json.dumps(value, ensure_ascii=False, default=str), 100)
 
 
 # -- one call of a tool: its caller continues when the time is over, even if the tool hangs

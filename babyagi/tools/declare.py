@@ -1,9 +1,9 @@
 """Makes tools from typed functions and methods with `@tool`, and loads a person's own tools.
 
 The first lines of the docstring tell the model what the tool does. A parameter can be described in
-the `Args:` section, in Google style, or as `Annotated[str, "what it is"]`. Its type must be one of
-those in `babyagi/shapes.py`. Before the function is called, the model's arguments are converted to
-these types; if that fails, the model is told which argument is wrong.
+the `Args:` section, in Google style, or as `Annotated[str, "what it is"]`. pydantic must know its
+type. Before the function is called, the model's arguments are converted to these types; if that
+fails, the model is told which argument is wrong.
 
 A person's own functions are loaded from a module, a file or a folder, and run in this process.
 """
@@ -19,14 +19,15 @@ import sys
 import types
 import typing
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from types import ModuleType
-from typing import Any, overload
+from typing import Any, NotRequired, overload
 
 from babyagi.errors import SettingsError, ToolError
-from babyagi.shapes import Shape, ShapeError, shape_of, to_plain
+from babyagi.shapes import Shape, ShapeError, object_of, to_plain
 from babyagi.tasks import Effect, Passage
 from babyagi.tools.base import Tool, in_thread
 
@@ -45,7 +46,7 @@ class FunctionTool(Tool):
     each instance of the class has a tool of its own."""
 
     function: Function
-    shapes: Mapping[str, Shape]
+    shape: Shape
     is_method: bool = False
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -55,7 +56,7 @@ class FunctionTool(Tool):
         if instance is None or not self.is_method:
             return self
         bound = types.MethodType(self.function, instance)
-        run = _make_run(bound, self.name, self.shapes)
+        run = _make_run(bound, self.name, self.shape)
         return replace(self, function=bound, is_method=False, run=run)
 
 
@@ -146,41 +147,38 @@ def _declare(
             "in the signature"
         )
     hints = _find_hints(function, name)
-    shapes = {parameter.name: _find_shape(name, parameter, hints) for parameter in parameters}
+    shape = _find_shape(name, parameters, hints)
     return FunctionTool(
         name=name,
         description=description,
         parameters={
-            "type": "object",
+            **shape.schema,
             "properties": {
-                one.name: _property(one, shapes[one.name], said.get(one.name, ""))
+                one.name: _property(one, shape, said.get(one.name) or _find_note(hints[one.name]))
                 for one in parameters
             },
-            "required": [one.name for one in parameters if one.default is inspect.Parameter.empty],
-            "additionalProperties": False,
         },
         effect=Effect(effect),
-        run=_make_run(function, name, shapes),
-        check=partial(_convert, shapes),
+        run=_make_run(function, name, shape),
+        check=partial(_convert, shape),
         function=function,
-        shapes=shapes,
+        shape=shape,
         is_method=is_method,
         **{"asks_approval": False, **options},
     )
 
 
-def _convert(shapes: Mapping[str, Shape], arguments: Mapping[str, Any]) -> dict[str, Any]:
+def _convert(shape: Shape, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Return the model's arguments, converted to the types of the function's parameters. Raises
     `ToolError`, which says what was expected, if one cannot be converted."""
-    given = arguments.items()
     try:
-        return {name: shapes[name].read(value, repr(name), False) for name, value in given}
+        return dict(shape.read(arguments, "", False))
     except ShapeError as error:
         raise ToolError(str(error)) from None
 
 
 def _make_run(
-    function: Function, name: str, shapes: Mapping[str, Shape]
+    function: Function, name: str, shape: Shape
 ) -> Callable[[Mapping[str, Any]], Awaitable[Passage]]:
     is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
         # the function behind an object that can be called
@@ -188,7 +186,7 @@ def _make_run(
     )
 
     async def run(arguments: Mapping[str, Any]) -> Passage:
-        given = _convert(shapes, arguments)
+        given = _convert(shape, arguments)
         value = await (function(**given) if is_async else in_thread(partial(function, **given)))
         is_made = isinstance(value, Passage)
         return value if is_made else Passage(text=to_text(value), origin=f"tool:{name}")
@@ -253,36 +251,42 @@ def _find_hints(function: Function, name: str) -> Mapping[str, Any]:
         ) from None
 
 
-def _find_shape(name: str, parameter: inspect.Parameter, hints: Mapping[str, Any]) -> Shape:
-    where = f"tool {name}: parameter {parameter.name}"
-    if parameter.kind in (
-        inspect.Parameter.VAR_POSITIONAL,
-        inspect.Parameter.VAR_KEYWORD,
-        inspect.Parameter.POSITIONAL_ONLY,
-    ):
-        raise ValueError(f"{where} cannot be passed by name")
-    if parameter.name not in hints:
-        raise ValueError(f"{where} has no type; write {parameter.name}: str, or another type")
+def _find_shape(
+    name: str, parameters: Sequence[inspect.Parameter], hints: Mapping[str, Any]
+) -> Shape:
+    """Return the shape of the function's arguments: an object with a field for each parameter."""
+    fields = {}
+    for one in parameters:
+        where = f"tool {name}: parameter {one.name}"
+        if one.kind not in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY):
+            raise ValueError(f"{where} cannot be passed by name")
+        if one.name not in hints:
+            raise ValueError(f"{where} has no type; write {one.name}: str, or another type")
+        hint = hints[one.name]
+        fields[one.name] = hint if one.default is one.empty else NotRequired[hint]
     try:
-        return shape_of(hints[parameter.name])
+        return object_of(name, fields)
     except ValueError as error:
-        raise ValueError(f"{where}: {error}") from None
+        raise ValueError(f"tool {name}: {error}") from None
+
+
+def _find_note(hint: Any) -> str:
+    notes = getattr(hint, "__metadata__", ())
+    return next((note for note in notes if isinstance(note, str)), "")
 
 
 def _property(parameter: inspect.Parameter, shape: Shape, said: str) -> dict[str, Any]:
     """Return the JSON Schema of a parameter, with its default and its description (`said`). If the
     default is None, the schema does not allow null, so the model leaves the parameter out."""
-    schema = dict(shape.schema)
+    schema = dict(shape.schema["properties"][parameter.name])
     rest = [one for one in schema.get("anyOf", ()) if one != {"type": "null"}]
     if parameter.default is None and len(rest) == 1:
         del schema["anyOf"]
         schema = {**rest[0], **schema}
     if isinstance(parameter.default, str | int | float):
-        try:
-            default = json.loads(json.dumps(parameter.default, default=to_plain, allow_nan=False))
-            schema["default"] = default
-        except ValueError:
-            pass  # a number that JSON cannot write, such as infinity
+        with suppress(ValueError):  # a number that JSON cannot write, such as infinity
+            default = json.dumps(parameter.default, default=to_plain, allow_nan=False)
+            schema["default"] = json.loads(default)
     return {**schema, "description": said} if said else schema
 
 

@@ -165,7 +165,7 @@ def test_a_docstring_and_a_signature_that_do_not_agree_are_refused():
             a: this
         """
 
-    def strange(a: object) -> None:
+    def strange(a: type) -> None:
         """Do it.
 
         Args:
@@ -183,7 +183,7 @@ def test_a_docstring_and_a_signature_that_do_not_agree_are_refused():
         undocumented: "no docstring",
         invented: "describes b, which is missing in the signature",
         untyped: "has no type",
-        strange: "be described to a model",
+        strange: "tool strange: the type .* cannot be described to a model",
         loose: "cannot be passed by name",
     }
     for function, reason in reasons.items():
@@ -266,17 +266,21 @@ async def test_a_function_is_given_values_of_its_types():
     ("wrong", "told"),
     [
         ({"size": "huge"}, """'size' must be one of 'small', 'large', got "huge\""""),
-        ({"day": "soon"}, "'day' must be a date as 2026-11-22, got \"soon\""),
-        ({"to": {"number": 1}}, "'to' lacks 'street'"),
-        ({"to": {"street": "x", "number": "y"}}, "'to'.number must be an integer, got \"y\""),
-        ({"to": {"street": "x", "city": "y"}}, "'to' takes no 'city'; it must be an object"),
+        ({"day": "soon"}, "day: Input should be a valid date"),
+        ({"to": {"number": 1}}, "to.street: Field required"),
         (
-            {"buyer": {"name": "Ann", "age": 3}},
-            "'buyer' is not a valid Buyer: age: Input should be",
+            {"to": {"street": "x", "number": "y"}},
+            'to.number: Input should be a valid integer, got "y"',
         ),
-        ({"code": [1]}, "'code' must be text or an integer, got [1]"),
-        ({"pair": [1]}, "'pair' must be a list of 2: an integer, text, got [1]"),
-        ({"notes": {"a": [True]}}, """'notes'["a"][0] must be an integer, got true"""),
+        ({"to": {"street": "x", "city": "y"}}, "to.city: Unexpected keyword argument"),
+        ({"buyer": {"name": "Ann", "age": 3}}, "buyer.age: Input should be greater than or equal"),
+        (
+            {"code": [1]},
+            "code.str: Input should be a valid string, got [1]; "
+            "code.int: Input should be a valid integer, got [1]",
+        ),
+        ({"pair": [1]}, "pair[1]: Field required"),
+        ({"notes": {"a": [True]}}, "notes.a[0]: Input should be a valid integer, got true"),
     ],
 )
 def test_an_argument_that_cannot_be_converted_is_reported_with_the_expected_type(wrong, told):

@@ -76,7 +76,7 @@ async def test_public_functions_with_a_docstring_are_tools(folder, reference, na
 def test_what_cannot_be_loaded_says_why(folder, reference, why):
     (folder / "broken.py").write_text("def (")
     (folder / "raising.py").write_text("raise ValueError('at import')")
-    (folder / "untyped.py").write_text('def f(x: object):\n    """Do."""\n')
+    (folder / "untyped.py").write_text('def f(x):\n    """Do."""\n')
     (folder / "empty.py").write_text("x = 1")
 
     with pytest.raises(SettingsError) as raised:

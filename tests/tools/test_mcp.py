@@ -106,13 +106,13 @@ def test_a_file_that_is_wrong_is_one_error_that_says_what(name, tmp_path):
 @pytest.mark.parametrize(
     ("entry", "why"),
     [
-        ({"args": "s3cret"}, "a: args must be a list"),
-        ({"env": {"A": ["s3cret"]}}, 'a: env["A"] must be text'),
+        ({"args": "s3cret"}, "a: args: Input should be a valid array"),
+        ({"env": {"A": ["s3cret"]}}, "a: env.A: Input should be a valid string"),
         (
             {"effects": {"t": "s3cret"}},
-            'a: effects["t"] must be one of "read", "idempotent", "once"',
+            "a: effects.t: Input should be 'read', 'idempotent' or 'once'",
         ),
-        ({"timeout_s": "s3cret"}, "a: timeout_s must be a number"),
+        ({"timeout_s": "s3cret"}, "a: timeout_s: Input should be a valid number"),
     ],
 )
 def test_a_wrong_value_is_named_but_not_shown(entry, why, tmp_path):
