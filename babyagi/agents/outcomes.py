@@ -12,6 +12,7 @@ from babyagi.agents.prompting import say
 from babyagi.index.hashing import words_of
 from babyagi.llm.prompt import Message
 from babyagi.react.values import find_values
+from babyagi.text import repeated_end
 
 MIN_COPIED_WORDS = 12  # fewer words may agree with the instructions by chance
 MIN_LOOPED_CHARS = 60
@@ -19,9 +20,6 @@ MAX_PHRASE_WORDS = 120  # a longer repeated phrase is not detected
 MIN_REPEATS = 4
 # of 15,500 published replies of real models, the honest one that packs best packs to 0.063
 PACKED_SHARE = 0.06
-# of 56,000 published replies, none that ends so is honest but drawings, which have no letters
-MIN_TAIL_CHARS = 400
-MAX_PERIOD_CHARS = 600
 OPENS_FENCE = "<<"
 _BLANK = " \t\n\"'*_.…-—"
 
@@ -100,24 +98,13 @@ def _is_loop(text: str, task_name: str) -> bool:
     n_numbers = sum(word.isdigit() for word in words)
     if len(text) < MIN_LOOPED_CHARS or 2 * n_numbers > len(words):
         return False
-    phrase = _repeated_phrase(words) or words_of(_repeated_end(text))
+    phrase = _repeated_phrase(words) or words_of(repeated_end(text))
     if phrase and f" {' '.join(phrase)} " in f" {' '.join(words_of(task_name))} ":
         return False
     packed = len(zlib.compress(text.encode("utf-8", "replace"), 6))
     if len(text) >= 400 and packed < PACKED_SHARE * len(text.encode("utf-8", "replace")):
         return True
-    return bool(phrase or _repeated_end(text))
-
-
-def _repeated_end(text: str) -> str:
-    """Return the characters that the text repeats for a long time up to its end; "" if there are
-    none, or no letter is among them, as in a drawing. The last repetition may be cut off."""
-    for n in range(1, MAX_PERIOD_CHARS + 1):
-        n_wanted = max(MIN_TAIL_CHARS, MIN_REPEATS * n)
-        end = text[-n_wanted:]
-        if len(end) == n_wanted and end[n:] == end[:-n]:
-            return text[-n:] if any(map(str.isalpha, text[-n:])) else ""
-    return ""
+    return bool(phrase or repeated_end(text))
 
 
 def _repeated_phrase(words: Sequence[str]) -> Sequence[str]:

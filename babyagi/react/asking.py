@@ -22,12 +22,13 @@ from babyagi.llm.prompt import Message, Prompt, Speaker, ToolSpec, shrink
 from babyagi.react.protocols.base import say
 from babyagi.shapes import fit_schema
 from babyagi.tasks import Role, Usage
-from babyagi.text import clean, disarm
+from babyagi.text import clean, disarm, repeated_end
 from babyagi.tools.base import Calls
 
 MAX_REASKS = 2
 MAX_SHRINKS = 3
 MAX_FED_BACK_CHARS = 20_000  # of an unusable reply; the next request repeats it to the model
+MAX_LOOP_CHARS = 600  # of one that repeats itself: more of it makes the model go on with it
 
 
 T = TypeVar("T")
@@ -190,7 +191,9 @@ class _Asker:
             self._fit_schema(self.prompt.max_output_tokens // 2)
         said = Message(
             speaker=Speaker.ASSISTANT,
-            text=completion.text[:MAX_FED_BACK_CHARS],
+            text=completion.text[
+                : MAX_LOOP_CHARS if fault == say("say_once") else MAX_FED_BACK_CHARS
+            ],
             origins=(f"model:{completion.model}",),
         )
         told = Message(speaker=Speaker.USER, text=disarm(clean(fault)), origins=("program",))
@@ -212,7 +215,7 @@ def _find_fault(completion: Completion, prompt: Prompt) -> str:
     if completion.refusal:
         return say("do_your_part")
     if completion.finish_reason == "length":
-        return say("be_shorter")
+        return say("say_once" if repeated_end(completion.text) else "be_shorter")
     is_empty = not completion.text.strip() and not (completion.tool_calls and prompt.tools)
     return say("not_empty") if is_empty else ""
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from babyagi.errors import MalformedReplyError
-from babyagi.react.protocols.base import fill
+from babyagi.react.protocols.base import fill, say
 from babyagi.react.values import find_values
 from babyagi.shapes import Shape, ShapeError, shape_of, to_strict
 from babyagi.tools.base import DECODER
@@ -63,9 +63,7 @@ class OutputType:
             return self.shape.read(text.strip().strip("`\"'*. \n"), "the answer", False)
         except ShapeError as error:
             fault = fault or str(error)
-        raise MalformedReplyError(
-            f"{fault[:1].upper()}{fault[1:]}. The answer is JSON that fits the schema."
-        )
+        raise MalformedReplyError(say("expect_value", fault=f"{fault[:1].upper()}{fault[1:]}"))
 
     def find(self, text: str) -> Any:
         """Return the value in a text that is written for a person. It must be the whole text or the
@@ -78,9 +76,7 @@ class OutputType:
             for inner in self._unwrap(value):
                 with suppress(ShapeError):
                     return self.shape.read(inner, "the answer", False)
-        raise MalformedReplyError(
-            "neither the whole text nor a code block in it is an answer of the wanted type"
-        )
+        raise MalformedReplyError(say("no_value"))
 
     def _unwrap(self, value: Any) -> list[Any]:
         if isinstance(value, dict) and set(value) == {ANSWER}:
@@ -115,7 +111,7 @@ def require_json(text: str) -> object:
     """
     for value in _find_values(text):
         return value
-    raise MalformedReplyError("The reply must be JSON.")
+    raise MalformedReplyError(say("expect_json"))
 
 
 def _find_values(text: str) -> Iterator[Any]:

@@ -5,7 +5,7 @@ import pytest
 from babyagi.errors import ContextTooLongError, MalformedReplyError
 from babyagi.llm.port import Abilities
 from babyagi.llm.prompt import Message, Prompt, Speaker, fence, shrink
-from babyagi.react.asking import ask, read_text
+from babyagi.react.asking import MAX_LOOP_CHARS, ask, read_text
 from babyagi.react.protocols.base import say
 from babyagi.tasks import Passage, Role
 from tests.react.test_executor import answering, completion
@@ -112,6 +112,18 @@ async def test_a_prompt_without_data_is_not_asked_twice():
     with pytest.raises(ContextTooLongError):
         await ask_(desk, Prompt(messages=(Message(speaker=Speaker.USER, text="x" * 9000),)))
     assert len(desk.model.calls) == 1
+
+
+async def test_a_cut_reply_that_repeats_itself_gets_no_more_room_and_little_of_it_is_shown_again():
+    loop = "Dear Sir, " + "I am writing to you today, and " * 200
+    desk = await open_desk(answering(completion(loop, finish_reason="length"), "fine"))
+
+    assert (await ask_(desk, make_prompt())).value == "fine"
+
+    (_, first), (_, again) = desk.model.calls
+    assert first.max_output_tokens == again.max_output_tokens
+    assert again.messages[-1].text == say("say_once")
+    assert again.messages[-2].text == loop[:MAX_LOOP_CHARS]
 
 
 async def test_a_cut_reply_gets_more_room_then_is_asked_to_be_shorter_and_half_a_json_is_never_taken():
