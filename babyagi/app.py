@@ -602,7 +602,6 @@ class App:
                 context_tokens=settings.context_tokens,
                 max_output_tokens=settings.max_output_tokens,
                 max_new_tasks=settings.max_new_tasks,
-                max_depth=settings.max_depth,
                 max_failures=settings.max_failures,
                 protocol=_protocol_of(agent) or settings.protocol,
                 agent=self._open_agent(agent, objective) if agent else None,

@@ -24,14 +24,13 @@ OBJECTIVE_REOPENED = "objective.reopened"
 
 TASK_ADDED = "task.added"
 TASK_DUPLICATE_DROPPED = "task.duplicate_dropped"
-TASK_TOO_DEEP_DROPPED = "task.too_deep_dropped"  # only in stores of earlier versions
 TASK_CLAIMED = "task.claimed"
 TASK_RECORDED = "task.recorded"  # its result is stored; planning follows
 TASK_LACKED = "task.lacked"  # a try ended because it lacked information
 TASK_REQUEUED = "task.requeued"  # queued again after it lacked information
 TASK_WOKEN = "task.woken"  # claimable again, because a result contains what it lacked
 TASK_AFTER_DROPPED = "task.after_dropped"  # it does not wait for a task that it was to come after
-TASK_PROPOSAL_DROPPED = "task.proposal_dropped"  # too many, too deep, or the same was found before
+TASK_PROPOSAL_DROPPED = "task.proposal_dropped"  # too many, or the same was found before
 TASK_DONE = "task.done"
 TASK_FAILED = "task.failed"
 TASK_DEAD = "task.dead"

@@ -160,7 +160,6 @@ class Bounds:
     context_tokens: int
     max_output_tokens: int
     max_new_tasks: int
-    max_depth: int = 0  # 0: no bound
     max_failures: int = 3
     protocol: str = "auto"
     agent: OwnAgent | None = None
@@ -201,7 +200,6 @@ class Loop:
         self._protocol = bounds.protocol
         self._memory = bounds.agent.memory if bounds.agent is not None else None
         self._names = NameIndex(max_names=N_NAMES)
-        self._parent_by_id: dict[int, int | None] = {}  # of the tasks that had children
 
     async def run_turn(self, claim: Claim, objective: Objective) -> None:
         """Carry out the claimed task, and commit its result; or commit which information was
@@ -582,11 +580,10 @@ class Loop:
         proposals = [
             replace(one, parent_id=task.id, origins=outcome.origins) for one in outcome.plan.tasks
         ]
-        proposals, dropped = await self._drop_too_deep([task], proposals)
         plan = Planned(
             proposals=tuple(proposals),
             is_met=outcome.plan.is_met and not outcome.lack,
-            dropped=(*outcome.plan.dropped, *dropped),
+            dropped=outcome.plan.dropped,
         )
         if not outcome.lack:
             seen = await self._store.plannable(
@@ -704,15 +701,14 @@ class Loop:
     async def _to_planned(
         self, reply: CreationReply, origins: tuple[str, ...], finished: Sequence[Finished]
     ) -> Planned:
-        """Return the creation agent's reply as a plan: without proposed tasks that are nested too
-        deep, and with the answered tasks that must be done again because they did not help."""
+        """Return the creation agent's reply as a plan, with the answered tasks that must be done
+        again because they did not help."""
         # a proposal that names no source is taken to come from the last task that was answered
         answered = [one.task.id for one in finished if one.result is not None]
         last_id = (answered or [one.task.id for one in finished])[-1]
         proposals = [
             replace(one, parent_id=one.parent_id or last_id, origins=origins) for one in reply.tasks
         ]
-        proposals, dropped = await self._drop_too_deep([one.task for one in finished], proposals)
         unanswered = [await self._complete(one, finished) for one in reply.unanswered]
         again = self._find_unhelpful(unanswered, {one.task.id: one.task for one in finished})
         proposals += [
@@ -722,7 +718,7 @@ class Loop:
             proposals=tuple(proposals),
             unanswered=tuple(unanswered),
             is_met=reply.is_met,
-            dropped=(*reply.dropped, *dropped),
+            dropped=reply.dropped,
         )
 
     def _find_unhelpful(
@@ -773,31 +769,6 @@ class Loop:
                 if earliest.get(name_key(text), task_id) != task_id
             ),
         )
-
-    async def _drop_too_deep(
-        self, tasks: Sequence[Task], proposals: Sequence[Proposal]
-    ) -> tuple[list[Proposal], list[str]]:
-        """Return the proposed tasks, except those that are nested too deep (each planned from the
-        one before), and the names of these."""
-        if not (self._bounds.max_depth and proposals):
-            return list(proposals), []
-        too_deep = {
-            task.id for task in tasks if await self._depth_of(task) >= self._bounds.max_depth
-        }
-        kept = [proposal for proposal in proposals if proposal.parent_id not in too_deep]
-        return kept, [proposal.name for proposal in proposals if proposal.parent_id in too_deep]
-
-    async def _depth_of(self, task: Task) -> int:
-        """Return how many ancestors the task has, counted up to `max_depth`."""
-        depth, parent_id = 0, task.parent_id
-        while parent_id is not None and depth < self._bounds.max_depth:
-            depth += 1
-            if parent_id not in self._parent_by_id:
-                self._parent_by_id[parent_id] = (
-                    await self._store.task(task.objective_id, parent_id)
-                ).parent_id
-            parent_id = self._parent_by_id[parent_id]
-        return depth
 
     async def _listed(self, objective_id: int) -> NameIndex:
         """Return the index of the objective's task names, after reading the new ones from the

@@ -109,7 +109,6 @@ class RunOptions(SettingOptions, total=False):
     max_tasks: int
     max_failures: int
     max_new_tasks: int
-    max_depth: int
     context_tokens: int
     concurrency: int
     cadence: Literal["each", "batched"]

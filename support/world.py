@@ -70,7 +70,6 @@ class World:
     concurrency: int = 4
     is_batched: bool = False
     models: Mapping[Role, ChatModel] | None = None
-    max_depth: int = 0
     protocol: str = "auto"
     enrich: Enrich | None = None
     lease_s: float = 600.0  # this clock is quick, and a busy machine is slow
@@ -115,7 +114,6 @@ class World:
                 context_tokens=4000,
                 max_output_tokens=2000,
                 max_new_tasks=10,
-                max_depth=self.max_depth,
                 protocol=self.protocol,
                 enrich=self.enrich,
             ),

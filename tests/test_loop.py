@@ -351,20 +351,7 @@ STEPS = [f"Step {number}" for number in range(30)]
 CHAIN = {"Begin": propose(STEPS[0])} | {one: propose(other) for one, other in pairwise(STEPS)}
 
 
-async def test_a_chain_of_proposals_ends_at_the_bound_of_its_depth():
-    world = make_world(Script(CHAIN), max_depth=20)
-
-    objective = await world.run(limits=Limits(max_tasks=0))
-
-    tasks = await world.store.tasks(objective.id)
-    assert len(tasks) == 1 + 20 and objective.stop_reason is StopReason.FINISHED
-    assert [
-        event.data["name"]
-        for event in await events_of(world, objective, events.TASK_PROPOSAL_DROPPED)
-    ] == ["Step 20"]
-
-
-async def test_a_chain_of_proposals_has_no_bound_of_its_depth_unless_a_person_sets_one():
+async def test_a_chain_of_proposals_has_no_bound_of_its_depth():
     world = make_world(Script(CHAIN))
 
     objective = await world.run(limits=Limits(max_tasks=0))

@@ -60,7 +60,6 @@ _TASK_WORDS = {
     events.TASK_RETRIED: "retried",
     events.TASK_PARKED: "waits for your answer",
     events.TASK_ANSWERED: "has its answer and is queued again",
-    events.TASK_TOO_DEEP_DROPPED: "proposed a task that is deeper than BABYAGI_MAX_DEPTH allows",
     events.TASK_DUPLICATE_DROPPED: "proposed a task that exists already",
 }
 
@@ -78,8 +77,7 @@ _OTHER_WORDS = {
     events.OBJECTIVE_REOPENED: "objective {id} is active again",
     events.TASK_DUPLICATE_DROPPED: "a proposed task exists already",
     events.TASK_PROPOSAL_DROPPED: (
-        "a proposed task was left out: there were too many, it was too deep, or the same was "
-        "found before"
+        "a proposed task was left out: there were too many, or the same was found before"
     ),
     events.PLAN_FAILED: "nothing could be planned from a result",
     events.CONTEXT_CUT: "a prompt had no room for whole results",
@@ -111,7 +109,7 @@ def describe_event(event: Event, task_name: str) -> str | None:
     """Return the event in words, such as `task 4 done: Read limits.md (2 new)`; None for kinds of
     events that are not shown. `task_name` is '' to leave the name out."""
     if event.kind in _TASK_WORDS and event.task_id is not None:
-        is_proposal = event.kind in (events.TASK_DUPLICATE_DROPPED, events.TASK_TOO_DEEP_DROPPED)
+        is_proposal = event.kind == events.TASK_DUPLICATE_DROPPED
         # of a proposal its own name, not that of the task which proposed it
         shown = str(event.data.get("name") or task_name) if is_proposal else task_name
         name = f": {fit(shown, NAME_WIDTH)}" if shown else ""

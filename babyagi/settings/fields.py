@@ -208,9 +208,6 @@ class ObjectiveFields:
     max_new_tasks: int = declare(10, "BABYAGI_MAX_NEW_TASKS",
         "New tasks that may be proposed from one result.", parse=whole(1, 100),
         untrusted=lower_limit)
-    max_depth: int = declare(0, "BABYAGI_MAX_DEPTH",
-        "The longest chain of tasks that were each proposed from the one before, counted from the "
-        "first task; 0 means no limit.", parse=whole(0, 100_000), untrusted=lower_limit)
     context_tokens: int = declare(4000, "BABYAGI_CONTEXT_TOKENS",
         "The most tokens of earlier results in a task's prompt.", parse=whole(0),
         untrusted=lower_limit)

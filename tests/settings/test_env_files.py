@@ -27,7 +27,7 @@ ANY_VALUE = set(
     enable_command_line_args llama_ctx_max llama_threads_num llama_idle_s""".split()
 )
 LOWER_LIMITS = set(
-    """max_tasks max_calls max_tokens max_cost_usd max_time_s max_failures max_new_tasks max_depth context_tokens max_output_tokens
+    """max_tasks max_calls max_tokens max_cost_usd max_time_s max_failures max_new_tasks context_tokens max_output_tokens
     model_timeout_s drain_s""".split()
 )
 ONE_VALUE = {"embedding_model"}
@@ -181,7 +181,6 @@ LIMITS = {
     "max_time_s": (["0.001", "90s", "1h59m"], ["0", "0s", "0d0h", "0.0000001", "2.1h", "1d"]),
     "max_failures": (["1", "2"], ["4"]),
     "max_new_tasks": (["1", "9"], ["11"]),
-    "max_depth": (["1", "100000"], []),
     "context_tokens": (["1", "3999"], ["0", "4001"]),
     "max_output_tokens": (["16", "1999"], ["2001"]),
     "model_timeout_s": (["1", "119"], ["121"]),
