@@ -51,7 +51,6 @@ connect_unix_socket, handle_starttag, handle_endtag, handle_data
     prune,
     help_,
     list_,
-    install,
 )
 
 # Fields that only JSON shows

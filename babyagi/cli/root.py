@@ -31,7 +31,6 @@ from babyagi.cli import (
     report,
     schedules,
     serve,
-    service,
     toolbox,
     trusting,
 )
@@ -518,7 +517,7 @@ class Commands(click.Group):
 # in the order in which they are listed, a row for each subject
 COMMANDS = (
     *(demo, run, watch, ask.ask, submit, worker, serve.serve, serve.open_, workers),
-    *(schedules.schedule, service.service),
+    schedules.schedule,
     *(objectives.objectives, objectives.status, objectives.tasks, objectives.results),
     *(show, why, log, report.report),
     *(inbox.inbox, inbox.answer, inbox.approve, inbox.reject),
@@ -680,6 +679,7 @@ OTHER_WORDS = {
     "add": "tasks add",
     "cron": "schedule",
     "daemon": "worker",
+    "service": "guide schedules",
     "version": "--version",
 }
 

@@ -408,7 +408,7 @@ WITHOUT_ROUTE = {
     *("tools", "tools test", "mcp", "mcp list", "mcp test"),
     *("memory", "memory list", "memory show", "memory forget"),
     # they start or stop processes
-    *("worker", "serve", "service", "service install", "service status", "service remove"),
+    *("worker", "serve"),
     # no worker may run meanwhile, and the server may be one
     "migrate",
 }
