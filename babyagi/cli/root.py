@@ -19,12 +19,10 @@ from types import FrameType
 from typing import Any
 
 import click
-from click.shell_completion import CompletionItem
 
 from babyagi import __version__
 from babyagi.cli import (
     ask,
-    completion,
     inbox,
     index,
     objectives,
@@ -34,7 +32,6 @@ from babyagi.cli import (
     toolbox,
     trusting,
 )
-from babyagi.cli.completion import complete_objectives, complete_pages, complete_tasks
 from babyagi.cli.exits import ExitCode, Terminated, code_of_error
 from babyagi.cli.options import (
     LIMITS,
@@ -97,14 +94,12 @@ def demo(
     "--objective",
     metavar="ID|NAME|latest",
     help="With --join: the objective to join.",
-    shell_complete=complete_objectives,
 )
 @click.option(
     "--continue",
     "continued",
     metavar="ID|latest",
     help="Ask a further question of this objective; limits that are given replace its old ones.",
-    shell_complete=complete_objectives,
 )
 def run(
     objective_words: tuple[str, ...],
@@ -229,7 +224,6 @@ def submit(objective_words: tuple[str, ...], always_new: bool, as_json: bool, **
 @click.option(
     "--objective",
     metavar="ID|NAME|latest",
-    shell_complete=complete_objectives,
     help="Work on this objective only; wait for it if it does not exist yet. Default: on all.",
 )
 @setting_options(
@@ -358,7 +352,7 @@ def doctor(is_quick: bool, is_probing: bool, as_json: bool) -> int:
 
 
 @click.command()
-@click.argument("topic", required=False, shell_complete=complete_pages)
+@click.argument("topic", required=False)
 def guide(topic: str | None) -> None:
     """Print a page of the guide, or list its pages."""
     from babyagi.cli.about import list_topics
@@ -385,7 +379,7 @@ def _show_page(topic: str) -> None:
 
 
 @click.command()
-@click.argument("what", metavar="TASK|plan|order|check|report", shell_complete=complete_tasks)
+@click.argument("what", metavar="TASK|plan|order|check|report")
 @objective_option
 @click.option(
     "--step", type=click.IntRange(min=1), metavar="N", help="Show only this step, with whole texts."
@@ -411,7 +405,7 @@ def show(
 
 
 @click.command()
-@click.argument("task", metavar="[TASK]", required=False, shell_complete=complete_tasks)
+@click.argument("task", metavar="[TASK]", required=False)
 @objective_option
 @json_option
 def why(task: str | None, objective: str, as_json: bool) -> None:
@@ -441,7 +435,6 @@ MAX_LINES = 1_000  # of the log, unless -n says otherwise
     type=int,
     expose_value=False,
     callback=_take_task,
-    shell_complete=complete_tasks,
 )
 @objective_option
 @click.option("-f", "--follow", is_flag=True, help="Keep printing until the objective has ended.")
@@ -451,7 +444,6 @@ MAX_LINES = 1_000  # of the log, unless -n says otherwise
     type=int,
     metavar="N",
     help="Show only events of this task.",
-    shell_complete=complete_tasks,
 )
 @click.option(
     "--since",
@@ -485,8 +477,6 @@ def log(
     wanted = Selection(task_id=task_id, since_s=since_s, n_last=n_shown, is_followed=follow)
     show_log(objective, wanted, as_json=as_json, says_cut=n_last is None)
 
-
-Items = list[CompletionItem]
 
 HELP_FLAGS = ("-h", "--help")
 VERSION_FLAGS = ("-V", "--version")
@@ -524,7 +514,7 @@ COMMANDS = (
     *(resume, objectives.pause, objectives.cancel, objectives.extend, objectives.retry),
     *(objectives.delete, index.index, index.journal, metrics, migrate),
     *(toolbox.tools, toolbox.mcp, ask.memory),
-    *(config, trusting.trust, doctor, guide, completion.completion),
+    *(config, trusting.trust, doctor, guide),
 )
 
 
@@ -555,16 +545,8 @@ def babyagi(context: click.Context, version: bool) -> int | None:
     return None
 
 
-def complete_help(context: click.Context, _param: click.Parameter, typed: str) -> Items:
-    """Suggest the names of commands; after the name of a group, the names of its commands."""
-    found = _walk(tuple(context.params.get("words") or ()))
-    command = babyagi if found is None else found.command
-    names = list(command.commands) if isinstance(command, click.Group) else []
-    return [CompletionItem(name) for name in names if name.startswith(typed)]
-
-
 @babyagi.command("help")
-@click.argument("words", metavar="[COMMAND]...", nargs=-1, shell_complete=complete_help)
+@click.argument("words", metavar="[COMMAND]...", nargs=-1)
 def help_(words: tuple[str, ...]) -> None:
     """Show the help of a command, or of all.
 
@@ -678,6 +660,7 @@ OTHER_WORDS = {
     **dict.fromkeys(("search", "find"), "results search"),
     "add": "tasks add",
     "cron": "schedule",
+    "completion": "guide commands",
     "daemon": "worker",
     "service": "guide schedules",
     "version": "--version",

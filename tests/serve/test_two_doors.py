@@ -404,7 +404,7 @@ def commands_of(group, before=""):
 
 WITHOUT_ROUTE = {
     # what they do is of the machine and the terminal where they are typed
-    *("demo", "run", "ask", "config", "trust", "doctor", "guide", "help", "completion"),
+    *("demo", "run", "ask", "config", "trust", "doctor", "guide", "help"),
     *("tools", "tools test", "mcp", "mcp list", "mcp test"),
     *("memory", "memory list", "memory show", "memory forget"),
     # they start or stop processes
