@@ -25,12 +25,6 @@ tenant, _clients, prepared_max, normalizer, pre_tokenizer, post_processor
 
 default_map  # click reads it
 
-# textual calls and reads them by name
-BINDINGS, CSS, ENABLE_COMMAND_PALETTE, theme, get_default_screen, _handle_exception
-on_mount, on_resize, on_screen_resume, on_paste, on_input_submitted, _get_terminal_size
-action_move, action_unselect, action_help, action_open, action_pause, action_answer
-action_scroll_pages, action_approve, action_reject, action_stop, action_quit
-
 # Arguments that a driver's method or a tool's schema names
 sql, month, tags, street, age, local_address, socket_options
 
@@ -57,7 +51,6 @@ connect_unix_socket, handle_starttag, handle_endtag, handle_data
     prune,
     help_,
     list_,
-    install,
 )
 
 # Fields that only JSON shows

@@ -108,13 +108,10 @@ class Company:
 
     Attributes:
         is_person_there: returns whether a person can answer the questions of tasks.
-        can_resume: a person can resume a paused objective from this process, so the worker waits
-            while it is paused.
         on_piece: receives each piece of a model's answer as it arrives.
     """
 
     is_person_there: Callable[[], bool] = nobody
-    can_resume: bool = False
     on_piece: OnPiece | None = None
 
 
@@ -422,7 +419,7 @@ class App:
             await self.store.resume_objective(objective.id)
         if after_id is None:
             after_id = await self.store.last_event_id(objective.id)
-        patience = Patience(with_pauses=company.can_resume, is_person_there=company.is_person_there)
+        patience = Patience(is_person_there=company.is_person_there)
         try:
             async with self._open_worker(company) as worker, self._notifying(objective.id):
                 objective, number = await worker.run(

@@ -8,36 +8,34 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import io
 import json
 import random
 import sqlite3
 import statistics
 import time
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager, closing
+from contextlib import asynccontextmanager, closing, redirect_stderr
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from textual.widgets import Static
-
 from babyagi.backends import utc_now
-from babyagi.cli.live import Desk, LiveApp, LiveView
-from babyagi.cli.picture import Board
+from babyagi.cli.live import LiveView
 from babyagi.journal import TextPiece
 from babyagi.llm.client import Endpoint, OpenAIModel
 from babyagi.llm.llama import Engine, EngineBounds, LlamaModel
 from babyagi.llm.prompt import Message, Prompt, Speaker
-from babyagi.settings.load import load_settings
 from babyagi.tasks import Role
 from babyagi.taskstore.sqlite import MemoryTaskStore
 from benchmarks.child import endpoint_variables, run_child
 from benchmarks.script import Script
 from support.local_server import LocalServer, echo_answer
 from support.table import print_table, verdict
+from support.world import make_spec
 
 EVERY_S = 0.02  # between two pieces
-LOOK_S = 0.002  # between two looks at the screen
+LOOK_S = 0.002  # between two looks at the terminal
 SEEN_MS = 100.0
 CLOSED_MS = 200.0
 PROMPT = Prompt(
@@ -46,6 +44,7 @@ PROMPT = Prompt(
 STORY = replace(
     PROMPT, messages=(Message(speaker=Speaker.USER, text="Tell a long story about a town."),)
 )
+PIECE = TextPiece(objective_id=1, owner="task:1", key="1", role=Role.EXECUTION, text="")
 ASK = """
 import asyncio, sys
 from babyagi.llm.client import Endpoint, OpenAIModel
@@ -107,32 +106,37 @@ class Speaking:
         writer.close()
 
 
+class Terminal(io.StringIO):
+    """Takes what is written to a terminal."""
+
+    encoding = "utf-8"
+
+    def isatty(self) -> bool:
+        return True
+
+
 async def measure_pieces(n_pieces: int) -> tuple[list[float], list[float], float]:
     """Return the seconds from each piece's arrival to the callback and to the screen, and from
     giving the call up to its end at the server."""
     heard_s: list[float] = []
     seen_s: dict[int, float] = {}
-    store = MemoryTaskStore(utc_now)
-    with TemporaryDirectory() as folder:
-        variables = {"BABYAGI_HOME": folder}
-        settings = load_settings(flags={}, environ=variables, cwd=Path(folder)).settings
-        app = LiveApp(Board(), Desk(store, settings, stop=lambda: None))
-        view = LiveView(store, 1, app)
+    store, terminal = MemoryTaskStore(utc_now), Terminal()
+    objective, _ = await store.create_objective(make_spec(), uid="pieces")
+    with redirect_stderr(terminal), LiveView(store, objective.id, may_draw=lambda: True) as view:
+        await view.fetch([])
 
         def on_text(text: str) -> None:
             heard_s.append(time.perf_counter())
-            view.hear(
-                TextPiece(objective_id=1, owner="task:1", key="1", role=Role.EXECUTION, text=text)
-            )
+            view.hear(replace(PIECE, objective_id=objective.id, text=text))
 
-        async with app.run_test(size=(100, 24)), Speaking(n_pieces).listening() as server:
+        async with Speaking(n_pieces).listening() as server:
             endpoint = Endpoint(base_url=server.base_url, sleep=asyncio.sleep, random=random.random)
             model = OpenAIModel("m", endpoint)
             call = asyncio.ensure_future(
                 model.complete(PROMPT, role=Role.EXECUTION, on_text=on_text)
             )
             while len(seen_s) < n_pieces and not call.done():
-                shown = "".join(str(one.content) for one in app.screen.query(Static))
+                shown = terminal.getvalue()
                 for n in range(len(heard_s)):
                     if n not in seen_s and f"word{n}." in shown:
                         seen_s |= dict.fromkeys(range(n + 1), time.perf_counter()) | seen_s

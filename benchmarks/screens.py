@@ -1,5 +1,5 @@
 """Pictures of what the program prints, as SVG, at three widths, light and dark: a run, its report,
-`status`, `tasks` and `show`; and the live view, as it draws itself.
+`status`, `tasks` and `show`.
 
 Each command is really run, in a terminal of that width and in a home of its own, on documents that
 lie in the repository, with the rehearsal model.
@@ -8,7 +8,6 @@ lie in the repository, with the rehearsal model.
 from __future__ import annotations
 
 import argparse
-import asyncio
 import fcntl
 import os
 import pty
@@ -19,7 +18,6 @@ import sys
 import tempfile
 import termios
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -36,8 +34,6 @@ COMMANDS = {
     "show": ["show", "2"],
 }
 MAX_LINES = 60
-LIVE_HEIGHT = 24
-FEW_TASKS = ["--max-tasks", "5"]  # so that the live view has tasks in its list
 HEIGHT = 200  # so that nothing is paged
 _MOVES = re.compile(r"\x1b\[[0-9;?]*[A-HJKSTfhlsu]|\x1b\][^\x07]*\x07|\r")
 _FONTS = re.compile(r"@font-face \{.*?\}\s*", re.DOTALL)  # they would be fetched from elsewhere
@@ -112,32 +108,6 @@ def write(name: str, shown: Sequence[Any], *, width: int, folder: Path) -> None:
         )
 
 
-async def draw_live(home: Path, *, width: int) -> Any:
-    """The live view of the home's first objective, with all that has happened to it, for rich."""
-    from babyagi.cli.live import Desk, LiveApp, LiveView
-    from babyagi.cli.picture import Board
-    from babyagi.cli.views import Follower
-    from babyagi.offload import ThreadOffload
-    from babyagi.settings.load import load_settings
-    from babyagi.taskstore.sqlite import open_sqlite
-
-    environ = {"BABYAGI_HOME": str(home / "home")}
-    settings = load_settings(flags={}, environ=environ, cwd=home).settings
-    offload = ThreadOffload()
-    store = await open_sqlite(
-        settings.home / "tasks.db", clock=lambda: datetime.now(UTC), offload=offload
-    )
-    app = LiveApp(Board(), Desk(store, settings, stop=lambda: None))
-    async with app.run_test(size=(width, LIVE_HEIGHT)) as pilot:
-        await Follower(store, 1, LiveView(store, 1, app)).drain()
-        app._board_screen.redraw()
-        await pilot.pause()
-        shown = app.screen._compositor.render_update(full=True)
-    await store.close()
-    offload.close()
-    return shown
-
-
 def too_wide(said: str, *, width: int) -> list[str]:
     """The lines that a terminal of this width would break."""
     from babyagi.cli.text import cell_width
@@ -162,10 +132,6 @@ def main() -> None:
                 for line in wide:
                     print(f"    {line[:150]}")
                 write(name, find_lines(said), width=width, folder=options.to)
-        with tempfile.TemporaryDirectory() as home:
-            take([*COMMANDS["run"], *FEW_TASKS], width=width, home=Path(home))
-            shown = asyncio.run(draw_live(Path(home), width=width))
-            write("live", [shown], width=width, folder=options.to)
 
 
 if __name__ == "__main__":

@@ -48,7 +48,6 @@ NOT_RUN = {
     "babyagi mcp": "a server of yours",
     'babyagi run "What did we pay in March?" --mcp': "a server of yours",
     "babyagi answer 12": "the number of a question of yours",
-    "babyagi report --output report.pdf": "the extra for PDF starts other programs",
 }
 RUNS_ALL_THE_SAME = re.compile(r"babyagi worker --objective")
 A_SERVER = re.compile(r"http://(?:127\.0\.0\.1|localhost):(?:11434|8000|8080|1234)/v1")

@@ -264,6 +264,7 @@ def test_no_error_tells_people_to_type_a_bare_value_where_an_option_belongs():
 @pytest.mark.parametrize("path", PAGES, ids=by_name)
 def test_every_option_on_a_page_exists(path):
     known = {"--build", "--rm", "--env-file", "--help", "--version"}  # docker's, and click's own
+    known |= {"--user", "--now"}  # systemd's
     nested = [
         inner
         for outer in command_group.commands.values()

@@ -28,7 +28,7 @@ EXTRAS = {
 LISTED = json.loads((ROOT / "tests/data/advisories.json").read_text(encoding="utf-8"))
 ADVISORIES = LISTED["known"]
 LOCKS = ("build", "dev", "image")
-NOT_IN_IMAGE = {"dev", "pdf"}  # PDF needs libraries of the system
+NOT_IN_IMAGE = {"dev"}
 PLACES = [  # where a lock must do: Python, system, machine
     {
         "python_version": python, "python_full_version": f"{python}.3", "sys_platform": system,

@@ -14,7 +14,7 @@ def test_there_is_a_picture_for_each_command_width_and_look():
 
     assert names == {
         f"{name}-{width}-{look}"
-        for name in ("run", "live", "report", "status", "tasks", "show")
+        for name in ("run", "report", "status", "tasks", "show")
         for width in (60, 80, 120)
         for look in ("light", "dark")
     }

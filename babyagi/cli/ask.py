@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from click.shell_completion import CompletionItem
 
 from babyagi.cli.options import Listing, given_flags, json_option, require_words, setting_options
 from babyagi.cli.text import PassingLine, Style, echo, fit, print_json, terminal_width, warn
@@ -25,21 +24,6 @@ if TYPE_CHECKING:
 SETTINGS = ("llm_model", "agent_hosts", "max_calls", "max_tokens", "max_cost_usd")
 
 
-def complete_memories(
-    _context: click.Context, _param: click.Parameter, typed: str
-) -> list[CompletionItem]:
-    import os
-    from pathlib import Path
-
-    from babyagi.settings.load import load_settings
-
-    try:
-        home = load_settings(flags={}, environ=os.environ, cwd=Path.cwd()).settings.home
-        return [CompletionItem(name) for name in _names_in(home) if name.startswith(typed)]
-    except Exception:  # no error may reach a person who is typing
-        return []
-
-
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path))
 @click.argument("question_words", metavar="QUESTION...", nargs=-1, required=True)
@@ -55,7 +39,6 @@ def complete_memories(
     metavar="NAME",
     default="",
     help="Continue the stored conversation of this name, or begin one; babyagi memory lists them.",
-    shell_complete=complete_memories,
 )
 @setting_options(SETTINGS)
 @json_option
@@ -208,7 +191,7 @@ def memory_list(as_json: bool) -> None:
 
 
 @memory.command("show")
-@click.argument("name", shell_complete=complete_memories)
+@click.argument("name")
 @json_option
 def memory_show(name: str, as_json: bool) -> None:
     """Show what is remembered of a conversation, and from where."""
@@ -234,7 +217,7 @@ def memory_show(name: str, as_json: bool) -> None:
 
 
 @memory.command("forget")
-@click.argument("name", shell_complete=complete_memories)
+@click.argument("name")
 def memory_forget(name: str) -> None:
     """Delete a conversation and all its notes."""
     import asyncio

@@ -1,5 +1,5 @@
-"""Asks the person at a terminal without the live view, and reads the typed answers: to prompts when
-LLM_MODEL=human, and to the questions of tasks."""
+"""Asks the person at a terminal, and reads the typed answers: to prompts when LLM_MODEL=human, and
+to the questions of tasks."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import logging
 import os
 import sys
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
 from babyagi.cli.inbox import ask_leave, render_request
@@ -107,7 +108,11 @@ def _wake(readable: asyncio.Future[None]) -> None:
 
 class Asker:
     """Asks the person at the terminal the open questions of an objective, one after the other,
-    until the person ends the input."""
+    until the person ends the input.
+
+    Args:
+        aside: a context manager in which a question is asked; it keeps others off the terminal.
+    """
 
     def __init__(
         self,
@@ -115,9 +120,11 @@ class Asker:
         objective_id: int,
         settings: Settings,
         *,
+        aside: Callable[[], AbstractContextManager[None]] = nullcontext,
         descriptor: int | None = None,
         may_read: Callable[[], bool] = is_in_foreground,
     ) -> None:
+        self._aside = aside
         self._store = store
         self._objective_id = objective_id
         self._settings = settings
@@ -155,11 +162,12 @@ class Asker:
             )
             return
         request = await gather_request(self._store, steps[0], self._settings, among=steps)
-        for line in render_request(request, terminal_width(), is_whole=True)[:-1]:
-            warn(line.text, line.style)
-        if needs_leave(request.step):
-            self._forget_typed()
-        await self._until_decided(request)
+        with self._aside():
+            for line in render_request(request, terminal_width(), is_whole=True)[:-1]:
+                warn(line.text, line.style)
+            if needs_leave(request.step):
+                self._forget_typed()
+            await self._until_decided(request)
 
     def _forget_typed(self) -> None:
         """Drop input that was typed before the tool call was shown, so that this input does not

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from babyagi.cli.completion import complete_inbox
 from babyagi.cli.options import json_option, objectives_option, pick_or_all
 from babyagi.cli.text import (
     Line,
@@ -216,7 +215,7 @@ step_option = click.option(
 
 
 @click.command()
-@click.argument("task", type=int, shell_complete=complete_inbox, required=False)
+@click.argument("task", type=int, required=False)
 @objectives_option
 @step_option
 @json_option
@@ -250,7 +249,7 @@ def inbox(task: int | None, objective: str, step_id: int | None, as_json: bool) 
 
 
 @click.command()
-@click.argument("task", type=int, shell_complete=complete_inbox)
+@click.argument("task", type=int)
 @click.argument("text")
 @objectives_option
 @step_option
@@ -268,7 +267,7 @@ def answer(task: int, text: str, objective: str, step_id: int | None, as_json: b
 
 
 @click.command()
-@click.argument("task", type=int, shell_complete=complete_inbox)
+@click.argument("task", type=int)
 @click.option("--yes", is_flag=True, help="Approve without being shown the call.")
 @objectives_option
 @step_option
@@ -285,7 +284,7 @@ def approve(task: int, yes: bool, objective: str, step_id: int | None, as_json: 
 
 
 @click.command()
-@click.argument("task", type=int, shell_complete=complete_inbox)
+@click.argument("task", type=int)
 @click.argument("why", default="")
 @objectives_option
 @step_option

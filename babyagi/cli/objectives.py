@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from babyagi.cli.completion import complete_tasks
 from babyagi.cli.options import (
     LIMITS,
     Listing,
@@ -442,7 +441,6 @@ NAME_WIDTH = 80
 @click.option(
     "--after",
     type=int,
-    shell_complete=complete_tasks,
     multiple=True,
     metavar="TASK",
     help="Start the task only after this one is done; can be given several times.",
@@ -462,7 +460,7 @@ def add(name: str, first: bool, after: tuple[int, ...], objective: str, as_json:
 
 
 @tasks.command()
-@click.argument("task_id", metavar="TASK", type=int, shell_complete=complete_tasks)
+@click.argument("task_id", metavar="TASK", type=int)
 @click.option("--first", is_flag=True, help="Put the task before all other queued tasks.")
 @click.option("--last", is_flag=True, help="Put the task after all other queued tasks.")
 @click.option(
@@ -470,7 +468,6 @@ def add(name: str, first: bool, after: tuple[int, ...], objective: str, as_json:
     type=int,
     metavar="TASK",
     help="Put the task before this one.",
-    shell_complete=complete_tasks,
 )
 @objective_option
 @json_option
@@ -499,7 +496,7 @@ def _place(first: bool, last: bool, before: int | None) -> Place | int:
 
 
 @tasks.command()
-@click.argument("task_id", metavar="TASK", type=int, shell_complete=complete_tasks)
+@click.argument("task_id", metavar="TASK", type=int)
 @click.argument("name")
 @objective_option
 @json_option
@@ -516,7 +513,7 @@ def edit(task_id: int, name: str, objective: str, as_json: bool) -> None:
 
 
 @tasks.command()
-@click.argument("task_id", metavar="TASK", type=int, shell_complete=complete_tasks)
+@click.argument("task_id", metavar="TASK", type=int)
 @objective_option
 @json_option
 def skip(task_id: int, objective: str, as_json: bool) -> None:
@@ -531,7 +528,7 @@ def skip(task_id: int, objective: str, as_json: bool) -> None:
 
 
 @click.command()
-@click.argument("task_id", metavar="TASK", type=int, shell_complete=complete_tasks)
+@click.argument("task_id", metavar="TASK", type=int)
 @objective_option
 @json_option
 def retry(task_id: int, objective: str, as_json: bool) -> None:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from click.core import ParameterSource
 
-from babyagi.cli.completion import complete_choices, complete_objectives, complete_tools
 from babyagi.errors import SettingsError
 from babyagi.settings.fields import declared_fields
 
@@ -30,7 +29,6 @@ def _objective_option(metavar: str, default: str) -> Callable[[F], F]:
         default=default,
         show_default=True,
         help="The number of the objective; latest is the one that you used last.",
-        shell_complete=complete_objectives,
     )
 
 
@@ -107,12 +105,12 @@ def setting_options(
     def decorate(command: F) -> F:
         for name, entry in reversed(declared):
             switch: dict[str, Any] = {"is_flag": True, "default": None}
-            complete = complete_choices(entry.choices, entry.metavar)
             texts: dict[str, Any] = {
                 "metavar": "|".join(entry.choices) or entry.metavar,
                 "multiple": entry.takes_many,
                 "default": None,
-                "shell_complete": complete_tools if name == "tools" else complete,
+                # only for the shell's completion: any text is taken
+                "type": click.Path() if entry.metavar in ("FOLDER", "FILE") else None,
             }
             kind = switch if entry.is_switch else texts
             command = click.option(*entry.flags, name, help=entry.help, **kind)(command)

@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 import os
 import stat
-import sys
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from babyagi.cli.options import json_option, objective_option, wrong_usage
-from babyagi.cli.text import echo, is_terminal, warn, write_bytes
+from babyagi.cli.text import echo, is_terminal, warn
 from babyagi.errors import SettingsError
 from babyagi.reporting.next_command import quoted
 
@@ -25,18 +24,17 @@ if TYPE_CHECKING:
     from babyagi.tasks import Objective
     from babyagi.taskstore.port import TaskStore
 
-MARKDOWN, HTML, JSON, PDF = FORMATS = ("md", "html", "json", "pdf")
+MARKDOWN, HTML, JSON = FORMATS = ("md", "html", "json")
 _FORMAT_BY_SUFFIX = {
     **dict.fromkeys((".md", ".markdown", ".txt"), MARKDOWN),
     **dict.fromkeys((".html", ".htm"), HTML),
     ".json": JSON,
-    ".pdf": PDF,
 }
 
 # of documents that a person may expect here; other suffixes, such as that of a temporary file, do
 # not name a format
 _OTHER_SUFFIXES = (
-    ".doc .docx .odt .rtf .epub .tex .xls .xlsx .ods .csv .ppt .pptx .xml .yaml".split()
+    ".pdf .doc .docx .odt .rtf .epub .tex .xls .xlsx .ods .csv .ppt .pptx .xml .yaml".split()
 )
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -80,7 +78,7 @@ def choose_output(output: str | None, report_format: str | None, *, as_json: boo
         report_format: the value of --format.
 
     Raises:
-        SettingsError: the file cannot be written, or the package for PDF is missing.
+        SettingsError: the file cannot be written.
         click.UsageError: the options contradict each other, or the file's suffix names a format
             that no report has.
     """
@@ -92,12 +90,6 @@ def choose_output(output: str | None, report_format: str | None, *, as_json: boo
         raise wrong_usage(
             f"--json and --format {chosen} both need standard output; add --output FILE"
         )
-    if chosen == PDF:
-        from babyagi.pages.html import require_pdf
-
-        if path is None and sys.stdout.isatty():
-            raise wrong_usage("a PDF cannot be shown on a terminal; add --output FILE")
-        require_pdf()
     if path is not None:
         require_writable(path)
     return Output(path=path, format=chosen or (JSON if as_json else MARKDOWN), as_json=as_json)
@@ -106,7 +98,7 @@ def choose_output(output: str | None, report_format: str | None, *, as_json: boo
 def _format_of(path: Path) -> str:
     suffix = path.suffix.lower()
     if suffix in _OTHER_SUFFIXES:
-        known = ", ".join([".md", ".html", ".json", ".pdf"])
+        known = ", ".join([".md", ".html", ".json"])
         raise wrong_usage(
             f"a report cannot be written as {suffix}; the file's suffix can be {known}",
             f"--output {quoted(str(path.with_suffix('.html')))}, or --format md for Markdown in "
@@ -212,8 +204,6 @@ async def give_report(
     data = await _render(store, objective, markdown, format_=output.format, now=now)
     if output.path is not None:
         write_whole(output.path, data)
-    elif output.format == PDF:
-        write_bytes(data)
     else:
         echo(data.decode().rstrip("\n"))
 
@@ -234,11 +224,7 @@ async def _render(
     from babyagi.reporting.report import load_page
 
     page = await load_page(store, objective, markdown, now=now)
-    if format_ == HTML:
-        return page.encode("utf-8", "replace")
-    from babyagi.pages.html import render_pdf
-
-    return render_pdf(page)
+    return page.encode("utf-8", "replace")
 
 
 @click.command()

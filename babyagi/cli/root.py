@@ -19,23 +19,19 @@ from types import FrameType
 from typing import Any
 
 import click
-from click.shell_completion import CompletionItem
 
 from babyagi import __version__
 from babyagi.cli import (
     ask,
-    completion,
     inbox,
     index,
     objectives,
     report,
     schedules,
     serve,
-    service,
     toolbox,
     trusting,
 )
-from babyagi.cli.completion import complete_objectives, complete_pages, complete_tasks
 from babyagi.cli.exits import ExitCode, Terminated, code_of_error
 from babyagi.cli.options import (
     LIMITS,
@@ -98,14 +94,12 @@ def demo(
     "--objective",
     metavar="ID|NAME|latest",
     help="With --join: the objective to join.",
-    shell_complete=complete_objectives,
 )
 @click.option(
     "--continue",
     "continued",
     metavar="ID|latest",
     help="Ask a further question of this objective; limits that are given replace its old ones.",
-    shell_complete=complete_objectives,
 )
 def run(
     objective_words: tuple[str, ...],
@@ -230,7 +224,6 @@ def submit(objective_words: tuple[str, ...], always_new: bool, as_json: bool, **
 @click.option(
     "--objective",
     metavar="ID|NAME|latest",
-    shell_complete=complete_objectives,
     help="Work on this objective only; wait for it if it does not exist yet. Default: on all.",
 )
 @setting_options(
@@ -359,7 +352,7 @@ def doctor(is_quick: bool, is_probing: bool, as_json: bool) -> int:
 
 
 @click.command()
-@click.argument("topic", required=False, shell_complete=complete_pages)
+@click.argument("topic", required=False)
 def guide(topic: str | None) -> None:
     """Print a page of the guide, or list its pages."""
     from babyagi.cli.about import list_topics
@@ -386,7 +379,7 @@ def _show_page(topic: str) -> None:
 
 
 @click.command()
-@click.argument("what", metavar="TASK|plan|order|check|report", shell_complete=complete_tasks)
+@click.argument("what", metavar="TASK|plan|order|check|report")
 @objective_option
 @click.option(
     "--step", type=click.IntRange(min=1), metavar="N", help="Show only this step, with whole texts."
@@ -412,7 +405,7 @@ def show(
 
 
 @click.command()
-@click.argument("task", metavar="[TASK]", required=False, shell_complete=complete_tasks)
+@click.argument("task", metavar="[TASK]", required=False)
 @objective_option
 @json_option
 def why(task: str | None, objective: str, as_json: bool) -> None:
@@ -442,7 +435,6 @@ MAX_LINES = 1_000  # of the log, unless -n says otherwise
     type=int,
     expose_value=False,
     callback=_take_task,
-    shell_complete=complete_tasks,
 )
 @objective_option
 @click.option("-f", "--follow", is_flag=True, help="Keep printing until the objective has ended.")
@@ -452,7 +444,6 @@ MAX_LINES = 1_000  # of the log, unless -n says otherwise
     type=int,
     metavar="N",
     help="Show only events of this task.",
-    shell_complete=complete_tasks,
 )
 @click.option(
     "--since",
@@ -487,8 +478,6 @@ def log(
     show_log(objective, wanted, as_json=as_json, says_cut=n_last is None)
 
 
-Items = list[CompletionItem]
-
 HELP_FLAGS = ("-h", "--help")
 VERSION_FLAGS = ("-V", "--version")
 # how similar the first of several words must be to a command's name; a less similar word is taken
@@ -518,14 +507,14 @@ class Commands(click.Group):
 # in the order in which they are listed, a row for each subject
 COMMANDS = (
     *(demo, run, watch, ask.ask, submit, worker, serve.serve, serve.open_, workers),
-    *(schedules.schedule, service.service),
+    schedules.schedule,
     *(objectives.objectives, objectives.status, objectives.tasks, objectives.results),
     *(show, why, log, report.report),
     *(inbox.inbox, inbox.answer, inbox.approve, inbox.reject),
     *(resume, objectives.pause, objectives.cancel, objectives.extend, objectives.retry),
     *(objectives.delete, index.index, index.journal, metrics, migrate),
     *(toolbox.tools, toolbox.mcp, ask.memory),
-    *(config, trusting.trust, doctor, guide, completion.completion),
+    *(config, trusting.trust, doctor, guide),
 )
 
 
@@ -556,16 +545,8 @@ def babyagi(context: click.Context, version: bool) -> int | None:
     return None
 
 
-def complete_help(context: click.Context, _param: click.Parameter, typed: str) -> Items:
-    """Suggest the names of commands; after the name of a group, the names of its commands."""
-    found = _walk(tuple(context.params.get("words") or ()))
-    command = babyagi if found is None else found.command
-    names = list(command.commands) if isinstance(command, click.Group) else []
-    return [CompletionItem(name) for name in names if name.startswith(typed)]
-
-
 @babyagi.command("help")
-@click.argument("words", metavar="[COMMAND]...", nargs=-1, shell_complete=complete_help)
+@click.argument("words", metavar="[COMMAND]...", nargs=-1)
 def help_(words: tuple[str, ...]) -> None:
     """Show the help of a command, or of all.
 
@@ -679,7 +660,9 @@ OTHER_WORDS = {
     **dict.fromkeys(("search", "find"), "results search"),
     "add": "tasks add",
     "cron": "schedule",
+    "completion": "guide commands",
     "daemon": "worker",
+    "service": "guide schedules",
     "version": "--version",
 }
 

@@ -10,14 +10,12 @@ import signal
 import sys
 from collections.abc import (
     AsyncIterator,
-    Callable,
-    Coroutine,
     Iterable,
     Iterator,
     Mapping,
     Sequence,
 )
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,6 +25,7 @@ from babyagi.backends import open_store, utc_now
 from babyagi.cli import preflight, render, session
 from babyagi.cli.asking import Asker, find_person
 from babyagi.cli.exits import ExitCode, Terminated, code_of_error, code_of_objective
+from babyagi.cli.live import LiveView
 from babyagi.cli.options import LIMITS, parse_flags
 from babyagi.cli.report import MARKDOWN, Output, give_report
 from babyagi.cli.session import is_over
@@ -253,16 +252,9 @@ async def _watch(settings: Settings, selector: str, *, output: Output) -> int:
             tell(f"results cannot be written to the result store: {trouble}")
         as_json = output.as_json
         after_id = 0 if as_json else await store.last_event_id(objective.id)
-        left = asyncio.Event()
-        with _told_by_sigterm():
-            async with (
-                _watching(store, objective, settings, as_json=as_json, stop=left.set) as view,
-                following(Follower(store, objective.id, view, after_id=after_id)),
-            ):
-                await _until_first(_wait_for_end(store, objective.id), left.wait())
-        if left.is_set():
-            tell(f"the work on objective {objective.id} continues unchanged")
-            return ExitCode.OK
+        with _told_by_sigterm(), _viewed(store, objective, as_json=as_json) as view:
+            async with following(Follower(store, objective.id, view, after_id=after_id)):
+                await _wait_for_end(store, objective.id)
         return await _end(store, await store.objective(objective.id), output)
 
 
@@ -445,19 +437,6 @@ def _told_by_sigterm() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-async def _until_first(*works: Coroutine[Any, Any, Any]) -> None:
-    """Run the coroutines until one of them ends, and cancel the others. Raise the error of the one
-    that ended, if it has one."""
-    tasks = [asyncio.ensure_future(work) for work in works]
-    try:
-        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        for task in tasks:
-            task.cancel()
-    for task in done:
-        task.result()
-
-
 async def _wait_for_end(store: TaskStore, objective_id: int) -> None:
     """Wait until the objective has ended and its report is written, or until it has ended and no
     worker is left to write the report."""
@@ -479,66 +458,43 @@ async def _seated(
     app: App, objective: Objective, *, as_json: bool
 ) -> AsyncIterator[tuple[View, Company]]:
     """Yield the view in which this process shows its work on the objective, and the `Company` that
-    says how a person can be asked meanwhile. The view is `JsonView` if requested, `LiveView` on a
-    terminal (unless the model is a person, who needs the terminal), and otherwise `PlainView`."""
+    says how a person can be asked meanwhile. The person at the terminal is asked there, unless the
+    model is a person, who needs the terminal."""
     from babyagi.app import ALONE, Company
 
     is_shared = "human" in models_of(objective)
-    if is_live_terminal() and not as_json and not is_shared:
-        from babyagi.cli.live import Desk, LiveView, open_live
-        from babyagi.cli.picture import Board
-
-        desk = Desk(app.store, app.settings, stop=interrupt)
-        async with open_live(Board(), desk) as live:
-            view = LiveView(app.store, objective.id, live)
-            is_there = view.is_person_there
-            yield view, Company(is_person_there=is_there, can_resume=True, on_piece=view.hear)
-        return
-    if as_json:
-        yield JsonView(), ALONE
-        return
-    _say_opening(objective)
-    if is_shared or not (is_person_there() and is_in_foreground()):
-        yield PlainView(app.store), ALONE
-        return
-
-    asker = Asker(app.store, objective.id, app.settings)
-    asking = asyncio.ensure_future(asker.ask())
-    try:
-        yield PlainView(app.store), Company(is_person_there=asker.is_person_there)
-    finally:
-        asking.cancel()
-        await asyncio.gather(asking, return_exceptions=True)
+    is_asking = not (as_json or is_shared) and is_person_there() and is_in_foreground()
+    with _viewed(app.store, objective, as_json=as_json, is_shared=is_shared) as view:
+        if not is_asking:
+            yield view, ALONE
+            return
+        live = view if isinstance(view, LiveView) else None
+        aside = live.aside if live else nullcontext
+        asker = Asker(app.store, objective.id, app.settings, aside=aside)
+        asking = asyncio.ensure_future(asker.ask())
+        on_piece = live.hear if live else None
+        try:
+            yield view, Company(is_person_there=asker.is_person_there, on_piece=on_piece)
+        finally:
+            asking.cancel()
+            await asyncio.gather(asking, return_exceptions=True)
 
 
-@asynccontextmanager
-async def _watching(
-    store: TaskStore,
-    objective: Objective,
-    settings: Settings,
-    *,
-    as_json: bool,
-    stop: Callable[[], None],
-) -> AsyncIterator[View]:
-    """Open the view of an objective that only other processes work on. `stop` is called when the
-    person leaves the view."""
+@contextmanager
+def _viewed(
+    store: TaskStore, objective: Objective, *, as_json: bool, is_shared: bool = False
+) -> Iterator[View]:
+    """Yield the view of the objective: JSON lines if requested, otherwise plain lines, and on a
+    terminal that is not shared with a person who plays the model also the state below them."""
     if as_json:
         yield JsonView()
-    elif is_live_terminal():
-        from babyagi.cli.live import Desk, LiveView, open_live
-        from babyagi.cli.picture import Board
-
-        async with open_live(Board(leaves="leave"), Desk(store, settings, stop=stop)) as live:
-            yield LiveView(store, objective.id, live)
+        return
+    _say_opening(objective)
+    if is_live_terminal() and not is_shared:
+        with LiveView(store, objective.id) as view:
+            yield view
     else:
-        _say_opening(objective)
         yield PlainView(store)
-
-
-def interrupt() -> None:
-    """Send this process the signal to stop after the calls in flight, as Ctrl-C would. Needed in
-    the live view, where the terminal does not turn Ctrl-C into a signal."""
-    signal.raise_signal(signal.SIGINT)
 
 
 def _say_opening(objective: Objective) -> None:

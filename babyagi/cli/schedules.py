@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from babyagi.cli.completion import complete_schedules
 from babyagi.cli.options import given_flags, json_option, require_words, setting_options
 from babyagi.cli.text import Line, Style, echo, echo_lines, fit, print_json, terminal_width
 
@@ -23,9 +22,7 @@ NOT_OF_SCHEDULE = (
 ).split()
 RULE_FLAGS = "cron every at tz grace overlap catch_up jitter daily_limit".split()
 
-id_argument = click.argument(
-    "schedule_id", metavar="SCHEDULE", type=int, shell_complete=complete_schedules
-)
+id_argument = click.argument("schedule_id", metavar="SCHEDULE", type=int)
 
 
 @click.group()

@@ -11,6 +11,7 @@ import errno
 import json
 import os
 import re
+import select
 import shutil
 import sys
 import termios
@@ -19,7 +20,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, TextIO
+from typing import IO, Any, TextIO
 
 from babyagi.text import JOINERS, harmless, is_mark, one_line
 
@@ -290,6 +291,15 @@ def is_in_foreground() -> bool:
         return sys.stdin.isatty()
     except ValueError:  # standard input is closed
         return False
+
+
+def accepts_output(stream: IO[Any]) -> bool:
+    """Return whether a write to the stream would not block. It would where the person has stopped
+    the terminal, or where nobody reads the other end."""
+    try:
+        return bool(select.select([], [stream], [], 0)[1])
+    except (OSError, ValueError):  # no descriptor, or a closed one
+        return True
 
 
 def silence_broken() -> None:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from babyagi.cli.completion import complete_tools
 from babyagi.cli.options import given_flags, json_option, setting_options
 from babyagi.cli.text import Line, Style, echo, echo_lines, print_json, safe, warn
 from babyagi.errors import SettingsError, ToolError
@@ -84,7 +83,7 @@ def _shape(tool: Tool, is_granted: bool) -> Json:
 
 
 @tools.command("test")
-@click.argument("name", shell_complete=complete_tools)
+@click.argument("name")
 @click.argument("arguments", default="{}")
 @setting_options(["files"])
 @json_option

@@ -40,6 +40,7 @@ RESULT_WIDTH = 120  # of the first line of a result
 REPORT_LINE = "the report is being written"
 logger = logging.getLogger("babyagi.events")
 
+MAX_PENDING = 2000  # lines that wait for a terminal that accepts no output
 PAUSE_S = 0.05  # events that are written within this time are read at once
 N_CATCHING_UP = 100  # results indexed at once: so many (a full batch) only if the index is behind
 
@@ -254,7 +255,6 @@ class PlainView:
         self._pending: list[str] = []
 
     async def fetch(self, batch: Sequence[Event]) -> None:
-        self._pending = []
         for event in batch:
             if event.kind in self._without:
                 continue
@@ -262,6 +262,7 @@ class PlainView:
                 self._pending.append(line)
             if event.kind == events.OBJECTIVE_ENDED:
                 self._pending.append(REPORT_LINE)
+        del self._pending[:-MAX_PENDING]
 
     def draw(self) -> None:
         lines, self._pending = self._pending, []

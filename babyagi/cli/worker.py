@@ -15,9 +15,8 @@ from babyagi import events
 from babyagi.cli import views
 from babyagi.cli.asking import find_person
 from babyagi.cli.render import render_counts
-from babyagi.cli.run import interrupt, load_to_work, tell
-from babyagi.cli.text import echo, fit, is_live_terminal, is_terminal, warn
-from babyagi.journal import TextPiece
+from babyagi.cli.run import load_to_work, tell
+from babyagi.cli.text import echo, fit, is_terminal, warn
 from babyagi.settings.load import Loaded
 from babyagi.tasks import Objective
 from babyagi.taskstore.port import TaskStore
@@ -41,25 +40,18 @@ def serve_all(flags: Mapping[str, Any], *, as_json: bool) -> int:
 async def _serve_all(loaded: Loaded, *, as_json: bool) -> int:
     from babyagi.app import open_app
 
-    # a person who plays the model needs the whole terminal
-    is_shared = "human" in loaded.settings.model_by_role.values()
-    is_live = is_live_terminal() and not as_json and not is_shared
-    ask_human = None if is_live else find_person()
     is_logged = is_unwatched(as_json=as_json)
     say = logger.info if is_logged else warn if as_json else echo
     notify = logger.warning if is_logged else tell
     async with (
-        open_app(loaded.settings, ask_human=ask_human, tell=notify) as app,
+        open_app(loaded.settings, ask_human=find_person(), tell=notify) as app,
         writing_log(app, is_wanted=is_logged),
     ):
         for notice in loaded.notices:
             notify(notice)
         await say_beginning(app, say)
-        if is_live:
-            signal_number = await _serve_live(app)
-        else:
-            around = partial(show_lines, app.store, say=say, as_json=as_json, is_logged=is_logged)
-            signal_number = await app.serve_all(around)
+        around = partial(show_lines, app.store, say=say, as_json=as_json, is_logged=is_logged)
+        signal_number = await app.serve_all(around)
         say("This worker has stopped; other workers can take over its tasks.")
     return 0 if signal_number is None else 128 + signal_number
 
@@ -104,32 +96,6 @@ async def say_beginning(app: App, say: Callable[[str], None]) -> None:
         say(f"  and {len(found) - MAX_NAMED} more")
     if not found:
         say("  Nothing to do yet; babyagi submit adds an objective.")
-
-
-async def _serve_live(app: App) -> int | None:
-    """Work on all objectives, and show them in one live view. Return the number of the signal that
-    stopped it."""
-    from babyagi.app import Company
-    from babyagi.cli.live import Desk, LiveView, open_live
-    from babyagi.cli.picture import Board
-
-    board = Board(title=f"Worker {app.name}, {app.settings.concurrency} tasks at once")
-    async with open_live(board, Desk(app.store, app.settings, stop=interrupt)) as live:
-        shown: dict[int, LiveView] = {}
-
-        async def show(objective_id: int, work: Coroutine[Any, Any, Objective]) -> Objective:
-            view = shown[objective_id] = LiveView(app.store, objective_id, live)
-            try:
-                return await _follow(app.store, objective_id, view, work)
-            finally:
-                shown.pop(objective_id).close()
-
-        def hear(piece: TextPiece) -> None:
-            if view := shown.get(piece.objective_id):
-                view.hear(piece)
-
-        company = Company(is_person_there=lambda: live.is_running, on_piece=hear)
-        return await app.serve_all(show, company)
 
 
 async def show_lines(

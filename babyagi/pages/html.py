@@ -1,5 +1,5 @@
 """Makes safe HTML: escapes texts, fills templates, and removes from SVG pictures whatever could run
-or load something. Also renders a page as PDF."""
+or load something."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from string import Template
 from typing import Any
 from xml.etree import ElementTree
 
-from babyagi.errors import SettingsError
 from babyagi.text import clean, harmless_lines
 
 
@@ -47,40 +46,6 @@ def join(parts: list[Html], between: str = "") -> Html:
 def load(name: str) -> str:
     """Return the text of a file in this package, such as a template."""
     return files("babyagi.pages").joinpath(name).read_text(encoding="utf-8")
-
-
-# -- a page as PDF
-# --------------------------------------------------------------------------------------------------
-
-
-def require_pdf() -> None:
-    """Check that this installation can make a PDF.
-
-    Raises:
-        SettingsError: WeasyPrint, or a system library that it needs, is missing.
-    """
-    try:
-        import weasyprint  # noqa: F401
-    except (ImportError, OSError) as error:
-        what = "this installation cannot make a PDF"
-        why = f"WeasyPrint cannot be loaded: {error}"
-        fix = "pip install 'babyagi-daemon[pdf]', or choose another format: --format html"
-        raise SettingsError(what, why=why, fix=fix, guide="report") from error
-
-
-def render_pdf(page: str) -> bytes:
-    """Return a page, given as HTML, as PDF. Nothing is loaded from outside the page; it may contain
-    pictures as `data:` URLs.
-
-    Raises:
-        SettingsError: WeasyPrint, or a system library that it needs, is missing.
-    """
-    require_pdf()
-    from weasyprint import HTML
-    from weasyprint.urls import URLFetcher
-
-    within = URLFetcher(allowed_protocols=("data",), allow_redirects=False)
-    return bytes(HTML(string=page, url_fetcher=within).write_pdf())
 
 
 # -- SVG pictures by a model: only shapes, texts, colours and internal references are kept, so that

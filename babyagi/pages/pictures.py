@@ -20,9 +20,6 @@ MAX_LANES = 40
 MAX_GAP_SHARE = 0.1
 WIDTH, LEFT, LANE_HEIGHT, BAR_HEIGHT = 1000.0, 185.0, 24.0, 16.0
 N_TICKS = 5
-# for programs that show the SVG without the page's style sheet
-COLOURS = {"good": "#2e7d4f", "part": "#b7791f", "bad": "#b3261e", "call": "#0d3b66"}
-QUIET, LINE, SOFT = "#5d6470", "#d9dde3", "#f4f6f8"
 
 _OUTCOMES = {
     events.TASK_RECORDED: "answered",
@@ -248,7 +245,7 @@ def render_timeline(
     shown = lanes[:MAX_LANES]
     height = LANE_HEIGHT * (len(shown) + 1)
     head = Html(
-        f'<svg class="timeline" font-size="13" viewBox="0 0 {WIDTH:.0f} {height:.0f}" '
+        f'<svg class="timeline" viewBox="0 0 {WIDTH:.0f} {height:.0f}" '
         'role="img" aria-label="Timeline">'
     )
     parts = [head, *_draw_axis(scale, height)]
@@ -269,7 +266,7 @@ def render_timeline(
 
 def _draw_label(label: str, top: float) -> Html:
     cut = label if len(label) <= 25 else label[:24] + "…"
-    return Html(f'<text class="lane" fill="{QUIET}" x="0" y="{top + 12:.0f}">{escape(cut)}</text>')
+    return Html(f'<text class="lane" x="0" y="{top + 12:.0f}">{escape(cut)}</text>')
 
 
 def _draw_bar(bar: Bar, top: float, scale: Scale, name: str) -> Html:
@@ -279,7 +276,7 @@ def _draw_bar(bar: Bar, top: float, scale: Scale, name: str) -> Html:
     words = ", ".join(filter(None, [say_duration(bar.length_s), bar.outcome or "still at work"]))
     title = escape(f"{bar.label}{f': {name[:120]}' if name and not bar.is_call else ''} ({words})")
     return Html(
-        f'<rect class="{kind}" fill="{COLOURS[kind]}" x="{left:.1f}" y="{top + inset:.0f}" '
+        f'<rect class="{kind}" x="{left:.1f}" y="{top + inset:.0f}" '
         f'width="{max(1.0, right - left):.1f}" height="{BAR_HEIGHT - 2 * inset:.0f}" rx="2">'
         f"<title>{title}</title></rect>"
     )
@@ -296,7 +293,7 @@ def _draw_axis(scale: Scale, height: float) -> Iterator[Html]:
         anchor = "end" if number == N_TICKS else "middle" if number else "start"
         words = "" if scale.cuts else say_duration(scale.length_s * number / N_TICKS)
         yield Html(
-            f'<line class="tick" stroke="{LINE}" x1="{x:.1f}" x2="{x:.1f}" y1="0" '
+            f'<line class="tick" x1="{x:.1f}" x2="{x:.1f}" y1="0" '
             f'y2="{bottom:.0f}"/>{_say_below(words, x, bottom, anchor)}'
         )
     for begins_s, pause_s, drawn_s in scale.cuts:
@@ -304,7 +301,7 @@ def _draw_axis(scale: Scale, height: float) -> Iterator[Html]:
         x = LEFT + (WIDTH - LEFT) * (begins_s - before) / scale.length_s
         width = (WIDTH - LEFT) * drawn_s / scale.length_s
         yield Html(
-            f'<rect class="pause" fill="{SOFT}" x="{x:.1f}" y="0" width="{width:.1f}" '
+            f'<rect class="pause" x="{x:.1f}" y="0" width="{width:.1f}" '
             f'height="{bottom:.0f}">'
             f"<title>nothing was done for {say_duration(pause_s)}</title></rect>"
             f"{_say_below(say_duration(pause_s), x + width / 2, bottom, 'middle')}"
@@ -313,7 +310,7 @@ def _draw_axis(scale: Scale, height: float) -> Iterator[Html]:
 
 def _say_below(words: str, x: float, bottom: float, anchor: str) -> Html:
     return Html(
-        f'<text class="tick" fill="{QUIET}" x="{x:.1f}" y="{bottom + 15:.0f}" '
+        f'<text class="tick" x="{x:.1f}" y="{bottom + 15:.0f}" '
         f'text-anchor="{anchor}">{escape(words)}</text>'
     )
 

@@ -79,7 +79,7 @@ def test_an_unknown_flag_is_a_usage_error(capsys):
         ("status latest", "chosen with --objective", "babyagi status --objective latest"),
         ("config get", "takes no words such as 'get'", "babyagi config --help"),
         ("ask", "FILE is missing", "babyagi ask FILE QUESTION..."),
-        ("completion", "{bash|zsh|fish} is missing", "babyagi completion bash"),
+        ("completion", "did you mean `babyagi guide commands`", "babyagi guide commands"),
         ("report --format x", "--format: 'x' is not one of 'md'", "babyagi report --help"),
         ("log x", "TASK must be a whole number, got 'x'", "babyagi log --help"),
         ("run --max-task 4 x", "did you mean --max-tasks", "babyagi run --help"),
@@ -247,3 +247,13 @@ def test_an_error_that_a_person_mends_says_what_to_type():
                 silent.append(f"{path.name}:{node.lineno}")
 
     assert silent == []
+
+
+@pytest.mark.parametrize(("typed", "offered"), [("stat", "status"), ("run --max-co", "--max-cost")])
+def test_the_tab_key_completes_commands_and_options(typed, offered, monkeypatch, capsys):
+    monkeypatch.setenv("_BABYAGI_COMPLETE", "bash_complete")
+    monkeypatch.setenv("COMP_WORDS", f"babyagi {typed}")
+    monkeypatch.setenv("COMP_CWORD", str(1 + typed.count(" ")))
+
+    assert run_guarded([]) == 0
+    assert capsys.readouterr().out == f"plain,{offered}\n"

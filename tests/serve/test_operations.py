@@ -264,7 +264,7 @@ def test_a_report_comes_in_each_format_as_a_file(home):
     looked_at.fill_ended_home()
 
     md, html, other = ask(
-        home, *(("GET", f"{ONE}/report?format={one}") for one in ("md", "html", "pdf"))
+        home, *(("GET", f"{ONE}/report?format={one}") for one in ("md", "html", "docx"))
     )
 
     assert md.text == homes.REPORT

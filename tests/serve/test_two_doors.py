@@ -404,11 +404,11 @@ def commands_of(group, before=""):
 
 WITHOUT_ROUTE = {
     # what they do is of the machine and the terminal where they are typed
-    *("demo", "run", "ask", "config", "trust", "doctor", "guide", "help", "completion"),
+    *("demo", "run", "ask", "config", "trust", "doctor", "guide", "help"),
     *("tools", "tools test", "mcp", "mcp list", "mcp test"),
     *("memory", "memory list", "memory show", "memory forget"),
     # they start or stop processes
-    *("worker", "serve", "service", "service install", "service status", "service remove"),
+    *("worker", "serve"),
     # no worker may run meanwhile, and the server may be one
     "migrate",
 }
