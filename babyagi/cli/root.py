@@ -480,6 +480,7 @@ def log(
 
 HELP_FLAGS = ("-h", "--help")
 VERSION_FLAGS = ("-V", "--version")
+LISTS_ALL = "babyagi.lists_all"  # in the context of a help text
 # how similar the first of several words must be to a command's name; a less similar word is taken
 # as the beginning of an objective
 SURELY_MEANT = 0.75
@@ -490,11 +491,15 @@ ORIGINAL_FLAGS = set(
 
 
 class Commands(click.Group):
-    """A command group that lists its commands in the order of their definition, and suggests a
-    command if a name is mistyped."""
+    """A command group that lists its commands in the order of their definition where `babyagi
+    help` asks for all, and suggests a command if a name is mistyped."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.commands)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        if ctx.meta.get(LISTS_ALL):
+            super().format_commands(ctx, formatter)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -532,8 +537,11 @@ def babyagi(context: click.Context, version: bool) -> int | None:
     \b
     babyagi demo                  try it on real files, without a key and without a network
     babyagi run "an objective"    with a model (OPENAI_API_KEY, or OPENAI_BASE_URL for a local one)
+    babyagi status                how far it is, and what to type next
+    babyagi inbox                 what waits for an answer of yours
     babyagi resume                continue where it stopped
-    babyagi guide                 read more
+    babyagi guide                 the handbook
+    babyagi help                  all commands; with a name, that command
 
     `babyagi` alone runs the objective in the variable OBJECTIVE, if the environment or .env sets
     it; the flags of the original BabyAGI (-n -m -t -j -4 -l -e) work as in `babyagi run`.
@@ -556,6 +564,8 @@ def help_(words: tuple[str, ...]) -> None:
 
     pages = dict(list_topics())
     found = _walk(words)
+    if found is not None:
+        found.meta[LISTS_ALL] = True
     if found is None and len(words) == 1 and words[0] in pages:
         _show_page(words[0])
         return

@@ -152,7 +152,7 @@ def test_every_command_has_help_of_one_line_or_more(command, capsys):
     "line", [[], ["tasks"], ["results"], ["index"], ["journal"], ["tools"]], ids=str
 )
 def test_no_command_is_cut_short_in_a_list_of_commands(line, capsys):
-    assert run_guarded([*line, "--help"]) == 0
+    assert run_guarded(["help", *line]) == 0
 
     listed = capsys.readouterr().out.partition("Commands:")[2]
     assert listed and "..." not in listed
@@ -257,3 +257,12 @@ def test_the_tab_key_completes_commands_and_options(typed, offered, monkeypatch,
 
     assert run_guarded([]) == 0
     assert capsys.readouterr().out == f"plain,{offered}\n"
+
+
+def test_the_first_help_shows_the_commands_of_a_first_hour_and_says_where_all_are(capsys):
+    assert run_guarded(["--help"]) == 0
+
+    said = capsys.readouterr().out
+    for line in ("demo", 'run "an objective"', "status", "inbox", "resume", "guide", "help"):
+        assert f"  babyagi {line} " in said
+    assert "Commands:" not in said
