@@ -589,7 +589,7 @@ class App:
             gate=gate,
             sleep=asyncio.sleep,
             max_output_tokens=settings.longest_output_tokens,
-            authority=self.authority,
+            authority=replace(self.authority, find_form=partial(self.toolbox.find_form, objective)),
             on_piece=self._on_piece,
             tracer=self._tracer,
         )
