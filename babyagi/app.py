@@ -712,6 +712,15 @@ async def open_app(
                 )
 
 
+@asynccontextmanager
+async def open_app_to_look(settings: Settings) -> AsyncIterator[App]:
+    """Yield an app whose task store is only read. It is no worker, and has no tools."""
+    async with open_store(settings, only_looks=True) as store:
+        host = socket.gethostname()
+        identity = Worker(id="", name="", host=host, pid=os.getpid(), lease_until=utc_now())
+        yield App(settings, store, identity=identity)
+
+
 def _origin_of(file: str) -> str:
     """Return the origin of what an untrusted file gives: its name without folders, which no model
     needs. `file`: '' if a person gives it."""

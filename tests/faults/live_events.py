@@ -211,7 +211,7 @@ async def run(folder: Path, name: str, *, n_cuts: int, n_kills: int, seed: int) 
     folder.mkdir(parents=True, exist_ok=True)
     home = folder / "home"
     home.mkdir()
-    async with _open_store(name, home) as (store, more):
+    async with open_store(name, home) as (store, more):
         env = environ(
             home,
             LLM_MODEL="rehearsal",
@@ -223,7 +223,7 @@ async def run(folder: Path, name: str, *, n_cuts: int, n_kills: int, seed: int) 
 
 
 @asynccontextmanager
-async def _open_store(name: str, home: Path) -> AsyncIterator[tuple[TaskStore, dict[str, str]]]:
+async def open_store(name: str, home: Path) -> AsyncIterator[tuple[TaskStore, dict[str, str]]]:
     offload = ThreadOffload()
     server = PostgresServer() if name == "postgresql" else None
     try:
