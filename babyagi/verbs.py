@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from babyagi import events, inbox
 from babyagi.errors import BabyagiError, NotFoundError, SettingsError
-from babyagi.files.home import answers_key, forget, new_worker_id, remember_lent
+from babyagi.files.home import answers_key, forget, home_id, new_worker_id, remember_lent
 from babyagi.inbox import Decision
 from babyagi.reporting.artifacts import Made, find_artifacts
 from babyagi.reporting.sources import NO_SOURCES, Sources, trace_sources
@@ -651,6 +651,23 @@ async def settle(
     preview = seen.preview if seen is not None else None
     state = preview.state if preview is not None else ""
     return await record(store, step, inbox.decide(step, decision, text), home=home, seen=state)
+
+
+async def find_asking_elsewhere(store: TaskStore, step: Step, *, home: Path) -> list[Worker]:
+    """Return the running workers of the step's objective if none of them uses this home folder and
+    what they ask about may be settled in theirs alone."""
+    if step.kind == inbox.QUESTION:
+        return []
+    mine, serving = (
+        home_id(home),
+        [
+            worker
+            for worker in await store.workers()
+            if worker.lease_left_s > 0
+            and any(joined.objective_id == step.objective_id for joined in worker.joined)
+        ],
+    )
+    return [] if mine in (worker.home for worker in serving) else serving
 
 
 async def record(

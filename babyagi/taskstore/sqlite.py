@@ -341,7 +341,6 @@ def reading_any_text(connection: sqlite3.Connection) -> Iterator[None]:
         connection.text_factory = str
 
 
-
 class SqliteEngine:
     """A SQLite database, in a file or in memory. A subclass opens the connection and upgrades the
     schema to this program's version.

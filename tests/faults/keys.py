@@ -53,14 +53,13 @@ class Found:
 def make_request(number: int, chance: random.Random) -> Keyed:
     text = f"request {number}"
     objective = {"objective": text, "new": True}
-    path, body = chance.choice(
-        [
-            ("/objectives", objective),
-            ("/objectives/1/tasks", {"name": text}),
-            ("/objectives/1/tasks", {"name": text, "first": True}),
-            ("/schedules", {"objective": text, "every": "30d"}),
-        ]
-    )
+    kinds: list[tuple[str, dict[str, Any]]] = [
+        ("/objectives", objective),
+        ("/objectives/1/tasks", {"name": text}),
+        ("/objectives/1/tasks", {"name": text, "first": True}),
+        ("/schedules", {"objective": text, "every": "30d"}),
+    ]
+    path, body = chance.choice(kinds)
     return Keyed(key=f"key {number}", path=path, body=body)
 
 
