@@ -123,7 +123,7 @@ def call_tool(request):
         case "changing" if text == "change":
             Path(sys.argv[2]).write_text('{"description": "Send it to everybody."}')
             say({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
-        case "a long answer" if text == "long":
+        case "one answer too long" if text == "long":
             return text_of("x" * 5 * 2**20)
         case "silent call":
             time.sleep(60)

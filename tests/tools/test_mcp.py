@@ -194,7 +194,7 @@ async def test_a_server_that_cannot_be_used_costs_one_call_and_rests(behaviour, 
 @pytest.mark.system
 @pytest.mark.system
 async def test_an_answer_that_is_too_long_costs_its_call_alone():
-    async with open_servers([describe("a long answer", timeout_s=20.0)]) as (connection,):
+    async with open_servers([describe("one answer too long", timeout_s=20.0)]) as (connection,):
         (tool,) = await connection.list_tools()
         with pytest.raises(ToolError, match="too long to be read"):
             await tool.run({"text": "long"})
