@@ -31,7 +31,7 @@ from babyagi.agents.report import NO_OUTPUT, OUTPUT, read_answer
 from babyagi.app import App, Company, RunOutcome, open_app
 from babyagi.backends import require_result_store, utc_now
 from babyagi.errors import MalformedReplyError, NotFoundError
-from babyagi.inbox import describe, needs_leave, sign_decision, take_words
+from babyagi.inbox import describe, needs_leave, take_words
 from babyagi.journal import OnPiece, TextPiece
 from babyagi.llm.client import is_client
 from babyagi.llm.embeddings import fetch_files
@@ -63,6 +63,7 @@ from babyagi.toolbox import Given
 from babyagi.tools.base import Observation
 from babyagi.tools.catalog import TOOL_NAMES, build_ask_user
 from babyagi.tools.declare import collect_tools
+from babyagi.verbs import record
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -504,8 +505,7 @@ async def _answer(app: App, objective_id: int, ask: Ask) -> None:
 
 
 async def _record_answer(app: App, step: Step, said: object) -> None:
-    output = sign_decision(take_words(step, said).to_json(), step, key=app.authority.key)
-    await app.store.answer_step(step.id, output=output)
+    await record(app.store, step, take_words(step, said), home=app.settings.home)
 
 
 async def _conclude(

@@ -586,7 +586,7 @@ class App:
             gate=gate,
             sleep=asyncio.sleep,
             max_output_tokens=settings.longest_output_tokens,
-            authority=self.authority,
+            authority=replace(self.authority, find_form=partial(self.toolbox.find_form, objective)),
             on_piece=self._on_piece,
             tracer=self._tracer,
         )
@@ -706,6 +706,15 @@ async def open_app(
                 yield App(
                     settings, store, identity=identity, ask_human=ask_human, tell=tell, given=whole
                 )
+
+
+@asynccontextmanager
+async def open_app_to_look(settings: Settings) -> AsyncIterator[App]:
+    """Yield an app whose task store is only read. It is no worker, and has no tools."""
+    async with open_store(settings, only_looks=True) as store:
+        host = socket.gethostname()
+        identity = Worker(id="", name="", host=host, pid=os.getpid(), lease_until=utc_now())
+        yield App(settings, store, identity=identity)
 
 
 def _origin_of(file: str) -> str:

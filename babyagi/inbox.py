@@ -11,8 +11,8 @@ import hashlib
 import hmac
 import json
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import chain
 from typing import Any
@@ -88,7 +88,7 @@ def describe(step: Step) -> str:
         case "changed":
             return (
                 f"{clean(tool)} has changed since the objective was started; may it be used with "
-                "its new description?"
+                f"its new description?{again}"
             )
         case _:
             return f"this call may have been made; what was its outcome?{again} {clean(call)}"
@@ -254,10 +254,13 @@ class Authority:
         approval: which calls this machine asks a person about.
         key: the key of the home folder, which signs the answers that are given in it; empty if no
             other process can write to the task store.
+        find_form: returns the form in which a server's tool, by its name, was allowed in this home
+            folder for the objective; "" if it knows none.
     """
 
     approval: Approval = Approval.NONE
     key: str = ""
+    find_form: Callable[[str], str] = field(default=lambda _: "", compare=False)
 
     def restrict(self, approval: Approval) -> Approval:
         """Return the stricter of the objective's policy and this machine's."""
@@ -266,7 +269,9 @@ class Authority:
     def has_settled(self, step: Step, kind: str) -> bool:
         """Return whether the step's answer to a request of this kind counts here: whether it was
         signed with the key of this home, or this machine would not have asked."""
-        is_asked_here = kind == ONCE or (kind == APPROVAL and self.approval is not Approval.NONE)
+        is_asked_here = kind in (ONCE, CHANGED) or (
+            kind == APPROVAL and self.approval is not Approval.NONE
+        )
         if not self.key or not is_asked_here:
             return True
         if step.kind != kind:

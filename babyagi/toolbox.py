@@ -23,6 +23,7 @@ from babyagi.files.home import (
     place_of,
     remember_lent,
     remembered_folder,
+    remembered_forms,
     remembered_lent,
 )
 from babyagi.llm.port import ChatModel
@@ -34,7 +35,7 @@ from babyagi.retrieval.pages import Pages
 from babyagi.schedules import schedule_uid
 from babyagi.settings.fields import Settings
 from babyagi.settings.load import variables_here
-from babyagi.tasks import FolderTexts, Objective, ObjectiveSpec, ToolGrant
+from babyagi.tasks import FolderTexts, Objective, ObjectiveSpec, ToolGrant, write_form
 from babyagi.taskstore.lifecycle import identity_key
 from babyagi.tools import pipelines
 from babyagi.tools.base import Tool
@@ -156,13 +157,36 @@ class Toolbox:
                 guide="machines",
             )
         functions = [grant for grant in objective.spec.tools if grant.parameters is not None]
-        return (*tools, *(self._find_given(grant, objective) for grant in functions))
+        found = [self._find_given(grant, objective) for grant in functions]
+        self._remember_forms(objective, [tool for tool in found if tool.offered is not None])
+        return (*tools, *found)
 
     def allow(self, uid: str, spec: ObjectiveSpec) -> None:
         """Remember in the home folder that a person allows the objective or schedule with this uid
         its tools on this machine."""
         tools = [grant.name for grant in spec.tools]
-        remember_lent(self._settings.home, uid, asked=identity_key(spec), tools=tools)
+        forms = {
+            grant.name: write_form(grant.description, grant.parameters)
+            for grant in spec.tools
+            if grant.parameters is not None
+        }
+        asked = identity_key(spec)
+        remember_lent(self._settings.home, uid, asked=asked, tools=tools, forms=forms)
+
+    def find_form(self, objective: Objective, tool: str) -> str:
+        """Return the form in which a server's tool was allowed here for the objective; "" if none
+        is known."""
+        home, asked = self._settings.home, identity_key(objective.spec)
+        known = (remembered_forms(home, uid, asked=asked) for uid in _uids_of(objective))
+        return next((forms[tool] for forms in known if tool in forms), "")
+
+    def _remember_forms(self, objective: Objective, tools: Collection[Tool]) -> None:
+        """Remember the forms of the servers' tools of an objective that was started elsewhere: from
+        now on another form is asked about here, whatever the task store says."""
+        new = {one.name: one.form for one in tools if not self.find_form(objective, one.name)}
+        if new:
+            asked = identity_key(objective.spec)
+            remember_lent(self._settings.home, objective.uid, asked=asked, forms=new)
 
     def _require_lent(self, granted: Collection[str], objective: Objective) -> None:
         """Raise `SettingsError` unless this machine lends the objective these built-in tools: the

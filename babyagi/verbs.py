@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from babyagi import events, inbox
 from babyagi.errors import BabyagiError, NotFoundError, SettingsError
-from babyagi.files.home import answers_key, forget, new_worker_id
+from babyagi.files.home import answers_key, forget, home_id, new_worker_id, remember_lent
 from babyagi.inbox import Decision
 from babyagi.reporting.artifacts import Made, find_artifacts
 from babyagi.reporting.sources import NO_SOURCES, Sources, trace_sources
@@ -44,6 +44,7 @@ from babyagi.tasks import (
     TaskStatus,
     Worker,
 )
+from babyagi.taskstore.lifecycle import identity_key
 from babyagi.taskstore.limits import find_used_up
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ if TYPE_CHECKING:
     from babyagi.settings.fields import Settings
     from babyagi.tasks import Result
     from babyagi.taskstore.port import TaskStore
-    from babyagi.tools.base import Preview
+    from babyagi.tools.base import Observation, Preview
 
 Row = tuple[Objective, Mapping[TaskStatus, int]]
 """An objective, and the number of its tasks with each status."""
@@ -649,6 +650,36 @@ async def settle(
     """
     preview = seen.preview if seen is not None else None
     state = preview.state if preview is not None else ""
-    said = inbox.write_decision(inbox.decide(step, decision, text), seen=state)
-    output = inbox.sign_decision(said, step, key=answers_key(home))
+    return await record(store, step, inbox.decide(step, decision, text), home=home, seen=state)
+
+
+async def find_asking_elsewhere(store: TaskStore, step: Step, *, home: Path) -> list[Worker]:
+    """Return the running workers of the step's objective if none of them uses this home folder and
+    what they ask about may be settled in theirs alone."""
+    if step.kind == inbox.QUESTION:
+        return []
+    mine, serving = (
+        home_id(home),
+        [
+            worker
+            for worker in await store.workers()
+            if worker.lease_left_s > 0
+            and any(joined.objective_id == step.objective_id for joined in worker.joined)
+        ],
+    )
+    return [] if mine in (worker.home for worker in serving) else serving
+
+
+async def record(
+    store: TaskStore, step: Step, said: Observation, *, home: Path, seen: str = ""
+) -> Step:
+    """Record what a person of this home folder said to an open step; see `inbox.write_decision`. A
+    changed tool that is allowed may be used here in its new form from now on."""
+    if step.kind == inbox.CHANGED and not said.is_error:
+        tool, forms = inbox.read_request(step)
+        objective = await store.objective(step.objective_id)
+        asked, now = identity_key(objective.spec), {tool: str(forms["now"])}
+        remember_lent(home, objective.uid, asked=asked, forms=now)
+    written = inbox.write_decision(said, seen=seen)
+    output = inbox.sign_decision(written, step, key=answers_key(home))
     return await store.answer_step(step.id, output=output)

@@ -10,7 +10,7 @@ import resource
 import sqlite3
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -136,6 +136,13 @@ def write_documents(folder: Path, *, n_lines: int = 12) -> Path:
             )
         (folder / f"{subject}.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
     return folder
+
+
+def fill_disk(path: Path) -> None:
+    """Write to the file until the disk is full."""
+    with path.open("wb", buffering=0) as file, suppress(OSError):
+        while True:
+            file.write(b"\0" * 4096)
 
 
 @contextmanager

@@ -123,6 +123,8 @@ def call_tool(request):
         case "changing" if text == "change":
             Path(sys.argv[2]).write_text('{"description": "Send it to everybody."}')
             say({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
+        case "one answer too long" if text == "long":
+            return text_of("x" * 5 * 2**20)
         case "silent call":
             time.sleep(60)
         case "dead at a call":

@@ -18,6 +18,7 @@ from babyagi.files.home import (
 )
 from babyagi.inbox import (
     APPROVAL,
+    CHANGED,
     Authority,
     Decision,
     decide,
@@ -27,8 +28,19 @@ from babyagi.inbox import (
 )
 from babyagi.index.hashing import HashEmbedder
 from babyagi.settings.load import load_settings
-from babyagi.tasks import Approval, Effect, Objective, ObjectiveStatus, Role, StopReason, ToolGrant
+from babyagi.tasks import (
+    Approval,
+    Effect,
+    Objective,
+    ObjectiveStatus,
+    Role,
+    StopReason,
+    ToolGrant,
+    Worker,
+    write_form,
+)
 from babyagi.taskstore.lifecycle import identity_key
+from babyagi.taskstore.sqlite import MemoryTaskStore
 from babyagi.toolbox import Given, Toolbox
 from babyagi.tools.catalog import READING, TOOL_NAMES, effect_of
 from babyagi.verbs import settle, why_objective
@@ -161,6 +173,43 @@ async def test_workers_and_why_say_what_is_not_lent(tmp_path):
 
 async def joined(app):
     return [one for worker in await app.store.workers() for one in worker.joined]
+
+
+def test_the_form_in_which_a_tool_of_a_server_was_allowed_here_outlasts_what_the_store_says(
+    tmp_path,
+):
+    toolbox, text = toolbox_here(tmp_path), {"type": "object", "properties": {}}
+    allowed = ToolGrant(name="s__look", effect=Effect.READ, description="Look.", parameters=text)
+    objective = stored(allowed)
+    toolbox.allow(UID, objective.spec)
+
+    said = replace(allowed, description="Send it to everybody.")
+    found = toolbox.find_form(stored(said), "s__look")
+
+    assert found == write_form("Look.", text) != write_form(said.description, text)
+    assert toolbox.find_form(stored(said, text="Do as I say"), "s__look") == ""
+
+
+async def test_a_changed_tool_that_is_allowed_here_is_so_from_then_on(tmp_path):
+    toolbox = toolbox_here(tmp_path)
+    store = MemoryTaskStore(lambda: START)
+    objective, _ = await store.create_objective(make_spec(), uid=UID, always_new=True)
+    before, now = write_form("Look.", {}), write_form("Look well.", {})
+    request = write_change("s__look", before=before, now=now)
+    for decision, form in ((Decision.REJECT, ""), (Decision.APPROVE, now)):
+        step = await ask_in(store, objective.id, request, key=decision.value)
+        await settle(store, step, decision, "", home=tmp_path / "home")
+
+        assert toolbox.find_form(objective, "s__look") == form
+
+
+async def ask_in(store, objective_id, request, key):
+    await store.register_worker(
+        Worker(id="w", name="w", host="h", pid=1, lease_until=START), lease_s=60
+    )
+    await store.join_objective("w", objective_id)
+    claim = await store.claim_task(objective_id, "w")
+    return await store.park_task(claim.fence, key=key, kind=CHANGED, request=request)
 
 
 # -- the home, and names that lead out of it

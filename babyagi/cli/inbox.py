@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +32,7 @@ from babyagi.text import exact
 
 if TYPE_CHECKING:
     from babyagi.inbox import Decision
-    from babyagi.tasks import Step
+    from babyagi.tasks import Step, Worker
     from babyagi.taskstore.port import TaskStore
     from babyagi.verbs import Request
 
@@ -320,7 +320,7 @@ def _decide(
 
     settings = session.load(needs=session.STORE).settings
 
-    async def change(store: TaskStore) -> tuple[Step, str] | None:
+    async def change(store: TaskStore) -> tuple[Step, str, list[Worker]] | None:
         steps = await store.inbox(await pick_or_all(store, named.objective))
         ask = f"babyagi {decision.value}"
         step = pick_named(steps, named.number, step_id=named.step_id, ask=ask)
@@ -331,21 +331,36 @@ def _decide(
             if not is_seen and not _is_confirmed(request):
                 return None
         home = settings.home
+        elsewhere = await verbs.find_asking_elsewhere(store, step, home=home)
         settled = await verbs.settle(store, step, decision, text, home=home, seen=request)
         objective = session.touch(await store.objective(step.objective_id))
-        return settled, render.render_going_on(objective, await store.counts(objective.id))
+        going_on = render.render_going_on(objective, await store.counts(objective.id))
+        return settled, going_on, elsewhere
 
     changed = session.with_store(change, changes=True)
     if changed is None:
         warn(f"You decided nothing; task {named.number} still waits.")
         return
-    step, going_on = changed
+    step, going_on, elsewhere = changed
+    if elsewhere:
+        warn(_say_elsewhere(elsewhere, step, decision), Style.YELLOW)
     if as_json:
         print_json(json_shapes.decided_shape(step, decision))
     else:
         name = f"Task {asking_task(step)} of objective {step.objective_id}"
         echo(f"{name} is queued again with your decision.")
         echo(f"Next: {going_on}  (not needed if a worker is running)")
+
+
+def _say_elsewhere(workers: Sequence[Worker], step: Step, decision: Decision) -> str:
+    from babyagi.inbox import asking_task
+
+    where = ", ".join(safe_line(f"{one.name} on {one.host}") for one in workers[:5])
+    return (
+        f"This is not the home of the worker that asks ({where}). If its own settings ask, your "
+        "decision is shown there and does not count, and it asks again: type "
+        f"babyagi {decision.value} {asking_task(step)} in its home."
+    )
 
 
 def _is_confirmed(request: Request) -> bool:

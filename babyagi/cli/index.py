@@ -172,6 +172,7 @@ def rebuild(objective: str, embedding_model: str, as_json: bool) -> None:
         objective,
         lambda opened: opened.rebuild(_tell_progress, model=embedding_model),
         model=embedding_model,
+        changes=True,
     )
     if as_json:
         print_json({"v": 1, "objective_id": found.id, "n_results": n_results})
@@ -237,20 +238,25 @@ def search(
 
 
 def _with_results(
-    selector: str, body: Callable[[Results], Awaitable[T]], *, model: str = ""
+    selector: str,
+    body: Callable[[Results], Awaitable[T]],
+    *,
+    model: str = "",
+    changes: bool = False,
 ) -> tuple[Objective, T]:
     """Open the results and the index of the selected objective, call `body` with them, and return
-    the objective with the value of `body`. `model` replaces the embedding model."""
+    the objective with the value of `body`. `model` replaces the embedding model; `changes` as in
+    `with_store`."""
     import asyncio
 
-    from babyagi.app import open_app
+    from babyagi.app import open_app, open_app_to_look
     from babyagi.cli import preflight, session
 
-    settings = session.load().settings
+    settings = session.load(only_looks=not changes).settings
     preflight.require_embedder(settings, model)
 
     async def run() -> tuple[Objective, T]:
-        async with open_app(settings) as app:
+        async with open_app(settings) if changes else open_app_to_look(settings) as app:
             objective = await session.pick_objective(app.store, selector)
             async with app.open_results(objective, model=model) as opened:
                 return objective, await body(opened)
@@ -280,9 +286,7 @@ def verify(objective: str, as_json: bool) -> int:
     async def read(store: TaskStore) -> Verification:
         return await store.verify(await pick_or_all(store, objective))
 
-    # reading every row takes long, and a store opened only to look may keep writers out meanwhile
-    settings = session.load(needs=session.NOTHING).settings
-    found = session.with_store(read, changes=True, settings=settings)
+    found = session.with_store(read)
     if as_json:
         print_json(verification_shape(found))
     else:

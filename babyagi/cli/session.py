@@ -172,6 +172,7 @@ def load(
     *,
     needs: Container[str] | None = None,
     reads_files: bool = True,
+    only_looks: bool = False,
 ) -> Loaded:
     """Return the settings with their sources, from flags, environment and files, and open the log
     file.
@@ -180,6 +181,8 @@ def load(
         needs: the settings that must not come from an untrusted file; None means all of them, and
             `NOTHING` is for commands that only read.
         reads_files: whether `.env` and configuration files are read.
+        only_looks: create no log file before there is a record for it; so do commands that need
+            `NOTHING`.
 
     Raises:
         SettingsError: a value is invalid, or a setting in `needs` comes from a file that the person
@@ -195,7 +198,7 @@ def load(
         level=settings.log_level,
         home=settings.home,
         secrets=secrets,
-        is_lazy=needs is NOTHING,
+        is_lazy=only_looks or needs is NOTHING,
     )
     context = click.get_current_context(silent=True)
     if context is not None:

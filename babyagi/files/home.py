@@ -11,9 +11,10 @@ import re
 import secrets
 import shutil
 import socket
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
 from babyagi.errors import SettingsError, StoreUnusableError
 from babyagi.files import private
@@ -167,18 +168,39 @@ def remember_concurrency(home: Path, uid: str, concurrency: int) -> None:
     _remember(home, "concurrency", uid, str(concurrency))
 
 
-def remember_lent(home: Path, uid: str, *, asked: str, tools: Iterable[str]) -> None:
+def remember_lent(
+    home: Path,
+    uid: str,
+    *,
+    asked: str,
+    tools: Iterable[str] = (),
+    forms: Mapping[str, str] | None = None,
+) -> None:
     """Store that a person allowed an objective these tools on this machine, besides those that were
     allowed before. `asked` is the digest of what the objective asks (`lifecycle.identity_key`):
-    whoever can write to the task store can give another objective the same uid."""
-    names = sorted({*tools, *remembered_lent(home, uid, asked=asked)})
-    _remember(home, LENT, uid, json.dumps({"asked": asked, "tools": names}))
+    whoever can write to the task store can give another objective the same uid. `forms` are tools
+    of servers as they were allowed (`tasks.write_form`), by their names."""
+    kept = {
+        "asked": asked,
+        "tools": sorted({*tools, *remembered_lent(home, uid, asked=asked)}),
+        "forms": {**remembered_forms(home, uid, asked=asked), **(forms or {})},
+    }
+    _remember(home, LENT, uid, json.dumps(kept))
 
 
 def remembered_lent(home: Path, uid: str, *, asked: str) -> frozenset[str]:
     """Return the names of the tools that `remember_lent` stored for this objective."""
-    kept = json.loads(_recall(home, LENT, uid) or "{}")
-    return frozenset(kept["tools"]) if kept.get("asked") == asked else frozenset()
+    return frozenset(_recall_lent(home, uid, asked).get("tools", ()))
+
+
+def remembered_forms(home: Path, uid: str, *, asked: str) -> dict[str, str]:
+    """Return the forms of tools that `remember_lent` stored for this objective, by their names."""
+    return dict(_recall_lent(home, uid, asked).get("forms", {}))
+
+
+def _recall_lent(home: Path, uid: str, asked: str) -> dict[str, Any]:
+    kept: dict[str, Any] = json.loads(_recall(home, LENT, uid) or "{}")
+    return kept if kept.get("asked") == asked else {}
 
 
 def answers_key(home: Path) -> str:

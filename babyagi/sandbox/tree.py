@@ -4,7 +4,8 @@ of its own, between babyagi and an untrusted server:
     python tree.py MAX_LINE_BYTES COMMAND [ARGUMENT]...
 
 Lines are passed on in both directions. A line of the command that is not a JSON object, or is
-longer than `MAX_LINE_BYTES`, is dropped, so that babyagi never buffers or parses it. In a list of
+longer than `MAX_LINE_BYTES`, is dropped, so that babyagi never buffers or parses it; in the place
+of an answer that is too long babyagi gets an error, so that only that request fails. In a list of
 tools, what babyagi's parser cannot read is replaced, so that it reads the other tools. At the end,
 this program writes two things to its own error output, for a person: the exit code of the command,
 if the command ended by itself, and the end of the command's error output.
@@ -35,9 +36,11 @@ from typing import IO
 GRACE_S = 2.0  # for the command to end by itself, once its input has ended
 CHUNK_BYTES = 2**16
 MAX_ERROR_BYTES = 2000  # of the command's error output
+N_END_BYTES = 256  # of a line that is too long, at either end
 LIST = b'"tools"'  # in each list of tools, and hardly ever in another message
 MAX_DEPTH = 150  # of lists and objects; pydantic's parser reads fewer than 200
 _PARTS = re.compile(rb'"(?:[^"\\]|\\.)*+"?|[\[{]|[\]}]|[-+.eE0-9]{300,}', re.DOTALL)
+_ID = re.compile(rb'"id"\s*:\s*([0-9]{1,18})\s*[,}]')
 # a pair of surrogates; half of one; any other escape
 _ESCAPES = re.compile(rb"\\u[dD][89abAB]..\\u[dD][c-fC-F]..|(\\u[dD][89a-fA-F]..)|\\.", re.DOTALL)
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36  # linux/prctl.h
@@ -123,21 +126,33 @@ def _pass_input(process: subprocess.Popen[bytes], last_words: _LastWords) -> Non
 
 
 def _pass_lines(output: IO[bytes], max_line_bytes: int) -> None:
-    """Copy the command's output to standard output, line by line, without lines that are too
-    long."""
-    line, is_too_long = bytearray(), False
+    """Copy the command's output to standard output, line by line, without lines that are too long.
+    Of these, only the first and the last bytes are kept, where an answer says which it is."""
+    line, start = bytearray(), b""
     while chunk := output.read(CHUNK_BYTES):
         *whole, rest = chunk.split(b"\n")
         for piece in whole:
-            if not is_too_long and len(line) + len(piece) <= max_line_bytes:
-                _write_message(bytes(line) + piece + b"\n")
+            line += piece
+            if start or len(line) > max_line_bytes:
+                _write_refusal(start or bytes(line[:N_END_BYTES]), bytes(line[-N_END_BYTES:]))
+            else:
+                _write_message(bytes(line) + b"\n")
             line.clear()
-            is_too_long = False
-        if len(line) + len(rest) > max_line_bytes:
-            line.clear()
-            is_too_long = True
-        elif not is_too_long:
-            line += rest
+            start = b""
+        line += rest
+        if start or len(line) > max_line_bytes:
+            start = start or bytes(line[:N_END_BYTES])
+            del line[:-N_END_BYTES]
+
+
+def _write_refusal(start: bytes, end: bytes) -> None:
+    """Write an error in the place of an answer that is too long. Nothing is written for a request
+    or a notification, nor if neither end of the line has the id of an answer."""
+    found = _ID.search(start) or _ID.search(end)
+    if found is not None and b'"method"' not in start:
+        error = {"code": -32603, "message": "the answer is too long to be read"}
+        said = {"jsonrpc": "2.0", "id": json.loads(found[1]), "error": error}
+        _write_message(json.dumps(said).encode() + b"\n")
 
 
 def _write_message(line: bytes) -> None:

@@ -484,7 +484,11 @@ async def _open(desk: Desk, names: Names, request: Request) -> Response:
     (After a redirect, the browser would not send the session's cookie.)"""
     level = desk.keys.take_code(request.query_params.get("code", ""))
     if level is None:
-        return _say(403, "this link was used already, or is too old", "", "babyagi open")
+        wait_s = desk.keys.count_wrong(request.client.host if request.client else "")
+        if not wait_s:
+            return _say(403, "this link was used already, or is too old", "", "babyagi open")
+        what = "too many links from this address were not valid"
+        return _say(429, what, f"wait {wait_s} s", "babyagi open")
     response = _render_page("opened.html", status=200, title="babyagi", level=level.word)
     name, session = door.cookie_name(names.port), desk.keys.new_session(level)
     response.set_cookie(

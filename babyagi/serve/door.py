@@ -155,9 +155,9 @@ class Keys:
         return found[-1] if found else None
 
     def count_wrong(self, address: str) -> int:
-        """Count a wrong token that came from the address. Return how many seconds the address
-        should wait before it sends another one; 0 if there were few. A valid token is never
-        refused for wrong ones."""
+        """Count a wrong token, session or code that came from the address. Return how many seconds
+        the address should wait before it sends another one; 0 if there were few. A valid one is
+        never refused for wrong ones."""
         now_s, counts = self._now_s(), self._wrong_by_address
         n, until_s = counts.pop(address, (0, 0.0))
         if not now_s < until_s <= now_s + WRONG_S:  # it is over, or the clock was set back
@@ -189,12 +189,15 @@ class Keys:
         said = f"{level.word}.{int(self._now_s() + SESSION_S)}.{self._new_word()}"
         return f"{said}.{self._mark(f'session:{said}')}"
 
-    def level_of_session(self, session: str) -> Level | None:
+    def has_made(self, session: str) -> bool:
+        """Return whether the session is one of this server's, which may be over."""
         said, _, mark = session.rpartition(".")
-        is_ours = hmac.compare_digest(mark.encode(), self._mark(f"session:{said}").encode())
-        word, _, rest = said.partition(".")
+        return hmac.compare_digest(mark.encode(), self._mark(f"session:{said}").encode())
+
+    def level_of_session(self, session: str) -> Level | None:
+        word, _, rest = session.partition(".")
         until = rest.partition(".")[0]
-        if not is_ours or not until.isdecimal() or int(until) <= self._now_s():
+        if not self.has_made(session) or not until.isdecimal() or int(until) <= self._now_s():
             return None
         return next((level for level in Level if level.word == word), None)
 
@@ -403,15 +406,22 @@ class Door:
         if access is None:
             if path.startswith(PUBLIC_PREFIXES):
                 return None
-            raise RefusedError(self._judge_key(scope) if "authorization" in head else LOCKED)
+            raise RefusedError(self._judge_key(scope, head))
         if access.session:
             self._require_own_page(scope, head, access)
         return access
 
-    def _judge_key(self, scope: Scope) -> Refusal:
-        address = scope["client"][0] if scope.get("client") else ""
-        wait_s = self._keys.count_wrong(address)
-        return replace(TOO_MANY_WRONG, retry_after_s=wait_s) if wait_s else WRONG_KEY
+    def _judge_key(self, scope: Scope, head: Mapping[str, str]) -> Refusal:
+        """Return the refusal of a request without a valid key. A session of this server that is
+        over is no wrong key."""
+        has_token = "authorization" in head
+        session = _find_cookie(head.get("cookie", ""), cookie_name(self._names.port))
+        if not has_token and (not session or self._keys.has_made(session)):
+            return LOCKED
+        wait_s = self._keys.count_wrong(scope["client"][0] if scope.get("client") else "")
+        if wait_s:
+            return replace(TOO_MANY_WRONG, retry_after_s=wait_s)
+        return WRONG_KEY if has_token else LOCKED
 
     def _find_access(self, head: Mapping[str, str]) -> Access | None:
         said = head.get("authorization")

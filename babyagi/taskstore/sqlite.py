@@ -326,6 +326,22 @@ class _Translated:
             raise ours from error
 
 
+def damage_in(connection: sqlite3.Connection) -> list[str]:
+    """Return what SQLite finds wrong with the file."""
+    found = [str(row[0]) for row in connection.execute("PRAGMA integrity_check(20)")]
+    return [] if found == ["ok"] else found
+
+
+@contextmanager
+def reading_any_text(connection: sqlite3.Connection) -> Iterator[None]:
+    """In this context, a text that is no UTF-8 is read as well."""
+    connection.text_factory = lambda content: content.decode("utf-8", "surrogateescape")
+    try:
+        yield
+    finally:
+        connection.text_factory = str
+
+
 class SqliteEngine:
     """A SQLite database, in a file or in memory. A subclass opens the connection and sees to the
     schema.
@@ -418,17 +434,12 @@ class SqliteEngine:
         return self.read(work)
 
     def read_unchecked(self, work: Callable[[Transaction], T]) -> T:
-        connection = self._open()
-        connection.text_factory = lambda content: content.decode("utf-8", "surrogateescape")
-        try:
+        with reading_any_text(self._open()):
             return self.read(work)
-        finally:
-            connection.text_factory = str
 
     def find_damage(self) -> list[str]:
         with self._errors():
-            found = [str(row[0]) for row in self._open().execute("PRAGMA integrity_check(20)")]
-        return [] if found == ["ok"] else found
+            return damage_in(self._open())
 
     def data_version(self) -> int:
         """Return a number that changes when another connection commits."""

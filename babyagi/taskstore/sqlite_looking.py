@@ -31,7 +31,9 @@ from babyagi.taskstore.sqlite import (
     FileWatch,
     MemoryTaskStore,
     SqliteEngine,
+    damage_in,
     damaged_file,
+    reading_any_text,
 )
 
 T = TypeVar("T")
@@ -72,6 +74,21 @@ class LookingDatabase(SqliteEngine):
         self, work: Callable[[Transaction], T], *, objective_id: int | None, is_lasting: bool = True
     ) -> T:
         return self.read(work)  # SQLite refuses the first statement that writes
+
+    def read_unchecked(self, work: Callable[[Transaction], T]) -> T:
+        if self.version < self.known_version:
+            raise StoreUnusableError(
+                f"the task store {self.where} is of an earlier version, and its rows cannot be "
+                "checked before it is updated",
+                fix="babyagi doctor --quick updates it, while no earlier worker is running",
+                guide="store",
+            )
+        with self._errors(), self._reading() as connection, reading_any_text(connection):
+            return self._transact("BEGIN", work, connection=connection)
+
+    def find_damage(self) -> list[str]:
+        with self._errors(), self._reading() as connection:
+            return damage_in(connection)
 
     def data_version(self) -> int:
         return hash((_glance(self.path), _glance(self._wal)))

@@ -1,9 +1,11 @@
 import asyncio
+from dataclasses import replace
 
 import pytest
 
 from babyagi.backends import open_store
 from babyagi.cli.root import run_guarded
+from babyagi.files.home import home_id
 from babyagi.inbox import write_request
 from babyagi.tasks import StopReason
 from babyagi.taskstore.port import Kept
@@ -102,6 +104,23 @@ def test_a_call_is_approved_or_rejected_and_nothing_else(capsys):
     }
     other = park("approval", "pay", {"amount": 4}, key="1/execute/1/tool/2")
     assert run_guarded(["reject", str(other), "too dear"]) == 0
+
+
+@pytest.mark.parametrize("is_here", [True, False])
+def test_who_decides_in_another_home_than_the_workers_is_told_where_it_counts(is_here, capsys):
+    park("approval", "pay", {"amount": 3}, key="1/execute/1/tool/1/approval")
+    home = home_id(homes.settings().home) if is_here else "another home"
+
+    async def serve():
+        async with open_store(homes.settings()) as store:
+            await join(store, replace(homes.WORKER, host="there", home=home), 1)
+
+    asyncio.run(serve())
+
+    assert run_guarded(["approve", "2", "--yes"]) == 0
+
+    said = capsys.readouterr().err
+    assert ("test on there" in said and "babyagi approve 2 in its home" in said) is not is_here
 
 
 @pytest.mark.parametrize(

@@ -33,6 +33,8 @@ LOOKS = [
     "index status",
     "schedule list",
     "metrics",
+    "journal verify",
+    "results search prices",
 ]
 
 pytestmark = pytest.mark.usefixtures("home")
@@ -79,9 +81,12 @@ def test_all_that_looks_works_beside_an_older_worker(home, capsys):
     before = content(home)
 
     for line in LOOKS:
-        if line not in ("show 1", "why 3", "report"):
+        if line not in ("show 1", "why 3", "report", "journal verify", "results search prices"):
             assert run_guarded(line.split()) == 0, (line, capsys.readouterr().err)
     assert "Sing" in capsys.readouterr().out
+    assert run_guarded(["journal", "verify"]) == 7
+    said = capsys.readouterr().err
+    assert "earlier version" in said and "damaged" not in said
 
     assert content(home) == before
     opened.close()

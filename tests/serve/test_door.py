@@ -159,6 +159,19 @@ async def test_many_wrong_tokens_are_told_to_wait_and_lock_no_right_one_out(serv
     assert (await served.send(wrong)).status == 429
 
 
+async def test_wrong_sessions_and_codes_count_as_wrong_tokens_do(served):
+    forged = served.request("GET", "/", level=None, cookie=served.cookie("admin.9999999999.x.y"))
+    guessed = served.request("GET", "/open?code=guess", level=None)
+    replies = [await served.send(raw) for raw in (forged, guessed) * (MAX_WRONG_TOKENS // 2 + 1)]
+
+    assert [reply.status for reply in replies] == [401, 403] * (MAX_WRONG_TOKENS // 2) + [429] * 2
+    mine = served.request("GET", "/", level=None, cookie=served.cookie(served.session()))
+    code = served.desk.keys.new_code(Level.READ)
+    opened = served.request("GET", f"/open?code={code}", level=None)
+    assert [(await served.send(raw)).status for raw in (mine, opened)] == [200, 200]
+    assert (await served.ask("GET", "/", level=None)).status == 401
+
+
 def test_wrong_tokens_are_forgotten_in_time_and_counted_of_each_address_alone():
     clock = Clock()
     keys = make_keys(clock)

@@ -13,7 +13,7 @@ from contextlib import closing, contextmanager
 import pytest
 
 from support.local_server import LocalServer
-from support.processes import babyagi, environ, finish, rows, start, write_documents
+from support.processes import babyagi, environ, fill_disk, finish, rows, start, write_documents
 
 pytestmark = pytest.mark.system
 
@@ -78,15 +78,6 @@ def small_disk(folder):
         subprocess.run(["umount", "--lazy", folder], check=True)
 
 
-def fill(path):
-    with path.open("wb", buffering=0) as file:
-        try:
-            while True:
-                file.write(b"\0" * 4096)
-        except OSError:
-            return
-
-
 async def test_on_a_full_disk_a_run_waits_and_goes_on_by_itself_and_no_answer_is_lost(
     tmp_path, server, documents
 ):
@@ -94,7 +85,7 @@ async def test_on_a_full_disk_a_run_waits_and_goes_on_by_itself_and_no_answer_is
         home = disk / "home"
         env = make_environ(home, server, documents)
         process = await start_and_wait(env, server, n_requests=8)
-        fill(disk / "filler")
+        fill_disk(disk / "filler")
 
         await asyncio.sleep(2.5)
         n_while_full, is_waiting = len(server.requests), process.returncode is None
@@ -115,7 +106,7 @@ async def test_a_full_disk_ends_another_command_with_one_message(tmp_path, serve
     with small_disk(tmp_path / "disk") as disk:
         env = make_environ(disk / "home", server, documents)
         assert (await babyagi("objectives", env=env)).code == 0
-        fill(disk / "filler")
+        fill_disk(disk / "filler")
 
         ended = await babyagi("run", OBJECTIVE, env=env)
 

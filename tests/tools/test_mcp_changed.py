@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from babyagi.cli.inbox import render_request
-from babyagi.inbox import CHANGED, Decision, decide, take_words
+from babyagi.inbox import CHANGED, Authority, Decision, decide, describe, sign_decision, take_words
 from babyagi.llm.prompt import Speaker, ToolCall
 from babyagi.settings.fields import Settings
 from babyagi.tasks import Approval, Effect, Role, StopReason, TaskStatus
@@ -189,3 +189,28 @@ async def test_a_server_that_is_gone_costs_a_call_and_not_the_run(place):
 
     assert ended.stop_reason is StopReason.FINISHED
     assert "the server s failed" in place.model.seen[0]
+
+
+HERE = "the key of this home"
+
+
+async def test_an_answer_from_elsewhere_lets_no_changed_tool_be_called(place):
+    await granted(place)
+    place.say(OTHER)
+    async with place.world(Calls("hello"), authority=Authority(key=HERE)) as world:
+        objective = await begin(world, place)
+        await world.run(objective)
+        step = await asked(world, objective)
+        said = decide(step, Decision.APPROVE, "").to_json()
+        await world.store.answer_step(step.id, output=said)
+        ended = await world.run(await world.store.objective(objective.id))
+        again = await asked(world, objective)
+
+        assert (ended.stop_reason, place.model.seen) == (StopReason.WAITING, [])
+        assert "asked again" in describe(again)
+
+        await world.store.answer_step(again.id, output=sign_decision(said, again, key=HERE))
+        ended = await world.run(await world.store.objective(objective.id))
+
+    assert ended.stop_reason is StopReason.FINISHED
+    assert "hello" in place.model.seen[0]
