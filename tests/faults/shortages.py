@@ -20,7 +20,7 @@ import tempfile
 import time
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import closing, contextmanager, redirect_stderr, redirect_stdout
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from io import StringIO
 from pathlib import Path
@@ -32,7 +32,7 @@ from babyagi.cli.session import close_log
 from babyagi.settings.load import load_settings
 from babyagi.tasks import StopReason, Usage
 from babyagi.taskstore.sql import database
-from babyagi.taskstore.sql.store import SqlTaskStore
+from babyagi.taskstore.sql.store import TaskStore
 from babyagi.taskstore.sqlite import SqliteDatabase
 from support.local_server import LocalServer
 from support.local_server.dialects import chat_usage
@@ -41,6 +41,7 @@ from support.table import print_table, verdict
 from tests.cli import homes, looked_at, samples
 from tests.faults.usages import WAYS
 from tests.system.test_limits import PRICE_IN, PRICE_OUT
+from tests.taskstore import old_home
 
 LOOKS = ("status", "show 1", "show plan", "log", "report", "tasks", "results", "why", "inbox",
          "workers", "objectives", "index status", "journal verify", "index check",
@@ -127,9 +128,10 @@ def older_worker(folder: Path, _: Callable[[Path], None]) -> Iterator[Place]:
     """A worker of an earlier version is working, in its own schema."""
     home = folder / "home"
     home.mkdir(parents=True)
-    scripts = database.load_scripts("sqlite")[: database.OLDEST_READABLE]
+    old_home.unpack_file(home / "tasks.db")
+    scripts = replace(database.load_scripts("sqlite"), version=old_home.VERSION)
     opened = SqliteDatabase(home / "tasks.db", clock=lambda: samples.START, scripts=scripts)
-    store = SqlTaskStore(opened, offload=_inline, tell=lambda _: None)
+    store = TaskStore(opened, offload=_inline, tell=lambda _: None)
 
     async def fill_older() -> None:
         created, _ = await store.create_objective(samples.spec("Sing"), uid="u1")
