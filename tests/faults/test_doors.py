@@ -1,4 +1,5 @@
-"""A few visitors of each kind; all: `python -m tests.faults.doors`."""
+"""A few peers and servers; more, and folders, with what shows that effects are seen:
+`python -m tests.faults.doors`. Forty folders: `tests/system/test_hostile_folders.py`."""
 
 import pytest
 
@@ -6,4 +7,4 @@ pytestmark = [pytest.mark.faults, pytest.mark.system]
 
 
 def test_no_visitor_has_an_effect_that_nobody_lent_or_allowed(campaign):
-    assert "0 faults: met" in campaign("doors", "--n", "2", "--seed", "3")
+    assert "0 faults: met" in campaign("doors", "--n", "3", "--kind", "peers", "--kind", "servers")
