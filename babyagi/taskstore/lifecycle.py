@@ -541,18 +541,22 @@ def open_step(fence: Fence, *, key: str, kind: str, request: str, at: datetime) 
 
 
 def decide_change(spec: ObjectiveSpec, step: Step) -> ObjectiveSpec:
-    """Return the spec after a person has decided about a changed tool: the tool's new form is
-    granted, or recorded as refused. If the step asked about something else, return the spec
-    unchanged."""
+    """Return the spec after a person has decided about a changed tool: the tool's new description
+    and parameters are granted, or recorded as refused. If the step asked about something else, or
+    cannot be read, return the spec unchanged."""
     if step.kind != CHANGED:
         return spec
-    asked = json.loads(step.request)
-    now = asked["arguments"]["now"]
-    change: dict[str, Any] = (
-        {"refused": digest_form(now)}
-        if json.loads(step.output or "{}").get("is_error")
-        else {**json.loads(now), "refused": ""}
-    )
+    try:
+        asked = json.loads(step.request)
+        now = asked["arguments"]["now"]
+        form = json.loads(now)
+        change: dict[str, Any] = (
+            {"refused": digest_form(now)}
+            if json.loads(step.output or "{}").get("is_error")
+            else {key: form[key] for key in ("description", "parameters")} | {"refused": ""}
+        )
+    except (ValueError, KeyError, TypeError):  # another program wrote the row
+        return spec
     tools = (replace(one, **change) if one.name == asked["tool"] else one for one in spec.tools)
     return replace(spec, tools=tuple(tools))
 

@@ -1,3 +1,4 @@
+import json
 from dataclasses import replace
 
 import pytest
@@ -9,16 +10,19 @@ from babyagi.tasks import (
     CheckedPart,
     Checks,
     Duty,
+    Effect,
     Limits,
     ObjectiveStatus,
     Reservation,
     StopReason,
     TaskStatus,
+    ToolGrant,
     Usage,
 )
 from babyagi.taskstore import lifecycle, limits
 from babyagi.taskstore.sql.database import parse_queries
 from babyagi.taskstore.sql.transitions import Progress
+from tests.cli import samples
 from tests.cli.samples import objective
 
 
@@ -360,3 +364,25 @@ def test_what_ended_at_a_limit_has_used_it_up_though_a_small_call_would_fit():
     assert limits.find_used_up(ended) == "tokens"
     raised = replace(ended.spec.limits, max_tokens=2 * ended.spec.limits.max_tokens)
     assert limits.find_used_up(ended, raised) == ""
+
+
+@pytest.mark.parametrize(
+    ("now", "description", "effect"),
+    [
+        ('{"description": "New.", "parameters": {}}', "New.", Effect.ONCE),
+        ('{"description": "New.", "parameters": {}, "effect": "read"}', "New.", Effect.ONCE),
+        ('{"description": "New."}', "Old.", Effect.ONCE),
+        ("[]", "Old.", Effect.ONCE),
+        ("no JSON", "Old.", Effect.ONCE),
+    ],
+)
+def test_of_a_changed_tool_only_description_and_parameters_are_granted(now, description, effect):
+    granted = replace(
+        samples.spec("Sing"), tools=(ToolGrant(name="t", effect=Effect.ONCE, description="Old."),)
+    )
+    request = json.dumps({"tool": "t", "arguments": {"now": now}})
+    step = samples.step(kind=lifecycle.CHANGED, request=request, output='{"is_error": false}')
+
+    (tool,) = lifecycle.decide_change(granted, step).tools
+
+    assert (tool.name, tool.description, tool.effect) == ("t", description, effect)
