@@ -31,7 +31,7 @@ from babyagi.agents.report import NO_OUTPUT, OUTPUT, read_answer
 from babyagi.app import App, Company, RunOutcome, open_app
 from babyagi.backends import require_result_store, utc_now
 from babyagi.errors import MalformedReplyError, NotFoundError
-from babyagi.inbox import describe, needs_leave, take_words
+from babyagi.inbox import describe, needs_leave, record, take_words
 from babyagi.journal import OnPiece, TextPiece
 from babyagi.llm.client import is_client
 from babyagi.llm.embeddings import fetch_files
@@ -58,12 +58,11 @@ from babyagi.settings.fields import ONNX_EMBEDDING_MODEL, Settings, declared_fie
 from babyagi.settings.load import load_for_program, variables_here
 from babyagi.tasks import Artifact, Duty, Event, Limits, Objective, Result, Step, StopReason, Usage
 from babyagi.taskstore.lifecycle import duty_owner
-from babyagi.taskstore.port import TaskStore
+from babyagi.taskstore.sql.store import TaskStore
 from babyagi.toolbox import Given
 from babyagi.tools.base import Observation
 from babyagi.tools.catalog import TOOL_NAMES, build_ask_user
 from babyagi.tools.declare import collect_tools
-from babyagi.verbs import record
 
 if TYPE_CHECKING:
     from typing import Unpack

@@ -76,7 +76,7 @@ from babyagi.tasks import (
 )
 from babyagi.taskstore.lifecycle import further_question
 from babyagi.taskstore.limits import find_used_up
-from babyagi.taskstore.port import TaskStore
+from babyagi.taskstore.sql.store import TaskStore
 from babyagi.text import one_line, shorten
 from babyagi.toolbox import NOTHING_GIVEN, Given, Toolbox, require_folder, with_named_tools
 from babyagi.tracing import NO_TRACER, Tracer, open_tracer

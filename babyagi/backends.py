@@ -16,8 +16,7 @@ from babyagi.index.port import VectorIndex
 from babyagi.offload import ThreadOffload
 from babyagi.settings.fields import Settings
 from babyagi.tasks import Objective
-from babyagi.taskstore.port import TaskStore
-from babyagi.taskstore.sql.store import migrate_postgres, open_postgres
+from babyagi.taskstore.sql.store import TaskStore, migrate_postgres, open_postgres
 from babyagi.taskstore.sqlite import open_sqlite
 from babyagi.taskstore.sqlite_looking import open_for_looking
 

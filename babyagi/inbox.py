@@ -15,12 +15,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import chain
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from babyagi.errors import NotFoundError, SettingsError
+from babyagi.files.home import answers_key, remember_lent
 from babyagi.tasks import Approval, Passage, Step, Task
+from babyagi.taskstore.lifecycle import identity_key
 from babyagi.text import SURROGATES, clean, one_line
 from babyagi.tools.base import Observation
+
+if TYPE_CHECKING:
+    from babyagi.taskstore.sql.store import TaskStore
 
 QUESTION = "question"
 APPROVAL = "approval"
@@ -296,3 +302,18 @@ def read_seen(step: Step) -> str:
     """Return the `state` (a digest) of the preview that the person was shown; '' if there was
     none."""
     return str(json.loads(step.output or "{}").get("seen", ""))
+
+
+async def record(
+    store: TaskStore, step: Step, said: Observation, *, home: Path, seen: str = ""
+) -> Step:
+    """Record what a person of this home folder said to an open step; see `write_decision`. A
+    changed tool that is allowed may be used here in its new form from now on."""
+    if step.kind == CHANGED and not said.is_error:
+        tool, forms = read_request(step)
+        objective = await store.objective(step.objective_id)
+        asked, now = identity_key(objective.spec), {tool: str(forms["now"])}
+        remember_lent(home, objective.uid, asked=asked, forms=now)
+    written = write_decision(said, seen=seen)
+    output = sign_decision(written, step, key=answers_key(home))
+    return await store.answer_step(step.id, output=output)

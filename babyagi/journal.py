@@ -67,7 +67,8 @@ from babyagi.tasks import (
 )
 from babyagi.taskstore.lifecycle import INPUTS
 from babyagi.taskstore.limits import charge_of, is_report_owner
-from babyagi.taskstore.port import Intention, Kept, Outcome, TaskStore
+from babyagi.taskstore.nouns import Intention, Kept, Outcome
+from babyagi.taskstore.sql.store import TaskStore
 from babyagi.text import clean, one_line, shorten
 from babyagi.tools.base import (
     Compose,

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from babyagi.reporting.transcript import Exchange
     from babyagi.reporting.why import Reason
     from babyagi.results import IndexStatus
-    from babyagi.taskstore.port import Verification
+    from babyagi.taskstore.nouns import Verification
     from babyagi.verbs import Changed, Prunable, Request, Shown, Stand
 
 

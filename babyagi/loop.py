@@ -90,7 +90,7 @@ from babyagi.tasks import (
     find_sources,
 )
 from babyagi.taskstore.lifecycle import MAX_LACKS, SETTLED, may_start
-from babyagi.taskstore.port import (
+from babyagi.taskstore.nouns import (
     NOTHING_CHECKED,
     Checked,
     Plannable,

@@ -28,7 +28,7 @@ from babyagi.net.addresses import Proxies
 from babyagi.net.door import Door
 from babyagi.redaction import redact
 from babyagi.tasks import Event
-from babyagi.taskstore.port import TaskStore
+from babyagi.taskstore.sql.store import TaskStore
 from babyagi.text import clean, shorten
 
 logger = logging.getLogger(__name__)

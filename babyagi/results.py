@@ -15,7 +15,7 @@ from babyagi.index.search import Ranking, ResultSearch
 from babyagi.index.shared import SharedSearch
 from babyagi.journal import Backends, Journal
 from babyagi.tasks import Duty, DutyClaim, Objective, Worker
-from babyagi.taskstore.port import TaskStore
+from babyagi.taskstore.sql.store import TaskStore
 from babyagi.worker.lease import RENEWALS_PER_LEASE
 
 N_CHECKED = 1_000  # results that `check` probes with their own vectors

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from babyagi import events, inbox
 from babyagi.errors import BabyagiError, NotFoundError, SettingsError
-from babyagi.files.home import answers_key, forget, home_id, new_worker_id, remember_lent
+from babyagi.files.home import forget, home_id, new_worker_id
 from babyagi.inbox import Decision
 from babyagi.reporting.artifacts import Made, find_artifacts
 from babyagi.reporting.sources import NO_SOURCES, Sources, trace_sources
@@ -44,7 +44,6 @@ from babyagi.tasks import (
     TaskStatus,
     Worker,
 )
-from babyagi.taskstore.lifecycle import identity_key
 from babyagi.taskstore.limits import find_used_up
 
 if TYPE_CHECKING:
@@ -52,8 +51,8 @@ if TYPE_CHECKING:
 
     from babyagi.settings.fields import Settings
     from babyagi.tasks import Result
-    from babyagi.taskstore.port import TaskStore
-    from babyagi.tools.base import Observation, Preview
+    from babyagi.taskstore.sql.store import TaskStore
+    from babyagi.tools.base import Preview
 
 Row = tuple[Objective, Mapping[TaskStatus, int]]
 """An objective, and the number of its tasks with each status."""
@@ -650,7 +649,9 @@ async def settle(
     """
     preview = seen.preview if seen is not None else None
     state = preview.state if preview is not None else ""
-    return await record(store, step, inbox.decide(step, decision, text), home=home, seen=state)
+    return await inbox.record(
+        store, step, inbox.decide(step, decision, text), home=home, seen=state
+    )
 
 
 async def find_asking_elsewhere(store: TaskStore, step: Step, *, home: Path) -> list[Worker]:
@@ -668,18 +669,3 @@ async def find_asking_elsewhere(store: TaskStore, step: Step, *, home: Path) -> 
         ],
     )
     return [] if mine in (worker.home for worker in serving) else serving
-
-
-async def record(
-    store: TaskStore, step: Step, said: Observation, *, home: Path, seen: str = ""
-) -> Step:
-    """Record what a person of this home folder said to an open step; see `inbox.write_decision`. A
-    changed tool that is allowed may be used here in its new form from now on."""
-    if step.kind == inbox.CHANGED and not said.is_error:
-        tool, forms = inbox.read_request(step)
-        objective = await store.objective(step.objective_id)
-        asked, now = identity_key(objective.spec), {tool: str(forms["now"])}
-        remember_lent(home, objective.uid, asked=asked, forms=now)
-    written = inbox.write_decision(said, seen=seen)
-    output = inbox.sign_decision(written, step, key=answers_key(home))
-    return await store.answer_step(step.id, output=output)

@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 
 from babyagi.offload import ThreadOffload
 from babyagi.tasks import Limits, ObjectiveSpec, Role
-from babyagi.taskstore.port import TaskStore
+from babyagi.taskstore.sql.store import TaskStore
 from babyagi.taskstore.sqlite import open_sqlite
 from support.processes import environ, start
 from support.table import print_table, verdict

@@ -34,7 +34,8 @@ from babyagi.tasks import (
     Usage,
     Worker,
 )
-from babyagi.taskstore.port import Intention, Kept, Planned, TaskStore
+from babyagi.taskstore.nouns import Intention, Kept, Planned
+from babyagi.taskstore.sql.store import TaskStore
 from babyagi.taskstore.sqlite import open_sqlite
 from support.processes import ROOT, babyagi, environ, finish, start
 from support.workers import join

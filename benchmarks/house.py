@@ -52,9 +52,9 @@ from babyagi.llm.rehearsal import RehearsalModel
 from babyagi.loop import Bounds, Loop
 from babyagi.offload import ThreadOffload, run_inline
 from babyagi.tasks import Claim, DutyClaim, Limits, Objective, Proposal, Role, Worker
-from babyagi.taskstore.port import Deferral, Planned, TaskStore
+from babyagi.taskstore.nouns import Deferral, Planned
 from babyagi.taskstore.postgres import StatementPipeline
-from babyagi.taskstore.sql.store import open_postgres
+from babyagi.taskstore.sql.store import TaskStore, open_postgres
 from babyagi.taskstore.sqlite import open_sqlite
 from babyagi.tools.base import Tool
 from babyagi.tools.calculator import build_calculator

@@ -38,7 +38,7 @@ from babyagi.index.port import Hit, VectorIndex
 from babyagi.index.search import ResultSearch
 from babyagi.offload import ThreadOffload
 from babyagi.tasks import Objective
-from babyagi.taskstore.port import TaskStore
+from babyagi.taskstore.sql.store import TaskStore
 from babyagi.taskstore.sqlite import open_sqlite
 from support.index_servers import INDEXES, find_ports, open_index, serving
 from support.retrieval_set import make_others

@@ -29,7 +29,8 @@ from babyagi.index.search import MAX_WORDS, N_CANDIDATES, ResultSearch, fuse
 from babyagi.index.trigrams import Words, searchable
 from babyagi.offload import ThreadOffload
 from babyagi.tasks import Limits, Objective, Proposal, Result, Worker
-from babyagi.taskstore.port import Planned, TaskStore
+from babyagi.taskstore.nouns import Planned
+from babyagi.taskstore.sql.store import TaskStore
 from babyagi.taskstore.sqlite import open_sqlite
 from support.retrieval_set import KINDS, SETS, make_others
 from support.table import print_table

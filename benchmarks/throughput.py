@@ -31,7 +31,7 @@ from typing import Any, TypeVar
 from babyagi.loop import MAX_PLANNED
 from babyagi.offload import Offload, ThreadOffload, run_inline
 from babyagi.tasks import Claim, DutyClaim, Limits, ObjectiveSpec, Proposal, Role, Worker
-from babyagi.taskstore.port import Deferral, Planned
+from babyagi.taskstore.nouns import Deferral, Planned
 from babyagi.taskstore.sql.store import TaskStore, open_postgres
 from babyagi.taskstore.sqlite import open_sqlite
 from babyagi.worker.serving import MIN_PLANNED

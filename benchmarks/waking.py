@@ -20,7 +20,7 @@ from math import ceil
 from pathlib import Path
 
 from babyagi.tasks import Proposal
-from babyagi.taskstore.port import TaskStore
+from babyagi.taskstore.sql.store import TaskStore
 from support.board import (
     STORES,
     Board,

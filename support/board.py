@@ -27,8 +27,7 @@ from types import MappingProxyType
 from typing import Any
 
 from babyagi.offload import ThreadOffload
-from babyagi.taskstore.port import TaskStore
-from babyagi.taskstore.sql.store import open_postgres
+from babyagi.taskstore.sql.store import TaskStore, open_postgres
 from babyagi.taskstore.sqlite import open_sqlite
 from support.local_server import Answer, ChatRequest, LocalServer, agree_answer
 from support.postgres_server import PostgresServer

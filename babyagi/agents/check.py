@@ -29,7 +29,7 @@ from babyagi.llm.prompt import Prompt
 from babyagi.marks import find_marks, held_marks
 from babyagi.react.asking import ask
 from babyagi.tasks import CheckedPart, Passage, Result, Role, find_sources
-from babyagi.taskstore.port import Checked
+from babyagi.taskstore.nouns import Checked
 from babyagi.text import rearm
 
 FIRST = "check"  # path of the first check of a round

@@ -24,7 +24,7 @@ from babyagi.errors import BabyagiError, NotFoundError
 from babyagi.inbox import Decision, needs_leave
 from babyagi.settings.fields import Settings
 from babyagi.tasks import ObjectiveStatus, Step
-from babyagi.taskstore.port import TaskStore
+from babyagi.taskstore.sql.store import TaskStore
 from babyagi.verbs import Request, gather_request, settle
 
 if TYPE_CHECKING:

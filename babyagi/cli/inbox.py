@@ -33,7 +33,7 @@ from babyagi.text import exact
 if TYPE_CHECKING:
     from babyagi.inbox import Decision
     from babyagi.tasks import Step, Worker
-    from babyagi.taskstore.port import TaskStore
+    from babyagi.taskstore.sql.store import TaskStore
     from babyagi.verbs import Request
 
 

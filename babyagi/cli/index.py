@@ -34,7 +34,8 @@ if TYPE_CHECKING:
     from babyagi.index.search import RankedResult
     from babyagi.results import IndexStatus, Results
     from babyagi.tasks import Objective
-    from babyagi.taskstore.port import TaskStore, Verification
+    from babyagi.taskstore.nouns import Verification
+    from babyagi.taskstore.sql.store import TaskStore
 
 
 N_NAMED = 10

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from rich.live import Live
 
     from babyagi.journal import TextPiece
-    from babyagi.taskstore.port import TaskStore
+    from babyagi.taskstore.sql.store import TaskStore
 
 MAX_ROWS = 5  # of running tasks, and of questions
 MAX_WRITTEN_CHARS = 1000  # of an answer that is being written; only its end is shown

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from babyagi.cli.render import Row
     from babyagi.reporting.why import Facts
     from babyagi.tasks import Objective, Place, Result
-    from babyagi.taskstore.port import TaskStore
+    from babyagi.taskstore.sql.store import TaskStore
     from babyagi.verbs import Changed, Prunable
     from babyagi.verbs import Row as Standing
 

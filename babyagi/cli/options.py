@@ -14,7 +14,7 @@ from babyagi.errors import SettingsError
 from babyagi.settings.fields import declared_fields
 
 if TYPE_CHECKING:
-    from babyagi.taskstore.port import TaskStore
+    from babyagi.taskstore.sql.store import TaskStore
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -22,7 +22,7 @@ from babyagi.reporting.next_command import quoted
 
 if TYPE_CHECKING:
     from babyagi.tasks import Objective
-    from babyagi.taskstore.port import TaskStore
+    from babyagi.taskstore.sql.store import TaskStore
 
 MARKDOWN, HTML, JSON = FORMATS = ("md", "html", "json")
 _FORMAT_BY_SUFFIX = {

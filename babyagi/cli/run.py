@@ -57,7 +57,7 @@ from babyagi.reporting.report import load_report, load_sources
 from babyagi.settings.fields import Settings, declared_fields
 from babyagi.settings.load import Loaded
 from babyagi.tasks import ANSWER_TASK, Objective, ObjectiveStatus, StopReason
-from babyagi.taskstore.port import TaskStore
+from babyagi.taskstore.sql.store import TaskStore
 from babyagi.verbs import serving
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from babyagi.schedules import Schedule, Tick
     from babyagi.settings.fields import Settings
     from babyagi.settings.load import Loaded
-    from babyagi.taskstore.port import TaskStore
+    from babyagi.taskstore.sql.store import TaskStore
 
 N_TICKS_SHOWN = 20
 NOT_OF_SCHEDULE = (

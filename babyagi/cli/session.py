@@ -26,7 +26,7 @@ from babyagi.redaction import redact
 from babyagi.settings.fields import Settings
 from babyagi.settings.load import Loaded, load_settings
 from babyagi.tasks import Objective, ObjectiveStatus
-from babyagi.taskstore.port import TaskStore
+from babyagi.taskstore.sql.store import TaskStore
 
 # -- the log file; nothing is logged to the terminal
 # --------------------------------------------------------------------------------------------------

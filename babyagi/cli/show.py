@@ -47,7 +47,7 @@ from babyagi.reporting.transcript import (
 from babyagi.reporting.why import Reason
 from babyagi.settings.values import parse_duration_s
 from babyagi.tasks import PNG, Duty, Event, Objective, Result, Step, StepState, Task, Usage
-from babyagi.taskstore.port import TaskStore
+from babyagi.taskstore.sql.store import TaskStore
 from babyagi.text import say_count, say_duration
 from babyagi.verbs import Shown
 

@@ -31,7 +31,7 @@ from babyagi.redaction import redact
 from babyagi.reporting.transcript import first_line
 from babyagi.reporting.why import describe_outage
 from babyagi.tasks import Event, Joined, Objective, Worker
-from babyagi.taskstore.port import TaskStore
+from babyagi.taskstore.sql.store import TaskStore
 from babyagi.text import say_count
 from babyagi.verbs import serving
 

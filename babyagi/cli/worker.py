@@ -19,7 +19,7 @@ from babyagi.cli.run import load_to_work, tell
 from babyagi.cli.text import echo, fit, is_terminal, warn
 from babyagi.settings.load import Loaded
 from babyagi.tasks import Objective
-from babyagi.taskstore.port import TaskStore
+from babyagi.taskstore.sql.store import TaskStore
 from babyagi.text import say_count
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from babyagi.tasks import Artifact, Result
-from babyagi.taskstore.port import TaskStore
+from babyagi.taskstore.sql.store import TaskStore
 from babyagi.text import clean, harmless, one_line
 from babyagi.tools.base import read_observations
 

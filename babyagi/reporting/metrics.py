@@ -14,7 +14,8 @@ from babyagi import events
 from babyagi.reporting.why import Facts, Why, find_hold
 from babyagi.schedules import ScheduleStatus, TickOutcome
 from babyagi.tasks import ObjectiveStatus, StopReason, TaskStatus
-from babyagi.taskstore.port import Queue, Standing, TaskStore, Vitals
+from babyagi.taskstore.nouns import Queue, Standing, Vitals
+from babyagi.taskstore.sql.store import TaskStore
 
 _HOLDS = (
     Why.AFTER,

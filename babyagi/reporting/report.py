@@ -31,7 +31,7 @@ from babyagi.tasks import (
     Worker,
 )
 from babyagi.taskstore.lifecycle import duty_owner
-from babyagi.taskstore.port import TaskStore
+from babyagi.taskstore.sql.store import TaskStore
 from babyagi.text import clean, one_line, say_count, say_duration, shorten
 
 if TYPE_CHECKING:

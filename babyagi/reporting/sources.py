@@ -12,7 +12,7 @@ from itertools import groupby
 from urllib.parse import quote
 
 from babyagi.tasks import Fetched, Result, Step
-from babyagi.taskstore.port import TaskStore
+from babyagi.taskstore.sql.store import TaskStore
 from babyagi.text import clean, harmless, one_line, shorten
 from babyagi.tools.base import read_observations
 

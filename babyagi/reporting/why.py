@@ -27,7 +27,8 @@ from babyagi.tasks import (
 )
 from babyagi.taskstore.lifecycle import SETTLED, is_reached, may_start
 from babyagi.taskstore.limits import refuse_reservation
-from babyagi.taskstore.port import Standing, TaskStore
+from babyagi.taskstore.nouns import Standing
+from babyagi.taskstore.sql.store import TaskStore
 from babyagi.text import one_line, say_count, shorten
 
 MAX_NAMED = 5  # tasks or workers named in one line

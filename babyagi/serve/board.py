@@ -44,7 +44,7 @@ from babyagi.text import UNSEEN, harmless_lines, shorten
 if TYPE_CHECKING:
     from babyagi.reporting.why import Facts, Reason
     from babyagi.tasks import Result, Task
-    from babyagi.taskstore.port import TaskStore
+    from babyagi.taskstore.sql.store import TaskStore
 
 MAX_ROWS = 50  # of a list on one page
 MAX_CARDS = 50  # tasks in a column of the board

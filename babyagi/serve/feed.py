@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from babyagi.errors import BabyagiError, NotFoundError
 from babyagi.notify import event_fields
 from babyagi.tasks import Event
-from babyagi.taskstore.port import TaskStore
+from babyagi.taskstore.sql.store import TaskStore
 
 logger = logging.getLogger(__name__)
 

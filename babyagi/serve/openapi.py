@@ -18,7 +18,7 @@ from babyagi.schedules import Schedule, ScheduleSpec, Tick
 from babyagi.serve.operations import OPERATIONS, TEXT, Nothing, Operation
 from babyagi.serve.wire import PROBLEM
 from babyagi.shapes import shape_of
-from babyagi.taskstore.port import Verification
+from babyagi.taskstore.nouns import Verification
 
 BASE = "/api/v1"
 _KINDS = {"task": "integer", "number": "integer", "schedule": "integer"}

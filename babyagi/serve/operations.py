@@ -40,7 +40,8 @@ from babyagi.serve.feed import Feed
 from babyagi.serve.wire import Answer, BadRequestError
 from babyagi.settings.fields import declared_fields
 from babyagi.tasks import ANSWER_TASK, Limits, Objective, Place, Task, TaskStatus
-from babyagi.taskstore.port import KeyedRequest, TaskStore
+from babyagi.taskstore.nouns import KeyedRequest
+from babyagi.taskstore.sql.store import TaskStore
 from babyagi.text import shorten
 
 if TYPE_CHECKING:

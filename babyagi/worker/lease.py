@@ -12,7 +12,8 @@ from math import ceil
 
 from babyagi.errors import BabyagiError, LeaseLostError, NotFoundError, StoreUnavailableError
 from babyagi.tasks import Worker
-from babyagi.taskstore.port import Lease, TaskStore
+from babyagi.taskstore.nouns import Lease
+from babyagi.taskstore.sql.store import TaskStore
 
 logger = logging.getLogger(__name__)
 

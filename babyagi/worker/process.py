@@ -20,7 +20,7 @@ from babyagi.errors import (
 )
 from babyagi.schedules import TICK_DECIDED
 from babyagi.tasks import Objective, Worker
-from babyagi.taskstore.port import TaskStore
+from babyagi.taskstore.sql.store import TaskStore
 from babyagi.text import say_count
 from babyagi.worker.lease import KnowsDead, WorkerLease, knows_nobody_dead
 from babyagi.worker.serving import OpenLoop, Pace, Patience, Process, Serving, nobody

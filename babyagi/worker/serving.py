@@ -50,7 +50,8 @@ from babyagi.tasks import (
     StopReason,
 )
 from babyagi.taskstore import lifecycle
-from babyagi.taskstore.port import Claimable, Deferral, TaskStore, Window
+from babyagi.taskstore.nouns import Claimable, Deferral, Window
+from babyagi.taskstore.sql.store import TaskStore
 from babyagi.worker.lease import WorkerLease
 
 logger = logging.getLogger(__name__)

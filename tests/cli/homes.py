@@ -9,7 +9,7 @@ from babyagi.backends import open_store
 from babyagi.cli.root import run_guarded
 from babyagi.settings.load import load_settings
 from babyagi.tasks import Duty, Proposal, Reservation, StopReason, Usage, Worker
-from babyagi.taskstore.port import Intention, Planned
+from babyagi.taskstore.nouns import Intention, Planned
 from support.workers import join
 from tests.cli import samples
 from tests.taskstore.empty import put_empty_store

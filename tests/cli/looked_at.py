@@ -20,7 +20,7 @@ from babyagi.tasks import (
     Usage,
     Worker,
 )
-from babyagi.taskstore.port import Checked, Intention, Kept, Planned
+from babyagi.taskstore.nouns import Checked, Intention, Kept, Planned
 from babyagi.tools.base import Observation
 from support.workers import join
 from tests.cli import homes, samples

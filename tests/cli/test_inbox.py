@@ -8,7 +8,7 @@ from babyagi.cli.root import run_guarded
 from babyagi.files.home import home_id
 from babyagi.inbox import write_request
 from babyagi.tasks import StopReason
-from babyagi.taskstore.port import Kept
+from babyagi.taskstore.nouns import Kept
 from support.workers import join
 from tests.cli import homes
 from tests.cli.homes import printed_json

@@ -14,7 +14,7 @@ from babyagi.cli.root import run_guarded
 from babyagi.index.indexer import collection_of
 from babyagi.index.vendors.chroma import OWNER_FILE
 from babyagi.tasks import Duty, Proposal
-from babyagi.taskstore.port import Planned
+from babyagi.taskstore.nouns import Planned
 from support.workers import join
 from tests.cli import homes, samples
 from tests.index.library import TEXTS

@@ -6,7 +6,7 @@ import pytest
 from babyagi.backends import open_store
 from babyagi.cli.root import run_guarded
 from babyagi.tasks import Reservation, StopReason
-from babyagi.taskstore.port import Intention
+from babyagi.taskstore.nouns import Intention
 from support.workers import join
 from tests.cli import homes
 from tests.cli.homes import printed_json

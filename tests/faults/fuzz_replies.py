@@ -37,7 +37,7 @@ from babyagi.tasks import (
     TaskStatus,
     Worker,
 )
-from babyagi.taskstore.port import Planned
+from babyagi.taskstore.nouns import Planned
 from babyagi.taskstore.sqlite import MemoryTaskStore
 from support.table import print_table, verdict
 

@@ -34,7 +34,8 @@ from babyagi.index.indexer import Indexer
 from babyagi.index.search import ResultSearch
 from babyagi.offload import ThreadOffload
 from babyagi.tasks import Claim, Duty, Limits, Objective, Proposal, Worker
-from babyagi.taskstore.port import Planned, TaskStore
+from babyagi.taskstore.nouns import Planned
+from babyagi.taskstore.sql.store import TaskStore
 from babyagi.taskstore.sqlite import open_sqlite
 from babyagi.worker.lease import reap_namesakes
 from support.index_servers import INDEXES, find_ports, open_index, server_line

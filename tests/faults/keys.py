@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from babyagi.taskstore.port import TaskStore
+from babyagi.taskstore.sql.store import TaskStore
 from support.processes import environ
 from support.table import print_table, verdict
 from tests.faults.live_events import TOKEN, Server, open_store

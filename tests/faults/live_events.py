@@ -18,8 +18,7 @@ from urllib.parse import urlsplit
 
 from babyagi.offload import ThreadOffload
 from babyagi.tasks import Event, Limits, ObjectiveSpec, Role
-from babyagi.taskstore.port import TaskStore
-from babyagi.taskstore.sql.store import open_postgres
+from babyagi.taskstore.sql.store import TaskStore, open_postgres
 from babyagi.taskstore.sqlite import open_sqlite
 from support.postgres_server import PostgresServer
 from support.processes import environ, start

@@ -31,7 +31,7 @@ from babyagi.journal import Journal
 from babyagi.offload import run_inline
 from babyagi.tasks import Claim, Fence, Step, StepState
 from babyagi.taskstore import lifecycle
-from babyagi.taskstore.port import Intention
+from babyagi.taskstore.nouns import Intention
 from babyagi.taskstore.sql import database as sql
 from babyagi.taskstore.sql import steps, transitions
 from babyagi.taskstore.sql.database import Transaction, step_from_row, to_time

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from babyagi.index.builtin import BuiltinIndex
 from babyagi.index.hashing import HashEmbedder
 from babyagi.tasks import Limits, ObjectiveSpec, Proposal, Role, Worker
-from babyagi.taskstore.port import Planned
+from babyagi.taskstore.nouns import Planned
 from babyagi.taskstore.sqlite import MemoryTaskStore
 from support.workers import join
 

@@ -17,7 +17,7 @@ from babyagi.tasks import (
     TaskStatus,
     Usage,
 )
-from babyagi.taskstore.port import Standing
+from babyagi.taskstore.nouns import Standing
 from tests.cli import samples
 
 NOW = samples.at(100)

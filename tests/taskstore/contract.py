@@ -46,7 +46,7 @@ from babyagi.tasks import (
     write_form,
 )
 from babyagi.taskstore import lifecycle
-from babyagi.taskstore.port import (
+from babyagi.taskstore.nouns import (
     Checked,
     Deferral,
     Intention,

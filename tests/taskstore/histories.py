@@ -23,7 +23,8 @@ from babyagi.tasks import (
     Worker,
 )
 from babyagi.taskstore.limits import countable_usage, kept_back, to_microusd
-from babyagi.taskstore.port import Intention, TaskStore
+from babyagi.taskstore.nouns import Intention
+from babyagi.taskstore.sql.store import TaskStore
 from support.workers import join
 
 START = datetime(2030, 1, 1, tzinfo=UTC)

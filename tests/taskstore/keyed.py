@@ -7,7 +7,7 @@ import pytest
 
 from babyagi.errors import NotFoundError, SettingsError
 from babyagi.tasks import Proposal, Worker
-from babyagi.taskstore.port import KEY_AGE_S, KeyedRequest
+from babyagi.taskstore.nouns import KEY_AGE_S, KeyedRequest
 from tests.taskstore.schedules import BEGINS, make_schedule
 
 REQUEST = KeyedRequest(key="k1", content="c1")

@@ -13,7 +13,7 @@ from pathlib import Path
 from babyagi.errors import LeaseLostError, SettingsError
 from babyagi.offload import run_inline
 from babyagi.tasks import Duty, Place, Proposal, Reservation, TaskStatus, Usage
-from babyagi.taskstore.port import Intention, Planned
+from babyagi.taskstore.nouns import Intention, Planned
 from babyagi.taskstore.sql.store import TaskStore, open_postgres
 from babyagi.taskstore.sqlite import open_sqlite
 from support.workers import join

@@ -21,7 +21,7 @@ from babyagi.tasks import (
     Unanswered,
     Usage,
 )
-from babyagi.taskstore.port import Checked, Intention, Kept, Planned
+from babyagi.taskstore.nouns import Checked, Intention, Kept, Planned
 from babyagi.taskstore.sql.store import open_postgres
 from babyagi.taskstore.sqlite import MemoryTaskStore
 from tests.taskstore.contract import Clock, make_spec, make_worker

@@ -26,7 +26,7 @@ from babyagi.offload import ThreadOffload, run_inline
 from babyagi.redaction import redact_url
 from babyagi.tasks import Duty, Proposal, TaskStatus
 from babyagi.taskstore import postgres
-from babyagi.taskstore.port import Intention, Kept, Planned
+from babyagi.taskstore.nouns import Intention, Kept, Planned
 from babyagi.taskstore.postgres import PostgresDatabase, migrate
 from babyagi.taskstore.sql import database
 from babyagi.taskstore.sql.database import POLL_S

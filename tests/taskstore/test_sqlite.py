@@ -23,7 +23,7 @@ from babyagi.errors import StoreUnavailableError, StoreUnusableError
 from babyagi.offload import ThreadOffload, run_inline
 from babyagi.tasks import Duty, Memory, Proposal, StopReason
 from babyagi.taskstore import sqlite
-from babyagi.taskstore.port import Intention, Kept, Planned
+from babyagi.taskstore.nouns import Intention, Kept, Planned
 from babyagi.taskstore.sql import database
 from babyagi.taskstore.sql.database import from_time
 from babyagi.taskstore.sqlite import (
