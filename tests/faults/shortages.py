@@ -161,7 +161,6 @@ def killed(home: Path) -> None:
     leave_log(home)
 
 
-AWAY = {8: "nothing of that kind is there yet"}  # an exit code that is no fault in an older home
 DISKS = {
     f"{kind}, {state.__name__}": (partial(place), state)
     for kind, place in (("full", full_disk), ("read-only", read_only_disk), ("no bytes", no_bytes))
