@@ -96,7 +96,7 @@ def _cost(calls: Sequence[Call], n_measured: int) -> Cost:
     ]
     return Cost(
         listed_tokens=sum(lists) / n_measured,
-        longest_list_tokens=max(lists, default=0),
+        longest_list_tokens=max(lists),
         tokens_by_agent={role: n / n_measured for role, n in tokens.items()},
         context_tokens=min(
             context_tokens(prompt) for role, prompt, _ in counted if role is Role.EXECUTION

@@ -192,7 +192,6 @@ async def test_a_server_that_cannot_be_used_costs_one_call_and_rests(behaviour, 
 
 
 @pytest.mark.system
-@pytest.mark.system
 async def test_an_answer_that_is_too_long_costs_its_call_alone():
     async with open_servers([describe("one answer too long", timeout_s=20.0)]) as (connection,):
         (tool,) = await connection.list_tools()
@@ -203,6 +202,7 @@ async def test_an_answer_that_is_too_long_costs_its_call_alone():
         assert [one.name for one in await connection.list_tools()] == [tool.name]
 
 
+@pytest.mark.system
 async def test_how_a_server_ended_and_what_it_complained_of_is_said_to_a_person_alone(caplog):
     async with open_servers([describe("a complaint at the start")]) as (connection,):
         with pytest.raises(ToolError) as raised:
