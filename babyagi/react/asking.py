@@ -98,7 +98,7 @@ async def ask(
         asker.usage += completion.usage
         fault = why = _find_fault(completion, asker.prompt)
         at_last = read_last if asker.n_asked == MAX_REASKS else None
-        if not fault or (fault == say("be_shorter") and at_last and completion.text.strip()):
+        if not fault or (_is_cut(completion) and at_last and completion.text.strip()):
             try:
                 return Asked(
                     value=_read(completion, read, at_last),
@@ -110,7 +110,7 @@ async def ask(
             except MalformedReplyError as error:
                 why, fault = error.what, say("reply_again", what=error.what)
                 asker.prompt = replace(asker.prompt, schema=asker.schema)
-        if fault == say("do_your_part") and asker.n_asked:
+        if completion.refusal and asker.n_asked:
             raise RequestRefusedError(f"the model refused: {completion.refusal[:300]}")
         asker.feed_back(completion, fault)
     raise MalformedReplyError(say("no_usable_reply", n=str(MAX_REASKS + 1), why=why))
@@ -183,17 +183,16 @@ class _Asker:
         After the first reply that is cut off, only double the allowed length instead, if that is
         possible."""
         self.n_asked += 1
-        if fault == say("be_shorter") and not self._has_more_room:
+        is_cut, is_loop = _is_cut(completion), bool(repeated_end(completion.text))
+        if is_cut and not is_loop and not self._has_more_room:
             self._has_more_room = True
             self.prompt = replace(self.prompt, max_output_tokens=2 * self.prompt.max_output_tokens)
             return
-        if fault == say("be_shorter"):
+        if is_cut:
             self._fit_schema(self.prompt.max_output_tokens // 2)
         said = Message(
             speaker=Speaker.ASSISTANT,
-            text=completion.text[
-                : MAX_LOOP_CHARS if fault == say("say_once") else MAX_FED_BACK_CHARS
-            ],
+            text=completion.text[: MAX_LOOP_CHARS if is_loop else MAX_FED_BACK_CHARS],
             origins=(f"model:{completion.model}",),
         )
         told = Message(speaker=Speaker.USER, text=disarm(clean(fault)), origins=("program",))
@@ -201,6 +200,10 @@ class _Asker:
             self.prompt,
             messages=(*self.prompt.messages, *([said] if completion.text else []), told),
         )
+
+
+def _is_cut(completion: Completion) -> bool:
+    return completion.finish_reason == "length" and not completion.refusal
 
 
 def _find_fault(completion: Completion, prompt: Prompt) -> str:
@@ -214,7 +217,7 @@ def _find_fault(completion: Completion, prompt: Prompt) -> str:
         raise RequestRefusedError("the endpoint's content filter stopped the answer")
     if completion.refusal:
         return say("do_your_part")
-    if completion.finish_reason == "length":
+    if _is_cut(completion):
         return say("say_once" if repeated_end(completion.text) else "be_shorter")
     is_empty = not completion.text.strip() and not (completion.tool_calls and prompt.tools)
     return say("not_empty") if is_empty else ""

@@ -226,3 +226,12 @@ async def test_a_late_schema_is_sent_at_once_to_a_model_that_is_known_to_hold_to
     )
 
     assert (desk.model.calls[0][1].schema is not None) is is_sent
+
+
+async def test_a_reply_that_repeats_itself_every_time_is_read_as_it_is_at_last():
+    loop = "and then again, " * 100
+    desk = await open_desk(answering(completion(loop, finish_reason="length")))
+
+    asked = await ask_(desk, make_prompt(), read_last=read_text)
+
+    assert asked.value == loop.strip() and len(desk.model.calls) == 3
