@@ -20,14 +20,14 @@ from typing import Any
 
 from babyagi import events
 from babyagi.agents.check import (
-    NO_PART_NAMED,
     check_objective,
     look_up,
+    say_why_not,
     settle,
 )
 from babyagi.agents.creation import CreationReply, Finished, create_tasks
 from babyagi.agents.execution import Context, Excerpt, execute_task
-from babyagi.agents.listed import NameIndex
+from babyagi.agents.listed import ListedNames
 from babyagi.agents.outcomes import Outcome
 from babyagi.agents.prioritization import order_tasks
 from babyagi.agents.prompting import say
@@ -199,7 +199,7 @@ class Loop:
         self._clock = clock
         self._protocol = bounds.protocol
         self._memory = bounds.agent.memory if bounds.agent is not None else None
-        self._names = NameIndex(max_names=N_NAMES)
+        self._names = ListedNames(max_names=N_NAMES)
 
     async def run_turn(self, claim: Claim, objective: Objective) -> None:
         """Carry out the claimed task, and commit its result; or commit which information was
@@ -770,8 +770,8 @@ class Loop:
             ),
         )
 
-    async def _listed(self, objective_id: int) -> NameIndex:
-        """Return the index of the objective's task names, after reading the new ones from the
+    async def _listed(self, objective_id: int) -> ListedNames:
+        """Return the names of the objective's tasks, after reading the new ones from the
         store."""
         read = await self._store.task_names(
             objective_id, limit=N_NAMES, after_id=self._names.event_id
@@ -836,34 +836,26 @@ class Loop:
         for the missing parts. Commit the judgement and the tasks at once."""
         async with journal:
             is_met, reason, checked = await self._judge(objective, journal)
-        missing = checked.missing if await self._lacks_work(objective.id) else ()
-        if missing:
+        open_parts = (*checked.missing, *checked.unproven)
+        proposals, fallback = list[Proposal](), list[Proposal]()
+        if open_parts and await self._lacks_work(objective.id):
+            results = await self._store.results(objective.id)
+            sources = find_sources(origin for result in results for origin in result.origins)
+            origins = ("model", *sources)
+            fallback = [
+                Proposal(name=say("answer_part", part=one_line(part)), origins=origins)
+                for part in open_parts
+            ]
             checked = replace(checked, unread=await self._find_unread(objective, checked))
-        sources = (
-            find_sources(
-                origin
-                for result in await self._store.results(objective.id)
-                for origin in result.origins
-            )
-            if missing
-            else ()
-        )
-        parts = [
-            Proposal(name=say("answer_part", part=one_line(part)), origins=("model", *sources))
-            for part in missing
-        ]
-        proposals = (
-            await self._propose_missing(objective, journal, checked, sources)
-            if missing and not checked.unread
-            else []
-        )
+            if checked.missing and not checked.unread:
+                proposals = await self._propose_missing(objective, journal, checked, sources)
         await self._store.finish_check(
             claim,
             is_met=is_met,
             reason=reason,
             checked=checked,
             proposals=proposals,
-            fallback=parts,
+            fallback=fallback,
         )
 
     async def _find_unread(self, objective: Objective, checked: Checked) -> tuple[int, ...]:
@@ -925,7 +917,7 @@ class Loop:
                 seen = [part for _, found in views for part in found.parts]
                 parts = [*objective.checks.parts, *seen]
                 excerpts, _ = await show(parts=parts, unread=unread)
-                lines = [one for _, found in views for one in found.missing]
+                lines = [one for _, found in views for one in (*found.missing, *found.unproven)]
                 contested = [*lines, *reply.contradictions]
                 reply = await look(path=path, excerpts=excerpts, contested=contested)
                 views.append(verify(reply))
@@ -935,7 +927,7 @@ class Loop:
         except FAULTS_OF_THE_TASK as error:
             return False, f"the check could not be made: {error.what}", NOTHING_CHECKED
         is_met, found = settled or views[-1]
-        return is_met, "" if is_met else "; ".join(found.missing) or NO_PART_NAMED, found
+        return is_met, "" if is_met else say_why_not(found), found
 
     async def _find_unchecked(self, objective_id: int, results: Sequence[Result]) -> frozenset[int]:
         """Return the tasks whose results were recorded after the last check; none if there was no

@@ -381,7 +381,7 @@ class ObjectiveSpec:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckedPart:
     """A part of the objective, as the check names it, and a quote from the result of task `task_id`
-    that answers it."""
+    that answers it; '' if the words that the check quoted stand in no result."""
 
     part: str
     task_id: int
@@ -394,12 +394,12 @@ class Checks:
     an empty task list and found something missing.
 
     Attributes:
-        parts: the parts that are answered.
+        parts: the parts that are answered, proven by a quote or not.
         missing: the parts that are not answered.
         contradictions: what results contradict each other about, one line each.
         n_idle: how many such checks in a row saw no new answer since the check before.
-        n_stuck: how many such checks in a row found no fewer missing parts than `least_missing`.
-        least_missing: the lowest number of missing parts that a check has found.
+        n_stuck: how many such checks in a row found no fewer open parts than `least_missing`.
+        least_missing: the lowest number of open parts (missing, or not proven) that a check found.
         n_answers: the number of answers at the last check.
     """
 

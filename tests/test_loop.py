@@ -1035,27 +1035,20 @@ async def test_the_check_in_doubt_is_shown_whole_what_the_first_one_saw_only_in_
     assert whole[0] and whole[1] and not whole[0] & whole[1]
 
 
-async def test_a_quote_that_stands_in_no_result_proves_nothing_and_its_part_is_asked_for():
+async def test_a_part_whose_quote_stands_in_no_result_becomes_a_task_without_a_planning_call():
     def check(prompt):
-        known = {name: number for number, name, _ in finished_in(prompt)}
-        return check_reply(
-            ("what lamps cost", known.get("Find the price of lamps", 1), "a lamp costs 9")
-        )
+        return check_reply(("what lamps cost", 1, "a lamp costs 9"))
 
     def execute(prompt):
         return "A lamp costs 9 euros." if "lamps" in task_of(prompt) else "There are lamps."
 
-    world = make_world(
-        Script(execute=execute, check=check, missing=propose("Find the price of lamps"))
-    )
+    world = make_world(Script(execute=execute, check=check))
 
     objective = await world.run()
 
-    (asked,) = [
-        prompt for prompt in asked_of(world, "creation") if block_of(prompt, "missing parts")
-    ]
-    assert block_of(asked, "missing parts") == "what lamps cost"
-    assert executed(world) == ["1: Begin", "2: Find the price of lamps"]
+    name = "Answer this part of the objective: what lamps cost"
+    assert executed(world) == ["1: Begin", f"2: {name}"]
+    assert not [one for one in asked_of(world, "creation") if block_of(one, "missing parts")]
     assert objective.stop_reason is StopReason.FINISHED
     (checked,) = [
         event.data
@@ -1073,10 +1066,22 @@ async def test_the_check_is_told_which_codes_and_numbers_of_the_objective_no_res
     assert block_of(asked_of(world, "check")[0], "in no result") == "m-99"
 
 
+async def test_an_answer_that_every_check_misquotes_stays_the_report_word_for_word():
+    letter = "Dear all,\n\n  the mill opens at nine.\n\nYours, Ann"
+    script = Script(execute=lambda _: letter, check=check_reply(("a heading", 1, "# To all")))
+    world = make_world(script)
+
+    objective = await world.run(text="Write to all when the mill opens")
+
+    assert objective.stop_reason is StopReason.UNMET
+    report = await world.store.report(objective.id) or ""
+    assert letter in report and "stand in no result, for: a heading" in report
+    assert executed(world) == ["1: Begin", "2: Answer this part of the objective: a heading"]
+
+
 async def test_a_quote_that_no_result_holds_is_asked_for_again():
     def check(prompt):
-        told = prompt.messages[-1].text
-        quote = "a result of 1: Begin" if "No result has these words" in told else "made up"
+        quote = "a result of 1: Begin" if block_of(prompt, "contested parts") else "made up"
         return check_reply(("the objective", 1, quote))
 
     world = make_world(Script(check=check))
@@ -1084,8 +1089,7 @@ async def test_a_quote_that_no_result_holds_is_asked_for_again():
     objective = await world.run()
 
     assert objective.stop_reason is StopReason.FINISHED
-    assert len(asked_of(world, "check")) == 4  # each of the two checks once more
-    assert '"made up"' in asked_of(world, "check")[1].messages[-1].text
+    assert len(asked_of(world, "check")) == 3  # two that disagree, and one that decides
 
 
 async def test_a_check_that_says_met_and_names_no_part_is_asked_for_the_parts():

@@ -3,7 +3,6 @@ calls answered, the reply names a task and quotes words of its result; the progr
 
 from __future__ import annotations
 
-import json
 import re
 import unicodedata
 from collections.abc import Collection, Mapping, Sequence
@@ -38,6 +37,7 @@ MAX_PARTS = 12  # places of a schema: a small model fills all of them
 MAX_WITHIN_WORDS = 10_000  # places of a piece in other words, after which it is not looked for
 MAX_PIECES = 3  # of a quote with gaps, so many pieces are looked up
 NO_PART_NAMED = "the check named no part that is answered"
+NOT_FOUND = "the check quoted words that stand in no result, for: {}"
 _SIGNS = re.compile(r"[\"'`*_“”‘’«»]")
 
 _TEXT = {"type": "string", "maxLength": MAX_TEXT_CHARS}
@@ -91,17 +91,17 @@ async def check_objective(
     path: str = FIRST,
     contested: Sequence[str] = (),
 ) -> CheckReply:
-    """Ask the model whether the results meet the objective, and return its verdict. A verdict whose
-    quotes stand in no result, or that is "met" and names no part, is asked for once more, and then
-    counts as it is. Raises what `react.asking.ask` raises.
+    """Ask the model whether the results meet the objective, and return its verdict. A verdict that
+    is "met" and names no part is asked for once more, and then counts as it is. Raises what
+    `react.asking.ask` raises.
 
     Args:
         excerpts: the results that the model is shown.
-        results: all results, in which quotes are looked up; if there are none, they are not.
+        results: all results; none where a person is asked, who need not name parts.
         path: the path of the step in the journal. A check that is not the `FIRST` one is asked to
             doubt what others found.
-        contested: what earlier checks call missing or contradictory; the model is asked to decide
-            that.
+        contested: what earlier checks call missing or contradictory, or did not prove; the model
+            is asked to decide that.
     """
     stance = say("settling") if contested else "" if path == FIRST else say("doubting")
     messages = build_messages(
@@ -121,31 +121,18 @@ async def check_objective(
         max_output_tokens=MAX_OUTPUT_TOKENS,
     )
 
-    faults: list[str] = []
+    has_asked_again = False
 
     def read(completion: Completion) -> CheckReply:
+        nonlocal has_asked_again
         reply = parse_check(completion.text)
-        fault = _find_fault(reply, results) if results and not faults else ""
-        if fault:
-            faults.append(fault)
-            raise MalformedReplyError(fault)
+        if results and reply.is_met and not reply.parts and not has_asked_again:
+            has_asked_again = True
+            raise MalformedReplyError(say("name_parts"))
         return reply
 
     asked = await ask(journal, path, prompt, role=Role.CREATION, read=read)
     return asked.value
-
-
-def _find_fault(reply: CheckReply, results: Sequence[Result]) -> str:
-    """Return what to tell the model if its reply names no part although it says "met", or quotes
-    words that no result has; "" for any other reply."""
-    unfound = [
-        json.dumps(part.quote, ensure_ascii=False)
-        for part in reply.parts
-        if not _find(part, results)
-    ]
-    if unfound:
-        return say("not_there", quotes=", ".join(unfound))
-    return say("name_parts") if reply.is_met and not reply.parts else ""
 
 
 def _say_absent(objective_text: str, results: Sequence[Result]) -> list[tuple[str, Passage]]:
@@ -224,15 +211,17 @@ def look_up(
 ) -> tuple[bool, Checked]:
     """Return (whether the objective is met, the parts found answered and those found missing).
 
-    A part counts as answered only if its quote stands in a result; it is looked for in the result
-    that the reply names, then in the others. A quote that comes from a file, a page or a tool must
-    hold something that the objective does not, or be the whole result. A part that asks for an
-    action counts only with the result of a task that called a tool with an effect.
+    A part is proven only if its quote stands in a result; it is looked for in the result that the
+    reply names, then in the others. A quote that comes from a file, a page or a tool must hold
+    something that the objective does not, or be the whole result. A part that is not proven keeps
+    its task, with no quote. It is missing if the reply names no result, or if it asks for an action
+    and no task that called a tool with an effect is named.
 
     Args:
         doers: the tools that act on the world, as origins (`tool:NAME`).
     """
     asked = frozenset(_words(objective_text))
+    ids = {result.task_id for result in results}
     parts: list[CheckedPart] = []
     missing = list(reply.missing)
     for part in reply.parts:
@@ -245,6 +234,8 @@ def look_up(
         has_acted = result is not None and not set(doers).isdisjoint(result.origins)
         if result is not None and says_more and (has_acted or not part.is_deed):
             parts.append(CheckedPart(part=part.part, task_id=result.task_id, quote=part.quote))
+        elif part.task_id in ids and part.task_id is not None and not part.is_deed:
+            parts.append(CheckedPart(part=part.part, task_id=part.task_id, quote=""))
         else:
             missing.append(part.part)
     found = Checked(
@@ -252,7 +243,14 @@ def look_up(
         missing=tuple(dict.fromkeys(missing)),
         contradictions=reply.contradictions,
     )
-    return reply.is_met and bool(parts) and not missing, found
+    return reply.is_met and bool(parts) and not (missing or found.unproven), found
+
+
+def say_why_not(found: Checked) -> str:
+    """Return why an objective is not met, after a check that found this."""
+    if found.missing:
+        return "; ".join(found.missing)
+    return NOT_FOUND.format("; ".join(found.unproven)) if found.unproven else NO_PART_NAMED
 
 
 def _find(part: AnsweredPart, results: Sequence[Result]) -> Result | None:
@@ -322,7 +320,8 @@ def settle(views: Sequence[tuple[bool, Checked]]) -> tuple[bool, Checked] | None
     if verdicts.count(True) == verdicts.count(False):
         return None
     agreeing = [found for verdict, found in views if verdict is is_met]
-    parts = {part.part: part for found in agreeing for part in found.parts}
+    named = [part for found in agreeing for part in found.parts]
+    parts = {part.part: part for part in sorted(named, key=lambda part: bool(part.quote))}
     missing = () if is_met else agreeing[-1].missing
     return is_met, Checked(
         parts=tuple(parts.values()),

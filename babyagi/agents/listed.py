@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence, Set
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
 
 from babyagi.agents.prompting import Field
 from babyagi.index.hashing import words_of
@@ -36,18 +36,17 @@ def _line(name: TaskName) -> str:
     return f"{name.id} [{state}] {shorten(name.name, MAX_NAME_CHARS)}"
 
 
-class NameIndex:
-    """The names of an objective's newest tasks, indexed by their words. The index is kept from one
-    planning to the next, and only names that are new or have changed are added.
+class ListedNames:
+    """The names of an objective's newest tasks, kept from one planning to the next: only those that
+    are new or have changed are read again.
 
-    `event_id`: the index contains all changes of the task list up to this event.
+    `event_id`: the names hold all changes of the task list up to this event.
     """
 
     def __init__(self, *, max_names: int) -> None:
         self.event_id = 0
         self._max_names = max_names
         self._name_by_id: dict[int, TaskName] = {}  # oldest first
-        self._ids_by_word: defaultdict[str, dict[int, None]] = defaultdict(dict)
         self._newest_id = 0
 
     def update(self, names: Sequence[TaskName], *, event_id: int) -> None:
@@ -61,34 +60,22 @@ class NameIndex:
         if event_id < self.event_id:
             return
         self.event_id = event_id
-        for name in names:
-            if name.id in self._name_by_id:
-                self._name_by_id[name.id] = name
-            elif name.id > self._newest_id:
-                # else the name was dropped before, because it is too old
-                self._add(name)
-        while len(self._name_by_id) > self._max_names:
-            self._drop_oldest()
-
-    def _add(self, name: TaskName) -> None:
-        self._name_by_id[name.id] = name
-        self._newest_id = name.id
-        for word in set(words_of(name.name)):
-            self._ids_by_word[word][name.id] = None
-
-    def _drop_oldest(self) -> None:
-        name = self._name_by_id.pop(next(iter(self._name_by_id)))
-        for word in set(words_of(name.name)):
-            del self._ids_by_word[word][name.id]
-            if not self._ids_by_word[word]:
-                del self._ids_by_word[word]
+        # one that is neither known nor newer was dropped before, because it is too old
+        self._name_by_id |= {
+            name.id: name
+            for name in names
+            if name.id in self._name_by_id or name.id > self._newest_id
+        }
+        self._newest_id = max([self._newest_id, *(name.id for name in names)])
+        for id_ in list(self._name_by_id)[: -self._max_names]:
+            del self._name_by_id[id_]
 
     def names(self, *, without: Collection[int] = ()) -> list[TaskName]:
         """Return all names, oldest first, except those of the tasks `without`."""
         return [name for id_, name in self._name_by_id.items() if id_ not in without]
 
     def named(self, ids: Iterable[int | str]) -> list[TaskName]:
-        """Return the names of these tasks; ids that the index does not hold are left out."""
+        """Return the names of these tasks; ids that are not among them are left out."""
         return [self._name_by_id[id_] for id_ in ids if id_ in self._name_by_id]
 
     def choose(
@@ -109,10 +96,8 @@ class NameIndex:
         size_by_id = {name.id: estimate_tokens(_line(name)) + 1 for name in names}
         if sum(size_by_id.values()) <= left:
             return names
-        weight_by_id = self._weigh(texts, self._name_by_id.keys() & without)
-        names.sort(
-            key=lambda name: (-weight_by_id.get(name.id, 0), name.status not in _OPEN, -name.id)
-        )
+        weight_by_id = self._weigh(texts, without)
+        names.sort(key=lambda name: (-weight_by_id[name.id], name.status not in _OPEN, -name.id))
         chosen = []
         for name in names:
             left -= size_by_id[name.id]
@@ -122,14 +107,15 @@ class NameIndex:
         return sorted(chosen, key=lambda name: name.id)
 
     def _weigh(self, texts: Sequence[str], without: Collection[int]) -> dict[int, float]:
-        """Return, by id, a weight for each task that shares rare words with the texts. A word
-        weighs more the fewer names contain it."""
-        n_most = max(3, COMMON_SHARE * (len(self._name_by_id) - len(without)))
-        weights_by_id: defaultdict[int, list[float]] = defaultdict(list)
-        for word in {word for text in texts for word in words_of(text)}:
-            ids: Set[int] = self._ids_by_word.get(word, {}).keys() - without
-            if 0 < len(ids) <= n_most:
-                weight = 1 / len(ids)
-                for id_ in ids:
-                    weights_by_id[id_].append(weight)
-        return {id_: math.fsum(weights) for id_, weights in weights_by_id.items()}
+        """Return, by id, a weight for each task: the more, the rarer the words are that its name
+        shares with the texts."""
+        wanted = {word for text in texts for word in words_of(text)}
+        words_by_id = {
+            name.id: wanted & {*words_of(name.name)} for name in self.names(without=without)
+        }
+        n_by_word = Counter(word for words in words_by_id.values() for word in words)
+        n_most = max(3, COMMON_SHARE * len(words_by_id))
+        return {
+            id_: math.fsum(1 / n_by_word[word] for word in words if n_by_word[word] <= n_most)
+            for id_, words in words_by_id.items()
+        }

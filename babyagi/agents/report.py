@@ -47,13 +47,14 @@ NO_OUTPUT = "output/none"  # key under which it keeps the reason why there is no
 
 def find_whole_answer(objective: Objective, results: Sequence[Result]) -> str:
     """Return the text of the result that is the whole answer; "" if there is none. It is the only
-    result, if its task was the objective itself, whatever the check says; or the one result that a
-    check which agreed named for every part of the objective."""
+    result, if its task was the objective itself, whatever the check says; or the one result that
+    the last check named for every part of the objective, proven or not."""
     if len(results) == 1 and results[0].task_name == ANSWER_TASK:
         return results[0].text
-    is_met = objective.stop_reason in (StopReason.FINISHED, StopReason.OBJECTIVE_MET)
+    reasons = (StopReason.FINISHED, StopReason.OBJECTIVE_MET, StopReason.UNMET)
+    is_answered = objective.stop_reason in reasons and not objective.checks.missing
     named = {part.task_id for part in objective.checks.parts}
-    if not is_met or len(named) != 1 or objective.checks.contradictions:
+    if not is_answered or len(named) != 1 or objective.checks.contradictions:
         return ""
     return next((one.text for one in results if one.task_id in named and not one.lack), "")
 

@@ -381,7 +381,7 @@ def after_check(
         is_round: whether the task list was empty. Only such a check raises `n_idle` (when there is
             no new answer) and `n_stuck` (when no fewer parts are missing than before).
     """
-    n_missing = max(1, len(missing))
+    n_missing = max(1, len(missing) + sum(not part.quote for part in parts))
     is_better = not checks.least_missing or n_missing < checks.least_missing
     is_idle = is_round and n_answers == checks.n_answers
     return Checks(

@@ -121,7 +121,7 @@ class Checked:
     """The outcome of a check whether the objective is met.
 
     Attributes:
-        parts: the parts of the objective that results answer.
+        parts: the parts of the objective that results answer, as the check says.
         missing: the parts that no result answers.
         contradictions: what results contradict each other about.
         unread: done tasks whose results the creation agent has not read, and must read before tasks
@@ -132,6 +132,11 @@ class Checked:
     missing: tuple[str, ...] = ()
     contradictions: tuple[str, ...] = ()
     unread: tuple[int, ...] = ()
+
+    @property
+    def unproven(self) -> tuple[str, ...]:
+        """The parts that a result answers as the check says, without words of it that prove it."""
+        return tuple(one.part for one in self.parts if not one.quote)
 
 
 NOTHING_CHECKED = Checked()

@@ -79,11 +79,26 @@ def test_a_quote_that_stands_in_another_result_counts_for_that_one():
 
 
 @pytest.mark.parametrize("quote", ["K-30 = 4711-ZZ", "4711-Q", "", "…", "as of May … Page 4"])
-def test_a_quote_that_does_not_stand_there_does_not_count(quote):
+def test_a_part_whose_quote_stands_in_no_result_is_not_proven_and_not_missing(quote):
     is_met, checked = check(("the part", 3, quote))
 
     assert not is_met
-    assert checked.missing == ("the part",)
+    assert (checked.unproven, checked.missing) == (("the part",), ())
+
+
+@pytest.mark.parametrize("task_id", [None, 4])
+def test_a_part_is_missing_if_no_result_is_named_and_no_result_holds_its_quote(task_id):
+    is_met, checked = check(("the part", task_id, "4711-ZZ"))
+
+    assert not is_met
+    assert (checked.unproven, checked.missing) == ((), ("the part",))
+
+
+def test_a_part_that_one_of_two_checks_proves_is_proven():
+    proven, unproven = check(BOTH[0], is_met=False), check((BOTH[0][0], 5, "?"), is_met=False)
+
+    for views in ((proven, unproven), (unproven, proven)):
+        assert verdict(*views)[1].parts == proven[1].parts
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
-"""Which tasks of the list an agent is shown, and that an index of their names keeps up with it."""
+"""Which tasks of the list an agent is shown, and that the names kept for it keep up with it."""
 
-from babyagi.agents.listed import MAX_LISTED_TOKENS, NameIndex
+from babyagi.agents.listed import MAX_LISTED_TOKENS, ListedNames
 from babyagi.llm.prompt import estimate_tokens
 from babyagi.tasks import TaskName, TaskStatus
 
@@ -10,7 +10,7 @@ def name(id_, text, status=TaskStatus.DONE):
 
 
 def index_of(*names, max_names=2000):
-    index = NameIndex(max_names=max_names)
+    index = ListedNames(max_names=max_names)
     index.update(names, event_id=1)
     return index
 
@@ -65,11 +65,3 @@ def test_what_was_read_earlier_but_arrives_later_changes_nothing():
     index.update([name(1, "A", TaskStatus.RUNNING)], event_id=2)
 
     assert (index.names(), index.event_id) == ([name(1, "A", TaskStatus.DONE)], 3)
-
-
-def test_a_name_that_repeats_a_word_can_be_dropped():
-    index = index_of(name(1, "Ask the mayor about the mayor"), max_names=1)
-
-    index.update([name(2, "Rest")], event_id=2)
-
-    assert ids_of(index.names()) == [2]

@@ -1399,6 +1399,24 @@ class TaskStoreContract(KeyContract, ScheduleContract):
         made = await plan_from(store, objective_id, proposals=(again,))
         assert len(made.added) == is_newer
 
+    @pytest.mark.parametrize("is_checked", [True, False])
+    async def test_what_a_task_for_a_missing_part_lacks_comes_again_after_it_was_given_up(
+        self, store, clock, is_checked
+    ):
+        objective_id = await begin(store, "Read K-17")
+        await finish_one(store, objective_id)
+        await store.fail_task(await store.claim_task(objective_id, "w"), error="no", max_failures=1)
+        clock.tick(1)
+        if is_checked:
+            await check(store, objective_id, Proposal(name="Sum up"))
+        else:
+            await store.add_tasks(objective_id, [Proposal(name="Sum up")])
+        await lack_in(store, objective_id)
+        parent_id = (await store.tasks(objective_id))[-1].id
+        again = Proposal(name="Read K-17", parent_id=parent_id)
+        made = await plan_from(store, objective_id, proposals=(again,))
+        assert len(made.added) == is_checked
+
     async def test_without_news_a_task_comes_again_at_most_four_times(self, store):
         objective_id = await begin(store, "Read K-17")
         await finish_one(store, objective_id, text="nothing of it")

@@ -820,24 +820,32 @@ class _Batch:
     def _may_come_again(self, one: _Named, alike: Sequence[Task]) -> bool:
         """Return whether a proposal may repeat the finished tasks `alike`, oldest first. It may if
         their answer did not help the task that it is made for, if a check found that part of the
-        objective still missing, or if the last of them was given up and there is a newer result.
-        The number of repeats is limited."""
+        objective still missing, or if the last of them was given up and there is a newer result or
+        a newer check. The number of repeats is limited."""
         newest, shown = alike[-1], self.unhelpful.get(one.proposal.parent_id or 0, ())
         if newest.status is TaskStatus.CANCELLED or len(alike) > lifecycle.MAX_REPEATS_IN_ALL:
             return False
         is_wanted = one.proposal.is_missing or any(task.id in shown for task in alike)
         if newest.status is TaskStatus.DONE and not is_wanted:
             return False
+        # what a task for a missing part lacks is tried again as that part is
+        is_wanted = is_wanted or self._is_checked_since(newest)
         return (is_wanted and len(alike) <= lifecycle.MAX_REPEATS) or self._has_news(newest)
+
+    def _is_checked_since(self, task: Task) -> bool:
+        """Return whether the objective was checked after the task's end."""
+        kinds = to_json([events.OBJECTIVE_CHECKED])
+        checked = self.tx.all("events_of", objective_id=self.objective_id, kinds=kinds, limit=1)
+        return bool(checked) and checked[0]["at_us"] >= _finished_us(task)
 
     def _has_news(self, task: Task) -> bool:
         """Return whether there is a result that is newer than the task's end."""
-        after_us = 0 if task.finished_at is None else from_time(task.finished_at)
-        return bool(
-            self.tx.all(
-                "newest_results", objective_id=self.objective_id, after_us=after_us, limit=1
-            )
-        )
+        given = {"objective_id": self.objective_id, "after_us": _finished_us(task), "limit": 1}
+        return bool(self.tx.all("newest_results", **given))
+
+
+def _finished_us(task: Task) -> int:
+    return 0 if task.finished_at is None else from_time(task.finished_at)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -1141,8 +1149,8 @@ def finish_check(
     tx.run(
         "finish_check",
         objective_id=objective_id,
-        # parts that were found missing are a reason to go on
-        n_tasks_without_progress=0 if checked.missing else row["n_barren"],
+        # open parts are a reason to go on
+        n_tasks_without_progress=0 if checked.missing or checked.unproven else row["n_barren"],
         checks=checks_to_json(checks),
     )
     missing = [lifecycle.storable(part, max_chars=500) for part in checked.missing]
@@ -1152,7 +1160,7 @@ def finish_check(
         events.OBJECTIVE_CHECKED,
         is_met=is_met,
         reason=detail,
-        n_parts=len(checked.parts),
+        n_parts=len(checked.parts) - len(checked.unproven),
         missing=missing,
     )
     if objective.status is ObjectiveStatus.ENDED:
