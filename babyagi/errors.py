@@ -18,6 +18,7 @@ BabyagiError
 │   └── NoAnswerError               an agent's run without an answer of the required type
 ├── a person mends it: four lines on stderr, an exit code, no traceback
 │   ├── SettingsError               usage: a wrong flag, variable or file
+│   │   └── RequestError                a request that cannot be read or is not allowed
 │   ├── CredentialsError            no key, or a key that is refused
 │   ├── ModelRejectedError          unknown model, no quota, wrong address
 │   │   └── ToolsUnsupportedError   no tool support; a prompt without tools may work
@@ -166,6 +167,18 @@ class SettingsError(BabyagiError):
     """A flag, a variable or a file has an invalid value."""
 
 
+class RequestError(SettingsError):
+    """A program's request cannot be read or is not allowed.
+
+    Args:
+        status: the HTTP status of the answer.
+    """
+
+    def __init__(self, what: str, why: str = "", *, status: int = 422) -> None:
+        super().__init__(what, why=why)
+        self.status = status
+
+
 class CredentialsError(BabyagiError):
     """There is no key, or the endpoint refuses it."""
 
@@ -264,6 +277,7 @@ FIX_BY_ERROR: dict[type[BabyagiError], str] = {
     NotFoundError: "babyagi objectives lists what exists",
     LimitReachedError: "babyagi extend raises a limit",
     ObjectiveStoppedError: "babyagi resume continues it",
+    RequestError: "",  # its text says it
     SettingsError: "babyagi config shows every setting and where it comes from",
 }
 """What to type for an error without a `fix` of its own. The first class that matches is used."""
