@@ -34,6 +34,7 @@ BabyagiError
 """
 
 import errno
+import re
 from typing import Any
 
 SHORTAGES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
@@ -230,6 +231,20 @@ class LeaseLostError(BabyagiError):
 class StaleOrderError(BabyagiError):
     """The order of the task list has changed since it was read, so the new order was not
     applied."""
+
+
+def kind_of(error: type[BabyagiError]) -> str:
+    """Return the name of a class of errors in the API: `not-found` for `NotFoundError`."""
+    return re.sub("(?<!^)([A-Z])", r"-\1", error.__name__.removesuffix("Error")).lower()
+
+
+def by_kind() -> dict[str, type[BabyagiError]]:
+    """Return all classes of errors by their names in the API."""
+    found, left = dict[str, type[BabyagiError]](), [BabyagiError]
+    while left:
+        found[kind_of(left[-1])] = left[-1]
+        left += left.pop().__subclasses__()
+    return found
 
 
 PERSON_MENDS = (

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from babyagi.notify import Hooks
     from babyagi.settings.fields import Settings
 
+BASE = "/api/v1"
 LATEST = "latest"
 SEE_LISTS = "babyagi objectives and babyagi tasks show the valid numbers"
 MAX_ID_DIGITS = 15
@@ -59,6 +60,8 @@ MAX_KEY_CHARS = 255
 MAX_TEXT_CHARS = 100_000
 MAX_NUMBER = 2**53 - 1
 MAX_USD = 1_000_000_000.0
+NOT_JSON = "the body is not acceptable JSON"
+WHY_NOT_JSON = "it is not valid JSON, or has a field twice, or a number that is too large"
 PROMETHEUS = "text/plain; version=0.0.4"
 TEXT = "text"
 
@@ -340,7 +343,7 @@ def vars_of(given: Any) -> dict[str, Any]:
 
 
 def clean_json(value: Any) -> Any:
-    """Return a JSON value with `clean` applied to all its texts. Raises `ValueError` for a number
+    """Return a JSON value with `clean` applied to all its texts. Raises `RequestError` for a number
     over `MAX_NUMBER`, which the store could not keep."""
     if isinstance(value, str):
         return clean(value)
@@ -349,7 +352,7 @@ def clean_json(value: Any) -> Any:
     if isinstance(value, dict):
         return {clean(key): clean_json(one) for key, one in value.items()}
     if isinstance(value, int | float) and not abs(value) <= MAX_NUMBER:
-        raise ValueError("a number that is too large")
+        raise RequestError(NOT_JSON, WHY_NOT_JSON, status=400)
     return value
 
 

@@ -7,19 +7,22 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from babyagi import __version__, answers
+from babyagi import __version__, answers, verb_table
 from babyagi.serve.operations import OPERATIONS
 from babyagi.serve.wire import PROBLEM
 from babyagi.shapes import shape_of
 from babyagi.verb_table import TEXT, Verb
 
-BASE = "/api/v1"
+BASE = verb_table.BASE
 _KINDS = {"task": "integer", "number": "integer", "schedule": "integer"}
 _PROBLEM = {
     "type": "object",
     "required": ["type", "title", "status"],
     "properties": {
-        **{name: {"type": "string"} for name in ("type", "title", "detail", "try", "guide")},
+        **{
+            name: {"type": "string"}
+            for name in ("type", "title", "detail", "try", "guide", "limit")
+        },
         "status": {"type": "integer"},
     },
 }

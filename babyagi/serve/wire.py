@@ -9,7 +9,6 @@ import asyncio
 import hashlib
 import json
 import logging
-import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -17,10 +16,18 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
 from babyagi import errors
-from babyagi.errors import BabyagiError, RequestError, find_fix
+from babyagi.errors import BabyagiError, RequestError, find_fix, kind_of
 from babyagi.redaction import redact
 from babyagi.text import clean
-from babyagi.verb_table import MAX_NUMBER, clean_json, read_given, shape, vars_of
+from babyagi.verb_table import (
+    MAX_NUMBER,
+    NOT_JSON,
+    WHY_NOT_JSON,
+    clean_json,
+    read_given,
+    shape,
+    vars_of,
+)
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -84,8 +91,7 @@ def parse_body(data: bytes, content_type: str, hint: type) -> Any:
         text = (data or b"{}").decode("utf-8")
         value = clean_json(json.loads(text, object_pairs_hook=_require_once))
     except (ValueError, RecursionError):
-        why = "it is not valid JSON, or has a field twice, or a number that is too large"
-        raise RequestError("the body is not acceptable JSON", why, status=400) from None
+        raise RequestError(NOT_JSON, WHY_NOT_JSON, status=400) from None
     return read_given(value, "the body", hint, is_strict=True)
 
 
@@ -182,12 +188,11 @@ def write_problem(
 def write_error(error: BabyagiError, secrets: Sequence[str]) -> Response:
     """Return a response that says what the command line says about the error: what happened, why,
     what to do, and which page of the guide to read. The `secrets` are removed from these texts."""
-    name = type(error).__name__.removesuffix("Error")
-    kind = re.sub("(?<!^)([A-Z])", r"-\1", name).lower()
     texts = (error.what, error.why, find_fix(error))
     what, why, fix = (redact(text, secrets=secrets) for text in texts)
-    more = {"try": fix, "guide": error.guide}
-    return write_problem(status_of(error), what, why, kind=kind, **more)
+    limit = error.limit if isinstance(error, errors.LimitReachedError) else ""
+    more = {"try": fix, "guide": error.guide, "limit": limit}
+    return write_problem(status_of(error), what, why, kind=kind_of(type(error)), **more)
 
 
 def status_of(error: BabyagiError) -> int:
