@@ -91,8 +91,7 @@ class Verb:
         run: the function that does it; None for a stream of events. Its parameters with a name in
             `Call.argument` are given by the call. The others are what a client gives: one parameter
             `given` of a dataclass, or parameters of their own.
-        shape: makes the JSON from what `run` returns; None if `run` returns the JSON or an
-            `Answer`.
+        shape: makes the JSON from what `run` returns, if that is no `Answer`.
         returns: the type of the JSON (`answers.py`); None if the answer is no JSON.
         level: the lowest level that the client's key must have.
         commands: the commands that do the same on the command line.
@@ -109,7 +108,7 @@ class Verb:
     method: str
     path: str
     run: Callable[..., Awaitable[Any]] | None
-    shape: Callable[[Any], Any] | None = None
+    shape: Callable[[Any], Any] = json_shapes.to_json
     returns: Any = None
     level: Level = Level.READ
     commands: tuple[str, ...] = ()
@@ -250,7 +249,7 @@ async def _run(verb: Verb, call: Call) -> Answer:
     found = await verb.run(**{name: await call.argument(name) for name in parameters})
     if isinstance(found, Answer):
         return found
-    return Answer(value=verb.shape(found) if verb.shape else found, status=verb.status)
+    return Answer(value=verb.shape(found), status=verb.status)
 
 
 async def carry_out(verb: Verb, call: Call, key: str = "") -> Answer:
@@ -983,7 +982,7 @@ def look(
     known = {
         "name": run.__name__,
         "method": "GET",
-        "shape": _SHAPES.get(returns),
+        "shape": _SHAPES.get(returns, json_shapes.to_json),
         "says": (run.__doc__ or "").partition("\n")[0],
     }
     return Verb(path=path, run=run, returns=returns, commands=commands, **{**known, **more})
