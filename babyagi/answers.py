@@ -355,6 +355,8 @@ class Decided:
     decision: Decision
     objective_id: int
     task_id: int
+    # the workers that ask, if none uses this home: then the decision may count in theirs alone
+    elsewhere: tuple[str, ...] = ()
 
 
 # -- schedules

@@ -115,7 +115,7 @@ class ScheduleOptions(ObjectiveOptions, total=False):
 class Client:
     """An async context manager with a method for each verb.
 
-        async with babyagi.Client(url="http://127.0.0.1:7788", token=token) as client:
+        async with babyagi.Client(url="http://127.0.0.1:8642", token=token) as client:
             made = await client.submit("Compare the offers", key="offers-of-may")
             status = await client.status(made.objective_id)
 

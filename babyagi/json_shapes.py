@@ -398,14 +398,18 @@ def request_shape(request: Request) -> Json:
     }
 
 
-def decided_shape(step: Step, decision: Decision) -> Json:
-    """Return what `babyagi answer`, `approve` and `reject` print with `--json`."""
+def decided_shape(step: Step, decision: Decision, elsewhere: Sequence[Worker] = ()) -> Json:
+    """Return what `babyagi answer`, `approve` and `reject` print with `--json`. The workers
+    `elsewhere` use other homes, where alone the decision may count; without any, the field is
+    absent."""
+    names = [f"{worker.name} on {worker.host}" for worker in elsewhere]
     return {
         "v": VERSION,
         "number": step.id,
         "decision": decision.value,
         "objective_id": step.objective_id,
         "task_id": asking_task(step),
+        **({"elsewhere": names} if names else {}),
     }
 
 

@@ -837,8 +837,9 @@ async def _decide(
                 status=409,
             )
     home = settings.home
+    elsewhere = await verbs.find_asking_elsewhere(call.store, step, home=home)
     step = await verbs.settle(call.store, step, decision, text, home=home, seen=request)
-    return json_shapes.decided_shape(step, decision)
+    return json_shapes.decided_shape(step, decision, elsewhere)
 
 
 # -- schedules

@@ -447,6 +447,13 @@ async def _do(verb: Verb, desk: Desk, request: Request) -> Response:
     given = parse_parameters(fields, verb.given)
     call = Call(desk=desk, path=request.path_params, given=given, level=access.level)
     answer = await carry_out(verb, call)
+    if isinstance(answer.value, dict) and "elsewhere" in answer.value:
+        return _say(
+            200,
+            "your decision may count only at another machine",
+            f"It is recorded. The workers that ask are {', '.join(answer.value['elsewhere'])}, and "
+            "this server does not use their home: if their own settings ask, decide there.",
+        )
     return RedirectResponse(_back(form, answer.value), status_code=303)
 
 

@@ -132,7 +132,7 @@ def _refer_within(schema: Any) -> Any:
 # -- answers
 # --------------------------------------------------------------------------------------------------
 
-_MAY_BE_ABSENT = ("is_reopened", "replaced_task_id")
+_MAY_BE_ABSENT = ("is_reopened", "replaced_task_id", "elsewhere")
 
 
 @cache

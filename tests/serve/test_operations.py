@@ -176,6 +176,7 @@ def test_only_a_call_that_the_person_saw_can_be_approved(home, tmp_path):
             stale = await served.ask("POST", f"{path}/approve", {"seen": shown["seen"]})
             fresh = (await served.ask("GET", path)).json()
             done = await served.ask("POST", f"{path}/approve", {"seen": fresh["seen"]})
+            assert done.json()["elsewhere"] == [f"{homes.WORKER.name} on {homes.WORKER.host}"]
             return shown, [blind.status, stale.status, done.status]
 
     shown, statuses = asyncio.run(work())
