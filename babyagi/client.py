@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from functools import cache, partial
 from pathlib import Path
 from string import Formatter
@@ -348,7 +348,7 @@ class Client:
 
     async def events(
         self, objective: Selector, *, after: int | None = None
-    ) -> AsyncIterator[answers.Event]:
+    ) -> AsyncGenerator[answers.Event, None]:
         """Yield the events of an objective as they happen, until the loop is left. The end of an
         objective is an event as well.
 
@@ -361,9 +361,10 @@ class Client:
         """
         if self._listen is None:
             raise RuntimeError("use the client within: async with babyagi.Client(…) as client")
-        async for data in self._listen(objective, after):
-            event: answers.Event = _read(data, answers.Event)
-            yield event
+        async with aclosing(self._listen(objective, after)) as told:
+            async for data in told:
+                event: answers.Event = _read(data, answers.Event)
+                yield event
 
     # -- the inbox
     # ----------------------------------------------------------------------------------------------

@@ -178,6 +178,16 @@ async def test_events_come_as_they_happen_and_after_the_last_that_is_known(runni
     assert last.kind == "objective.paused"
 
 
+async def test_the_events_of_what_was_deleted_end_with_an_error(ended):
+    stream = ended.events(1, after=(await ended.log(1))[-2].id)
+    await anext(stream)
+
+    await ended.delete(1)
+
+    with pytest.raises(NotFoundError):
+        await anext(stream)
+
+
 # -- errors
 # --------------------------------------------------------------------------------------------------
 
