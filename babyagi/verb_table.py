@@ -20,7 +20,6 @@ import typing
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import timedelta
-from enum import IntEnum
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -42,7 +41,7 @@ from babyagi.results import load_index_status
 from babyagi.schedules import DAILY_LIMIT_USD, CatchUp, Overlap, Schedule
 from babyagi.settings.fields import declared_fields
 from babyagi.shapes import ShapeError, shape_of
-from babyagi.tasks import ANSWER_TASK, Limits, Objective, Place, Task, TaskStatus
+from babyagi.tasks import ANSWER_TASK, Level, Limits, Objective, Place, Task, TaskStatus
 from babyagi.taskstore.nouns import KeyedRequest
 from babyagi.taskstore.sql.store import TaskStore
 from babyagi.text import clean, shorten
@@ -64,19 +63,6 @@ NOT_JSON = "the body is not acceptable JSON"
 WHY_NOT_JSON = "it is not valid JSON, or has a field twice, or a number that is too large"
 PROMETHEUS = "text/plain; version=0.0.4"
 TEXT = "text"
-
-
-class Level(IntEnum):
-    """What a client may do: READ only reads, STEER also changes things, and ADMIN also deletes and
-    sets limits above the server's."""
-
-    READ = 1
-    STEER = 2
-    ADMIN = 3
-
-    @property
-    def word(self) -> str:
-        return self.name.lower()
 
 
 # -- a row, and a call of it

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from babyagi.serve.door import cookie_name
 from babyagi.serve.openapi import BASE
 from babyagi.serve.operations import OPERATIONS
-from babyagi.verb_table import Level
+from babyagi.tasks import Level
 from support.served import Served
 
 MARK = "<script>alert(1)</script>"

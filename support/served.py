@@ -16,7 +16,7 @@ from babyagi.serve.door import cookie_name
 from babyagi.serve.operations import Desk
 from babyagi.serve.server import open_server
 from babyagi.settings.load import load_settings
-from babyagi.verb_table import Level
+from babyagi.tasks import Level
 
 ANSWER_TIMEOUT_S = 120.0
 

@@ -20,8 +20,8 @@ from babyagi.errors import (
     StoreUnavailableError,
     find_fix,
 )
-from babyagi.tasks import ObjectiveStatus, StopReason, TaskStatus
-from babyagi.verb_table import VERBS, Level
+from babyagi.tasks import Level, ObjectiveStatus, StopReason, TaskStatus
+from babyagi.verb_table import VERBS
 from support.served import serving
 from tests.cli import homes, looked_at
 

@@ -38,9 +38,9 @@ from babyagi.serve import door, wire
 from babyagi.serve.door import Access, Names, Refusal
 from babyagi.serve.operations import OPERATIONS, Desk
 from babyagi.serve.wire import parse_parameters
-from babyagi.tasks import Duty, Objective, StopReason, TaskStatus
+from babyagi.tasks import Duty, Level, Objective, StopReason, TaskStatus
 from babyagi.text import UNSEEN, harmless_lines, shorten
-from babyagi.verb_table import SEE_LISTS, Call, Level, Verb, carry_out
+from babyagi.verb_table import SEE_LISTS, Call, Verb, carry_out
 
 if TYPE_CHECKING:
     from babyagi.reporting.why import Facts, Reason

@@ -23,7 +23,7 @@ from urllib.parse import urlsplit
 from babyagi.errors import SettingsError
 from babyagi.files import private
 from babyagi.net.addresses import is_loopback
-from babyagi.verb_table import Level
+from babyagi.tasks import Level
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send

@@ -9,7 +9,8 @@ from babyagi import answers, verb_table
 from babyagi.json_shapes import Json
 from babyagi.serve.door import Keys
 from babyagi.serve.feed import Feed
-from babyagi.verb_table import REPEATABLE, VERBS, Level, Verb, change
+from babyagi.tasks import Level
+from babyagi.verb_table import REPEATABLE, VERBS, Verb, change
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

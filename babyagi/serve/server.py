@@ -39,12 +39,12 @@ from babyagi.serve.door import Access, Keys, Names, Refusal
 from babyagi.serve.feed import Feed, Place, parse_place
 from babyagi.serve.openapi import BASE, make_document
 from babyagi.serve.operations import OPERATIONS, Desk
+from babyagi.tasks import Level
 from babyagi.verb_table import (
     METRICS,
     Answer,
     Call,
     EventsQuery,
-    Level,
     Verb,
     carry_out,
     pick_objective,

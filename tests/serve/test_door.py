@@ -21,7 +21,7 @@ from babyagi.serve.door import (
     load_token,
 )
 from babyagi.serve.server import max_connections
-from babyagi.verb_table import Level
+from babyagi.tasks import Level
 from support.door_attacks import MARK, attacks
 
 TOKEN = "a token that nobody can guess"

@@ -18,8 +18,8 @@ from babyagi.inbox import APPROVAL, write_request
 from babyagi.serve import wire
 from babyagi.serve.openapi import BASE
 from babyagi.serve.operations import OPERATIONS
+from babyagi.tasks import Level
 from babyagi.taskstore.sql.keys import Keys
-from babyagi.verb_table import Level
 from support.served import serving
 from support.workers import join
 from tests.cli import homes, looked_at, samples

@@ -12,7 +12,7 @@ from babyagi.errors import SettingsError, StoreUnavailableError
 from babyagi.serve import server
 from babyagi.serve.door import renew_token
 from babyagi.serve.server import listen_at, url_of
-from babyagi.verb_table import Level
+from babyagi.tasks import Level
 from support.processes import babyagi, environ, finish, start
 from support.served import serving
 
