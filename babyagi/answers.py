@@ -16,11 +16,16 @@ from babyagi import tasks
 from babyagi.inbox import Decision
 from babyagi.reporting.transcript import Part
 from babyagi.reporting.why import Why
-from babyagi.schedules import CatchUp, Overlap, Rule, ScheduleStatus, TickOutcome, TickReason
+from babyagi.schedules import CatchUp, Overlap, Rule, ScheduleStatus, Tick
 from babyagi.tasks import Limits, ObjectiveStatus, Reservation, StopReason, TaskStatus
 
 # -- parts of several answers
 # --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Versioned:
+    v: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,8 +106,7 @@ class Result(FoundResult):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Submitted:
-    v: int
+class Submitted(Versioned):
     objective_id: int
     uid: str
     is_new: bool
@@ -134,12 +138,16 @@ class Objective(State):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AskedObjective:
+class ReportedObjective:
     id: int
     uid: str
     text: str
-    initial_task: str
     further: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskedObjective(ReportedObjective):
+    initial_task: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,8 +185,7 @@ class ReasonGiven(Reason):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pruned:
-    v: int
+class Pruned(Versioned):
     deleted: tuple[int, ...]
 
 
@@ -219,8 +226,7 @@ class ListedTask(Task):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Changed:
-    v: int
+class Changed(Versioned):
     objective_id: int
     task: Task
     is_reopened: bool = False
@@ -229,6 +235,8 @@ class Changed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Given:
+    # an earlier result in the prompt of a try. An earlier version of the program stored no score,
+    # and a result of the same objective has no `objective_id`
     try_no: str
     task_id: int
     score: float | None
@@ -255,8 +263,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Steps:
-    v: int
+class Steps(Versioned):
     steps: tuple[Step, ...]
     without_outcome: tuple[Mapping[str, Any], ...]
 
@@ -286,8 +293,7 @@ class Hit(FoundResult):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Hits:
-    v: int
+class Hits(Versioned):
     objective_id: int
     text: str
     degraded: str
@@ -295,16 +301,7 @@ class Hits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReportedObjective:
-    id: int
-    uid: str
-    text: str
-    further: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
-    v: int
+class Report(Versioned):
     objective: ReportedObjective
     stop_reason: StopReason | None
     is_rehearsal: bool
@@ -314,8 +311,7 @@ class Report:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Event:
-    v: int
+class Event(Versioned):
     id: int
     at: datetime
     objective_id: int
@@ -349,8 +345,7 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Decided:
-    v: int
+class Decided(Versioned):
     number: int
     decision: Decision
     objective_id: int
@@ -391,18 +386,7 @@ class Schedule:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tick:
-    schedule_id: int
-    due_at: datetime
-    outcome: TickOutcome
-    reason: TickReason
-    objective_id: int | None
-    decided_at: datetime
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OneSchedule:
-    v: int
+class OneSchedule(Versioned):
     schedule: Schedule
 
 
@@ -447,8 +431,7 @@ class IndexStatus:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class IndexChecked:
-    v: int
+class IndexChecked(Versioned):
     objective_id: int
     is_whole: bool
     n_expected: int
@@ -461,15 +444,13 @@ class IndexChecked:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class IndexRebuilt:
-    v: int
+class IndexRebuilt(Versioned):
     objective_id: int
     n_results: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verified:
-    v: int
+class Verified(Versioned):
     n_rows: int
     n_steps: int
     n_results: int

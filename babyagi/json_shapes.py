@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from datetime import datetime
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
+from babyagi.answers import Given
 from babyagi.inbox import Decision, asking_task, decisions, describe, read_request
 from babyagi.notify import event_fields
 from babyagi.reporting.artifacts import Made, artifacts_shape
@@ -31,19 +32,6 @@ if TYPE_CHECKING:
     from babyagi.results import IndexStatus
     from babyagi.taskstore.nouns import Verification
     from babyagi.verbs import Changed, Prunable, Request, Shown, Stand
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Given:
-    """An earlier result in the prompt of a task's try. `score` is None if an earlier version of the
-    program, which had no scores, stored the try. `objective_id` is None for a result of the same
-    objective."""
-
-    try_no: str
-    task_id: int
-    score: float | None
-    reason: str
-    objective_id: int | None = None
 
 
 def given_results(steps: Sequence[Step]) -> list[Given]:

@@ -121,6 +121,9 @@ async def test_tasks_are_added_moved_edited_skipped_and_tried_again(running):
 
 async def test_a_request_of_a_task_is_answered(running):
     (asked,) = await running.inbox()
+    with pytest.raises(RequestError) as unseen:
+        await running.approve(asked.number, seen="what nobody was shown")
+    assert unseen.value.status == 409
     decided = await running.answer(asked.number, "Euros", key="k")
 
     assert (decided.task_id, decided) == (

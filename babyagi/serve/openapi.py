@@ -8,6 +8,7 @@ from functools import cache
 from typing import Any
 
 from babyagi import __version__, answers, verb_table
+from babyagi.schedules import Tick
 from babyagi.serve.operations import OPERATIONS
 from babyagi.serve.wire import PROBLEM
 from babyagi.shapes import shape_of
@@ -157,9 +158,10 @@ def _required(schema: Any) -> Any:
 _PARTS: Mapping[str, Any] = {
     **{
         name: getattr(answers, name)
-        for name in "Objective Task ListedTask Usage Counts Result Step Request Schedule Tick "
+        for name in "Objective Task ListedTask Usage Counts Result Step Request Schedule "
         "Worker Event".split()
     },
+    "Tick": Tick,
     "Why": answers.Reason,
     "Sources": list[answers.Source],
     "Artifacts": list[answers.Artifact],
