@@ -5,15 +5,19 @@
 do, or `babyagi.run`.
 """
 
+# mypy: disable-error-code="empty-body"
+# methods are signatures, which `_method` carries out
+
 from __future__ import annotations
 
+import inspect
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
-from functools import cache, partial
+from functools import cache, partial, wraps
 from pathlib import Path
 from string import Formatter
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypedDict, TypeVar
 
 from babyagi import answers, errors
 from babyagi.app import open_app
@@ -57,10 +61,12 @@ if TYPE_CHECKING:
 Selector = int | Literal["latest"]
 """Chooses an objective by its number, or the newest one."""
 
+OUTSIDE = "use the client within: async with babyagi.Client(…) as client"
 TIMEOUT_S = 120.0
 SILENCE_S = 60.0  # a stream says something at least every 15 s
 LOOK_S = 5.0
 
+P = ParamSpec("P")
 R = TypeVar("R")
 Send = Callable[[Verb, Mapping[str, str], Mapping[str, Any], str], Awaitable[bytes]]
 Listen = Callable[[Selector, int | None], AsyncGenerator[bytes, None]]
@@ -112,6 +118,21 @@ class ScheduleOptions(ObjectiveOptions, total=False):
     daily_limit_usd: float
 
 
+def _method(declared: Callable[P, Awaitable[R]]) -> Callable[P, Awaitable[R]]:
+    """Make a method of its signature and its docstring: it sends its arguments to the verb with its
+    name, and returns the answer as the type that the table names."""
+    signature, name = inspect.signature(declared), declared.__name__
+
+    @wraps(declared)
+    async def method(*args: P.args, **options: P.kwargs) -> R:
+        arguments = signature.bind(*args, **options).arguments
+        client: Client = arguments.pop("self")
+        arguments |= arguments.pop("options", {})
+        return await client._do(name, arguments.pop("key", ""), arguments)  # type: ignore[no-any-return]
+
+    return method
+
+
 class Client:
     """An async context manager with a method for each verb.
 
@@ -160,20 +181,21 @@ class Client:
         self._send = self._listen = None
         await self._stack.aclose()
 
-    async def _do(self, returns: type[R], name: str, key: str = "", /, **arguments: Any) -> R:
+    async def _do(self, name: str, key: str, arguments: dict[str, Any]) -> Any:
         if self._send is None:
-            raise RuntimeError("use the client within: async with babyagi.Client(…) as client")
+            raise RuntimeError(OUTSIDE)
         verb = verb_by_name()[name]
         in_path = [field for _, field, _, _ in Formatter().parse(verb.path) if field]
         path = {field: _name(field, arguments.pop(field)) for field in in_path}
         given = {field: one for field, one in arguments.items() if one is not None}
-        data = await self._send(verb, path, given, key)
-        found: R = _read(data, returns)
-        return found
+        if "objective" in given:  # a text, or the number of one that a query names
+            given["objective"] = str(given["objective"])
+        return _read(await self._send(verb, path, given, key), verb.returns)
 
     # -- objectives
     # ----------------------------------------------------------------------------------------------
 
+    @_method
     async def list_objectives(
         self,
         *,
@@ -183,61 +205,57 @@ class Client:
         limit: int = MAX_LISTED,
     ) -> list[answers.Objective]:
         """List objectives, the newest last; only those with all the words."""
-        page = {"after": after, "limit": limit}
-        return await self._do(
-            list[answers.Objective], "list_objectives", words=words, state=state, **page
-        )
 
+    @_method
     async def submit(
         self, objective: str, *, key: str = "", **options: Unpack[SubmitOptions]
     ) -> answers.Submitted:
         """Queue an objective for workers. The same objective is created once, unless `new`."""
-        return await self._do(answers.Submitted, "submit", key, objective=objective, **options)
 
+    @_method
     async def status(self, objective: Selector) -> answers.Stand:
         """Show the state of an objective."""
-        return await self._do(answers.Stand, "status", objective=objective)
 
+    @_method
     async def why_objective(self, objective: Selector) -> answers.ReasonGiven:
         """Say why an objective makes no progress, or what is being done for it."""
-        return await self._do(answers.ReasonGiven, "why_objective", objective=objective)
 
+    @_method
     async def pause(self, objective: Selector, *, key: str = "") -> answers.Status:
         """Pause an objective: workers make no more calls for it."""
-        return await self._do(answers.Status, "pause", key, objective=objective)
 
+    @_method
     async def resume(self, objective: Selector, *, key: str = "") -> answers.Status:
         """Resume a paused objective: workers continue it."""
-        return await self._do(answers.Status, "resume", key, objective=objective)
 
+    @_method
     async def cancel(self, objective: Selector, *, key: str = "") -> answers.Status:
         """End an objective; its results are kept."""
-        return await self._do(answers.Status, "cancel", key, objective=objective)
 
+    @_method
     async def extend(
-        self, objective: Selector, *, key: str = "", **limits: Unpack[LimitOptions]
+        self, objective: Selector, *, key: str = "", **options: Unpack[LimitOptions]
     ) -> answers.Status:
         """Set new limits for an objective; the others stay."""
-        return await self._do(answers.Status, "extend", key, objective=objective, **limits)
 
+    @_method
     async def ask_further(
-        self, objective: Selector, question: str, *, key: str = "", **limits: Unpack[LimitOptions]
+        self, objective: Selector, question: str, *, key: str = "", **options: Unpack[LimitOptions]
     ) -> answers.Status:
         """Ask a further question, which the objective then has to answer as well."""
-        asked = {"objective": objective, "question": question}
-        return await self._do(answers.Status, "ask_further", key, **asked, **limits)
 
+    @_method
     async def delete(self, objective: Selector) -> answers.Deleted:
         """Delete an objective and its data for good."""
-        return await self._do(answers.Deleted, "delete", objective=objective)
 
+    @_method
     async def prune(self, *, older_than_days: float = 30.0) -> answers.Pruned:
         """Delete for good all objectives that ended long ago, or that never got an answer."""
-        return await self._do(answers.Pruned, "prune", older_than_days=older_than_days)
 
     # -- tasks
     # ----------------------------------------------------------------------------------------------
 
+    @_method
     async def list_tasks(
         self,
         objective: Selector,
@@ -247,16 +265,14 @@ class Client:
         limit: int = MAX_LISTED,
     ) -> list[answers.ListedTask]:
         """List the tasks of an objective in the order in which they will be started."""
-        page = {"status": tuple(status), "after": after, "limit": limit}
-        return await self._do(list[answers.ListedTask], "list_tasks", objective=objective, **page)
 
+    @_method
     async def show_task(
         self, objective: Selector, task: int, *, step: int | None = None
     ) -> answers.ShownTask:
         """Show a task with its prompts, replies and tool calls."""
-        named = {"objective": objective, "task": task}
-        return await self._do(answers.ShownTask, "show_task", **named, step=step)
 
+    @_method
     async def show_duty(
         self,
         objective: Selector,
@@ -265,13 +281,12 @@ class Client:
         step: int | None = None,
     ) -> answers.ShownDuty:
         """Show the calls of one duty: work for the whole objective."""
-        named = {"objective": objective, "duty": duty}
-        return await self._do(answers.ShownDuty, "show_duty", **named, step=step)
 
+    @_method
     async def why_task(self, objective: Selector, task: int) -> answers.ReasonGiven:
         """Say why a task is not running, and what would change that."""
-        return await self._do(answers.ReasonGiven, "why_task", objective=objective, task=task)
 
+    @_method
     async def add_task(
         self,
         objective: Selector,
@@ -282,9 +297,8 @@ class Client:
         key: str = "",
     ) -> answers.Changed:
         """Add a task to the list of an objective, which becomes active again if it had ended."""
-        task = {"name": name, "first": first, "after": tuple(after)}
-        return await self._do(answers.Changed, "add_task", key, objective=objective, **task)
 
+    @_method
     async def move_task(
         self,
         objective: Selector,
@@ -295,45 +309,41 @@ class Client:
         key: str = "",
     ) -> answers.Changed:
         """Move a queued task to an end of the list, or before another task."""
-        place = {"objective": objective, "task": task, "to": to, "before": before}
-        return await self._do(answers.Changed, "move_task", key, **place)
 
+    @_method
     async def edit_task(
         self, objective: Selector, task: int, name: str, *, key: str = ""
     ) -> answers.Changed:
         """Replace a queued task by another task."""
-        named = {"objective": objective, "task": task, "name": name}
-        return await self._do(answers.Changed, "edit_task", key, **named)
 
+    @_method
     async def skip_task(self, objective: Selector, task: int, *, key: str = "") -> answers.Changed:
         """Cancel a queued or waiting task."""
-        return await self._do(answers.Changed, "skip_task", key, objective=objective, task=task)
 
+    @_method
     async def retry_task(self, objective: Selector, task: int, *, key: str = "") -> answers.Changed:
         """Try a task again that was given up (status dead)."""
-        return await self._do(answers.Changed, "retry_task", key, objective=objective, task=task)
 
     # -- results, reports, events
     # ----------------------------------------------------------------------------------------------
 
+    @_method
     async def list_results(
         self, objective: Selector, *, after: int = 0, limit: int = MAX_LISTED
     ) -> list[answers.Result]:
         """List the results of the finished tasks; `after` is a task."""
-        page = {"after": after, "limit": limit}
-        return await self._do(list[answers.Result], "list_results", objective=objective, **page)
 
+    @_method
     async def search(
         self, objective: Selector, text: str, *, k: int = 5, all_objectives: bool = False
     ) -> answers.Hits:
         """Find the results that are nearest to a text."""
-        wanted = {"text": text, "k": k, "all_objectives": all_objectives}
-        return await self._do(answers.Hits, "search", objective=objective, **wanted)
 
+    @_method
     async def report(self, objective: Selector) -> answers.Report:
         """Return the report of an objective. Raises `NotFoundError` if it is not written yet."""
-        return await self._do(answers.Report, "report", objective=objective)
 
+    @_method
     async def log(
         self,
         objective: Selector,
@@ -343,8 +353,6 @@ class Client:
         limit: int = MAX_LISTED,
     ) -> list[answers.Event]:
         """List the events of an objective."""
-        page = {"task": task, "after": after, "limit": limit}
-        return await self._do(list[answers.Event], "log", objective=objective, **page)
 
     async def events(
         self, objective: Selector, *, after: int | None = None
@@ -360,7 +368,7 @@ class Client:
             StoreUnavailableError: the server ended the stream; `after` goes on.
         """
         if self._listen is None:
-            raise RuntimeError("use the client within: async with babyagi.Client(…) as client")
+            raise RuntimeError(OUTSIDE)
         async with aclosing(self._listen(objective, after)) as told:
             async for data in told:
                 event: answers.Event = _read(data, answers.Event)
@@ -369,88 +377,80 @@ class Client:
     # -- the inbox
     # ----------------------------------------------------------------------------------------------
 
+    @_method
     async def inbox(self, *, objective: Selector | None = None) -> list[answers.Request]:
         """List the requests of tasks that wait for a person."""
-        selector = None if objective is None else str(objective)
-        return await self._do(list[answers.Request], "inbox", objective=selector)
 
+    @_method
     async def show_request(self, number: int) -> answers.Request:
         """Show one request of a task that waits for a person."""
-        return await self._do(answers.Request, "show_request", number=number)
 
+    @_method
     async def answer(self, number: int, text: str, *, key: str = "") -> answers.Decided:
         """Answer the request of a task, which then continues."""
-        return await self._do(answers.Decided, "answer", key, number=number, text=text)
 
+    @_method
     async def approve(self, number: int, *, seen: str = "", key: str = "") -> answers.Decided:
         """Allow the tool call that a task requests. `seen` is that of the request as it was read,
         so that nothing else is approved."""
-        return await self._do(answers.Decided, "approve", key, number=number, seen=seen)
 
+    @_method
     async def reject(self, number: int, *, why: str = "", key: str = "") -> answers.Decided:
         """Refuse the request of a task, which then continues without what it requested."""
-        return await self._do(answers.Decided, "reject", key, number=number, why=why)
 
     # -- schedules
     # ----------------------------------------------------------------------------------------------
 
+    @_method
     async def list_schedules(self, *, with_removed: bool = False) -> list[answers.Schedule]:
         """List schedules, each with its next tick (start of an objective)."""
-        return await self._do(list[answers.Schedule], "list_schedules", with_removed=with_removed)
 
+    @_method
     async def add_schedule(
         self, objective: str, *, key: str = "", **options: Unpack[ScheduleOptions]
     ) -> answers.OneSchedule:
         """Start an objective at certain times."""
-        return await self._do(
-            answers.OneSchedule, "add_schedule", key, objective=objective, **options
-        )
 
+    @_method
     async def show_schedule(self, schedule: int, *, limit: int = 20) -> answers.ShownSchedule:
         """Show a schedule, and the outcomes of its ticks."""
-        return await self._do(
-            answers.ShownSchedule, "show_schedule", schedule=schedule, limit=limit
-        )
 
+    @_method
     async def pause_schedule(self, schedule: int, *, key: str = "") -> answers.OneSchedule:
         """Pause a schedule: ticks that are due meanwhile are skipped."""
-        return await self._do(answers.OneSchedule, "pause_schedule", key, schedule=schedule)
 
+    @_method
     async def resume_schedule(self, schedule: int, *, key: str = "") -> answers.OneSchedule:
         """Resume a paused schedule; its next tick fires again."""
-        return await self._do(answers.OneSchedule, "resume_schedule", key, schedule=schedule)
 
+    @_method
     async def remove_schedule(self, schedule: int, *, key: str = "") -> answers.OneSchedule:
         """Remove a schedule; the objectives that it has started continue."""
-        return await self._do(answers.OneSchedule, "remove_schedule", key, schedule=schedule)
 
     # -- the store, its workers and its index
     # ----------------------------------------------------------------------------------------------
 
+    @_method
     async def workers(self) -> list[answers.Worker]:
         """List the workers, and what each works on."""
-        return await self._do(list[answers.Worker], "workers")
 
+    @_method
     async def index_status(self, *, objective: Selector | None = None) -> list[answers.IndexStatus]:
         """Show how many results of each objective are indexed."""
-        selector = None if objective is None else str(objective)
-        return await self._do(list[answers.IndexStatus], "index_status", objective=selector)
 
+    @_method
     async def index_check(self, objective: Selector) -> answers.IndexChecked:
         """Compare the index of an objective's results with the task store."""
-        return await self._do(answers.IndexChecked, "index_check", objective=objective)
 
+    @_method
     async def index_rebuild(
         self, objective: Selector, *, embedding_model: str = ""
     ) -> answers.IndexRebuilt:
         """Rebuild the index of an objective."""
-        model = {"embedding_model": embedding_model}
-        return await self._do(answers.IndexRebuilt, "index_rebuild", objective=objective, **model)
 
+    @_method
     async def verify(self, *, objective: Selector | None = None) -> answers.Verified:
         """Check every row of the task store for damage."""
-        selector = None if objective is None else str(objective)
-        return await self._do(answers.Verified, "verify", objective=selector)
 
 
 def _name(what: str, chosen: int | str) -> str:
