@@ -54,7 +54,7 @@ connect_unix_socket, handle_starttag, handle_endtag, handle_data
 )
 
 # Fields that only JSON shows
-not_before, decided_at
+not_before, decided_at, v, time_s, n_workers, n_indexed, without_outcome, asked_at
 
 # A policy that is chosen by its value
 ALLOW

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         run_async,
         stream,
     )
+    from babyagi.client import Client
     from babyagi.errors import BabyagiError, LimitReachedError, NoAnswerError, ToolError
     from babyagi.memory.kinds import ConversationMemory, ConversationSummaryMemory, EntityMemory
     from babyagi.react.steps import Run, Stopped
@@ -48,6 +49,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Agent",
     "BabyagiError",
+    "Client",
     "ConversationMemory",
     "ConversationSummaryMemory",
     "Effect",
@@ -83,6 +85,7 @@ _NAMES_BY_MODULE = {
     "agent": "Agent",
     "api": "ObjectiveEnded ObjectiveOutcome QuestionAsked ReportWritten ResultFound Stream "
     "TaskFailed TaskStarted TextWritten ToolCalled run run_async stream",
+    "client": "Client",
     "errors": "BabyagiError LimitReachedError NoAnswerError ToolError",
     "memory.kinds": "ConversationMemory ConversationSummaryMemory EntityMemory",
     "react.steps": "Run Stopped",

@@ -18,6 +18,7 @@ BabyagiError
 │   └── NoAnswerError               an agent's run without an answer of the required type
 ├── a person mends it: four lines on stderr, an exit code, no traceback
 │   ├── SettingsError               usage: a wrong flag, variable or file
+│   │   └── RequestError                a request that cannot be read or is not allowed
 │   ├── CredentialsError            no key, or a key that is refused
 │   ├── ModelRejectedError          unknown model, no quota, wrong address
 │   │   └── ToolsUnsupportedError   no tool support; a prompt without tools may work
@@ -33,6 +34,7 @@ BabyagiError
 """
 
 import errno
+import re
 from typing import Any
 
 SHORTAGES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
@@ -166,6 +168,18 @@ class SettingsError(BabyagiError):
     """A flag, a variable or a file has an invalid value."""
 
 
+class RequestError(SettingsError):
+    """A program's request cannot be read or is not allowed.
+
+    Args:
+        status: the HTTP status of the answer.
+    """
+
+    def __init__(self, what: str, why: str = "", *, status: int = 422) -> None:
+        super().__init__(what, why=why)
+        self.status = status
+
+
 class CredentialsError(BabyagiError):
     """There is no key, or the endpoint refuses it."""
 
@@ -219,6 +233,20 @@ class StaleOrderError(BabyagiError):
     applied."""
 
 
+def kind_of(error: type[BabyagiError]) -> str:
+    """Return the name of a class of errors in the API: `not-found` for `NotFoundError`."""
+    return re.sub("(?<!^)([A-Z])", r"-\1", error.__name__.removesuffix("Error")).lower()
+
+
+def by_kind() -> dict[str, type[BabyagiError]]:
+    """Return all classes of errors by their names in the API."""
+    found, left = dict[str, type[BabyagiError]](), [BabyagiError]
+    while left:
+        found[kind_of(left[-1])] = left[-1]
+        left += left.pop().__subclasses__()
+    return found
+
+
 PERSON_MENDS = (
     CredentialsError,
     ModelRejectedError,
@@ -264,6 +292,7 @@ FIX_BY_ERROR: dict[type[BabyagiError], str] = {
     NotFoundError: "babyagi objectives lists what exists",
     LimitReachedError: "babyagi extend raises a limit",
     ObjectiveStoppedError: "babyagi resume continues it",
+    RequestError: "",  # its text says it
     SettingsError: "babyagi config shows every setting and where it comes from",
 }
 """What to type for an error without a `fix` of its own. The first class that matches is used."""

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from datetime import datetime
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
+from babyagi.answers import Given
 from babyagi.inbox import Decision, asking_task, decisions, describe, read_request
 from babyagi.notify import event_fields
 from babyagi.reporting.artifacts import Made, artifacts_shape
@@ -31,19 +32,6 @@ if TYPE_CHECKING:
     from babyagi.results import IndexStatus
     from babyagi.taskstore.nouns import Verification
     from babyagi.verbs import Changed, Prunable, Request, Shown, Stand
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Given:
-    """An earlier result in the prompt of a task's try. `score` is None if an earlier version of the
-    program, which had no scores, stored the try. `objective_id` is None for a result of the same
-    objective."""
-
-    try_no: str
-    task_id: int
-    score: float | None
-    reason: str
-    objective_id: int | None = None
 
 
 def given_results(steps: Sequence[Step]) -> list[Given]:
@@ -398,14 +386,18 @@ def request_shape(request: Request) -> Json:
     }
 
 
-def decided_shape(step: Step, decision: Decision) -> Json:
-    """Return what `babyagi answer`, `approve` and `reject` print with `--json`."""
+def decided_shape(step: Step, decision: Decision, elsewhere: Sequence[Worker] = ()) -> Json:
+    """Return what `babyagi answer`, `approve` and `reject` print with `--json`. The workers
+    `elsewhere` use other homes, where alone the decision may count; without any, the field is
+    absent."""
+    names = [f"{worker.name} on {worker.host}" for worker in elsewhere]
     return {
         "v": VERSION,
         "number": step.id,
         "decision": decision.value,
         "objective_id": step.objective_id,
         "task_id": asking_task(step),
+        **({"elsewhere": names} if names else {}),
     }
 
 

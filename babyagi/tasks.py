@@ -15,7 +15,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from enum import StrEnum
+from enum import IntEnum, StrEnum
 from typing import Any
 
 
@@ -122,6 +122,19 @@ class Duty(StrEnum):
     CHECK = "check"  # decide whether the objective is met
     REPORT = "report"  # write the report
     INDEX = "index"  # write results to the index
+
+
+class Level(IntEnum):
+    """What a client may do: READ only reads, STEER also changes things, and ADMIN also deletes and
+    sets limits above the server's."""
+
+    READ = 1
+    STEER = 2
+    ADMIN = 3
+
+    @property
+    def word(self) -> str:
+        return self.name.lower()
 
 
 ASKED_FURTHER = "Asked further: "  # prefix of a further question in `ObjectiveSpec.asked`

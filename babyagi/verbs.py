@@ -114,6 +114,7 @@ class Stand:
 
 
 async def find_stand(store: TaskStore, objective: Objective) -> Stand:
+    """Show the state of an objective."""
     from babyagi.index.indexer import find_trouble
 
     return Stand(
@@ -137,20 +138,25 @@ def serving(workers: Sequence[Worker], objective_id: int) -> list[Worker]:
 
 
 async def pause(store: TaskStore, objective: Objective) -> Row:
+    """Pause an objective: workers make no more calls for it."""
     found = await store.pause_objective(objective.id)
     return found, await store.counts(found.id)
 
 
 async def resume(store: TaskStore, objective: Objective) -> Row:
-    """Make a paused objective active again, so that the workers of the store continue it. This
-    process does not work on it."""
+    """Resume a paused objective: workers continue it.
+
+    This process does not work on it.
+    """
     found = await store.resume_objective(objective.id)
     return found, await store.counts(found.id)
 
 
 async def cancel(store: TaskStore, objective: Objective) -> Row:
-    """End the objective. If no worker serves it that could write its report, write the report here,
-    without a model."""
+    """End an objective; its results are kept.
+
+    If no worker serves it that could write its report, the report is written here, without a model.
+    """
     found = await store.end_objective(
         objective.id, reason=StopReason.CANCELLED, detail="by the command `cancel`"
     )
@@ -305,12 +311,14 @@ def _place(task: Task) -> tuple[int, int]:
 
 
 async def why_objective(store: TaskStore, objective: Objective) -> Reason:
+    """Say why an objective makes no progress, or what is being done for it."""
     facts = await find_facts(store, objective.id)
     running = await store.tasks(objective.id, statuses=[TaskStatus.RUNNING])
     return explain_objective(facts, running=running)
 
 
 async def why_task(store: TaskStore, objective: Objective, task_id: int) -> Reason:
+    """Say why a task is not running, and what would change that."""
     task = await store.task(objective.id, task_id)
     statuses = await store.statuses(objective.id, task_ids=task.after)
     place = await store.place(task) if task.status is TaskStatus.QUEUED else 0
@@ -372,7 +380,10 @@ async def move_task(
 
 
 async def edit_task(store: TaskStore, objective: Objective, task_id: int, name: str) -> Changed:
-    """Cancel a queued task, and put a new task with this name in its place."""
+    """Replace a queued task by another task.
+
+    It is cancelled, and a new task with this name takes its place.
+    """
     return Changed(
         task=await store.replace_task(objective.id, task_id, name=name),
         words=f"takes the place of task {task_id}, which is cancelled",
@@ -381,12 +392,15 @@ async def edit_task(store: TaskStore, objective: Objective, task_id: int, name: 
 
 
 async def skip_task(store: TaskStore, objective: Objective, task_id: int) -> Changed:
+    """Cancel a queued or waiting task."""
     return Changed(task=await store.cancel_task(objective.id, task_id), words="is cancelled")
 
 
 async def retry_task(store: TaskStore, objective: Objective, task_id: int) -> Changed:
-    """Queue a task that was given up, for another try. An objective that has ended becomes active
-    again."""
+    """Try a task again that was given up (status dead).
+
+    An objective that has ended becomes active again.
+    """
     from babyagi.app import require_room
 
     if objective.status is ObjectiveStatus.ENDED and find_used_up(objective) != "tasks":

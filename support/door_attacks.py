@@ -7,9 +7,10 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from babyagi.serve.door import Level, cookie_name
+from babyagi.serve.door import cookie_name
 from babyagi.serve.openapi import BASE
 from babyagi.serve.operations import OPERATIONS
+from babyagi.tasks import Level
 from support.served import Served
 
 MARK = "<script>alert(1)</script>"

@@ -12,10 +12,11 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from babyagi.app import App, open_app
-from babyagi.serve.door import Level, cookie_name
+from babyagi.serve.door import cookie_name
 from babyagi.serve.operations import Desk
 from babyagi.serve.server import open_server
 from babyagi.settings.load import load_settings
+from babyagi.tasks import Level
 
 ANSWER_TIMEOUT_S = 120.0
 

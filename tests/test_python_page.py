@@ -21,6 +21,7 @@ SAID = (  # by block: what a person must see
     ["5.0 5.0 1"],
     ["Act(", "5.0", "Tea costs 5.0."],
     ["Tea costs 5.0.", "2 turns: Tea costs 5.0."],
+    ["queued Read limits.md", "queued Answer the objective", "paused"],
 )
 
 

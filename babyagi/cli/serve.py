@@ -170,8 +170,9 @@ def _renew(settings: Settings) -> None:
 
 
 def _find_token(settings: Settings, level: str) -> str:
-    from babyagi.serve.door import Keys, Level
+    from babyagi.serve.door import Keys
     from babyagi.serve.server import find_token
+    from babyagi.tasks import Level
 
     keys = Keys(find_token(settings), now_s=lambda: 0.0, new_word=lambda: "")
     return keys.token(Level[level.upper()])

@@ -1,7 +1,7 @@
 """The board: pages that show objectives and tasks in a browser. They work without JavaScript; with
 it, a script keeps them up to date.
 
-To change something, a form posts to `/do` and the path of an operation of the API, which is then
+To change something, a form posts to `/do` and the path of a verb of the API, which is then
 checked and run as in the API. Texts from models are escaped on all pages, also in Markdown.
 """
 
@@ -24,7 +24,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from babyagi import json_shapes, verbs
+from babyagi import json_shapes, verb_table, verbs
 from babyagi.backends import utc_now
 from babyagi.errors import BabyagiError, NotFoundError, find_fix
 from babyagi.pages.markdown import make_renderer, render_html
@@ -34,12 +34,13 @@ from babyagi.pages.report import render_files
 from babyagi.redaction import redact
 from babyagi.reporting.report import MAX_EVENTS_DRAWN, load_pictures, load_report
 from babyagi.reporting.why import explain_tasks, find_facts
-from babyagi.serve import door, operations, wire
-from babyagi.serve.door import Access, Level, Names, Refusal
-from babyagi.serve.operations import OPERATIONS, SEE_LISTS, Call, Desk, Operation
-from babyagi.serve.wire import BadRequestError, parse_parameters
-from babyagi.tasks import Duty, Objective, StopReason, TaskStatus
+from babyagi.serve import door, wire
+from babyagi.serve.door import Access, Names, Refusal
+from babyagi.serve.operations import OPERATIONS, Desk
+from babyagi.serve.wire import parse_parameters
+from babyagi.tasks import Duty, Level, Objective, StopReason, TaskStatus
 from babyagi.text import UNSEEN, harmless_lines, shorten
+from babyagi.verb_table import SEE_LISTS, Call, Verb, carry_out
 
 if TYPE_CHECKING:
     from babyagi.reporting.why import Facts, Reason
@@ -90,7 +91,7 @@ ASKS = {
     "skip_task": "Cancel task {task}?",
     "remove_schedule": "Remove schedule {schedule}? Objectives that it started go on.",
 }
-"""Questions that ask to confirm operations which cannot be undone, by the operation's name."""
+"""Questions that ask to confirm verbs which cannot be undone, by the verb's name."""
 OVERLAPS = (
     ("skip", "skip the new one"),
     ("queue", "start the new one after it"),
@@ -103,7 +104,7 @@ _BACK = re.compile(r"/(?:[A-Za-z0-9_.~-]+(?:/[A-Za-z0-9_.~-]+)*)?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ResultsQuery(operations.PageQuery):
+class ResultsQuery(verb_table.PageQuery):
     text: str = ""
 
 
@@ -137,10 +138,10 @@ def make_routes(desk: Desk, names: Names) -> list[Route]:
     ]
 
 
-def _address_of(operation: Operation) -> str:
-    """Return the path to which a form posts to run the operation. HTML forms have no DELETE; the
+def _address_of(verb: Verb) -> str:
+    """Return the path to which a form posts to run the verb. HTML forms have no DELETE; the
     path for it ends with `/delete`."""
-    return f"/do{operation.path}{'/delete' if operation.method == 'DELETE' else ''}"
+    return f"/do{verb.path}{'/delete' if verb.method == 'DELETE' else ''}"
 
 
 def _guarded(desk: Desk, page: Page) -> Callable[[Request], Awaitable[Response]]:
@@ -149,8 +150,6 @@ def _guarded(desk: Desk, page: Page) -> Callable[[Request], Awaitable[Response]]
             return render_refusal(door.LOCKED)
         try:
             return await page(desk, request)
-        except BadRequestError as error:
-            return _say(error.status, error.title, error.detail)
         except BabyagiError as error:
             what = redact(error.what, secrets=desk.settings.known_secrets)
             return _say(wire.status_of(error), what, error.why, find_fix(error))
@@ -166,8 +165,8 @@ def _guarded(desk: Desk, page: Page) -> Callable[[Request], Awaitable[Response]]
 
 async def _objectives(desk: Desk, request: Request) -> Response:
     place = await _place(desk)
-    query = parse_parameters(_said(request), operations.ObjectivesQuery)
-    found = await operations.find_objectives(desk.store, query)
+    query = parse_parameters(_said(request), verb_table.ObjectivesQuery)
+    found = await verb_table.find_objectives(desk.store, query)
     left = [one for one in reversed(found) if not query.after or one.id < query.after]
     shown = left[:MAX_ROWS]
     rows = [await _row(desk, one) for one in shown]
@@ -214,7 +213,7 @@ async def _schedules(desk: Desk, request: Request) -> Response:
 
 async def _schedule(desk: Desk, request: Request) -> Response:
     place = await _place(desk)
-    id_ = operations.parse_id(request.path_params["schedule"], "schedule")
+    id_ = verb_table.parse_id(request.path_params["schedule"], "schedule")
     found = await desk.store.schedule(id_)
     ticks = await desk.store.ticks(id_, limit=N_TICKS_SHOWN)
     return await _render(desk, request, "schedule.html", **place, one=found, ticks=ticks)
@@ -270,9 +269,9 @@ async def _with_reasons(
 
 async def _list(desk: Desk, request: Request) -> Response:
     objective, after = await _begin(desk, request)
-    query = parse_parameters(_said(request), operations.TasksQuery)
+    query = parse_parameters(_said(request), verb_table.TasksQuery)
     last = await desk.store.task(objective.id, query.after) if query.after else None
-    shown, has_more = await operations.read_tasks(desk.store, objective.id, query, last, MAX_ROWS)
+    shown, has_more = await verb_table.read_tasks(desk.store, objective.id, query, last, MAX_ROWS)
     more = [("status", one.value) for one in query.status]
     more += [("after", str(shown[-1].id))] if has_more else []
     return await _render_tab(
@@ -355,7 +354,7 @@ async def _report(desk: Desk, request: Request) -> Response:
 
 async def _task(desk: Desk, request: Request) -> Response:
     objective, after = await _begin(desk, request)
-    task_id = operations.parse_id(request.path_params["task"], "task")
+    task_id = verb_table.parse_id(request.path_params["task"], "task")
     shown = await verbs.fetch_task(desk.store, objective, task_id)
     result = await asyncio.to_thread(_render_result, shown)
     said = {"task": shown.task, "result": result, "given": json_shapes.given_results(shown.steps)}
@@ -401,7 +400,7 @@ async def _begin(desk: Desk, request: Request) -> tuple[Objective, int]:
 
 
 async def _pick(desk: Desk, request: Request) -> Objective:
-    return await operations.pick_objective(desk.store, request.path_params["objective"])
+    return await verb_table.pick_objective(desk.store, request.path_params["objective"])
 
 
 async def _render_tab(desk: Desk, request: Request, tab: str, **values: Any) -> Response:
@@ -426,7 +425,7 @@ async def _render_tab(desk: Desk, request: Request, tab: str, **values: Any) -> 
 # --------------------------------------------------------------------------------------------------
 
 
-async def _do(operation: Operation, desk: Desk, request: Request) -> Response:
+async def _do(verb: Verb, desk: Desk, request: Request) -> Response:
     access: Access = request.scope[door.ACCESS]
     data = await wire.read_body(request)
     pairs = parse_qsl(
@@ -438,28 +437,32 @@ async def _do(operation: Operation, desk: Desk, request: Request) -> Response:
     is_ours = len(words) == 1 and desk.keys.is_form_word(words[0], access.session)
     if not access.session or not is_ours:
         return render_refusal(door.UNSIGNED)
-    if access.level < operation.level:
-        wanted = operation.level.word
+    if access.level < verb.level:
+        wanted = verb.level.word
         fix = f"`babyagi open --level {wanted}`"
         return _say(403, f"this needs a key of the level {wanted}", "", fix)
-    assert operation.run is not None
     form = dict(pairs)
-    if operation.name in ASKS and form.get("sure") != "yes":
-        return _ask(operation, request, pairs)
-    body = parse_parameters(fields, operation.body or operations.Nothing)
-    call = Call(
-        desk=desk, path=request.path_params, query=operation.query, body=body, level=access.level
-    )
-    answer = await operation.run(call)
+    if verb.name in ASKS and form.get("sure") != "yes":
+        return _ask(verb, request, pairs)
+    given = parse_parameters(fields, verb.given)
+    call = Call(desk=desk, path=request.path_params, given=given, level=access.level)
+    answer = await carry_out(verb, call)
+    if isinstance(answer.value, dict) and "elsewhere" in answer.value:
+        return _say(
+            200,
+            "your decision may count only at another machine",
+            f"It is recorded. The workers that ask are {', '.join(answer.value['elsewhere'])}, and "
+            "this server does not use their home: if their own settings ask, decide there.",
+        )
     return RedirectResponse(_back(form, answer.value), status_code=303)
 
 
-def _ask(operation: Operation, request: Request, pairs: Sequence[tuple[str, str]]) -> Response:
-    """Return a page that asks to confirm the operation, for browsers without JavaScript."""
+def _ask(verb: Verb, request: Request, pairs: Sequence[tuple[str, str]]) -> Response:
+    """Return a page that asks to confirm the verb, for browsers without JavaScript."""
     return _render_page(
         "sure.html",
         status=200,
-        title=ASKS[operation.name].format(**request.path_params),
+        title=ASKS[verb.name].format(**request.path_params),
         address=request.url.path,
         pairs=[pair for pair in pairs if pair[0] != "sure"],
         back=_back(dict(pairs), None),

@@ -16,7 +16,6 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from enum import IntEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -24,6 +23,7 @@ from urllib.parse import urlsplit
 from babyagi.errors import SettingsError
 from babyagi.files import private
 from babyagi.net.addresses import is_loopback
+from babyagi.tasks import Level
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -56,19 +56,6 @@ HEADERS = (
     (b"cross-origin-resource-policy", b"same-origin"),
     (b"permissions-policy", b"camera=(), microphone=(), geolocation=()"),
 )
-
-
-class Level(IntEnum):
-    """What a client may do: READ only reads, STEER also changes things, and ADMIN also deletes and
-    sets limits above the server's."""
-
-    READ = 1
-    STEER = 2
-    ADMIN = 3
-
-    @property
-    def word(self) -> str:
-        return self.name.lower()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,15 +31,24 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from babyagi.app import App
 from babyagi.backends import max_descriptors, open_store, utc_now
-from babyagi.errors import BabyagiError, SettingsError
+from babyagi.errors import BabyagiError, RequestError, SettingsError
 from babyagi.files import private
 from babyagi.files.home import make_home
-from babyagi.serve import board, door, operations, wire
-from babyagi.serve.door import Access, Keys, Level, Names, Refusal
+from babyagi.serve import board, door, wire
+from babyagi.serve.door import Access, Keys, Names, Refusal
 from babyagi.serve.feed import Feed, Place, parse_place
 from babyagi.serve.openapi import BASE, make_document
-from babyagi.serve.operations import OPERATIONS, Call, Desk, Operation
-from babyagi.serve.wire import Answer, BadRequestError
+from babyagi.serve.operations import OPERATIONS, Desk
+from babyagi.tasks import Level
+from babyagi.verb_table import (
+    METRICS,
+    Answer,
+    Call,
+    EventsQuery,
+    Verb,
+    carry_out,
+    pick_objective,
+)
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
@@ -364,6 +373,11 @@ async def _wait_for_signal() -> int:
 # --------------------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Nothing:
+    """The type of a query without parameters."""
+
+
 MAX_LISTENERS = 300
 READY_TIMEOUT_S = 5.0
 Endpoint = Callable[[Request], Awaitable[Response]]
@@ -376,7 +390,7 @@ def make_application(desk: Desk, names: Names) -> ASGIApp:
         Route("/readyz", partial(_say_ready, desk), methods=["GET"]),
         Route(f"{BASE}/openapi.json", _give_document, methods=["GET"]),
         *(Route(BASE + one.path, _endpoint(desk, one), methods=[one.method]) for one in OPERATIONS),
-        Route("/metrics", _endpoint(desk, operations.METRICS), methods=["GET"]),
+        Route("/metrics", _endpoint(desk, METRICS), methods=["GET"]),
         *board.make_routes(desk, names),
     ]
     handlers: Any = {404: _say_missing, 405: _say_wrong_method, Exception: _say_crash}
@@ -385,10 +399,9 @@ def make_application(desk: Desk, names: Names) -> ASGIApp:
     return door.Door(app, keys=desk.keys, names=names, refuse=_refuse)
 
 
-def _endpoint(desk: Desk, operation: Operation) -> Endpoint:
-    if operation.run is None:
-        return _guarded(desk, operation.level, partial(_stream, desk))
-    return _guarded(desk, operation.level, partial(_run, desk, operation))
+def _endpoint(desk: Desk, verb: Verb) -> Endpoint:
+    answer = partial(_stream, desk) if verb.run is None else partial(_run, desk, verb)
+    return _guarded(desk, verb.level, answer)
 
 
 def _guarded(desk: Desk, level: Level, answer: Endpoint) -> Endpoint:
@@ -403,8 +416,6 @@ def _guarded(desk: Desk, level: Level, answer: Endpoint) -> Endpoint:
             return wire.write_problem(403, title, fix, kind="level")
         try:
             return await answer(request)
-        except BadRequestError as error:
-            return wire.write_problem(error.status, error.title, error.detail)
         except BabyagiError as error:
             return wire.write_error(error, desk.settings.known_secrets)
         except Exception as error:  # a bug of ours: it is logged, and the client is told
@@ -413,17 +424,16 @@ def _guarded(desk: Desk, level: Level, answer: Endpoint) -> Endpoint:
     return endpoint
 
 
-async def _run(desk: Desk, operation: Operation, request: Request) -> Response:
-    assert operation.run is not None
-    query = wire.parse_parameters(request.query_params.multi_items(), operation.query)
-    body = None
-    if operation.body is not None:
+async def _run(desk: Desk, verb: Verb, request: Request) -> Response:
+    query = Nothing if verb.has_body else verb.given
+    given = wire.parse_parameters(request.query_params.multi_items(), query)
+    if verb.has_body:
         data = await wire.read_body(request)
-        body = wire.parse_body(data, request.headers.get("content-type", ""), operation.body)
-    key = request.headers.get("idempotency-key", "") if operation.takes_key else ""
+        given = wire.parse_body(data, request.headers.get("content-type", ""), verb.given)
+    key = request.headers.get("idempotency-key", "") if verb.takes_key else ""
     level = request.scope[door.ACCESS].level
-    call = Call(desk=desk, path=request.path_params, query=query, body=body, level=level)
-    answer = await operations.carry_out(operation, call, key)
+    call = Call(desk=desk, path=request.path_params, given=given, level=level)
+    answer = await carry_out(verb, call, key)
     return await asyncio.to_thread(wire.write_answer, answer, request)
 
 
@@ -431,16 +441,15 @@ async def _stream(desk: Desk, request: Request) -> Response:
     """Return a stream of the events after the last one that the listener has received. The id of
     that event is in the header `Last-Event-ID`, which browsers send when they reconnect, or in the
     parameter `after`. Without an id, the stream begins with the next event."""
-    query = wire.parse_parameters(request.query_params.multi_items(), operations.EventsQuery)
+    query = wire.parse_parameters(request.query_params.multi_items(), EventsQuery)
     if desk.feed.n_listeners >= MAX_LISTENERS:
-        raise BadRequestError(503, "there are too many listeners", "try again in a moment")
+        raise RequestError("there are too many listeners", "try again in a moment", status=503)
     selector = request.path_params.get("objective")
-    objective_id = (await operations.pick_objective(desk.store, selector)).id if selector else None
+    objective_id = (await pick_objective(desk.store, selector)).id if selector else None
     said = request.headers.get("last-event-id") or query.after
     place = parse_place(said) if said else None
     if said and (place is None or (objective_id is not None and place.last_by_objective)):
-        raise BadRequestError(
-            422,
+        raise RequestError(
             "the header Last-Event-ID, or the parameter `after`, is not the id of an event",
             "send the id of the last event that you received from this stream",
         )

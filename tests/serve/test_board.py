@@ -4,8 +4,7 @@ from urllib.parse import urlencode
 import pytest
 
 from babyagi.inbox import QUESTION, write_request
-from babyagi.serve.door import Level
-from babyagi.tasks import Proposal
+from babyagi.tasks import Level, Proposal
 from support.served import Served
 from support.workers import join
 from tests.cli import homes, samples

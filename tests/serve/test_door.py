@@ -16,12 +16,12 @@ from babyagi.serve.door import (
     SESSION_S,
     WRONG_S,
     Keys,
-    Level,
     Names,
     is_local,
     load_token,
 )
 from babyagi.serve.server import max_connections
+from babyagi.tasks import Level
 from support.door_attacks import MARK, attacks
 
 TOKEN = "a token that nobody can guess"

@@ -16,7 +16,7 @@ def test_the_document_has_every_operation_with_what_it_takes():
         said = paths[BASE + one.path][one.method.lower()]
         in_path = [each["name"] for each in said["parameters"] if each["in"] == "path"]
         assert in_path == re.findall(r"{(\w+)}", one.path)
-        assert ("requestBody" in said) == (one.body is not None)
+        assert ("requestBody" in said) == (one.has_body)
         assert said["summary"] == one.says
 
 

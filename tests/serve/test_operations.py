@@ -16,9 +16,9 @@ from babyagi.cli.session import close_log
 from babyagi.files.home import remember_hook, remembered_folder
 from babyagi.inbox import APPROVAL, write_request
 from babyagi.serve import wire
-from babyagi.serve.door import Level
 from babyagi.serve.openapi import BASE
 from babyagi.serve.operations import OPERATIONS
+from babyagi.tasks import Level
 from babyagi.taskstore.sql.keys import Keys
 from support.served import serving
 from support.workers import join
@@ -176,6 +176,7 @@ def test_only_a_call_that_the_person_saw_can_be_approved(home, tmp_path):
             stale = await served.ask("POST", f"{path}/approve", {"seen": shown["seen"]})
             fresh = (await served.ask("GET", path)).json()
             done = await served.ask("POST", f"{path}/approve", {"seen": fresh["seen"]})
+            assert done.json()["elsewhere"] == [f"{homes.WORKER.name} on {homes.WORKER.host}"]
             return shown, [blind.status, stale.status, done.status]
 
     shown, statuses = asyncio.run(work())
@@ -569,7 +570,7 @@ async def test_a_notification_that_was_not_sent_before_a_restart_is_sent_after_i
 
 async def test_a_body_that_does_not_come_is_given_up_on_every_route_at_once(served, monkeypatch):
     monkeypatch.setattr(wire, "BODY_TIMEOUT_S", 0.3)
-    paths = [re.sub(r"{\w+}", "1", one.path) for one in OPERATIONS if one.body is not None]
+    paths = [re.sub(r"{\w+}", "1", one.path) for one in OPERATIONS if one.has_body]
     slow = [
         served.send(served.request("POST", f"{BASE}{path}", content_length="9")) for path in paths
     ]

@@ -10,8 +10,9 @@ import pytest
 
 from babyagi.errors import SettingsError, StoreUnavailableError
 from babyagi.serve import server
-from babyagi.serve.door import Level, renew_token
+from babyagi.serve.door import renew_token
 from babyagi.serve.server import listen_at, url_of
+from babyagi.tasks import Level
 from support.processes import babyagi, environ, finish, start
 from support.served import serving
 

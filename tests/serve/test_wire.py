@@ -3,10 +3,14 @@ import json
 import pytest
 
 from babyagi import errors
-from babyagi.errors import BabyagiError, LimitReachedError, NotFoundError, SettingsError
-from babyagi.serve.operations import Addition, LogQuery, Submission, TasksQuery
+from babyagi.errors import (
+    BabyagiError,
+    LimitReachedError,
+    NotFoundError,
+    RequestError,
+    SettingsError,
+)
 from babyagi.serve.wire import (
-    BadRequestError,
     parse_body,
     parse_parameters,
     status_of,
@@ -14,6 +18,10 @@ from babyagi.serve.wire import (
     write_error,
 )
 from babyagi.tasks import TaskStatus
+from babyagi.verb_table import VERBS, Submission, TasksQuery
+
+(Addition,) = (verb.given for verb in VERBS if verb.name == "add_task")
+(LogQuery,) = (verb.given for verb in VERBS if verb.name == "log")
 
 JSON = "application/json"
 
@@ -60,7 +68,7 @@ def test_a_body_is_read_into_its_type_with_clean_texts():
 
 
 def test_an_empty_body_is_an_empty_object():
-    with pytest.raises(BadRequestError) as caught:
+    with pytest.raises(RequestError) as caught:
         parse_body(b"", "", Submission)
     assert caught.value.status == 422
 
@@ -82,7 +90,7 @@ def test_parameters_are_read_into_their_types():
     ],
 )
 def test_parameters_that_make_no_sense_are_refused(pairs):
-    with pytest.raises(BadRequestError):
+    with pytest.raises(RequestError):
         parse_parameters(pairs, LogQuery)
 
 

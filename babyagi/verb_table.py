@@ -1,0 +1,1057 @@
+"""The one table of verbs: everything that a person or a program can do with the task store.
+
+A row names the async function that does it, its route, the lowest level of key that may call it,
+and the type of its answer. What a verb takes is read from the function's signature, its line of
+help from its docstring. Routes, the OpenAPI document and the checks of requests are made from the
+rows, and `client.py` has a method for each.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import hashlib
+import hmac
+import inspect
+import json
+import re
+import secrets
+import typing
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import asdict, dataclass, replace
+from datetime import timedelta
+from functools import cache, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from babyagi import answers, json_shapes, verbs
+from babyagi.app import App, Timing
+from babyagi.backends import describe_index, utc_now
+from babyagi.errors import NotFoundError, RequestError, SettingsError
+from babyagi.files.home import forget, remember_hook
+from babyagi.inbox import Decision
+from babyagi.net.addresses import read_target
+from babyagi.notify import is_address
+from babyagi.options import LIMIT_NAMES
+from babyagi.reporting.artifacts import find_artifacts
+from babyagi.reporting.metrics import read_metrics
+from babyagi.reporting.report import load_artifacts, load_page, load_report, load_sources
+from babyagi.reporting.why import Reason, explain_tasks, find_facts
+from babyagi.results import load_index_status
+from babyagi.schedules import DAILY_LIMIT_USD, CatchUp, Overlap, Schedule
+from babyagi.settings.fields import declared_fields
+from babyagi.shapes import ShapeError, shape_of
+from babyagi.tasks import ANSWER_TASK, Level, Limits, Objective, Place, Task, TaskStatus
+from babyagi.taskstore.nouns import KeyedRequest
+from babyagi.taskstore.sql.store import TaskStore
+from babyagi.text import clean, shorten
+
+if TYPE_CHECKING:
+    from babyagi.notify import Hooks
+    from babyagi.settings.fields import Settings
+
+BASE = "/api/v1"
+LATEST = "latest"
+SEE_LISTS = "babyagi objectives and babyagi tasks show the valid numbers"
+MAX_ID_DIGITS = 15
+MAX_LISTED = 1_000
+MAX_KEY_CHARS = 255
+MAX_TEXT_CHARS = 100_000
+MAX_NUMBER = 2**53 - 1
+MAX_USD = 1_000_000_000.0
+NOT_JSON = "the body is not acceptable JSON"
+WHY_NOT_JSON = "it is not valid JSON, or has a field twice, or a number that is too large"
+PROMETHEUS = "text/plain; version=0.0.4"
+TEXT = "text"
+
+
+# -- a row, and a call of it
+# --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verb:
+    """One row of the table.
+
+    Attributes:
+        run: the function that does it; None for a stream of events. Its parameters with a name in
+            `Call.argument` are given by the call. The others are what a client gives: one parameter
+            `given` of a dataclass, or parameters of their own.
+        shape: makes the JSON from what `run` returns, if that is no `Answer`.
+        returns: the type of the JSON (`answers.py`); None if the answer is no JSON.
+        level: the lowest level that the client's key must have.
+        commands: the commands that do the same on the command line.
+        status: the HTTP status of a success.
+        finds: whether it can find something that exists in the place of creating it, which is a
+            success with the status 200.
+        gives: `TEXT` if the answer can be other than JSON.
+        takes_key: whether an Idempotency-Key is observed. The first write must then be the whole
+            effect, or the rest of it must do no harm when it is done again.
+        says: the line of help.
+    """
+
+    name: str
+    method: str
+    path: str
+    run: Callable[..., Awaitable[Any]] | None
+    shape: Callable[[Any], Any] = json_shapes.to_json
+    returns: Any = None
+    level: Level = Level.READ
+    commands: tuple[str, ...] = ()
+    status: int = 200
+    finds: bool = False
+    gives: str = ""
+    takes_key: bool = False
+    says: str
+
+    @property
+    def given(self) -> type:
+        """The type of what a client gives: the body, or the query of a GET."""
+        return EventsQuery if self.run is None else _read_given_type(self.run)
+
+    @property
+    def has_body(self) -> bool:
+        return self.method == "POST"
+
+
+@cache
+def _read_given_type(run: Callable[..., Any]) -> type:
+    """Return a dataclass with the parameters of the function that a client gives. Its docstring is
+    the second part of the function's."""
+    parameters = inspect.signature(run).parameters.values()
+    own = [one for one in parameters if one.name not in FROM_CALL]
+    hints = typing.get_type_hints(
+        type("given", (), {"__annotations__": {one.name: one.annotation for one in own}}),
+        vars(inspect.getmodule(run)),
+    )
+    if [one.name for one in own] == ["given"]:
+        return hints["given"]  # type: ignore[no-any-return]
+    fields = [
+        (one.name, hints[one.name])
+        if one.default is one.empty
+        else (one.name, hints[one.name], dataclasses.field(default=one.default))
+        for one in own
+    ]
+    about = {"__doc__": inspect.cleandoc(run.__doc__ or "").partition("\n\n")[2]}
+    return dataclasses.make_dataclass(
+        run.__name__, fields, namespace=about, frozen=True, kw_only=True
+    )
+
+
+FROM_CALL = frozenset("call desk store settings objective task_id schedule_id number duty".split())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Desk:
+    """What verbs use.
+
+    Attributes:
+        app: the app, with the task store and the settings.
+        hooks: sends notifications; None if this process sends none.
+    """
+
+    app: App
+    hooks: Hooks | None = None
+
+    @property
+    def store(self) -> TaskStore:
+        return self.app.store
+
+    @property
+    def settings(self) -> Settings:
+        return self.app.settings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """A parsed call of a verb.
+
+    Attributes:
+        path: the parameters in the path, such as `objective`, by name.
+        given: what the client gives, as an instance of the verb's type `given`.
+        level: the level of the client's key.
+        made: what this request made before, when it was carried out, but its answer got lost in a
+            crash; else None.
+    """
+
+    desk: Desk
+    path: Mapping[str, str]
+    given: Any
+    level: Level = Level.ADMIN
+    made: Any = None
+
+    @property
+    def store(self) -> TaskStore:
+        return self.desk.store
+
+    async def objective(self) -> Objective:
+        return await pick_objective(self.store, self.path["objective"])
+
+    async def argument(self, name: str) -> Any:
+        """Return the argument for a parameter with this name."""
+        match name:
+            case "call":
+                return self
+            case "desk":
+                return self.desk
+            case "store" | "settings":
+                return getattr(self.desk, name)
+            case "objective":
+                return await self.objective()
+            case "task_id" | "schedule_id":
+                what = name.removesuffix("_id")
+                return parse_id(self.path[what], what)
+            case "number":
+                return parse_id(self.path[name], "request")
+            case "duty":
+                return self.path[name]
+        return self.given if name == "given" else getattr(self.given, name)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """The answer of a verb.
+
+    Attributes:
+        value: the answer as a JSON value, if `text` is None.
+        text: the answer if it is not JSON.
+        media_type: the media type of the answer.
+        file_name: the name under which a browser saves the answer; '' for none.
+        status: the HTTP status.
+        next: the query parameters for the next page of a list; None if this is the last page.
+    """
+
+    value: Any = None
+    text: bytes | None = None
+    media_type: str = "application/json"
+    file_name: str = ""
+    status: int = 200
+    next: Mapping[str, str | int] | None = None
+
+
+async def _run(verb: Verb, call: Call) -> Answer:
+    assert verb.run is not None
+    parameters = inspect.signature(verb.run).parameters
+    found = await verb.run(**{name: await call.argument(name) for name in parameters})
+    if isinstance(found, Answer):
+        return found
+    return Answer(value=verb.shape(found), status=verb.status)
+
+
+async def carry_out(verb: Verb, call: Call, key: str = "") -> Answer:
+    """Return the verb's answer. If the same request was sent before with this key, its first answer
+    is returned, and nothing is done again.
+
+    Args:
+        key: the Idempotency-Key; '' for none.
+
+    Raises:
+        RequestError: the key is too long.
+        SettingsError: the key was sent with another request.
+    """
+    if not key:
+        return await _run(verb, call)
+    if len(key) > MAX_KEY_CHARS:
+        most = f"{MAX_KEY_CHARS} characters at most"
+        raise RequestError("the Idempotency-Key is too long", most)
+    request = _keyed(verb, call, key)
+    earlier = await call.store.earlier_request(request)
+    if earlier is not None and earlier.answer is not None:
+        return _read_answer(earlier.answer)
+    with call.store.carrying_out(request):
+        answer = await _run(verb, replace(call, made=earlier.made if earlier else None))
+    found = await call.objective() if "objective" in call.path else None
+    text = json.dumps({"status": answer.status, "value": answer.value})
+    about = found.id if found is not None else None
+    return _read_answer(await call.store.keep_answer(request, text, objective_id=about))
+
+
+def _keyed(verb: Verb, call: Call, key: str) -> KeyedRequest:
+    """Return the request with its key, which holds for one verb on one thing."""
+    content = json.dumps(asdict(call.given), sort_keys=True)
+    named = json.dumps([verb.name, call.path, key], sort_keys=True)
+    hash_of = [hashlib.sha256(text.encode()).hexdigest() for text in (named, content)]
+    return KeyedRequest(key=hash_of[0], content=hash_of[1])
+
+
+def _read_answer(text: str) -> Answer:
+    return Answer(**json.loads(text))
+
+
+async def pick_objective(store: TaskStore, selector: str) -> Objective:
+    """Return the objective with the number `selector`, or the newest one if `selector` is `latest`.
+    Raises `NotFoundError` if there is none."""
+    if selector != LATEST:
+        return await store.objective(parse_id(selector, "objective"))
+    newest = await store.objectives(limit=1)
+    if not newest:
+        raise NotFoundError("there is no objective yet", fix="POST /api/v1/objectives")
+    return newest[0]
+
+
+def parse_id(text: str, what: str) -> int:
+    if not (text.isascii() and text.isdecimal() and len(text) <= MAX_ID_DIGITS):
+        raise NotFoundError(
+            f"there is no such {what}", why=f"each {what} is chosen by its number", fix=SEE_LISTS
+        )
+    return int(text)
+
+
+# -- what a client gives
+# --------------------------------------------------------------------------------------------------
+
+shape = cache(shape_of)
+
+
+def read_given(value: Any, where: str, hint: type, *, is_strict: bool) -> Any:
+    """Return a JSON value as a value of the dataclass `hint`.
+
+    Args:
+        where: the name of the value's place, for messages.
+
+    Raises:
+        RequestError: it does not fit the type, or has a text that is too long.
+    """
+    try:
+        found = shape(hint).read(value, where, is_strict)
+    except ShapeError as error:
+        raise RequestError(f"{where} is invalid", str(error)) from None
+    texts = [text for text in vars_of(found).values() if isinstance(text, str)]
+    if any(len(text) > MAX_TEXT_CHARS for text in texts):
+        raise RequestError(f"a text is longer than {MAX_TEXT_CHARS:,} characters")
+    return found
+
+
+def vars_of(given: Any) -> dict[str, Any]:
+    """Return the fields of an instance of a dataclass."""
+    return {one.name: getattr(given, one.name) for one in dataclasses.fields(given)}
+
+
+def clean_json(value: Any) -> Any:
+    """Return a JSON value with `clean` applied to all its texts. Raises `RequestError` for a number
+    over `MAX_NUMBER`, which the store could not keep."""
+    if isinstance(value, str):
+        return clean(value)
+    if isinstance(value, list | tuple):
+        return [clean_json(one) for one in value]
+    if isinstance(value, dict):
+        return {clean(key): clean_json(one) for key, one in value.items()}
+    if isinstance(value, int | float) and not abs(value) <= MAX_NUMBER:
+        raise RequestError(NOT_JSON, WHY_NOT_JSON, status=400)
+    return value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LimitFields:
+    """New limits of an objective. A missing limit stays as it is; 0 removes a limit."""
+
+    max_tasks: int | None = None
+    max_calls: int | None = None
+    max_tokens: int | None = None
+    max_cost_usd: float | None = None
+    max_time_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObjectiveFields(LimitFields):
+    """An objective to create. Missing fields are taken from the server's settings. A request cannot
+    ask for more than the server offers: `tools` are names of the server's tools, `files` is a
+    folder in the server's folder, `agent` is the server's agent."""
+
+    objective: str
+    first_task: str = ""
+    name: str = ""
+    model: str = ""
+    memory: Literal["objective", "shared"] | None = None
+    planning: Literal["separate", "combined"] | None = None
+    tools: tuple[str, ...] | None = None
+    files: str = ""
+    agent: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Submission(ObjectiveFields):
+    """An objective to create. If the same objective exists already, it is returned, unless `new` is
+    true. `notify` is a URL on the public internet that gets a request when a task waits for a
+    person, and when the objective has ended.
+
+    What the server was started with is the most that an objective gets, whatever the level of the
+    key: a field that asks for more is an error, and is never cut silently."""
+
+    new: bool = False
+    notify: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewSchedule(ObjectiveFields):
+    """An objective to start at certain times, which exactly one of `cron`, `every` and `at` gives.
+    Durations look like `90s`, `2h` or `1d`; a `daily_limit_usd` of 0 means no limit."""
+
+    cron: str | None = None
+    every: str | None = None
+    at: str | None = None
+    tz: str = "UTC"
+    grace: str = "1h"
+    overlap: Overlap = Overlap.SKIP
+    catch_up: CatchUp = CatchUp.ONE
+    jitter: str = "0s"
+    daily_limit_usd: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question(LimitFields):
+    question: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageQuery:
+    """The wanted page of a list: at most `limit` items that follow the item with the id `after`,
+    the last one of the page before."""
+
+    after: int = 0
+    limit: int = MAX_LISTED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObjectivesQuery(PageQuery):
+    words: str = ""
+    state: Literal["active", "ended"] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TasksQuery(PageQuery):
+    status: tuple[TaskStatus, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObjectiveQuery:
+    objective: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventsQuery:
+    after: str = ""
+
+
+# -- objectives
+# --------------------------------------------------------------------------------------------------
+
+
+async def list_objectives(store: TaskStore, given: ObjectivesQuery) -> Answer:
+    """List objectives, the newest last."""
+    found = await find_objectives(store, given)
+    limit = _within(given.limit, "limit", 1, MAX_LISTED)
+    left = [one for one in found if one.id > given.after]
+    page = left[:limit]
+    shapes = []
+    for one in page:
+        counts = await store.counts(one.id)
+        last_at = await verbs.find_last_event_at(store, one)
+        shapes.append(json_shapes.objective_shape(one, counts, last_event_at=last_at))
+    return Answer(value=shapes, next={"after": page[-1].id} if len(left) > limit else None)
+
+
+async def find_objectives(store: TaskStore, query: ObjectivesQuery) -> list[Objective]:
+    words, state = query.words.split(), query.state
+    return await verbs.find_objectives(
+        store, words, is_ended=state == "ended", is_active=state == "active"
+    )
+
+
+async def submit(call: Call, given: Submission) -> Answer:
+    """Queue an objective for workers."""
+    objective, is_new = await _start(call.desk, _app_of(call, given), given)
+    shape = json_shapes.submitted_shape(objective, is_new=is_new)
+    return Answer(value=shape, status=201 if is_new else 200)
+
+
+async def _start(desk: Desk, app: App, body: Submission) -> tuple[Objective, bool]:
+    """Create the objective, or find it if the same one exists. Return it, and whether it is new.
+    The URL for notifications is stored first, so that a kill in between loses no notification."""
+    home, uid = desk.settings.home, secrets.token_hex(8)
+    if body.notify:
+        _require_hook(body.notify)
+        remember_hook(home, uid, body.notify)
+    objective, is_new = await app.start_objective(always_new=body.new, uid=uid)
+    if body.notify and objective.uid != uid:
+        forget(home, uid)
+        remember_hook(home, objective.uid, body.notify)
+    if desk.hooks is not None:
+        desk.hooks.nudge()
+    return objective, is_new
+
+
+def _require_hook(address: str) -> None:
+    try:
+        if not is_address(address):
+            raise ValueError("it is not an http or https URL")
+        read_target(address)
+    except ValueError as error:
+        raise SettingsError(
+            f"notify must be a URL on the public internet: {error}",
+            fix="send a URL such as https://example.org/hook",
+            guide="serve",
+        ) from error
+
+
+def _app_of(call: Call, body: ObjectiveFields) -> App:
+    """Return an app that can create the requested objective: it has the settings of the server,
+    changed by the values of the request.
+
+    Raises:
+        SettingsError: a value is invalid, or asks for more than this server offers.
+        RequestError: a limit is higher than the client's key may set.
+    """
+    given_limits(call, body)
+    settings = settings_of(call.desk.settings, body)
+    settings.require_objective()
+    app = call.desk.app.beside(settings, tools=body.tools)
+    if body.agent and body.agent != app.agent_name:
+        raise SettingsError(
+            f"this server does not offer the agent {shorten(body.agent, 100)}",
+            fix="babyagi serve --agent FILE#NAME",
+            guide="serve",
+        )
+    return app
+
+
+def settings_of(settings: Settings, body: ObjectiveFields) -> Settings:
+    """Return the server's settings, changed by the values of the request, which are parsed as on
+    the command line.
+
+    Raises:
+        SettingsError: a value is invalid.
+    """
+    texts: dict[str, Any] = {
+        "objective": body.objective,
+        "initial_task": body.first_task,
+        "instance_name": body.name,
+        "llm_model": body.model,
+        "memory": body.memory,
+        "planning": body.planning,
+        **{name: getattr(body, name) for name in LIMIT_NAMES},
+    }
+    values = {name: _parse(name, one) for name, one in texts.items() if one not in (None, "")}
+    more: dict[str, Any] = {}
+    if body.files:
+        more["files"] = _folder_within(settings, body.files)
+    if body.max_cost_usd is not None:
+        more["cost_limit_is_explicit"] = True
+    if body.model:
+        roles = ("execution", "creation", "prioritization", "report")
+        more |= {"model_is_explicit": True, **{f"model_{role}": "" for role in roles}}
+    own: dict[str, Any] = {"objective": "", "objective_file": "", "task_file": ""}
+    if settings.task_file:  # of a folder's file, which has no part in what others submit
+        own["initial_task"] = ANSWER_TASK
+    return replace(settings, **own | values | more)
+
+
+def _parse(name: str, value: Any) -> Any:
+    fix = "correct the value and send it again"
+    try:
+        return declared_fields()[name].parse(str(value))
+    except ValueError as error:
+        raise SettingsError(f"{name} must be {error}", fix=fix, guide="serve") from error
+
+
+def _folder_within(settings: Settings, name: str) -> Path:
+    """Return the folder `name`, which is relative to the server's folder, or is an absolute path in
+    it. Raises `SettingsError` if there is no such folder."""
+    whole = settings.files.resolve() if settings.files is not None else None
+    folder = (whole / name).resolve() if whole is not None and "\0" not in name else None
+    if whole is None or folder is None or not folder.is_relative_to(whole) or not folder.is_dir():
+        raise SettingsError(
+            "this server does not offer this folder",
+            why="the server offers the folder of its option --files, and the folders in it",
+            fix="babyagi serve --files FOLDER",
+            guide="serve",
+        )
+    return folder
+
+
+def given_limits(call: Call, body: LimitFields) -> dict[str, Any]:
+    """Return the limits in the request, parsed as settings. Raises `RequestError` if one is
+    higher than the server's own limit, unless the client's key has the level admin."""
+    given = {name: getattr(body, name) for name in LIMIT_NAMES}
+    limits = {name: _parse(name, one) for name, one in given.items() if one is not None}
+    for name, value in limits.items():
+        most = getattr(call.desk.settings, name)
+        if call.level < Level.ADMIN and most and not 0 < value <= most:
+            raise _too_high(name, most)
+    return limits
+
+
+def _too_high(name: str, most: float) -> RequestError:
+    fix = "only a key of the level admin can set a higher limit"
+    return RequestError(f"{name} may be at most {most:g}", fix, status=403)
+
+
+async def delete(store: TaskStore, settings: Settings, objective: Objective) -> json_shapes.Json:
+    """Delete an objective and its data for good."""
+    trouble = await verbs.delete_whole(store, settings, objective)
+    return {"v": json_shapes.VERSION, "deleted": [objective.id], "trouble": trouble}
+
+
+async def prune(
+    store: TaskStore, settings: Settings, older_than_days: float = 30.0
+) -> json_shapes.Json:
+    """Delete for good all objectives that ended long ago, or that never got an answer."""
+    days = _within(older_than_days, "older_than_days", 0, 36_500)
+    going = await verbs.find_prunable(store, before=utc_now() - timedelta(days=days))
+    for one in going:
+        await verbs.delete_whole(store, settings, one.objective)
+    return json_shapes.prunable_shape(going)
+
+
+async def extend(call: Call, objective: Objective, given: LimitFields) -> verbs.Row:
+    """Set new limits for an objective."""
+    limits = given_limits(call, given)
+    if not limits:
+        raise RequestError("no limit is given", "send a limit, such as max_tasks")
+    return await verbs.extend(call.store, objective, limits)
+
+
+async def ask_further(call: Call, objective: Objective, given: Question) -> verbs.Row:
+    """Ask a further question, which the objective then has to answer as well."""
+    new = given_limits(call, given)
+    limits: Limits | None = replace(objective.spec.limits, **new) if new else None
+    app = call.desk.app.beside()
+    found = await app.ask_further(objective, given.question, limits=limits)
+    return found, await call.store.counts(found.id)
+
+
+# -- tasks
+# --------------------------------------------------------------------------------------------------
+
+
+async def list_tasks(store: TaskStore, objective: Objective, given: TasksQuery) -> Answer:
+    """List the tasks of an objective in the order in which they will be started."""
+    facts = await find_facts(store, objective.id)
+    limit = _within(given.limit, "limit", 1, MAX_LISTED)
+    after = await store.task(objective.id, given.after) if given.after else None
+    shown, has_more = await read_tasks(store, objective.id, given, after, limit)
+    reasons = await explain_tasks(store, facts, shown)
+    shapes = list(map(json_shapes.listed_task_shape, shown, reasons))
+    return Answer(value=shapes, next={"after": shown[-1].id} if has_more else None)
+
+
+async def read_tasks(
+    store: TaskStore, objective_id: int, query: TasksQuery, after: Task | None, limit: int
+) -> tuple[list[Task], bool]:
+    """Return at most `limit` tasks with the wanted statuses, which follow the task `after` (None:
+    from the beginning), and whether there are more."""
+    wanted, found = query.status or tuple(TaskStatus), list[Task]()
+    async for page in verbs.walk_tasks(store, objective_id, wanted, after=after, limit=limit + 1):
+        found += page
+        if len(found) > limit:
+            break
+    return found[:limit], len(found) > limit
+
+
+async def show_task(
+    call: Call, objective: Objective, task_id: int, step: int | None = None
+) -> json_shapes.Json:
+    """Show a task with its prompts, replies and tool calls."""
+    return _show(call, await verbs.fetch_task(call.store, objective, task_id), step)
+
+
+async def show_duty(
+    call: Call, objective: Objective, duty: str, step: int | None = None
+) -> json_shapes.Json:
+    """Show the calls of one duty (work for the whole objective): plan, order, check or report."""
+    known = next((one for one in verbs.SHOWN_DUTIES if one.value == duty), None)
+    if known is None:
+        raise NotFoundError(
+            "there is no such duty",
+            why="the duties, which are work for a whole objective, are plan, order, check, report",
+            fix="end the path with one of these",
+        )
+    return _show(call, await verbs.fetch_duty(call.store, objective, known, only=step), step)
+
+
+def _show(call: Call, shown: verbs.Shown, only: int | None) -> json_shapes.Json:
+    return json_shapes.shown_shape(shown, call.desk.settings.known_secrets, only=only)
+
+
+async def add_task(
+    store: TaskStore,
+    objective: Objective,
+    name: str,
+    first: bool = False,
+    after: tuple[int, ...] = (),
+) -> verbs.Changed:
+    """Add a task to the list of an objective."""
+    to = Place.FIRST if first else Place.LAST
+    return await verbs.add_task(store, objective, name, to=to, after=after)
+
+
+async def move_task(
+    store: TaskStore,
+    objective: Objective,
+    task_id: int,
+    to: Literal["first", "last"] | None = None,
+    before: int | None = None,
+) -> verbs.Changed:
+    """Move a queued task to another place of the list.
+
+    The new position of a task: at an end of the list (`to`), or before the task with the id
+    `before`.
+    """
+    if (to is None) == (before is None):
+        fix = 'send {"to": "first"} or {"before": 3}'
+        raise RequestError("the new position is missing", fix)
+    place = Place(to) if to is not None else before
+    assert place is not None
+    return await verbs.move_task(store, objective, task_id, to=place)
+
+
+# -- results, reports, the log
+# --------------------------------------------------------------------------------------------------
+
+
+async def list_results(store: TaskStore, objective: Objective, given: PageQuery) -> Answer:
+    """List the results of the finished tasks."""
+    limit = _within(given.limit, "limit", 1, MAX_LISTED)
+    ids = await store.result_ids(objective.id)
+    if given.after:
+        if given.after not in ids:
+            raise NotFoundError(f"task {given.after} has no result", fix=SEE_LISTS)
+        ids = ids[ids.index(given.after) + 1 :]
+    found = await store.results(objective.id, task_ids=ids[:limit])
+    made = await find_artifacts(store, found)
+    shapes = [json_shapes.result_shape(one, made) for one in found]
+    return Answer(value=shapes, next={"after": ids[limit - 1]} if len(ids) > limit else None)
+
+
+async def search(
+    call: Call, objective: Objective, text: str, k: int = 5, all_objectives: bool = False
+) -> json_shapes.Json:
+    """Find the results that are nearest to a text."""
+    if not text.strip():
+        raise RequestError("the text to search for is blank")
+    n_hits = int(_within(k, "k", 1, 100))
+    async with call.desk.app.beside().open_results(objective) as opened:
+        ranking = await opened.search(text, k=n_hits, in_all=all_objectives)
+    return json_shapes.search_shape(objective, text, ranking)
+
+
+async def report(
+    store: TaskStore, objective: Objective, format: Literal["json", "md", "html"] = "json"
+) -> Answer:
+    """Return the report of an objective, as JSON, Markdown or HTML."""
+    markdown = await load_report(store, objective, offload=asyncio.to_thread)
+    name = f"objective-{objective.id}.{format}"
+    kind, text = "markdown", markdown
+    if format == "html":
+        load = partial(load_page, now=utc_now(), offload=asyncio.to_thread)
+        kind, text = "html", await load(store, objective, markdown)
+    if format != "json":
+        data, type_ = text.encode("utf-8", "replace"), f"text/{kind}; charset=utf-8"
+        return Answer(text=data, media_type=type_, file_name=name)
+    sources = await load_sources(store, objective)
+    made = await load_artifacts(store, objective)
+    return Answer(value=json_shapes.report_shape(objective, markdown, sources, made))
+
+
+async def log(
+    store: TaskStore,
+    objective: Objective,
+    after: int = 0,
+    limit: int = MAX_LISTED,
+    task: int | None = None,
+) -> Answer:
+    """List the events of an objective."""
+    limit = int(_within(limit, "limit", 1, MAX_LISTED))
+    found = await store.history(objective.id, after_id=after, task_id=task, limit=limit)
+    shapes = [json_shapes.event_shape(event) for event in found]
+    return Answer(value=shapes, next={"after": found[-1].id} if len(found) == limit else None)
+
+
+# -- the inbox
+# --------------------------------------------------------------------------------------------------
+
+
+async def inbox(store: TaskStore, settings: Settings, given: ObjectiveQuery) -> list[verbs.Request]:
+    """List the requests of tasks that wait for a person."""
+    steps = await store.inbox(await _chosen_id(store, given))
+    return [await verbs.gather_request(store, step, settings, among=steps) for step in steps]
+
+
+async def show_request(store: TaskStore, settings: Settings, number: int) -> verbs.Request:
+    """Show one request of a task that waits for a person."""
+    return await verbs.gather_request(store, await store.open_step(number), settings)
+
+
+async def _chosen_id(store: TaskStore, given: ObjectiveQuery) -> int | None:
+    """Return the id of the objective that the query names; None if it names none."""
+    return (await pick_objective(store, given.objective)).id if given.objective else None
+
+
+async def answer(call: Call, number: int, text: str) -> json_shapes.Json:
+    """Answer the request of a task, which then continues."""
+    return await _decide(call, number, Decision.ANSWER, text)
+
+
+async def reject(call: Call, number: int, why: str = "") -> json_shapes.Json:
+    """Refuse the request of a task, which then continues without what it requested."""
+    return await _decide(call, number, Decision.REJECT, why)
+
+
+async def approve(call: Call, number: int, seen: str = "") -> json_shapes.Json:
+    """Allow the tool call that a task requests.
+
+    The field `seen` of the request, as it was when the person read the request, so that nothing
+    else is approved.
+    """
+    return await _decide(call, number, Decision.APPROVE, "", seen=seen)
+
+
+async def _decide(
+    call: Call, number: int, decision: Decision, text: str, *, seen: str | None = None
+) -> json_shapes.Json:
+    if call.made is not None:  # else it no longer waits
+        return json_shapes.decided_shape(call.made, decision)
+    settings, step = call.desk.settings, await call.store.open_step(number)
+    request = None
+    if seen is not None:
+        request = await verbs.gather_request(call.store, step, settings)
+        state = request.preview.state if request.preview is not None else ""
+        if not hmac.compare_digest(seen.encode(), state.encode()):
+            raise RequestError(
+                "what the tool call would change is no longer what you were shown",
+                "get the task's open request again, and send its new `seen`",
+                status=409,
+            )
+    home = settings.home
+    elsewhere = await verbs.find_asking_elsewhere(call.store, step, home=home)
+    step = await verbs.settle(call.store, step, decision, text, home=home, seen=request)
+    return json_shapes.decided_shape(step, decision, elsewhere)
+
+
+# -- schedules
+# --------------------------------------------------------------------------------------------------
+
+
+async def list_schedules(store: TaskStore, with_removed: bool = False) -> list[json_shapes.Json]:
+    """List schedules, each with its next tick (start of an objective)."""
+    found = await store.schedules(with_removed=with_removed)
+    return list(map(json_shapes.schedule_shape, found))
+
+
+async def add_schedule(call: Call, given: NewSchedule) -> Schedule:
+    """Add a schedule."""
+    app, timing = _app_of(call, given), _timing_of(call, given)
+    return await app.add_schedule(timing)
+
+
+def _timing_of(call: Call, given: NewSchedule) -> Timing:
+    usd = given.daily_limit_usd
+    if usd is not None and call.level < Level.ADMIN and not 0 < usd <= DAILY_LIMIT_USD:
+        raise _too_high("daily_limit_usd", DAILY_LIMIT_USD)
+    names = "cron every at tz grace overlap catch_up jitter".split()
+    daily_limit = usd if usd is None else _within(usd, "daily_limit_usd", 0, MAX_USD)
+    return Timing(**{name: getattr(given, name) for name in names}, daily_limit=daily_limit)
+
+
+async def show_schedule(store: TaskStore, schedule_id: int, limit: int = 20) -> json_shapes.Json:
+    """Show a schedule, and the outcomes of its ticks."""
+    n_shown = int(_within(limit, "limit", 1, MAX_LISTED))
+    found = await store.schedule(schedule_id)
+    ticks = await store.ticks(found.id, limit=n_shown)
+    return {**_schedule(found), "ticks": list(map(json_shapes.tick_shape, ticks))}
+
+
+async def pause_schedule(store: TaskStore, schedule_id: int) -> Schedule:
+    """Pause a schedule: ticks that are due meanwhile are skipped."""
+    return await store.pause_schedule(schedule_id)
+
+
+async def resume_schedule(store: TaskStore, schedule_id: int) -> Schedule:
+    """Resume a paused schedule; its next tick fires again."""
+    return await store.resume_schedule(schedule_id)
+
+
+async def remove_schedule(store: TaskStore, schedule_id: int) -> Schedule:
+    """Remove a schedule; the objectives that it has started continue."""
+    return await store.remove_schedule(schedule_id)
+
+
+# -- the store, its workers and its index
+# --------------------------------------------------------------------------------------------------
+
+
+async def workers(store: TaskStore) -> list[json_shapes.Json]:
+    """List the workers, and what each works on."""
+    return list(map(json_shapes.worker_shape, await store.workers()))
+
+
+async def index_status(
+    store: TaskStore, settings: Settings, given: ObjectiveQuery
+) -> list[json_shapes.Json]:
+    """Show how many results of each objective are indexed."""
+    found = await store.objectives()
+    if given.objective:
+        found = [await pick_objective(store, given.objective)]
+    name = describe_index(settings)
+    rows = [await load_index_status(store, one) for one in found]
+    return [json_shapes.index_status_shape(row, index=name) for row in rows]
+
+
+async def index_check(call: Call, objective: Objective) -> json_shapes.Json:
+    """Compare the index of an objective's results with the task store."""
+    async with call.desk.app.beside().open_results(objective) as opened:
+        return json_shapes.index_check_shape(objective, await opened.check())
+
+
+async def index_rebuild(
+    call: Call, objective: Objective, embedding_model: str = ""
+) -> json_shapes.Json:
+    """Rebuild the index of an objective."""
+    model = embedding_model
+    async with call.desk.app.beside().open_results(objective, model=model) as opened:
+        n_results = await opened.rebuild(lambda _done, _all: None, model=model)
+    return {"v": json_shapes.VERSION, "objective_id": objective.id, "n_results": n_results}
+
+
+async def verify(store: TaskStore, given: ObjectiveQuery) -> json_shapes.Json:
+    """Check every row of the task store for damage."""
+    found = await store.verify(await _chosen_id(store, given))
+    return json_shapes.verification_shape(found)
+
+
+async def metrics(store: TaskStore) -> Answer:
+    """Return metrics of the task store, as text for Prometheus."""
+    return Answer(text=(await read_metrics(store)).encode(), media_type=PROMETHEUS)
+
+
+def _within(value: float, name: str, least: float, most: float) -> Any:
+    if not least <= value <= most:
+        raise RequestError(f"{name} must be from {least:,} to {most:,}")
+    return value
+
+
+# -- the table
+# --------------------------------------------------------------------------------------------------
+
+
+def _row(row: verbs.Row) -> json_shapes.Json:
+    return json_shapes.status_shape(*row)
+
+
+def _why(reason: Reason) -> json_shapes.Json:
+    return {"v": json_shapes.VERSION, **json_shapes.why_shape(reason)}
+
+
+def _requests(found: list[verbs.Request]) -> list[json_shapes.Json]:
+    return list(map(json_shapes.request_shape, found))
+
+
+def _schedule(found: Schedule) -> json_shapes.Json:
+    return {"v": json_shapes.VERSION, "schedule": json_shapes.schedule_shape(found)}
+
+
+_SHAPES: Mapping[Any, Callable[[Any], Any]] = {
+    answers.Status: _row,
+    answers.Stand: json_shapes.stand_shape,
+    answers.ReasonGiven: _why,
+    answers.Changed: json_shapes.changed_shape,
+    answers.OneSchedule: _schedule,
+    answers.Request: json_shapes.request_shape,
+    list[answers.Request]: _requests,
+}
+"""What makes the JSON of these types from what the verbs return."""
+
+
+def look(
+    path: str, run: Callable[..., Awaitable[Any]], returns: Any, *commands: str, **more: Any
+) -> Verb:
+    """Return the row of a verb that only reads."""
+    known = {
+        "name": run.__name__,
+        "method": "GET",
+        "shape": _SHAPES.get(returns, json_shapes.to_json),
+        "says": (run.__doc__ or "").partition("\n")[0],
+    }
+    return Verb(path=path, run=run, returns=returns, commands=commands, **{**known, **more})
+
+
+def change(
+    path: str, run: Callable[..., Awaitable[Any]], returns: Any, *commands: str, **more: Any
+) -> Verb:
+    """Return the row of a verb that changes something."""
+    known = {"method": "POST", "level": Level.STEER, "takes_key": True}
+    return look(path, run, returns, *commands, **{**known, **more})
+
+
+def _stream(path: str, whose: str, *commands: str) -> Verb:
+    return Verb(
+        name=re.sub("[{}]", "", path.strip("/")).replace("/", "_"),
+        method="GET",
+        path=path,
+        run=None,
+        commands=commands,
+        gives=TEXT,
+        says=f"Stream the events of {whose} (text/event-stream).",
+    )
+
+
+_ONE = "/objectives/{objective}"
+_TASK = f"{_ONE}/tasks/{{task}}"
+_SCHEDULE = "/schedules/{schedule}"
+
+REPEATABLE: dict[str, Any] = {"level": Level.ADMIN, "takes_key": False}  # twice does no harm
+
+METRICS = look("/metrics", metrics, None, "metrics", gives=TEXT)
+"""This verb has a second path, `/metrics`, where Prometheus expects it."""
+
+VERBS: tuple[Verb, ...] = (
+    look("/objectives", list_objectives, list[answers.Objective], "objectives", "objectives list"),
+    change("/objectives", submit, answers.Submitted, "submit", status=201, finds=True),
+    change("/objectives/prune", prune, answers.Pruned, "objectives prune", **REPEATABLE),
+    look(_ONE, verbs.find_stand, answers.Stand, "status", name="status"),
+    change(_ONE, delete, answers.Deleted, "delete", method="DELETE", **REPEATABLE),
+    look(f"{_ONE}/why", verbs.why_objective, answers.ReasonGiven, "why"),
+    change(f"{_ONE}/pause", verbs.pause, answers.Status, "pause"),
+    change(f"{_ONE}/resume", verbs.resume, answers.Status, "resume"),
+    change(f"{_ONE}/cancel", verbs.cancel, answers.Status, "cancel"),
+    change(f"{_ONE}/extend", extend, answers.Status, "extend"),
+    change(f"{_ONE}/questions", ask_further, answers.Status, "run --continue"),
+    look(f"{_ONE}/tasks", list_tasks, list[answers.ListedTask], "tasks", "tasks list"),
+    change(f"{_ONE}/tasks", add_task, answers.Changed, "tasks add", status=201),
+    look(_TASK, show_task, answers.ShownTask, "show"),
+    look(f"{_TASK}/why", verbs.why_task, answers.ReasonGiven, "why"),
+    change(f"{_TASK}/move", move_task, answers.Changed, "tasks move"),
+    change(f"{_TASK}/edit", verbs.edit_task, answers.Changed, "tasks edit"),
+    change(f"{_TASK}/skip", verbs.skip_task, answers.Changed, "tasks skip"),
+    change(f"{_TASK}/retry", verbs.retry_task, answers.Changed, "retry"),
+    look(f"{_ONE}/duties/{{duty}}", show_duty, answers.ShownDuty, "show"),
+    look(f"{_ONE}/results", list_results, list[answers.Result], "results", "results list"),
+    look(f"{_ONE}/results/search", search, answers.Hits, "results search"),
+    look(f"{_ONE}/report", report, answers.Report, "report", gives=TEXT),
+    look(f"{_ONE}/log", log, list[answers.Event], "log"),
+    _stream(f"{_ONE}/events", "an objective", "watch"),
+    _stream("/events", "all objectives"),
+    look("/inbox", inbox, list[answers.Request], "inbox"),
+    look("/inbox/{number}", show_request, answers.Request, "inbox"),
+    change("/inbox/{number}/answer", answer, answers.Decided, "answer"),
+    change("/inbox/{number}/approve", approve, answers.Decided, "approve"),
+    change("/inbox/{number}/reject", reject, answers.Decided, "reject"),
+    look("/schedules", list_schedules, list[answers.Schedule], "schedule", "schedule list"),
+    change("/schedules", add_schedule, answers.OneSchedule, "schedule add", status=201),
+    look(_SCHEDULE, show_schedule, answers.ShownSchedule, "schedule show"),
+    change(f"{_SCHEDULE}/pause", pause_schedule, answers.OneSchedule, "schedule pause"),
+    change(f"{_SCHEDULE}/resume", resume_schedule, answers.OneSchedule, "schedule resume"),
+    change(f"{_SCHEDULE}/remove", remove_schedule, answers.OneSchedule, "schedule remove"),
+    look("/workers", workers, list[answers.Worker], "workers"),
+    look("/index", index_status, list[answers.IndexStatus], "index status"),
+    look(f"{_ONE}/index/check", index_check, answers.IndexChecked, "index check"),
+    change(
+        f"{_ONE}/index/rebuild",
+        index_rebuild,
+        answers.IndexRebuilt,
+        "index rebuild",
+        **REPEATABLE,
+    ),
+    look("/journal/verify", verify, answers.Verified, "journal verify", level=Level.ADMIN),
+    METRICS,
+)
