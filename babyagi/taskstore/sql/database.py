@@ -1150,7 +1150,7 @@ _OBJECTIVE_NUMBERS = (
     "n_barren n_begun n_fruitless n_answers check_no plan_no report_no created_at_us "
     "unconfirmed_tokens unconfirmed_cost_microusd"
 ).split()
-_TASK_TEXTS = ("name", "name_key", "sense", "status", "after_ids", "origins", "error", "lack")
+_TASK_TEXTS = ("name", "name_key", "status", "after_ids", "origins", "error", "lack")
 _TASK_NUMBERS = (
     "id objective_id rank blockers try_no claim_no failures n_lost n_lacks calls "
     "prompt_tokens completion_tokens cost_microusd "
@@ -1256,7 +1256,6 @@ _SEALED = {
         "id",
         "name",
         "name_key",
-        "sense",
         "parent_id",
         "origins",
         "created_at_us",

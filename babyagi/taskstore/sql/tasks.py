@@ -698,7 +698,6 @@ class _Batch:
             values |= {
                 "name": one.proposal.name,
                 "name_key": one.key,
-                "sense": "",  # a column of earlier versions
                 "origins": to_json(one.proposal.origins),
             }
             self.tx.run(

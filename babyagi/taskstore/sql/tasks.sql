@@ -7,8 +7,8 @@ UPDATE objective SET last_task_id = last_task_id + :n WHERE id = :objective_id;
 
 -- insert_task --
 -- Insert a queued task at the end of the list.
-INSERT INTO task (objective_id, id, name, name_key, sense, rank, parent_id, origins, created_at_us, seal)
-VALUES (:objective_id, :id, :name, :name_key, :sense, :id, :parent_id, :origins, :created_at_us, :seal);
+INSERT INTO task (objective_id, id, name, name_key, rank, parent_id, origins, created_at_us, seal)
+VALUES (:objective_id, :id, :name, :name_key, :id, :parent_id, :origins, :created_at_us, :seal);
 
 -- delete_task_after --
 -- Delete all dependencies of the task.
