@@ -463,7 +463,7 @@ async def count_turn_trips(url: str) -> int:
         _, duty = await store.claim_next(objective.id, worker.id, deferral=EVERYTHING_LATER)
         if not isinstance(duty, DutyClaim):
             raise RuntimeError("no planning could be claimed")
-        await store.plannable(objective.id, n_results=3, n_finished=3, n_names=100)
+        await store.plannable(objective.id, n_results=3, n_finished=3, limit=100)
         plan = Planned(proposals=(Proposal(name="Look again", parent_id=claim.task.id),))
         await store.record_plan(duty, task_ids=[claim.task.id], plan=plan)
     await store.close()

@@ -34,7 +34,7 @@ from babyagi.reporting.metrics import read_metrics
 from babyagi.reporting.report import load_artifacts, load_page, load_report, load_sources
 from babyagi.reporting.why import explain_tasks, find_facts
 from babyagi.results import load_index_status
-from babyagi.schedules import DAILY_LIMIT_USD, CatchUp, Overlap, Schedule
+from babyagi.schedules import DAILY_LIMIT_USD, CatchUp, Overlap, Schedule, ScheduleStatus
 from babyagi.serve.door import Keys, Level
 from babyagi.serve.feed import Feed
 from babyagi.serve.wire import Answer, BadRequestError
@@ -750,7 +750,7 @@ async def log(call: Call) -> Answer:
     query: LogQuery = call.query
     objective = await call.objective()
     limit = int(_within(query.limit, "limit", 1, MAX_LISTED))
-    found = await call.store.history(
+    found = await call.store.events(
         objective.id, after_id=query.after, task_id=query.task, limit=limit
     )
     shapes = [json_shapes.event_shape(event) for event in found]
@@ -867,17 +867,19 @@ async def show_schedule(call: Call) -> Answer:
 
 async def pause_schedule(call: Call) -> Answer:
     """Pause a schedule: ticks that are due meanwhile are skipped."""
-    return _schedule(await call.store.pause_schedule(call.schedule_id()))
+    return _schedule(await call.store.switch_schedule(call.schedule_id(), to=ScheduleStatus.PAUSED))
 
 
 async def resume_schedule(call: Call) -> Answer:
     """Resume a paused schedule; its next tick fires again."""
-    return _schedule(await call.store.resume_schedule(call.schedule_id()))
+    return _schedule(await call.store.switch_schedule(call.schedule_id(), to=ScheduleStatus.ACTIVE))
 
 
 async def remove_schedule(call: Call) -> Answer:
     """Remove a schedule; the objectives that it has started continue."""
-    return _schedule(await call.store.remove_schedule(call.schedule_id()))
+    return _schedule(
+        await call.store.switch_schedule(call.schedule_id(), to=ScheduleStatus.REMOVED)
+    )
 
 
 def _schedule(found: Schedule) -> Answer:

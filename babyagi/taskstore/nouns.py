@@ -204,7 +204,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
-    """A step that costs nothing, such as a note. `put_step` records it once, when it is done; no
+    """A step that costs nothing, such as a note. `record_step` records it once, when it is done; no
     intention is recorded before."""
 
     key: str

@@ -193,12 +193,12 @@ class ScheduleContract:
         self, store, clock
     ):
         schedule = await add(store)
-        await store.pause_schedule(schedule.id)
+        await store.switch_schedule(schedule.id, to=ScheduleStatus.PAUSED)
         paused = (TickOutcome.SKIPPED, TickReason.PAUSED)
         clock.tick(HOUR_S)
         assert await fire(store) == [(1, *paused)]
         clock.tick(HOUR_S)
-        resumed = await store.resume_schedule(schedule.id)
+        resumed = await store.switch_schedule(schedule.id, to=ScheduleStatus.ACTIVE)
         assert resumed.status is ScheduleStatus.ACTIVE
         (last, _) = await store.ticks(schedule.id, limit=5)
         assert (last.outcome, last.reason) == paused
@@ -212,7 +212,7 @@ class ScheduleContract:
         for _ in range(2):
             clock.tick(HOUR_S)
             await fire(store)
-        removed = await store.remove_schedule(schedule.id)
+        removed = await store.switch_schedule(schedule.id, to=ScheduleStatus.REMOVED)
         assert removed.status is ScheduleStatus.REMOVED
         clock.tick(HOUR_S)
         assert (await store.fire_schedules("w")).wait_s is None

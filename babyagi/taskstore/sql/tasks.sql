@@ -56,10 +56,6 @@ SELECT t.id, t.name, t.status, t.lack, t.origins
  CROSS JOIN task AS t
  WHERE t.objective_id = :objective_id AND t.id = told.task_id ORDER BY t.id DESC LIMIT :limit;
 
--- recorded_ids --
--- The recorded tasks, which wait for planning.
-SELECT id FROM task WHERE objective_id = :objective_id AND status = 'recorded' ORDER BY rank, id LIMIT :limit;
-
 -- task --
 -- One task.
 SELECT * FROM task WHERE objective_id = :objective_id AND id = :task_id;

@@ -34,6 +34,7 @@ from babyagi.taskstore import lifecycle, limits
 from babyagi.taskstore.nouns import Claimable, Deferral
 from babyagi.taskstore.sql import database
 from babyagi.taskstore.sql.database import (
+    ALL_ROWS,
     Row,
     SqlAccess,
     Transaction,
@@ -54,7 +55,6 @@ from babyagi.taskstore.sql.database import (
     writing,
 )
 
-ALL_ROWS = 2**53  # SQLite and PostgreSQL share no syntax for "no limit"
 # A task that may ask a person only after another question is answered is delayed until this
 # instant, in the year 9999.
 UNTIL_ANSWERED_US = 253_370_764_800_000_000
@@ -463,7 +463,8 @@ def note_freed(tx: Transaction, task: Task, status: TaskStatus) -> None:
     elif status is TaskStatus.CANCELLED:
         append_task_event(tx, task, events.TASK_CANCELLED)
     elif status is TaskStatus.WAITING:
-        rows = tx.all("steps", objective_id=task.objective_id, owner=f"task:{task.id}")
+        owners = to_json([f"task:{task.id}"])
+        rows = tx.all("steps", objective_id=task.objective_id, owners=owners)
         asked = next(step for step in map(step_from_row, rows) if lifecycle.is_open(step))
         data = {"key": asked.key, "kind": asked.kind, "state": asked.state}
         append_task_event(tx, task, events.TASK_PARKED, **data)
@@ -532,10 +533,11 @@ class Claims(SqlAccess):
     """The part of the store that finds work and claims it: tasks, and duties (work for the whole
     objective, such as planning)."""
 
-    async def open_objectives(self) -> list[int]:
+    @reading()
+    def open_objectives(self, tx: Transaction) -> list[int]:
         """Return the ids of the objectives that have work for workers, oldest first: those that are
         active, and those that have ended but have no report yet. Costs one read of the database."""
-        return await self._read(lambda tx: [row["id"] for row in tx.all("open_objectives")])
+        return [row["id"] for row in tx.all("open_objectives")]
 
     @reading()
     def claimable(self, tx: Transaction, objective_id: int) -> Claimable:
