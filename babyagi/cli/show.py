@@ -376,8 +376,7 @@ PAGE = 500
 WAIT_S = 5.0  # longest pause between two checks whether the objective has ended
 MAX_IN_FLIGHT = 1000  # calls whose start is remembered, to compute how long each took
 _LINE_CHARS = 300
-_STEPS = (events.STEP_RECORDED, events.STEP_UNCONFIRMED, events.STEP_LEFT_UNKNOWN)
-_SHOWN_WITH_STEP = (*_STEPS, events.TASK_PARKED)
+_SHOWN_WITH_STEP = (events.STEP_RECORDED, events.TASK_PARKED)
 _NOT_SHOWN = (events.STEP_INTENDED, events.RESULTS_INDEXED)
 _STYLES = {
     events.TASK_DONE: Style.GREEN,
@@ -589,7 +588,7 @@ class Teller:
             return None
         if event.kind == events.STEP_RECORDED:
             return self._say_step(event, step)
-        if event.kind in (events.STEP_ABANDONED, events.STEP_UNCONFIRMED):
+        if event.kind == events.STEP_ABANDONED and not event.data.get("is_unknown"):
             return self._say_lost(event)
         if event.kind == events.TASK_PARKED and step is not None:
             return f"task {event.task_id}: {_say_asked(step)}"
@@ -620,7 +619,7 @@ class Teller:
 
     def _say_lost(self, event: Event) -> str:
         usage = _usage_of(event.data)
-        how = "was cut off" if event.kind == events.STEP_UNCONFIRMED else "gave no outcome"
+        how = "was cut off" if event.data.get("is_unconfirmed") else "gave no outcome"
         tokens, cost = render.render_tokens(usage), render.render_cost(usage, self.objective)
         paid = f"counted as paid: {tokens} tokens, {cost}" if usage.calls else "nothing was counted"
         model = f" {event.data.get('model', '')}".rstrip()

@@ -1088,7 +1088,7 @@ class TaskStoreContract(KeyContract, ScheduleContract):
         await store.record_result(other, text=text, origins=[])
 
         assert (await store.claim_task(objective_id, "w")).task.id == (1 if is_woken else 3)
-        assert await events_of(store, objective_id, events.TASK_WOKEN) == (
+        assert await events_of(store, objective_id, events.TASK_AFTER_DROPPED) == (
             [(1, {"by": 2})] if is_woken else []
         )
         assert (await store.task(objective_id, 1)).after == (() if is_woken else (3,))
@@ -2688,7 +2688,8 @@ class TaskStoreContract(KeyContract, ScheduleContract):
         await store.reap_workers()
         assert (await store.objective(objective_id)).held == Reservation()
         assert (await store.objective(objective_id)).usage == UNCONFIRMED
-        assert events.STEP_UNCONFIRMED in await kinds_of(store, objective_id)
+        (cut_off,) = await events_of(store, objective_id, events.STEP_ABANDONED)
+        assert cut_off[1]["is_unconfirmed"]
         await join(store, make_worker("v"), objective_id)
         fence = (await store.claim_task(objective_id, "v")).fence
         await store.intend_step(
@@ -3242,11 +3243,8 @@ class TaskStoreContract(KeyContract, ScheduleContract):
             "1/t",
             '{"tool": "pay"}',
         )
-        assert [
-            kind
-            for kind in await kinds_of(store, objective_id)
-            if kind in (events.STEP_UNCONFIRMED, events.STEP_LEFT_UNKNOWN)
-        ] == [events.STEP_LEFT_UNKNOWN]
+        (cut_off,) = await events_of(store, objective_id, events.STEP_ABANDONED)
+        assert cut_off[1]["is_unknown"]
         await store.answer_step(unknown.id, output='"it was paid"')
         await join(store, make_worker("v"), objective_id)
         again = await store.claim_task(objective_id, "v")
@@ -3402,7 +3400,8 @@ class TaskStoreContract(KeyContract, ScheduleContract):
         assert changed == await store.objective(objective_id)
         assert await store.result_ids(objective_id, is_indexed=False) == [1]
         assert await store.vectors(objective_id, space="hashing") == {1: b"old"}
-        assert (await kinds_of(store, objective_id))[-1] == "objective.space_changed"
+        (told,) = await events_of(store, objective_id, events.OBJECTIVE_EXTENDED)
+        assert told == (None, {"space": "other:1"})
         assert await store.claim_duty(objective_id, "w", Duty.INDEX) is not None
         with pytest.raises(SettingsError, match="at work"):
             await store.change_space(objective_id, model="third", space="third:1")

@@ -78,8 +78,9 @@ class ScheduleContract:
             schedule.spec.objective,
             ObjectiveStatus.ACTIVE,
         )
-        kinds = [event.kind for event in await store.events(objective.id)]
-        assert kinds[0] == events.OBJECTIVE_CREATED and events.OBJECTIVE_SCHEDULED in kinds
+        created = (await store.events(objective.id))[0]
+        assert created.kind == events.OBJECTIVE_CREATED
+        assert created.data["schedule_id"] == schedule.id
         assert [task.name for task in await store.tasks(objective.id)] == ["Look"]
 
     async def test_the_same_words_on_the_command_line_do_not_go_on_with_a_ticks_objective(

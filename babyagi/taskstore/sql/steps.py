@@ -45,7 +45,7 @@ class Steps(SqlAccess):
 
         A step that is done, or is intended under this same claim, is returned unchanged. The call
         of a step that is intended under an earlier claim may have been paid for, so its reservation
-        was counted as usage when that claim ended (`STEP_UNCONFIRMED`); now the call is intended
+        was counted as usage when that claim ended (`STEP_ABANDONED`); now the call is intended
         again. Calls for anything but a check or the report cannot use what `limits.kept_back` keeps
         for these.
 

@@ -719,11 +719,14 @@ _SWITCHED_FROM = {
 }
 
 
-def create_objective(tx: Transaction, spec: ObjectiveSpec, *, uid: str, identity: str) -> Objective:
+def create_objective(
+    tx: Transaction, spec: ObjectiveSpec, *, uid: str, identity: str, **scheduled: Any
+) -> Objective:
     """Insert a new objective with its first task queued, and return it.
 
     Args:
         identity: the key by which a later start finds the objective again.
+        scheduled: which tick of which schedule starts it, for the event.
     """
     values = {
         "uid": uid,
@@ -732,7 +735,7 @@ def create_objective(tx: Transaction, spec: ObjectiveSpec, *, uid: str, identity
         "created_at_us": tx.now_us,
     }
     (row,) = tx.all("insert_objective", **sealed("objective", values))
-    transitions.append_event(tx, row["id"], events.OBJECTIVE_CREATED, uid=uid)
+    transitions.append_event(tx, row["id"], events.OBJECTIVE_CREATED, uid=uid, **scheduled)
     add_first_task(tx, row["id"], lifecycle.first_task(spec))
     return objective_from_row(row, held=Reservation(), active_us=0)
 
@@ -941,10 +944,13 @@ def _enter_tick(
         # the identity is unique, so `babyagi run` with the same text does not continue this
         # objective
         objective_id = create_objective(
-            tx, schedule.spec.objective, uid=uid, identity=f"schedule:{uid}"
+            tx,
+            schedule.spec.objective,
+            uid=uid,
+            identity=f"schedule:{uid}",
+            schedule_id=schedule.id,
+            due_at=due_at.isoformat(),
         ).id
-        data = {"schedule_id": schedule.id, "due_at": due_at.isoformat()}
-        transitions.append_event(tx, objective_id, events.OBJECTIVE_SCHEDULED, **data)
     tx.run(
         "settle_tick" if is_queued else "insert_tick",
         schedule_id=schedule.id,
@@ -1310,8 +1316,8 @@ class TaskStore(
         transitions.set_spec(tx, row, replace(spec, further=further, limits=limits_then))
         if limits is not None:
             tx.run("set_overspent", objective_id=objective_id, limit="")
-            transitions.append_event(tx, objective_id, events.OBJECTIVE_EXTENDED, **asdict(limits))
-        transitions.append_event(tx, objective_id, events.OBJECTIVE_ASKED_FURTHER, question=asked)
+        changed = {"question": asked, **(asdict(limits) if limits is not None else {})}
+        transitions.append_event(tx, objective_id, events.OBJECTIVE_EXTENDED, **changed)
         proposal = Proposal(name=asked, after=tuple(after))
         (task,) = add_proposals(tx, objective_id, [proposal], allow_duplicates=True).plan.added
         put_in_place(tx, objective_id, [task.id], Place.FIRST)
@@ -1652,7 +1658,7 @@ class TaskStore(
         spec = replace(spec, model_by_role=models, embedding_space=space)
         transitions.set_spec(tx, row, spec)
         tx.run("owe_index", objective_id=objective_id)
-        transitions.append_event(tx, objective_id, events.OBJECTIVE_SPACE_CHANGED, space=space)
+        transitions.append_event(tx, objective_id, events.OBJECTIVE_EXTENDED, space=space)
         return transitions.read_objective(tx, objective_id)
 
     @writing(is_lasting=False)

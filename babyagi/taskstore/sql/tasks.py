@@ -428,7 +428,8 @@ class Steering(SqlAccess):
         tx.run("unsettle_task", objective_id=objective_id, task_id=task_id)
         tx.run("count_afresh", objective_id=objective_id)
         task = transitions.read_task(tx, objective_id, task_id)
-        transitions.append_task_event(tx, task, events.TASK_RETRIED, try_no=task.try_no)
+        data = {"try_no": task.try_no, "is_retry": True}
+        transitions.append_task_event(tx, task, events.TASK_REQUEUED, **data)
         if stop_reason is not None:
             transitions.reopen(tx, objective_id)
         return task
@@ -993,7 +994,7 @@ def wake_lacking(tx: Transaction, lacking: Sequence[Task], result: Result) -> No
             task_id for task_id in task.after if task_id not in {blocker.id for blocker in blockers}
         ]
         set_after(tx, task.objective_id, task.id, kept)
-        transitions.append_task_event(tx, task, events.TASK_WOKEN, by=result.task_id)
+        transitions.append_task_event(tx, task, events.TASK_AFTER_DROPPED, by=result.task_id)
 
 
 def _is_awaited(tx: Transaction, task: Task) -> bool:

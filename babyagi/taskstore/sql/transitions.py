@@ -286,7 +286,8 @@ def settle(tx: Transaction, objective_id: int, owner: str) -> bool:
         step, charged = limits.charge_unconfirmed(step)
         tx.run("put_step", **step_to_values(step, is_held=False))
         charge(tx, objective_id, owner, charged)
-        append_step_event(tx, step, events.STEP_UNCONFIRMED, **lifecycle.step_data(step, charged))
+        data = {**lifecycle.step_data(step, charged), "is_unconfirmed": True}
+        append_step_event(tx, step, events.STEP_ABANDONED, **data)
     return is_asking
 
 
@@ -295,7 +296,8 @@ def leave_unknown(tx: Transaction, step: Step) -> Step:
     was made. Append the event, and return the changed step."""
     unknown = replace(step, state=StepState.UNKNOWN)
     tx.run("put_step", **step_to_values(unknown, is_held=False))
-    append_step_event(tx, step, events.STEP_LEFT_UNKNOWN, **lifecycle.step_data(unknown, Usage()))
+    data = {**lifecycle.step_data(unknown, Usage()), "is_unknown": True}
+    append_step_event(tx, step, events.STEP_ABANDONED, **data)
     return unknown
 
 
@@ -304,7 +306,7 @@ def wake(tx: Transaction, objective_id: int, task_id: int) -> None:
     `waiting` becomes active again. Does nothing if the task is not waiting."""
     if not tx.count_changed("wake_task", objective_id=objective_id, task_id=task_id):
         return
-    append_event(tx, objective_id, events.TASK_ANSWERED, task_id)
+    append_event(tx, objective_id, events.TASK_REQUEUED, task_id, is_answered=True)
     allow_questions(tx, objective_id)
     tx.run("count_afresh", objective_id=objective_id)
     if objective_row(tx, objective_id)["stop_reason"] == StopReason.WAITING:
@@ -522,7 +524,7 @@ def reopen(tx: Transaction, objective_id: int) -> None:
     name."""
     forget_duty(tx, objective_id, Duty.REPORT)
     tx.run("reopen_objective", objective_id=objective_id)
-    append_event(tx, objective_id, events.OBJECTIVE_REOPENED)
+    append_event(tx, objective_id, events.OBJECTIVE_RESUMED)
 
 
 # -- finding work and claiming it
