@@ -755,10 +755,9 @@ class Loop:
     ) -> Planned:
         """Return the plan with the tasks as repeating ones whose results (texts, by task id) have
         the spelling of one of the newest earlier results."""
-        finished = [task.id for task in seen.finished]
         known = [
             *seen.results,
-            *(await self._search.results(finished) if results else ()),
+            *(await self._search.results(seen.finished_ids) if results else ()),
         ]
         earliest: dict[str, int] = {}
         for one in sorted(known, key=lambda one: one.task_id):

@@ -167,13 +167,14 @@ class Plannable:
     Attributes:
         recorded: every task that waits for planning, in the list's order.
         results: the results of the first of these tasks, as many as the caller asked for.
-        finished: the done and dead tasks that were finished most recently, the latest first.
+        finished_ids: ids of the done and dead tasks that were finished most recently, the latest
+            first.
         listed: names of tasks of the objective.
     """
 
     recorded: tuple[Task, ...]
     results: tuple[Result, ...]
-    finished: tuple[Task, ...]
+    finished_ids: tuple[int, ...]
     listed: TaskNames
 
 

@@ -1389,24 +1389,24 @@ class TaskStore(
         after_id: int = 0,
     ) -> Plannable:
         """Return what a plan is made from: all tasks that wait for planning, the results of the
-        first `n_results` of them, the `n_finished` most recently finished tasks, and what
-        `task_names` returns for `limit` and `after_id`. It takes one read of the
-        database. Raises `NotFoundError`."""
+        first `n_results` of them, the ids of the `n_finished` most recently finished tasks, and what
+        `task_names` returns for `limit` and `after_id`. It takes one read of the database. Raises
+        `NotFoundError`."""
         at = {"objective_id": objective_id}
         statuses = to_json([TaskStatus.RECORDED])
         query, values = _names_query(objective_id, limit=limit, after_id=after_id)
         tx.prefetch(query, **values)
-        tx.prefetch("last_finished", **at, limit=n_finished)
+        tx.prefetch("finished_ids", **at, limit=n_finished)
         tx.prefetch("tasks_with_status", **at, statuses=statuses, limit=ALL_ROWS)
         listed = _task_names(tx, objective_id, limit=limit, after_id=after_id)
         recorded = tx.all("tasks_with_status", **at, statuses=statuses, limit=ALL_ROWS)
         task_ids = to_json([row["id"] for row in recorded[:n_results]])
         results = tx.all("results_of", **at, task_ids=task_ids)
-        finished = tx.all("last_finished", **at, limit=n_finished)
+        finished = tx.all("finished_ids", **at, limit=n_finished)
         return Plannable(
             recorded=tuple(map(task_from_row, recorded)),
             results=tuple(map(result_from_row, results)),
-            finished=tuple(map(task_from_row, finished)),
+            finished_ids=tuple(row["id"] for row in finished),
             listed=listed,
         )
 

@@ -84,6 +84,10 @@ SELECT * FROM task WHERE objective_id = :objective_id AND id > :after_id AND sta
 -- The tasks that were finished last, the latest first.
 SELECT * FROM task WHERE objective_id = :objective_id AND finished_at_us IS NOT NULL ORDER BY finished_at_us DESC, id DESC LIMIT :limit;
 
+-- finished_ids --
+-- The ids of the tasks that were finished last, the latest first.
+SELECT id FROM task WHERE objective_id = :objective_id AND finished_at_us IS NOT NULL ORDER BY finished_at_us DESC, id DESC LIMIT :limit;
+
 -- counts --
 -- How many tasks have each status.
 SELECT named.value AS status, (SELECT count(*) FROM task WHERE objective_id = :objective_id AND status = named.value) AS n
