@@ -29,7 +29,8 @@ STEPS_EACH = 10  # an owner (a task or duty) has about so many steps
 
 
 class Steps(SqlAccess):
-    """The part of the store that records calls as steps: intended, done or abandoned."""
+    """The part of the store that records calls as steps (intended, done or abandoned), and for what
+    a person must decide: calls that must not be repeated, questions, the inbox and the answers."""
 
     @writing()
     def intend_step(
@@ -152,6 +153,101 @@ class Steps(SqlAccess):
             known = await self._read(lambda tx: tx.one("secret"))
             self._secret = known["value"] if known else await self._write(work, None)
         return self._secret
+
+    # -- tasks that wait for a person
+    # ----------------------------------------------------------------------------------------------
+
+    @writing()
+    def intend_once(self, tx: Transaction, fence: Fence, *, key: str, request: str) -> Step:
+        """Record that a tool call which must not be repeated is about to be made. If the claim ends
+        before `record_step`, it is unknown whether the call was made: the state of the step becomes
+        UNKNOWN, and the task waits for a person.
+
+        A step that exists already is returned unchanged, but an intended step is returned as
+        UNKNOWN. Raises as `intend_step` does.
+        """
+        transitions.fenced_task(tx, fence, TaskStatus.RUNNING)
+        known, _ = _find(tx, fence, key)
+        if known is not None:
+            is_open = known.state is StepState.INTENDED
+            return transitions.leave_unknown(tx, known) if is_open else known
+        _check_limits(tx, fence, Reservation())
+        step = lifecycle.open_step(
+            fence, key=key, kind=lifecycle.ONCE, request=request, at=to_time(tx.now_us)
+        )
+        tx.run("put_step", **step_to_values(step, is_held=True))
+        _note_intended(tx, step)
+        return step
+
+    @writing()
+    def park_task(
+        self, tx: Transaction, fence: Fence, *, key: str, kind: str, request: str
+    ) -> Step:
+        """Store the question `request` to a person, and release the running task, which waits for
+        the answer. No failure is counted. Return the step, whose state becomes ASKED, or UNKNOWN if
+        it was intended. But if the step is done already, return it, and change nothing.
+
+        If `lifecycle.MAX_OPEN_QUESTIONS` steps of the objective wait for a person already, the
+        question is not stored, and the task is queued again. It can be claimed when one of those
+        questions is answered.
+        """
+        task = transitions.fenced_task(tx, fence, TaskStatus.RUNNING)
+        known, _ = _find(tx, fence, key)
+        if known is not None and known.state is StepState.DONE:
+            return known
+        if known is None:
+            step = lifecycle.open_step(
+                fence, key=key, kind=kind, request=request, at=to_time(tx.now_us)
+            )
+            if transitions.count_asked(tx, fence.objective_id) >= lifecycle.MAX_OPEN_QUESTIONS:
+                _hold_back(tx, task)
+                return step
+            tx.run(
+                "put_step",
+                **step_to_values(replace(step, state=StepState.ASKED), is_held=False),
+            )
+        transitions.note_freed(tx, task, transitions.free_task(tx, task))
+        return _find(tx, fence, key)[0] or step
+
+    @reading()
+    def inbox(self, tx: Transaction, objective_id: int | None = None) -> list[Step]:
+        """Return the steps that wait for a person's answer, of one objective or of all, oldest
+        first."""
+        if objective_id is not None:
+            transitions.objective_row(tx, objective_id)
+        return [step_from_row(row) for row in tx.all("inbox", objective_id=objective_id)]
+
+    @reading()
+    def open_step(self, tx: Transaction, step_id: int) -> Step:
+        """Return the step with this id, which must be waiting for a person.
+
+        Raises:
+            NotFoundError: there is no such step, or it no longer waits.
+        """
+        return _open_step(tx, step_id)
+
+    @writing(locks_all=True)
+    def answer_step(self, tx: Transaction, step_id: int, *, output: str) -> Step:
+        """Record a person's answer as the outcome of a waiting step, queue its task again at its
+        old rank, and return the step. An objective that ended as `waiting` becomes active again and
+        needs a new report. If the step asked about a changed tool, the objective's granted tools
+        are changed as the person decided. Raises as `open_step` does."""
+        step = lifecycle.done_step(
+            _open_step(tx, step_id),
+            output=output,
+            model="",
+            origins=("person",),
+            at=to_time(tx.now_us),
+        )
+        tx.run("put_step", **step_to_values(step, is_held=False))
+        data = lifecycle.step_data(step, Usage())
+        transitions.append_step_event(tx, step, events.STEP_RECORDED, **data)
+        row = transitions.objective_row(tx, step.objective_id)
+        spec = spec_from_row(row)
+        if (changed := lifecycle.decide_change(spec, step)) != spec:
+            transitions.set_spec(tx, row, changed)
+        transitions.wake(tx, step.objective_id, lifecycle.task_of(step.owner) or 0)
+        return step
 
 
 def record_first(tx: Transaction, fence: Fence, first: Outcome | Kept | None) -> None:
@@ -295,108 +391,6 @@ def _check_limits(tx: Transaction, fence: Fence, wanted: Reservation) -> None:
     must not be made now."""
     objective = transitions.read_objective(tx, fence.objective_id)
     limits.require_call_allowed(objective, owner=fence.owner, reservation=wanted)
-
-
-# --------------------------------------------------------------------------------------------------
-# Tasks that wait for a person.
-# --------------------------------------------------------------------------------------------------
-
-
-class Parking(SqlAccess):
-    """The part of the store for what a person must decide: calls that must not be repeated, tasks
-    that wait for an answer, the inbox, and the answers."""
-
-    @writing()
-    def intend_once(self, tx: Transaction, fence: Fence, *, key: str, request: str) -> Step:
-        """Record that a tool call which must not be repeated is about to be made. If the claim ends
-        before `record_step`, it is unknown whether the call was made: the state of the step becomes
-        UNKNOWN, and the task waits for a person.
-
-        A step that exists already is returned unchanged, but an intended step is returned as
-        UNKNOWN. Raises as `intend_step` does.
-        """
-        transitions.fenced_task(tx, fence, TaskStatus.RUNNING)
-        known, _ = _find(tx, fence, key)
-        if known is not None:
-            is_open = known.state is StepState.INTENDED
-            return transitions.leave_unknown(tx, known) if is_open else known
-        _check_limits(tx, fence, Reservation())
-        step = lifecycle.open_step(
-            fence, key=key, kind=lifecycle.ONCE, request=request, at=to_time(tx.now_us)
-        )
-        tx.run("put_step", **step_to_values(step, is_held=True))
-        _note_intended(tx, step)
-        return step
-
-    @writing()
-    def park_task(
-        self, tx: Transaction, fence: Fence, *, key: str, kind: str, request: str
-    ) -> Step:
-        """Store the question `request` to a person, and release the running task, which waits for
-        the answer. No failure is counted. Return the step, whose state becomes ASKED, or UNKNOWN if
-        it was intended. But if the step is done already, return it, and change nothing.
-
-        If `lifecycle.MAX_OPEN_QUESTIONS` steps of the objective wait for a person already, the
-        question is not stored, and the task is queued again. It can be claimed when one of those
-        questions is answered.
-        """
-        task = transitions.fenced_task(tx, fence, TaskStatus.RUNNING)
-        known, _ = _find(tx, fence, key)
-        if known is not None and known.state is StepState.DONE:
-            return known
-        if known is None:
-            step = lifecycle.open_step(
-                fence, key=key, kind=kind, request=request, at=to_time(tx.now_us)
-            )
-            if transitions.count_asked(tx, fence.objective_id) >= lifecycle.MAX_OPEN_QUESTIONS:
-                _hold_back(tx, task)
-                return step
-            tx.run(
-                "put_step",
-                **step_to_values(replace(step, state=StepState.ASKED), is_held=False),
-            )
-        transitions.note_freed(tx, task, transitions.free_task(tx, task))
-        return _find(tx, fence, key)[0] or step
-
-    @reading()
-    def inbox(self, tx: Transaction, objective_id: int | None = None) -> list[Step]:
-        """Return the steps that wait for a person's answer, of one objective or of all, oldest
-        first."""
-        if objective_id is not None:
-            transitions.objective_row(tx, objective_id)
-        return [step_from_row(row) for row in tx.all("inbox", objective_id=objective_id)]
-
-    @reading()
-    def open_step(self, tx: Transaction, step_id: int) -> Step:
-        """Return the step with this id, which must be waiting for a person.
-
-        Raises:
-            NotFoundError: there is no such step, or it no longer waits.
-        """
-        return _open_step(tx, step_id)
-
-    @writing(locks_all=True)
-    def answer_step(self, tx: Transaction, step_id: int, *, output: str) -> Step:
-        """Record a person's answer as the outcome of a waiting step, queue its task again at its
-        old rank, and return the step. An objective that ended as `waiting` becomes active again and
-        needs a new report. If the step asked about a changed tool, the objective's granted tools
-        are changed as the person decided. Raises as `open_step` does."""
-        step = lifecycle.done_step(
-            _open_step(tx, step_id),
-            output=output,
-            model="",
-            origins=("person",),
-            at=to_time(tx.now_us),
-        )
-        tx.run("put_step", **step_to_values(step, is_held=False))
-        data = lifecycle.step_data(step, Usage())
-        transitions.append_step_event(tx, step, events.STEP_RECORDED, **data)
-        row = transitions.objective_row(tx, step.objective_id)
-        spec = spec_from_row(row)
-        if (changed := lifecycle.decide_change(spec, step)) != spec:
-            transitions.set_spec(tx, row, changed)
-        transitions.wake(tx, step.objective_id, lifecycle.task_of(step.owner) or 0)
-        return step
 
 
 def _hold_back(tx: Transaction, task: Task) -> None:

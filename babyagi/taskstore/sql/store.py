@@ -102,7 +102,7 @@ from babyagi.taskstore.sql.database import (
     writing,
 )
 from babyagi.taskstore.sql.keys import Keys
-from babyagi.taskstore.sql.steps import Parking, Steps
+from babyagi.taskstore.sql.steps import Steps
 from babyagi.taskstore.sql.tasks import (
     Recording,
     Steering,
@@ -374,7 +374,8 @@ _MODEL_EVENTS = (events.MODEL_UNAVAILABLE, events.MODEL_AVAILABLE)
 
 
 class Looking(SqlAccess):
-    """The part of the store for reads that only show its contents to a person or an agent."""
+    """The part of the store for reads that only show its contents to a person or an agent, or
+    measure them."""
 
     @reading()
     def standing(self, tx: Transaction, objective_id: int) -> Standing:
@@ -412,6 +413,12 @@ class Looking(SqlAccess):
         rows = rows_in(tx, "duty_owners", objective_id, duty=duty.value)
         return {str(row["owner"]): int(row["n"]) for row in rows}
 
+    @reading(n_rows=ALL_ROWS)
+    def vitals(self, tx: Transaction) -> Vitals:
+        """Return measurements of the whole store, from one read of the database, with a number of
+        queries that does not grow with the store."""
+        return _measure(tx)
+
 
 def _standing(
     tx: Transaction, row: Row, *, counts: Mapping[TaskStatus, int], outage: Event | None
@@ -429,16 +436,6 @@ def _standing(
 
 # -- the measurements of the whole store
 # --------------------------------------------------------------------------------------------------
-
-
-class Measuring(SqlAccess):
-    """The part of the store that measures its contents: the method `vitals`."""
-
-    @reading(n_rows=ALL_ROWS)
-    def vitals(self, tx: Transaction) -> Vitals:
-        """Return measurements of the whole store, from one read of the database, with a number of
-        queries that does not grow with the store."""
-        return _measure(tx)
 
 
 def _measure(tx: Transaction) -> Vitals:
@@ -1127,11 +1124,9 @@ class TaskStore(
     Steps,
     Keys,
     Steering,
-    Parking,
     Schedules,
     Waiting,
     Looking,
-    Measuring,
     Verifying,
 ):
     """The whole state of the program: the objectives with their tasks, results, steps and events,
@@ -1389,9 +1384,9 @@ class TaskStore(
         after_id: int = 0,
     ) -> Plannable:
         """Return what a plan is made from: all tasks that wait for planning, the results of the
-        first `n_results` of them, the ids of the `n_finished` most recently finished tasks, and what
-        `task_names` returns for `limit` and `after_id`. It takes one read of the database. Raises
-        `NotFoundError`."""
+        first `n_results` of them, the ids of the `n_finished` tasks that were finished last, and
+        what `task_names` returns for `limit` and `after_id`. It takes one read of the database.
+        Raises `NotFoundError`."""
         at = {"objective_id": objective_id}
         statuses = to_json([TaskStatus.RECORDED])
         query, values = _names_query(objective_id, limit=limit, after_id=after_id)
