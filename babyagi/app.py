@@ -495,7 +495,7 @@ class App:
             await self.store.pause_objective(objective_id, detail=why)
 
     async def _events_since(self, objective_id: int, kind: str, after_id: int) -> list[Event]:
-        found = await self.store.events_of(objective_id, kinds=[kind], limit=MAX_LOOKED_AT)
+        found = await self.store.newest_events(objective_id, kinds=[kind], limit=MAX_LOOKED_AT)
         return [event for event in found if event.id > after_id]
 
     # -- opening what the work needs

@@ -28,8 +28,7 @@ BabyagiError
 │   ├── LimitReachedError           the next call does not fit under a limit
 │   ├── ObjectiveStoppedError       paused or ended: no further call
 │   ├── ParkedError                 a person was asked; the task waits, its claim is given up
-│   ├── LeaseLostError              another worker holds the claim now
-│   └── StaleOrderError             the list changed while the prioritizer was thinking
+│   └── LeaseLostError              another worker holds the claim now
 └── any other error is a programmer's mistake, and is caught once, in `worker/serving.py`
 """
 
@@ -226,11 +225,6 @@ class ParkedError(BabyagiError):
 
 class LeaseLostError(BabyagiError):
     """This worker no longer holds its claim, so what it wanted to record was not recorded."""
-
-
-class StaleOrderError(BabyagiError):
-    """The order of the task list has changed since it was read, so the new order was not
-    applied."""
 
 
 def kind_of(error: type[BabyagiError]) -> str:

@@ -10,26 +10,26 @@ agents are shown is kept up to date by these events alone (`agents/listed.py`).
 
 EVENT_VERSION = 1
 
-OBJECTIVE_CREATED = "objective.created"
-OBJECTIVE_SCHEDULED = "objective.scheduled"  # started by a tick of a schedule
+OBJECTIVE_CREATED = "objective.created"  # with `schedule_id`: by a tick of a schedule
 OBJECTIVE_PAUSED = "objective.paused"
-OBJECTIVE_RESUMED = "objective.resumed"
+OBJECTIVE_RESUMED = "objective.resumed"  # active again, after a pause or after it had ended
+# a person gave new limits, a further `question`, or another `space` to embed its results in
 OBJECTIVE_EXTENDED = "objective.extended"
-OBJECTIVE_ASKED_FURTHER = "objective.asked_further"  # a person added a further question
-OBJECTIVE_SPACE_CHANGED = "objective.space_changed"  # another model embeds its results
 OBJECTIVE_CLAIMED_MET = "objective.claimed_met"  # an agent says that it is met; a check follows
 OBJECTIVE_CHECKED = "objective.checked"
 OBJECTIVE_ENDED = "objective.ended"
-OBJECTIVE_REOPENED = "objective.reopened"
 
 TASK_ADDED = "task.added"
 TASK_DUPLICATE_DROPPED = "task.duplicate_dropped"
 TASK_CLAIMED = "task.claimed"
 TASK_RECORDED = "task.recorded"  # its result is stored; planning follows
 TASK_LACKED = "task.lacked"  # a try ended because it lacked information
-TASK_REQUEUED = "task.requeued"  # queued again after it lacked information
-TASK_WOKEN = "task.woken"  # claimable again, because a result contains what it lacked
-TASK_AFTER_DROPPED = "task.after_dropped"  # it does not wait for a task that it was to come after
+# queued again after it lacked information, or by a person's retry (`is_retry`) or answer
+# (`is_answered`)
+TASK_REQUEUED = "task.requeued"
+# it does not wait for a task that it was to come after (`named`), or waits no longer, because the
+# result of the task `by` contains what it lacked
+TASK_AFTER_DROPPED = "task.after_dropped"
 TASK_PROPOSAL_DROPPED = "task.proposal_dropped"  # too many, or the same was found before
 TASK_DONE = "task.done"
 TASK_FAILED = "task.failed"
@@ -37,9 +37,7 @@ TASK_DEAD = "task.dead"
 TASK_RELEASED = "task.released"
 TASK_CANCELLED = "task.cancelled"
 TASK_MOVED = "task.moved"
-TASK_RETRIED = "task.retried"
 TASK_PARKED = "task.parked"  # it waits for a person
-TASK_ANSWERED = "task.answered"  # a person answered, so it is queued again
 
 ORDER_APPLIED = "order.applied"
 PLAN_FAILED = "plan.failed"  # nothing could be planned from these tasks
@@ -54,12 +52,11 @@ INDEX_AVAILABLE = "index.available"
 
 STEP_INTENDED = "step.intended"  # a call is about to be made
 STEP_RECORDED = "step.recorded"  # the outcome of a call is stored
-STEP_ABANDONED = "step.abandoned"  # a call gave no outcome
-# a claim ended while its call was in flight, so what was reserved for the call is counted as usage
-STEP_UNCONFIRMED = "step.unconfirmed"
+# a call gave no outcome. `is_unconfirmed`: its claim ended meanwhile, so what was reserved for it
+# is counted as usage. `is_unknown`: it must not be repeated, so a person says whether it was made
+STEP_ABANDONED = "step.abandoned"
 # an answer cost more than was reserved for it, or does not state its cost
 STEP_OVERSPENT = "step.overspent"
-STEP_LEFT_UNKNOWN = "step.left_unknown"  # whether the call was made is unknown; a person decides
 # a recorded answer was reused although the request would be another one now
 STEP_REQUEST_CHANGED = "step.request_changed"
 

@@ -626,7 +626,7 @@ class Journal:
         named = [(self._fence.owner, self._prefix + path)]
         return bool(
             await self._found_in_an_earlier_try(request, inbox.ONCE)
-            or await self._store.steps_at(self._fence.objective_id, named=named)
+            or await self._store.steps(self._fence.objective_id, named=named)
         )
 
     async def _as_allowed(self, path: str, tool: Tool, now: Tool) -> Tool:
@@ -850,19 +850,7 @@ class Journal:
     async def _record_once(self, made: Outcome | Kept) -> Step:
         """Record the outcome of a call, without trying again if the store is unavailable, and
         return the stored step. An outcome that was recorded earlier stays."""
-        match made:
-            case Outcome():
-                step = await self._store.record_step(
-                    self._fence,
-                    key=made.key,
-                    output=made.output,
-                    usage=made.usage,
-                    model=made.model,
-                    origins=made.origins,
-                )
-            case Kept():
-                step = await self._store.put_step(self._fence, kept=made)
-        return self._recorded.add(step)
+        return self._recorded.add(await self._store.record_step(self._fence, made))
 
 
 async def run_tool(tool: Tool, arguments: Mapping[str, Any]) -> Observation:

@@ -50,7 +50,6 @@ from babyagi.errors import (
     ModelRejectedError,
     ParkedError,
     RequestRefusedError,
-    StaleOrderError,
 )
 from babyagi.index.context import BYTES_PER_TOKEN, Chosen, choose_context, choose_for_objective
 from babyagi.index.excerpts import cut_result
@@ -313,7 +312,10 @@ class Loop:
                 revision = objective.order_revision
                 await self._finish_order(claim, journal, revision=revision, task_ids=())
             case Duty.PLAN:
-                task_ids = await self._store.recorded_ids(objective.id, limit=MAX_PLANNED)
+                recorded = await self._store.tasks(
+                    objective.id, statuses=[TaskStatus.RECORDED], limit=MAX_PLANNED
+                )
+                task_ids = [task.id for task in recorded]
                 await self._store.record_plan(claim, task_ids=task_ids, plan=Planned(failure=why))
             case Duty.CHECK:
                 await self._store.finish_check(
@@ -322,7 +324,7 @@ class Loop:
             case Duty.REPORT:
                 await self._give_up_report(claim, objective, why=why)
             case Duty.INDEX:
-                await self._store.release_duty(claim)
+                await self._store.release(claim)
 
     async def probe(self, fence: Fence, *, number: int, role: Role) -> None:
         """Ask the role's model for one word, to find out whether it answers. This costs at most 48
@@ -587,7 +589,7 @@ class Loop:
         )
         if not outcome.lack:
             seen = await self._store.plannable(
-                task.objective_id, n_results=N_COMPARED, n_finished=N_COMPARED, n_names=0
+                task.objective_id, n_results=N_COMPARED, n_finished=N_COMPARED, limit=0
             )
             return await self._mark_repeats(plan, {task.id: outcome.text}, seen)
         if not (proposals or outcome.after):
@@ -606,8 +608,8 @@ class Loop:
             objective.id,
             n_results=MAX_PLANNED,
             n_finished=N_COMPARED,
-            n_names=N_NAMES,
-            names_after=self._names.event_id,
+            limit=N_NAMES,
+            after_id=self._names.event_id,
         )
         self._take_names(seen.listed)
         recorded = {task.id: task for task in seen.recorded}
@@ -753,10 +755,9 @@ class Loop:
     ) -> Planned:
         """Return the plan with the tasks as repeating ones whose results (texts, by task id) have
         the spelling of one of the newest earlier results."""
-        finished = [task.id for task in seen.finished]
         known = [
             *seen.results,
-            *(await self._search.results(finished) if results else ()),
+            *(await self._search.results(seen.finished_ids) if results else ()),
         ]
         earliest: dict[str, int] = {}
         for one in sorted(known, key=lambda one: one.task_id):
@@ -814,19 +815,16 @@ class Loop:
     async def _finish_order(
         self, claim: DutyClaim, journal: Journal, *, revision: int, task_ids: Sequence[int]
     ) -> None:
-        try:
-            await journal.commit(
-                lambda first: self._store.reorder(
-                    claim, revision=revision, task_ids=task_ids, first=first
-                )
+        is_applied = await journal.commit(
+            lambda first: self._store.reorder(
+                claim, revision=revision, task_ids=task_ids, first=first
             )
-        except StaleOrderError:
-            await journal.flush()
+        )
+        if not is_applied:
             logger.info(
                 "the task list changed while the model was asked for a new order; that order is "
                 "not applied"
             )
-            await self._store.release_duty(claim)
 
     # -- check and report
     # ----------------------------------------------------------------------------------------------
@@ -932,7 +930,7 @@ class Loop:
     async def _find_unchecked(self, objective_id: int, results: Sequence[Result]) -> frozenset[int]:
         """Return the tasks whose results were recorded after the last check; none if there was no
         check."""
-        checked = await self._store.events_of(
+        checked = await self._store.newest_events(
             objective_id, kinds=(events.OBJECTIVE_CHECKED,), limit=1
         )
         return frozenset(

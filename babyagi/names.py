@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+from functools import lru_cache
 
 _KEY_OPENING = "\"'`([{«“”‘’„‹"
 _KEY_CLOSING = "\"'`)]}»“”‘’›"
@@ -10,6 +11,7 @@ _POWERS = {ord(sign): f"^{power}" for power, sign in enumerate("⁰¹²³⁴⁵�
 _BULLETS = "–—•…"
 
 
+@lru_cache(maxsize=64)  # each planning compares the newest results once more
 def name_key(name: str) -> str:
     """Return a key that two names share if they differ only in case, white space, and the
     punctuation around words.

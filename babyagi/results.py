@@ -188,4 +188,4 @@ class Results:
             tell(n_results - n_owed, n_results)
             await self._indexer.run_once(embed=embed)
         tell(n_results, n_results)
-        await self._store.release_duty(claim)
+        await self._store.release(claim)

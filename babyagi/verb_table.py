@@ -38,7 +38,7 @@ from babyagi.reporting.metrics import read_metrics
 from babyagi.reporting.report import load_artifacts, load_page, load_report, load_sources
 from babyagi.reporting.why import Reason, explain_tasks, find_facts
 from babyagi.results import load_index_status
-from babyagi.schedules import DAILY_LIMIT_USD, CatchUp, Overlap, Schedule
+from babyagi.schedules import DAILY_LIMIT_USD, CatchUp, Overlap, Schedule, ScheduleStatus
 from babyagi.settings.fields import declared_fields
 from babyagi.shapes import ShapeError, shape_of
 from babyagi.tasks import ANSWER_TASK, Level, Limits, Objective, Place, Task, TaskStatus
@@ -762,7 +762,7 @@ async def log(
 ) -> Answer:
     """List the events of an objective."""
     limit = int(_within(limit, "limit", 1, MAX_LISTED))
-    found = await store.history(objective.id, after_id=after, task_id=task, limit=limit)
+    found = await store.events(objective.id, after_id=after, task_id=task, limit=limit)
     shapes = [json_shapes.event_shape(event) for event in found]
     return Answer(value=shapes, next={"after": found[-1].id} if len(found) == limit else None)
 
@@ -863,17 +863,17 @@ async def show_schedule(store: TaskStore, schedule_id: int, limit: int = 20) -> 
 
 async def pause_schedule(store: TaskStore, schedule_id: int) -> Schedule:
     """Pause a schedule: ticks that are due meanwhile are skipped."""
-    return await store.pause_schedule(schedule_id)
+    return await store.switch_schedule(schedule_id, to=ScheduleStatus.PAUSED)
 
 
 async def resume_schedule(store: TaskStore, schedule_id: int) -> Schedule:
     """Resume a paused schedule; its next tick fires again."""
-    return await store.resume_schedule(schedule_id)
+    return await store.switch_schedule(schedule_id, to=ScheduleStatus.ACTIVE)
 
 
 async def remove_schedule(store: TaskStore, schedule_id: int) -> Schedule:
     """Remove a schedule; the objectives that it has started continue."""
-    return await store.remove_schedule(schedule_id)
+    return await store.switch_schedule(schedule_id, to=ScheduleStatus.REMOVED)
 
 
 # -- the store, its workers and its index

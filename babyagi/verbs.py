@@ -255,7 +255,7 @@ async def choose_pages(
     if limit and not wanted and count_tasks(facts, wanted) > limit:
         left = limit
         for status in OPEN_FIRST:
-            page = await store.tasks_page(objective_id, status=status, limit=left)
+            page = await store.tasks(objective_id, statuses=[status], limit=left)
             left -= len(page)
             yield page
             if not left:
@@ -290,8 +290,8 @@ async def walk_tasks(
     unread = set(statuses)
     while unread or any(known.values()):
         for status in [status for status in unread if not known[status]]:
-            page = await store.tasks_page(
-                objective_id, status=status, after=last[status], limit=n_read
+            page = await store.tasks(
+                objective_id, statuses=[status], after=last[status], limit=n_read
             )
             known[status], last[status] = page, page[-1] if page else None
             if len(page) < n_read:
@@ -320,7 +320,8 @@ async def why_objective(store: TaskStore, objective: Objective) -> Reason:
 async def why_task(store: TaskStore, objective: Objective, task_id: int) -> Reason:
     """Say why a task is not running, and what would change that."""
     task = await store.task(objective.id, task_id)
-    statuses = await store.statuses(objective.id, task_ids=task.after)
+    earlier = await store.tasks(objective.id, task_ids=task.after)
+    statuses = {one.id: one.status for one in earlier}
     place = await store.place(task) if task.status is TaskStatus.QUEUED else 0
     facts = await find_facts(store, objective.id)
     return explain_task(task, facts, status_by_id=statuses, place=place)
@@ -462,7 +463,7 @@ async def fetch_task(store: TaskStore, objective: Objective, task_id: int) -> Sh
     task = await store.task(objective.id, task_id)
     owner = f"task:{task_id}"
     found = await store.results(objective.id, task_ids=[task_id])
-    happened = await store.history(objective.id, task_id=task_id, limit=MAX_EVENTS)
+    happened = await store.events(objective.id, task_id=task_id, limit=MAX_EVENTS)
     (reason,) = await explain_tasks(store, await find_facts(store, objective.id), [task])
     return Shown(
         objective=objective,
@@ -492,11 +493,14 @@ async def fetch_duty(
         ends = list(accumulate(n_by_owner.values()))
         chosen = owners[bisect_left(ends, only) :][:1]
     n_before = owners.index(chosen[0]) if chosen else len(owners)
-    happened = await store.events_of(objective.id, kinds=[events.STEP_ABANDONED], limit=MAX_EVENTS)
+    happened = await store.newest_events(
+        objective.id, kinds=[events.STEP_ABANDONED], limit=MAX_EVENTS
+    )
+    steps = await store.steps(objective.id, owner=chosen)
     return Shown(
         objective=objective,
         duty=duty,
-        times=await store.steps_of(objective.id, owners=chosen),
+        times={owner: [one for one in steps if one.owner == owner] for owner in chosen},
         n_times=len(owners),
         n_steps_before=sum(n_by_owner[owner] for owner in owners[:n_before]),
         abandoned=[event for event in happened if event.data.get("owner") in chosen],

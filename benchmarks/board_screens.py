@@ -34,7 +34,7 @@ from babyagi.tasks import (
     Usage,
     Worker,
 )
-from babyagi.taskstore.nouns import Intention, Kept, Planned
+from babyagi.taskstore.nouns import Intention, Kept, Outcome, Planned
 from babyagi.taskstore.sql.store import TaskStore
 from babyagi.taskstore.sqlite import open_sqlite
 from support.processes import ROOT, babyagi, environ, finish, start
@@ -176,9 +176,8 @@ async def _answer(store: TaskStore, clock: Clock, id_: int, n: int, *, then: Any
     assert claim is not None
     if n:
         kept = '{"excerpts": [{"task_id": 1, "score": 0.82, "reason": "near", "text": "…"}]}'
-        await store.put_step(
-            claim.fence,
-            kept=Kept(key="1/inputs", kind="inputs", request_hash="", output=kept),
+        await store.record_step(
+            claim.fence, Kept(key="1/inputs", kind="inputs", request_hash="", output=kept)
         )
     await _call(store, clock, claim, "1/execute/1/model", 19 + 7 * n)
     clock.wait(3)
@@ -216,7 +215,7 @@ async def _call(store: TaskStore, clock: Clock, claim: Any, key: str, took_s: fl
         calls=1, prompt_tokens=3100 + 90 * int(took_s), completion_tokens=640, cost_usd=0.0131
     )
     await store.record_step(
-        claim.fence, key=key, output='{"text": "an answer"}', usage=usage, model=MODEL
+        claim.fence, Outcome(key=key, output='{"text": "an answer"}', usage=usage, model=MODEL)
     )
 
 

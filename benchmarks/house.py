@@ -30,6 +30,7 @@ import random
 import sqlite3
 import sys
 import tempfile
+import threading
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, contextmanager
@@ -40,6 +41,7 @@ from types import CodeType, FrameType
 from typing import Any
 from unittest import mock
 
+from babyagi import errors, events
 from babyagi.cli import main as babyagi_main
 from babyagi.index.builtin import BuiltinIndex
 from babyagi.index.hashing import HashEmbedder
@@ -92,6 +94,10 @@ MAX_FIRST_STATEMENTS = 25
 MAX_TASK_STATEMENTS = 70
 MAX_TASK_TRANSACTIONS = 12
 MAX_TASK_TRIPS = 40
+MAX_TASK_FUNCTIONS = 6500  # calls of functions of the package
+MAX_VERBS = 65  # public methods of the store
+MAX_KINDS = 40  # of events
+MAX_ERRORS = 22  # beside their base class
 MAX_TURN_TRIPS = 12
 N_QUEUED = 20
 RESULT_BYTES = 500
@@ -463,7 +469,7 @@ async def count_turn_trips(url: str) -> int:
         _, duty = await store.claim_next(objective.id, worker.id, deferral=EVERYTHING_LATER)
         if not isinstance(duty, DutyClaim):
             raise RuntimeError("no planning could be claimed")
-        await store.plannable(objective.id, n_results=3, n_finished=3, n_names=100)
+        await store.plannable(objective.id, n_results=3, n_finished=3, limit=100)
         plan = Planned(proposals=(Proposal(name="Look again", parent_id=claim.task.id),))
         await store.record_plan(duty, task_ids=[claim.task.id], plan=plan)
     await store.close()
@@ -526,6 +532,41 @@ async def find_claim_files() -> list[str]:
     if claim is None:
         raise RuntimeError("no task could be claimed")
     return sorted(found)
+
+
+async def count_functions(n_tasks: int) -> float:
+    """Return how many functions of the package a task of three calls calls, without the start and
+    the end of the run."""
+    n_calls = 0
+
+    def note(frame: FrameType, event: str, _argument: object) -> None:
+        nonlocal n_calls
+        n_calls += event == "call" and frame.f_code.co_filename.startswith(f"{PACKAGE}{os.sep}")
+
+    measured = []
+    for n in (n_tasks, 2 * n_tasks):
+        n_calls = 0
+        threading.setprofile(note)
+        sys.setprofile(note)
+        try:
+            await _count_run(n, has_steps=True, url="")
+        finally:
+            sys.setprofile(None)
+            threading.setprofile(None)
+        measured.append(n_calls)
+    return (measured[1] - measured[0]) / n_tasks
+
+
+def _rows_of_concepts() -> list[tuple[str, ...]]:
+    verbs = [name for name in dir(TaskStore) if not name.startswith("_")]
+    kinds = [value for name, value in vars(events).items() if name.isupper() and value != 1]
+    named = [one for one in vars(errors).values() if isinstance(one, type)]
+    mended = [one for one in named if issubclass(one, errors.BabyagiError)]
+    return [
+        _row("verbs of the store", len(verbs), MAX_VERBS),
+        _row("kinds of event", len(kinds), MAX_KINDS),
+        _row("errors", len(mended) - 1, MAX_ERRORS),
+    ]
 
 
 # -- what texts are compared with, and the statements that judge replies
@@ -668,6 +709,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     listed, stepping = [
         asyncio.run(measure_task(options.tasks, has_steps=has_steps)) for has_steps in (False, True)
     ]
+    n_functions = asyncio.run(count_functions(options.tasks))
     all_frames = f"{first_call.n_all_frames} with those of libraries"
     print_table(
         "How easily it is entered",
@@ -685,6 +727,8 @@ def main(argv: Sequence[str] | None = None) -> None:
             ),
             *_rows_of_task(stepping),
             *_rows_of_task(listed),
+            _row("functions called, a task of 3.0 calls", n_functions, MAX_TASK_FUNCTIONS),
+            *_rows_of_concepts(),
         ],
     )
     if options.postgres:

@@ -30,7 +30,16 @@ from typing import Any, TypeVar
 
 from babyagi.loop import MAX_PLANNED
 from babyagi.offload import Offload, ThreadOffload, run_inline
-from babyagi.tasks import Claim, DutyClaim, Limits, ObjectiveSpec, Proposal, Role, Worker
+from babyagi.tasks import (
+    Claim,
+    DutyClaim,
+    Limits,
+    ObjectiveSpec,
+    Proposal,
+    Role,
+    TaskStatus,
+    Worker,
+)
 from babyagi.taskstore.nouns import Deferral, Planned
 from babyagi.taskstore.sql.store import TaskStore, open_postgres
 from babyagi.taskstore.sqlite import open_sqlite
@@ -138,7 +147,10 @@ async def _work(
                 await timed(store.record_result(claim, text="It is a number.", origins=["model:m"]))
                 n_turns += 1
             case DutyClaim():
-                task_ids = await timed(store.recorded_ids(objective_id, limit=MAX_PLANNED))
+                recorded = await timed(
+                    store.tasks(objective_id, statuses=[TaskStatus.RECORDED], limit=MAX_PLANNED)
+                )
+                task_ids = [task.id for task in recorded]
                 proposals = tuple(
                     Proposal(name=f"Ask {worker_id} about number {task_id}", parent_id=task_id)
                     for task_id in task_ids

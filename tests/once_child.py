@@ -20,6 +20,7 @@ from typing import Any
 from babyagi.llm.prompt import Prompt, Speaker, ToolCall
 from babyagi.offload import run_inline
 from babyagi.tasks import Approval, Effect, Fence, Passage, Role, Step
+from babyagi.taskstore.nouns import Kept, Outcome
 from babyagi.taskstore.sql.store import TaskStore
 from babyagi.taskstore.sqlite import open_sqlite
 from babyagi.tools.base import Tool
@@ -58,11 +59,11 @@ def with_points(store: TaskStore, deadly: Deadly) -> TaskStore:
         deadly.reach("after it is intended")
         return step
 
-    async def record_step(fence: Fence, *, key: str, **outcome: Any) -> Step:
-        if "/tool/" not in key:
-            return await record(fence, key=key, **outcome)
+    async def record_step(fence: Fence, made: Outcome | Kept) -> Step:
+        if "/tool/" not in made.key:
+            return await record(fence, made)
         deadly.reach("before it is recorded")
-        step = await record(fence, key=key, **outcome)
+        step = await record(fence, made)
         deadly.reach("after it is recorded")
         return step
 

@@ -165,7 +165,11 @@ async def test_while_a_person_thinks_the_objective_does_not_end_and_no_report_is
 
     assert outcome.results[0].text.startswith("Tea: green tea")
     async with open_store(load_here({})) as store:
-        ends = await store.events_of(1, kinds=[events.OBJECTIVE_ENDED], limit=9)
+        ends = await store.newest_events(
+            1,
+            kinds=[events.OBJECTIVE_ENDED],
+            limit=9,
+        )
         assert [event.data["reason"] for event in ends] == ["finished"]
 
 

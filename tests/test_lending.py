@@ -406,7 +406,7 @@ async def forge_steps(world, objective, rows):
         step = await world.store.park_task(claim.fence, key=key, kind=kind, request=request)
         await world.store.answer_step(step.id, output=approve(replace(step, kind=APPROVAL)))
         claim = await world.store.claim_task(objective.id, peer.id)
-    await world.store.release_task(claim, reason="gone")
+    await world.store.release(claim, reason="gone")
 
 
 PAY = json.dumps({"arguments": {}, "tool": "pay"})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -185,7 +184,7 @@ def show(schedule_id: int, n_ticks: int, as_json: bool) -> None:
 @json_option
 def pause(schedule_id: int, as_json: bool) -> None:
     """Pause a schedule: ticks that are due meanwhile are skipped."""
-    _change(lambda store: store.pause_schedule(schedule_id), as_json)
+    _switch(schedule_id, "paused", as_json)
 
 
 @schedule.command()
@@ -193,7 +192,7 @@ def pause(schedule_id: int, as_json: bool) -> None:
 @json_option
 def resume(schedule_id: int, as_json: bool) -> None:
     """Resume a paused schedule; its next tick fires again."""
-    _change(lambda store: store.resume_schedule(schedule_id), as_json)
+    _switch(schedule_id, "active", as_json)
 
 
 @schedule.command()
@@ -201,14 +200,16 @@ def resume(schedule_id: int, as_json: bool) -> None:
 @json_option
 def remove(schedule_id: int, as_json: bool) -> None:
     """Remove a schedule; objectives that it started go on."""
-    _change(lambda store: store.remove_schedule(schedule_id), as_json)
+    _switch(schedule_id, "removed", as_json)
 
 
-def _change(change: Callable[[TaskStore], Awaitable[Schedule]], as_json: bool) -> None:
+def _switch(schedule_id: int, status: str, as_json: bool) -> None:
     from babyagi.cli.session import with_store
     from babyagi.json_shapes import VERSION, schedule_shape
+    from babyagi.schedules import ScheduleStatus
 
-    found = with_store(change, changes=True)
+    to = ScheduleStatus(status)
+    found = with_store(lambda store: store.switch_schedule(schedule_id, to=to), changes=True)
     if as_json:
         print_json({"v": VERSION, "schedule": schedule_shape(found)})
         return

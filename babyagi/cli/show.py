@@ -376,8 +376,7 @@ PAGE = 500
 WAIT_S = 5.0  # longest pause between two checks whether the objective has ended
 MAX_IN_FLIGHT = 1000  # calls whose start is remembered, to compute how long each took
 _LINE_CHARS = 300
-_STEPS = (events.STEP_RECORDED, events.STEP_UNCONFIRMED, events.STEP_LEFT_UNKNOWN)
-_SHOWN_WITH_STEP = (*_STEPS, events.TASK_PARKED)
+_SHOWN_WITH_STEP = (events.STEP_RECORDED, events.TASK_PARKED)
 _NOT_SHOWN = (events.STEP_INTENDED, events.RESULTS_INDEXED)
 _STYLES = {
     events.TASK_DONE: Style.GREEN,
@@ -441,8 +440,8 @@ async def _say_older(store: TaskStore, first: Event, wanted: Selection) -> None:
     """Say that events before the first shown one were left out, if any were."""
     after_id, id_ = 0, first.objective_id
     if wanted.since_s is not None:
-        after_id = await store.last_event_before(id_, since_s=wanted.since_s)
-    oldest = await store.history(id_, after_id=after_id, task_id=wanted.task_id, limit=1)
+        after_id = await store.last_event_id(id_, older_than_s=wanted.since_s)
+    oldest = await store.events(id_, after_id=after_id, task_id=wanted.task_id, limit=1)
     if wanted.n_last and oldest and oldest[0].id < first.id:
         warn(f"Only the last lines are shown ({wanted.n_last:,}); -n 0 shows all.", Style.DIM)
 
@@ -497,7 +496,7 @@ async def read_log(
     `wanted.is_followed`, continue until the objective has ended."""
     teller, after_id = Teller(store, objective, secrets), 0
     if wanted.since_s is not None:
-        after_id = await store.last_event_before(objective.id, since_s=wanted.since_s)
+        after_id = await store.last_event_id(objective.id, older_than_s=wanted.since_s)
     if wanted.n_last:
         newest_id = await store.last_event_id(objective.id)
         for entry in await _read_last(store, teller, wanted, (after_id, newest_id)):
@@ -514,7 +513,7 @@ async def _read_pages(
     is_over = bool(wanted.n_last) and not wanted.is_followed
     while not is_over:
         last_id = await store.last_event_id(objective_id)
-        page = await store.history(
+        page = await store.events(
             objective_id, after_id=after_id, task_id=wanted.task_id, limit=PAGE
         )
         yield page
@@ -531,7 +530,7 @@ async def _has_ended(store: TaskStore, objective_id: int, after_id: int, wanted:
     has no event after `after_id`."""
     if not is_over(await store.objective(objective_id)):
         return False
-    return not await store.history(objective_id, after_id=after_id, task_id=wanted.task_id, limit=1)
+    return not await store.events(objective_id, after_id=after_id, task_id=wanted.task_id, limit=1)
 
 
 async def _read_last(
@@ -541,7 +540,7 @@ async def _read_last(
     number in `between`, and not greater than the second. The newest events are read first."""
     read: list[Event] = []
     (after_id, newest_id), task_id = between, wanted.task_id
-    earlier = partial(store.history_before, teller.objective.id, task_id=task_id, limit=PAGE)
+    earlier = partial(store.newest_events, teller.objective.id, task_id=task_id, limit=PAGE)
     before_id = newest_id + 1
     while True:
         page = await earlier(before_id=before_id)
@@ -566,7 +565,7 @@ class Teller:
     async def tell(self, page: Sequence[Event]) -> list[Entry]:
         """Return the log entries for these events. Some kinds of events have no entry."""
         named = [_address(event) for event in page if event.kind in _SHOWN_WITH_STEP]
-        read = await self._store.steps_at(self.objective.id, named=named)
+        read = await self._store.steps(self.objective.id, named=named)
         steps = {(step.owner, step.key): step for step in read}
         recorded = [event.task_id or 0 for event in page if event.kind == events.TASK_RECORDED]
         results = await self._store.results(self.objective.id, task_ids=recorded)
@@ -589,7 +588,7 @@ class Teller:
             return None
         if event.kind == events.STEP_RECORDED:
             return self._say_step(event, step)
-        if event.kind in (events.STEP_ABANDONED, events.STEP_UNCONFIRMED):
+        if event.kind == events.STEP_ABANDONED and not event.data.get("is_unknown"):
             return self._say_lost(event)
         if event.kind == events.TASK_PARKED and step is not None:
             return f"task {event.task_id}: {_say_asked(step)}"
@@ -620,7 +619,7 @@ class Teller:
 
     def _say_lost(self, event: Event) -> str:
         usage = _usage_of(event.data)
-        how = "was cut off" if event.kind == events.STEP_UNCONFIRMED else "gave no outcome"
+        how = "was cut off" if event.data.get("is_unconfirmed") else "gave no outcome"
         tokens, cost = render.render_tokens(usage), render.render_cost(usage, self.objective)
         paid = f"counted as paid: {tokens} tokens, {cost}" if usage.calls else "nothing was counted"
         model = f" {event.data.get('model', '')}".rstrip()

@@ -50,7 +50,6 @@ _TASK_WORDS = {
     events.TASK_RECORDED: "recorded",
     events.TASK_LACKED: "lacks something",
     events.TASK_REQUEUED: "queued again",
-    events.TASK_WOKEN: "no longer waits: a result has what it lacked",
     events.TASK_AFTER_DROPPED: "no longer waits for a task that it named",
     events.TASK_DONE: "done",
     events.TASK_FAILED: "failed",
@@ -58,24 +57,18 @@ _TASK_WORDS = {
     events.TASK_RELEASED: "released",
     events.TASK_CANCELLED: "cancelled",
     events.TASK_MOVED: "placed in the list by a person",
-    events.TASK_RETRIED: "retried",
     events.TASK_PARKED: "waits for your answer",
-    events.TASK_ANSWERED: "has its answer and is queued again",
     events.TASK_DUPLICATE_DROPPED: "proposed a task that exists already",
 }
 
 _OTHER_WORDS = {
     events.OBJECTIVE_CREATED: "objective {id} created",
-    events.OBJECTIVE_SCHEDULED: "started by a schedule",
     events.OBJECTIVE_PAUSED: "objective {id} paused",
     events.OBJECTIVE_RESUMED: "objective {id} goes on",
     events.OBJECTIVE_EXTENDED: "objective {id} has new limits",
-    events.OBJECTIVE_ASKED_FURTHER: "objective {id} has a further question",
-    events.OBJECTIVE_SPACE_CHANGED: "objective {id}: results are embedded again",
     events.OBJECTIVE_CLAIMED_MET: "an agent says that the objective is met; this is checked now",
     events.OBJECTIVE_CHECKED: "checked whether the objective is met",
     events.OBJECTIVE_ENDED: "objective {id}: no further task starts",
-    events.OBJECTIVE_REOPENED: "objective {id} is active again",
     events.TASK_DUPLICATE_DROPPED: "a proposed task exists already",
     events.TASK_PROPOSAL_DROPPED: (
         "a proposed task was left out: there were too many, or the same was found before"
@@ -87,11 +80,7 @@ _OTHER_WORDS = {
     events.RESULTS_INDEXED: "the index is catching up",
     events.INDEX_UNAVAILABLE: "results cannot be written to the result store; the run goes on",
     events.INDEX_AVAILABLE: "results are written to the result store again",
-    events.STEP_UNCONFIRMED: "a call was cut off; it is counted as paid and made again",
     events.STEP_OVERSPENT: "the cost of an answer differs from its reservation",
-    events.STEP_LEFT_UNKNOWN: (
-        "a tool call that must not be repeated was cut off; a person must say what its outcome was"
-    ),
     events.STEP_REQUEST_CHANGED: (
         "the stored outcome of a call is used, although its request would differ now"
     ),
@@ -99,6 +88,22 @@ _OTHER_WORDS = {
     events.MODEL_AVAILABLE: "the model answers again",
     events.WORKER_BLOCKED: "a worker cannot work on this objective",
     events.WORKER_LOST: "a worker was lost; other workers can take over its tasks",
+}
+
+# the words of an event with this field, in place of those of its kind
+_WORDS_BY_FIELD = {
+    (events.TASK_REQUEUED, "is_retry"): "retried",
+    (events.TASK_REQUEUED, "is_answered"): "has its answer and is queued again",
+    (events.TASK_AFTER_DROPPED, "by"): "no longer waits: a result has what it lacked",
+    (events.OBJECTIVE_CREATED, "schedule_id"): "objective {id} created by a schedule",
+    (events.OBJECTIVE_EXTENDED, "question"): "objective {id} has a further question",
+    (events.OBJECTIVE_EXTENDED, "space"): "objective {id}: results are embedded again",
+    (events.STEP_ABANDONED, "is_unconfirmed"): (
+        "a call was cut off; it is counted as paid and made again"
+    ),
+    (events.STEP_ABANDONED, "is_unknown"): (
+        "a tool call that must not be repeated was cut off; a person must say what its outcome was"
+    ),
 }
 
 
@@ -115,12 +120,17 @@ def describe_event(event: Event, task_name: str) -> str | None:
         shown = str(event.data.get("name") or task_name) if is_proposal else task_name
         name = f": {fit(shown, NAME_WIDTH)}" if shown else ""
         details = "" if is_proposal else _describe_data(event)
-        return f"task {event.task_id} {_TASK_WORDS[event.kind]}{name}{details}"
+        words = _find_words(event) or _TASK_WORDS[event.kind]
+        return f"task {event.task_id} {words}{name}{details}"
     if event.kind == events.RESULTS_INDEXED and event.data.get("n", 0) < N_CATCHING_UP:
         return None  # results are indexed as they arrive: nothing to show
-    if event.kind in _OTHER_WORDS:
-        return _OTHER_WORDS[event.kind].format(id=event.objective_id) + _describe_data(event)
-    return None
+    said = _find_words(event) or _OTHER_WORDS.get(event.kind)
+    return said and said.format(id=event.objective_id) + _describe_data(event)
+
+
+def _find_words(event: Event) -> str | None:
+    """Return the words of `_WORDS_BY_FIELD` for the event, if there are any."""
+    return next(filter(None, (_WORDS_BY_FIELD.get((event.kind, key)) for key in event.data)), None)
 
 
 def _describe_data(event: Event) -> str:

@@ -27,7 +27,7 @@ KINDS = (events.INDEX_UNAVAILABLE, events.INDEX_AVAILABLE, events.RESULTS_INDEXE
 class EventSource(Protocol):
     """The methods for events that the indexer needs from the task store."""
 
-    async def events_of(
+    async def newest_events(
         self, objective_id: int, *, kinds: Sequence[str], limit: int
     ) -> list[Event]: ...
 
@@ -39,7 +39,7 @@ class EventSource(Protocol):
 async def find_trouble(source: EventSource, objective_id: int) -> str:
     """Return why the objective's results cannot be indexed, as its workers last reported; "" if
     they can be indexed."""
-    latest = await source.events_of(objective_id, kinds=KINDS, limit=1)
+    latest = await source.newest_events(objective_id, kinds=KINDS, limit=1)
     return (
         describe_trouble(latest[0].data)
         if latest and latest[0].kind == events.INDEX_UNAVAILABLE
@@ -150,7 +150,12 @@ class ResultSource(Protocol):
     async def count_results(self, objective_id: int) -> int: ...
 
     async def results(
-        self, objective_id: int, *, task_ids: Sequence[int] | None = None
+        self,
+        objective_id: int,
+        *,
+        task_ids: Sequence[int] | None = None,
+        only_unindexed: bool = False,
+        limit: int | None = None,
     ) -> list[Result]: ...
 
     async def result_ids(
@@ -158,8 +163,6 @@ class ResultSource(Protocol):
     ) -> list[int]: ...
 
     async def last_finished(self, objective_id: int, *, limit: int) -> list[Task]: ...
-
-    async def unindexed_results(self, objective_id: int, *, limit: int) -> list[Result]: ...
 
     async def pending_results(
         self,
@@ -269,7 +272,7 @@ class Indexer:
         try:
             if self._n_batches % CHECK_EVERY == 0:
                 await self._mend(embed)
-            owed = await self._source.unindexed_results(self._objective_id, limit=limit)
+            owed = await self._source.results(self._objective_id, only_unindexed=True, limit=limit)
             await self._feed(owed, embed)
         except StoreUnusableError as error:
             await self._begin_anew(error)

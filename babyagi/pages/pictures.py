@@ -32,7 +32,7 @@ _OUTCOMES = {
 }
 # the kinds of events that `find_bars` needs
 KINDS = (events.WORKER_JOINED, events.TASK_CLAIMED, *_OUTCOMES, events.STEP_INTENDED)
-KINDS += (events.STEP_RECORDED, events.STEP_ABANDONED, events.STEP_UNCONFIRMED)
+KINDS += (events.STEP_RECORDED, events.STEP_ABANDONED)
 _DUTIES = {"plan": "planning", "order": "ordering", "check": "check", "report": "report"}
 OTHER_LANE = "planning, checks, report"
 

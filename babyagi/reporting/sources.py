@@ -148,7 +148,7 @@ class _Reading:
 
     def __init__(self, store: TaskStore) -> None:
         self._store = store
-        self._steps_by_task: dict[int, Sequence[Step]] = {}
+        self._steps_by_task: dict[int, list[Step]] = {}
 
     async def load(self, objective_id: int, task_ids: Sequence[int]) -> None:
         """Read the steps (recorded calls) of these tasks. If the tasks are too many, read only
@@ -156,9 +156,10 @@ class _Reading:
         new = [task_id for task_id in task_ids if task_id not in self._steps_by_task]
         new = new[: MAX_TASKS_READ - len(self._steps_by_task)]
         if new:
-            owners = [f"task:{task_id}" for task_id in new]
-            steps = await self._store.steps_of(objective_id, owners=owners)
-            self._steps_by_task |= zip(new, map(steps.__getitem__, owners), strict=True)
+            owners = {f"task:{task_id}": task_id for task_id in new}
+            self._steps_by_task |= {task_id: [] for task_id in new}
+            for step in await self._store.steps(objective_id, owner=list(owners)):
+                self._steps_by_task[owners[step.owner]].append(step)
 
     def origins(self, task_id: int) -> frozenset[str]:
         """Return the origins of the outputs of the task's tool calls."""

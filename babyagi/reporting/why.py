@@ -123,7 +123,8 @@ async def explain_tasks(store: TaskStore, facts: Facts, tasks: Sequence[Task]) -
     after = {
         task_id for task in tasks if task.status is TaskStatus.QUEUED for task_id in task.after
     }
-    found = await store.statuses(facts.objective.id, task_ids=sorted(after)) if after else {}
+    earlier = await store.tasks(facts.objective.id, task_ids=sorted(after)) if after else ()
+    found = {task.id: task.status for task in earlier}
     return [explain_task(task, facts, status_by_id=found) for task in tasks]
 
 

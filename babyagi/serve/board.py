@@ -257,7 +257,7 @@ async def _cards(
         found = [task for task in last if task.status is TaskStatus.DONE]
     else:
         for state in states:
-            found += await store.tasks_page(objective_id, status=state, limit=MAX_CARDS)
+            found += await store.tasks(objective_id, statuses=[state], limit=MAX_CARDS)
     return await _with_reasons(store, facts, found[:MAX_CARDS])
 
 
@@ -320,7 +320,9 @@ def _excerpts(
 
 async def _timeline(desk: Desk, request: Request) -> Response:
     objective, after = await _begin(desk, request)
-    found = await desk.store.events_of(objective.id, kinds=TIMELINE_KINDS, limit=MAX_EVENTS_DRAWN)
+    found = await desk.store.newest_events(
+        objective.id, kinds=TIMELINE_KINDS, limit=MAX_EVENTS_DRAWN
+    )
     bars = await asyncio.to_thread(find_bars, found, now=utc_now())
     drawn = {bar.task_id for bar in bars if bar.task_id is not None}
     names = {one.id: one.name for one in await desk.store.tasks(objective.id) if one.id in drawn}

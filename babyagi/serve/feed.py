@@ -196,10 +196,10 @@ class Feed:
             end = Place(base=found[-1].id) if found else place
             return Batch(frames=b"".join(frames), place=end, is_full=len(found) == BATCH)
         settled = self._settled  # taken before the read, which then finds every event up to this id
-        found = await self._store.events_of_all(after_id=place.base, limit=BATCH)
+        found = await self._store.events(None, after_id=place.base, limit=BATCH)
         if len(found) >= SETTLE_AFTER and settled <= place.base:
             settled = await self._settle()
-            found = await self._store.events_of_all(after_id=place.base, limit=BATCH)
+            found = await self._store.events(None, after_id=place.base, limit=BATCH)
         is_full, frames = len(found) == BATCH, []
         for event in found:
             if not place.has(event):

@@ -172,13 +172,14 @@ class Plannable:
     Attributes:
         recorded: every task that waits for planning, in the list's order.
         results: the results of the first of these tasks, as many as the caller asked for.
-        finished: the done and dead tasks that were finished most recently, the latest first.
+        finished_ids: ids of the done and dead tasks that were finished most recently, the latest
+            first.
         listed: names of tasks of the objective.
     """
 
     recorded: tuple[Task, ...]
     results: tuple[Result, ...]
-    finished: tuple[Task, ...]
+    finished_ids: tuple[int, ...]
     listed: TaskNames
 
 
@@ -209,7 +210,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
-    """A step that costs nothing, such as a note. `put_step` records it once, when it is done; no
+    """A step that costs nothing, such as a note. `record_step` records it once, when it is done; no
     intention is recorded before."""
 
     key: str

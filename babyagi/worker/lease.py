@@ -41,7 +41,8 @@ async def reap_namesakes(
     """Remove earlier workers with this name in this home folder, and release their claims. They are
     certainly dead, because this process holds the lock on the name."""
     mine = [lease for lease in leases if (lease.name, lease.home) == (name, home)]
-    await store.reap_gone([lease.worker_id for lease in mine])
+    if mine:
+        await store.reap_workers(silent={}, gone=[lease.worker_id for lease in mine])
 
 
 class WorkerLease:
@@ -182,12 +183,10 @@ class WorkerLease:
             self.doubt()
         others = [lease for lease in leases if lease is not mine]
         gone = [lease.worker_id for lease in others if self._is_gone(lease)]
-        n_freed = await self._store.reap_gone(gone)
         living = [lease for lease in others if lease.worker_id not in gone]
         silent = self._watch.observe(living, pause_s=self._pause_s)
-        if silent and may_judge:
-            n_freed += await self._store.reap_workers(silent=silent)
-        return n_freed
+        silent = silent if may_judge else {}
+        return await self._store.reap_workers(silent=silent, gone=gone) if gone or silent else 0
 
     def _is_gone(self, lease: Lease) -> bool:
         own = self.identity

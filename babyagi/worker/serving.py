@@ -264,7 +264,7 @@ class IndexFeed:
         if await self._availability.is_troubled():
             await self._loop.ping_index()
         n_fed = 0
-        if await self._store.unindexed_results(self._objective_id, limit=1):
+        if await self._store.results(self._objective_id, only_unindexed=True, limit=1):
             async with self._claiming() as claim:
                 if claim is None:
                     return None
@@ -305,7 +305,7 @@ class IndexFeed:
             yield claim
         finally:
             try:
-                await self._store.release_duty(claim)
+                await self._store.release(claim)
             except asyncio.CancelledError:
                 self._on_unclear()
                 raise
@@ -814,7 +814,7 @@ class Serving:
 
     def _turn(self, claim: Claim, objective: Objective) -> Work:
         async def release(reason: str, delay_s: float = 0.0) -> None:
-            await self._store.release_task(claim, delay_s=delay_s, reason=reason)
+            await self._store.release(claim, delay_s=delay_s, reason=reason)
 
         async def fail(error: str, max_failures: int) -> None:
             await self._store.fail_task(
@@ -841,7 +841,7 @@ class Serving:
 
         async def release(reason: str, delay_s: float = 0.0) -> None:
             logger.info("the duty %s is released, to be tried again later: %s", claim.duty, reason)
-            await self._store.release_duty(claim, delay_s=delay_s)
+            await self._store.release(claim, delay_s=delay_s)
 
         async def fail(error: str, max_failures: int) -> None:
             if is_hopeless:

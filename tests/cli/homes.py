@@ -9,7 +9,7 @@ from babyagi.backends import open_store
 from babyagi.cli.root import run_guarded
 from babyagi.settings.load import load_settings
 from babyagi.tasks import Duty, Proposal, Reservation, StopReason, Usage, Worker
-from babyagi.taskstore.nouns import Intention, Planned
+from babyagi.taskstore.nouns import Intention, Outcome, Planned
 from support.workers import join
 from tests.cli import samples
 from tests.taskstore.empty import put_empty_store
@@ -77,10 +77,12 @@ async def finish_a_task(store, objective_id, proposals=("Read limits.md", "Compa
     )
     await store.record_step(
         claim.fence,
-        key="1/execute/1/model",
-        output='{"text": "what the model said"}',
-        usage=Usage(calls=1, prompt_tokens=100, completion_tokens=20),
-        model="rehearsal",
+        Outcome(
+            key="1/execute/1/model",
+            output='{"text": "what the model said"}',
+            usage=Usage(calls=1, prompt_tokens=100, completion_tokens=20),
+            model="rehearsal",
+        ),
     )
     await store.record_result(
         claim, text="limits.md:3 says fifty tasks.", origins=("file:limits.md",)

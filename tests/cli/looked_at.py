@@ -20,7 +20,7 @@ from babyagi.tasks import (
     Usage,
     Worker,
 )
-from babyagi.taskstore.nouns import Checked, Intention, Kept, Planned
+from babyagi.taskstore.nouns import Checked, Intention, Kept, Outcome, Planned
 from babyagi.tools.base import Observation
 from support.workers import join
 from tests.cli import homes, samples
@@ -66,12 +66,12 @@ class Run:
         await self.store.intend_step(fence, intention=intention)
         completion = Completion(text=text, tool_calls=calls, model=MODEL, usage=USAGE)
         await self.store.record_step(
-            fence, key=key, output=completion.to_json(), usage=USAGE, model=MODEL
+            fence, Outcome(key=key, output=completion.to_json(), usage=USAGE, model=MODEL)
         )
 
     async def keep(self, fence, key, kind, output, request=""):
         kept = Kept(key=key, kind=kind, request_hash="h", output=output, request=request)
-        await self.store.put_step(fence, kept=kept)
+        await self.store.record_step(fence, kept)
 
     async def do_duty(self, duty, key, *messages, text):
         claim = await self.store.claim_duty(self.id, "w1", duty)

@@ -166,9 +166,9 @@ def test_sources_are_followed_through_results_to_their_origin(capsys):
             await join(store, homes.WORKER, 1)
             claim = await store.claim_task(1, homes.WORKER.id)
             assert claim is not None
-            await store.put_step(
+            await store.record_step(
                 claim.fence,
-                kept=Kept(
+                Kept(
                     key="1/inputs",
                     kind="inputs",
                     request_hash="ab",

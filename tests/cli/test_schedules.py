@@ -5,6 +5,7 @@ import pytest
 
 from babyagi.backends import open_store
 from babyagi.cli.root import run_guarded
+from babyagi.schedules import ScheduleStatus
 from tests.cli import homes
 from tests.cli.homes import printed_json
 
@@ -56,7 +57,7 @@ def test_ticks_are_shown_with_what_became_of_them(capsys):
     async def fire():
         async with open_store(homes.settings()) as store:
             await store.register_worker(homes.WORKER, lease_s=60)
-            await store.pause_schedule(1)
+            await store.switch_schedule(1, to=ScheduleStatus.PAUSED)
             opened: Any = store
             database = opened._database
             clock = database._clock

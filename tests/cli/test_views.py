@@ -88,6 +88,23 @@ def test_every_change_of_state_has_words(kind):
             "task 4 queued again: Read a.md (after 7, 9)",
         ),
         (events.TASK_REQUEUED, {"try_no": 2, "waits_for": []}, "task 4 queued again: Read a.md"),
+        (events.TASK_REQUEUED, {"try_no": 2, "is_retry": True}, "task 4 retried: Read a.md"),
+        (
+            events.TASK_REQUEUED,
+            {"is_answered": True},
+            "task 4 has its answer and is queued again: Read a.md",
+        ),
+        (
+            events.TASK_AFTER_DROPPED,
+            {"by": 3},
+            "task 4 no longer waits: a result has what it lacked: Read a.md",
+        ),
+        (
+            events.STEP_ABANDONED,
+            {"is_unconfirmed": True},
+            "a call was cut off; it is counted as paid and made again",
+        ),
+        (events.OBJECTIVE_EXTENDED, {"space": "s"}, "objective 3: results are embedded again"),
         (
             events.TASK_DUPLICATE_DROPPED,
             {"name": "Read b.md", "repeats": 2},

@@ -24,9 +24,7 @@ STATUSES_AFTER = {  # what a task may be when this is the last that happened to 
     "task.dead": {"dead"},
     "task.released": {"queued"},
     "task.cancelled": {"cancelled"},
-    "task.retried": {"queued"},
     "task.parked": {"waiting"},
-    "task.answered": {"queued"},
 }
 
 
@@ -152,7 +150,7 @@ def _check_whole(db: sqlite3.Connection, objective: sqlite3.Row) -> None:
         (
             row["kind"]
             for row in reversed(events)
-            if row["kind"] in ("report.written", "objective.reopened")
+            if row["kind"] in ("report.written", "objective.resumed")
         ),
         "",
     ) == ("report.written")

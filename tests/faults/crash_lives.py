@@ -121,7 +121,7 @@ async def _steer(life: Life) -> None:
             await store.pause_objective(objective_id)
             await _change_the_list(store, objective_id)
             await store.resume_objective(objective_id)
-        if events.TASK_RETRIED not in kinds:
+        if not any(event.data.get("is_retry") for event in await store.events(objective_id)):
             await _let_one_die(life)
             await store.retry_task(objective_id, 1)
         await store.extend_objective(objective_id, limits=NO_LIMITS)

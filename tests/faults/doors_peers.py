@@ -177,7 +177,7 @@ async def write_answers(peer: Peer) -> None:
             if kind != "inputs":
                 await peer.app.store.answer_step(step.id, output=peer.forge(step))
     if claim := await peer.claim(peer.mine.id):
-        await peer.app.store.release_task(claim, reason="gone")
+        await peer.app.store.release(claim, reason="gone")
 
 
 async def write_steps(peer: Peer) -> None:

@@ -138,7 +138,7 @@ async def feed(home: Path, index_name: str, ports: Sequence[int], *, until_settl
                     raise
                 n_fed = 0
             if claim:
-                await store.release_duty(claim)
+                await store.release(claim)
             if (
                 until_settled
                 and not n_fed

@@ -47,8 +47,8 @@ READS = frozenset(
     "claimable open_objectives wait_for_change "
     "objective objectives counts workers window report inbox open_step steps verify task "
     "tasks last_finished results "
-    "result_ids events last_event_id wait_for_events unindexed_results vectors close "
-    "task_names plannable pending_results recorded_ids count_results events_of".split()
+    "result_ids events last_event_id wait_for_events vectors close "
+    "task_names plannable pending_results count_results newest_events".split()
 )
 
 

@@ -28,6 +28,7 @@ from babyagi.schedules import (
     Rule,
     Schedule,
     ScheduleSpec,
+    ScheduleStatus,
     Tick,
     TickOutcome,
     TickReason,
@@ -176,9 +177,9 @@ class Campaign:
                 self.ends[objective_id] = len(self.steps)
         one = self._schedules[self._chance.randrange(len(self._schedules))]
         if self._chance.random() < 0.03:
-            await store.pause_schedule(one.id)
+            await store.switch_schedule(one.id, to=ScheduleStatus.PAUSED)
         elif self._chance.random() < 0.3:
-            await store.resume_schedule(one.id)
+            await store.switch_schedule(one.id, to=ScheduleStatus.ACTIVE)
 
     async def _let_fire(self, number: int) -> None:
         dies_at = self._chance.randint(0, 40) if self._chance.random() < 0.1 else None
@@ -193,7 +194,7 @@ class Campaign:
     async def _settle(self) -> None:
         """Whatever is due is decided, also what waits for an earlier one."""
         for one in self._schedules:
-            await self._daemons[0].store.resume_schedule(one.id)
+            await self._daemons[0].store.switch_schedule(one.id, to=ScheduleStatus.ACTIVE)
         while (await self._daemons[0].fire(dies_at=None)) != []:
             pass
 

@@ -111,7 +111,7 @@ async def test_a_crash_between_any_two_steps_leaves_a_replay_with_the_same_ids(m
         item_id(objective.uid, task_id) for task_id in (await id_by_name(store, objective)).values()
     }
     assert sorted(await index.ids(collection_of(objective))) == sorted(ids)
-    assert await store.unindexed_results(objective.id, limit=10) == []
+    assert await store.results(objective.id, only_unindexed=True, limit=10) == []
     assert len(embed.asked) == len(TEXTS) * (2 if moment == "store_vectors" else 1)
 
 
@@ -210,7 +210,7 @@ async def test_an_index_that_is_down_is_raised_and_nothing_is_ticked_off():
     with pytest.raises(IndexUnavailableError, match="no answer"):
         await indexer.run_once(embed=embed)
 
-    assert len(await store.unindexed_results(objective.id, limit=100)) == len(TEXTS)
+    assert len(await store.results(objective.id, only_unindexed=True, limit=100)) == len(TEXTS)
     index.error = None
     assert await feed_all(indexer, embed, limit=100) == [len(TEXTS)]
     assert len(embed.asked) == len(TEXTS)

@@ -58,7 +58,7 @@ async def test_held_tasks_are_counted_by_the_reason_that_why_gives_for_each(stor
     objective_id = await begin(store, "A", "B", "C")
     await store.add_tasks(objective_id, [Proposal(name="D", after=(1,)), Proposal(name="E")])
     delayed = await store.claim_task(objective_id, "w")
-    await store.release_task(delayed, delay_s=500)
+    await store.release(delayed, delay_s=500)
     await store.join_objective("w", objective_id, blocked_reason="there is no folder")
     paused, _ = await store.create_objective(make_spec(), uid="p", always_new=True)
     await store.pause_objective(paused.id)
@@ -70,7 +70,7 @@ async def test_held_tasks_are_counted_by_the_reason_that_why_gives_for_each(stor
     await store.join_objective("v", spent.id)
     later, _ = await store.create_objective(make_spec(), uid="l", always_new=True)
     await store.join_objective("v", later.id)
-    await store.release_task(await store.claim_task(later.id, "v"), delay_s=500)
+    await store.release(await store.claim_task(later.id, "v"), delay_s=500)
     clock.tick(5)
     await store.renew_lease("v", lease_s=30)
 
@@ -101,7 +101,7 @@ async def test_the_oldest_task_that_could_run_is_said_in_seconds(store, clock):
     assert (await read(store))["oldest_runnable_task_seconds"] == 20
     first, second = [await store.claim_task(objective_id, "w") for _ in range(2)]
     assert (await read(store))["oldest_runnable_task_seconds"] == 0
-    await store.release_task(first, delay_s=10)
+    await store.release(first, delay_s=10)
     clock.tick(5)
     assert (await read(store))["oldest_runnable_task_seconds"] == 0
     clock.tick(12)

@@ -561,7 +561,13 @@ async def test_a_notification_that_was_not_sent_before_a_restart_is_sent_after_i
         for _ in range(2):  # the second time there is nothing left to be told
             async with serving(home, BABYAGI_WEB_ALLOW="127.0.0.1") as served, asyncio.timeout(120):
                 store = served.desk.store
-                while not (told := await store.events_of(1, kinds=["hook.told"], limit=9)):
+                while not (
+                    told := await store.newest_events(
+                        1,
+                        kinds=["hook.told"],
+                        limit=9,
+                    )
+                ):
                     await asyncio.sleep(0.01)
 
     assert [json.loads(body).get("kind") for _, body in hook.kept] == [None, "objective.ended"]

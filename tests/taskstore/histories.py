@@ -23,7 +23,7 @@ from babyagi.tasks import (
     Worker,
 )
 from babyagi.taskstore.limits import countable_usage, kept_back, to_microusd
-from babyagi.taskstore.nouns import Intention
+from babyagi.taskstore.nouns import Intention, Outcome
 from babyagi.taskstore.sql.store import TaskStore
 from support.workers import join
 
@@ -169,7 +169,9 @@ class History:
         call = self._flying.pop(self._chance.randrange(len(self._flying)))
         if self._chance.random() < 0.7:
             usage = self._usage(call.reservation)
-            await self._store.record_step(call.fence, key=call.key, output="{}", usage=usage)
+            await self._store.record_step(
+                call.fence, Outcome(key=call.key, output="{}", usage=usage)
+            )
         else:
             usage = self._chance.choice((Usage(), self._usage(call.reservation)))
             await self._store.abandon_step(call.fence, key=call.key, usage=usage)

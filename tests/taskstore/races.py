@@ -13,7 +13,7 @@ from pathlib import Path
 from babyagi.errors import LeaseLostError, SettingsError
 from babyagi.offload import run_inline
 from babyagi.tasks import Duty, Place, Proposal, Reservation, TaskStatus, Usage
-from babyagi.taskstore.nouns import Intention, Planned
+from babyagi.taskstore.nouns import Intention, Outcome, Planned
 from babyagi.taskstore.sql.store import TaskStore, open_postgres
 from babyagi.taskstore.sqlite import open_sqlite
 from support.workers import join
@@ -67,11 +67,16 @@ def _work(place, objective_id, worker_id, barrier):
                         ),
                     )
                     await store.record_step(
-                        claim.fence, key="k", output=f'"{worker_id}"', usage=Usage(calls=1)
+                        claim.fence, Outcome(key="k", output=f'"{worker_id}"', usage=Usage(calls=1))
                     )
                     await store.record_result(claim, text=worker_id, origins=[])
                 if planner is not None:
-                    task_ids = await store.recorded_ids(objective_id, limit=3)
+                    task_ids = [
+                        task.id
+                        for task in await store.tasks(
+                            objective_id, statuses=[TaskStatus.RECORDED], limit=3
+                        )
+                    ]
                     await store.record_plan(planner, task_ids=task_ids, plan=Planned())
         await store.close()
 

@@ -78,8 +78,9 @@ class ScheduleContract:
             schedule.spec.objective,
             ObjectiveStatus.ACTIVE,
         )
-        kinds = [event.kind for event in await store.events(objective.id)]
-        assert kinds[0] == events.OBJECTIVE_CREATED and events.OBJECTIVE_SCHEDULED in kinds
+        created = (await store.events(objective.id))[0]
+        assert created.kind == events.OBJECTIVE_CREATED
+        assert created.data["schedule_id"] == schedule.id
         assert [task.name for task in await store.tasks(objective.id)] == ["Look"]
 
     async def test_the_same_words_on_the_command_line_do_not_go_on_with_a_ticks_objective(
@@ -193,12 +194,12 @@ class ScheduleContract:
         self, store, clock
     ):
         schedule = await add(store)
-        await store.pause_schedule(schedule.id)
+        await store.switch_schedule(schedule.id, to=ScheduleStatus.PAUSED)
         paused = (TickOutcome.SKIPPED, TickReason.PAUSED)
         clock.tick(HOUR_S)
         assert await fire(store) == [(1, *paused)]
         clock.tick(HOUR_S)
-        resumed = await store.resume_schedule(schedule.id)
+        resumed = await store.switch_schedule(schedule.id, to=ScheduleStatus.ACTIVE)
         assert resumed.status is ScheduleStatus.ACTIVE
         (last, _) = await store.ticks(schedule.id, limit=5)
         assert (last.outcome, last.reason) == paused
@@ -212,7 +213,7 @@ class ScheduleContract:
         for _ in range(2):
             clock.tick(HOUR_S)
             await fire(store)
-        removed = await store.remove_schedule(schedule.id)
+        removed = await store.switch_schedule(schedule.id, to=ScheduleStatus.REMOVED)
         assert removed.status is ScheduleStatus.REMOVED
         clock.tick(HOUR_S)
         assert (await store.fire_schedules("w")).wait_s is None

@@ -21,7 +21,7 @@ from babyagi.tasks import (
     Unanswered,
     Usage,
 )
-from babyagi.taskstore.nouns import Checked, Intention, Kept, Planned
+from babyagi.taskstore.nouns import Checked, Intention, Kept, Outcome, Planned
 from babyagi.taskstore.sql.store import open_postgres
 from babyagi.taskstore.sqlite import MemoryTaskStore
 from tests.taskstore.contract import Clock, make_spec, make_worker
@@ -80,7 +80,7 @@ class Pair:
                 "events",
             ):
                 await self.do(view, objective_id)
-            for view in ("last_finished", "recorded_ids", "task_names"):
+            for view in ("last_finished", "task_names"):
                 await self.do(view, objective_id, limit=5)
             await self.compare_names(objective_id)
             await self.do(
@@ -94,7 +94,7 @@ class Pair:
             )
             await self.do("vectors", objective_id, space="s")
             await self.do("window", objective_id, n_head=2, n_new=2)
-            await self.do("unindexed_results", objective_id, limit=3)
+            await self.do("results", objective_id, only_unindexed=True, limit=3)
             for owner in (
                 "task:1",
                 "task:2",
@@ -203,7 +203,9 @@ class Pair:
             case 3:
                 await self.do("remove_worker", worker_id)
             case 4:
-                await self.do(*self.some((("reap_workers",), ("reap_gone", [worker_id]))))
+                await self.do(
+                    "reap_workers", **self.some(({}, {"silent": {}, "gone": [worker_id]}))
+                )
             case 5:
                 self.clock.tick(self.some((1, 7, 7, 31, 200, -60)))
 
@@ -241,7 +243,7 @@ class Pair:
                     "fail_task", claim, error="no", max_failures=2, delay_s=self.some((0, 3))
                 )
             case 5:
-                await self.do("release_task", claim, delay_s=self.some((0, 2.5)), reason="outage")
+                await self.do("release", claim, delay_s=self.some((0, 2.5)), reason="outage")
 
     async def duty(self, objective_id):
         claim = await self.do(
@@ -277,7 +279,7 @@ class Pair:
             case Duty.INDEX:
                 await self.do("mark_indexed", claim.fence.objective_id, task_ids=task_ids)
             case None:
-                await self.do("release_duty", claim, delay_s=self.some((0, 4)))
+                await self.do("release", claim, delay_s=self.some((0, 4)))
 
     async def journal(self, objective_id):
         if not self.claims:
@@ -301,7 +303,8 @@ class Pair:
                     request="{}",
                 )
             case 8:
-                await self.do("record_step", fence, key="1/once", output="2\x00", usage=Usage())
+                done = Outcome(key="1/once", output="2\x00", usage=Usage())
+                await self.do("record_step", fence, done)
             case 9:
                 await self.answer()
             case 0 | 1 | 2:
@@ -325,18 +328,15 @@ class Pair:
                 await self.do(
                     "record_step",
                     fence,
-                    key=key,
-                    output='"\ud802"',
-                    usage=usage,
-                    origins=["model:m"],
+                    Outcome(key=key, output='"\ud802"', usage=usage, origins=["model:m"]),
                 )
             case 4:
                 await self.do("abandon_step", fence, key=key, usage=usage)
             case 5:
                 await self.do(
-                    "put_step",
+                    "record_step",
                     fence,
-                    kept=Kept(key=key, kind="inputs", request_hash="h", output="{}"),
+                    Kept(key=key, kind="inputs", request_hash="h", output="{}"),
                 )
                 await self.do("steps", fence.objective_id, owner=fence.owner)
 

@@ -26,7 +26,7 @@ from babyagi.offload import ThreadOffload, run_inline
 from babyagi.redaction import redact_url
 from babyagi.tasks import Duty, Proposal, TaskStatus
 from babyagi.taskstore import postgres
-from babyagi.taskstore.nouns import Intention, Kept, Planned
+from babyagi.taskstore.nouns import Intention, Kept, Outcome, Planned
 from babyagi.taskstore.postgres import PostgresDatabase, migrate
 from babyagi.taskstore.sql import database
 from babyagi.taskstore.sql.database import POLL_S
@@ -739,13 +739,18 @@ async def test_threads_of_one_store_race_for_claims_while_the_list_is_ordered_an
                 claim.fence,
                 intention=Intention(key="k", kind="model", request_hash="h", reservation=CALL),
             )
-            await store.record_step(claim.fence, key="k", output="1", usage=SPENT)
+            await store.record_step(claim.fence, Outcome(key="k", output="1", usage=SPENT))
             await store.record_result(claim, text="r", origins=[])
             planner = await store.claim_duty(objective_id, worker_id, Duty.PLAN)
             if planner is not None:
                 await store.record_plan(
                     planner,
-                    task_ids=await store.recorded_ids(objective_id, limit=9),
+                    task_ids=[
+                        task.id
+                        for task in await store.tasks(
+                            objective_id, statuses=[TaskStatus.RECORDED], limit=9
+                        )
+                    ],
                     plan=Planned(),
                 )
             await store.renew_lease(worker_id, lease_s=60)
@@ -755,7 +760,7 @@ async def test_threads_of_one_store_race_for_claims_while_the_list_is_ordered_an
             await join(store, make_worker("v"), (one, other)[number % 2], lease_s=60)
             with suppress(SettingsError):
                 await store.move_task(one, 40, to=1 + number)
-            await store.reap_gone(["v"])
+            await store.reap_workers(silent={}, gone=["v"])
 
     async with asyncio.timeout(300), asyncio.TaskGroup() as group:
         group.create_task(disturb())
@@ -772,7 +777,15 @@ async def test_threads_of_one_store_race_for_claims_while_the_list_is_ordered_an
             for event in await store.events(objective_id)
             if event.kind == "task.done" and event.task_id
         ]
-        assert sorted(done + await store.recorded_ids(objective_id, limit=50)) == list(range(1, 42))
+        assert sorted(
+            done
+            + [
+                task.id
+                for task in await store.tasks(
+                    objective_id, statuses=[TaskStatus.RECORDED], limit=50
+                )
+            ]
+        ) == list(range(1, 42))
     await store.close()
     offload.close()
 
@@ -873,7 +886,7 @@ async def test_each_question_of_a_turn_is_answered_by_an_index_though_nobody_has
             word for word in ("Seq Scan", "Sort", "Hash Join", "Merge Join") if word in plan
         ], (query, plan)
     assert "task_ready" in plan_of(store, "best_queued")
-    assert "task_status" in plan_of(store, "recorded_ids")
+    assert "task_status" in plan_of(store, "tasks_page")
     assert [
         index
         for index in ("task_name", "task_pkey", "Seq Scan")
@@ -928,8 +941,8 @@ async def test_a_long_list_is_read_row_by_row(store):
     objective_id = await begin(store)
     claim = await store.claim_task(objective_id, "w")
     for number in range(50):
-        await store.put_step(
-            claim.fence, kept=Kept(key=f"{number}", kind="inputs", request_hash="h", output="{}")
+        await store.record_step(
+            claim.fence, Kept(key=f"{number}", kind="inputs", request_hash="h", output="{}")
         )
     assert (await store.verify()).n_steps == 50
 
@@ -950,12 +963,12 @@ async def test_up_to_where_no_event_is_missing_is_known_when_the_commits_under_w
         settling = asyncio.create_task(store.settled_event_id())
         while not waits_for_a_lock(under_way) and not settling.done():
             await asyncio.sleep(0.001)
-        n_before = len(await store.events_of_all(after_id=0, limit=1000))
+        n_before = len(await store.events(None, after_id=0, limit=1000))
         assert not settling.done()
     settled = await settling
 
-    assert [event.id for event in await store.events_of_all(after_id=0, limit=1000)][-1] == settled
-    assert len(await store.events_of_all(after_id=0, limit=1000)) == n_before + 1
+    assert [event.id for event in await store.events(None, after_id=0, limit=1000)][-1] == settled
+    assert len(await store.events(None, after_id=0, limit=1000)) == n_before + 1
     await store.close()
     offload.close()
 

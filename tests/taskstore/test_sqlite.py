@@ -23,7 +23,7 @@ from babyagi.errors import StoreUnavailableError, StoreUnusableError
 from babyagi.offload import ThreadOffload, run_inline
 from babyagi.tasks import Duty, Memory, Proposal, StopReason
 from babyagi.taskstore import sqlite
-from babyagi.taskstore.nouns import Intention, Kept, Planned
+from babyagi.taskstore.nouns import Intention, Kept, Outcome, Planned
 from babyagi.taskstore.sql import database
 from babyagi.taskstore.sql.database import from_time
 from babyagi.taskstore.sqlite import (
@@ -78,7 +78,9 @@ async def make_filled(path, n_tasks=3):
     await store.intend_step(
         claim.fence, intention=Intention(key="k", kind="model", request_hash="h", reservation=CALL)
     )
-    await store.record_step(claim.fence, key="k", output='"the step said this"', usage=SPENT)
+    await store.record_step(
+        claim.fence, Outcome(key="k", output='"the step said this"', usage=SPENT)
+    )
     await store.record_result(
         claim, text="the result said this", origins=["model:m"], lack="the rest"
     )
@@ -490,8 +492,8 @@ async def test_only_what_would_be_had_again_for_nothing_does_not_wait_for_the_di
     fence = claim.fence
     for verb, is_lasting in (
         (
-            store.put_step(
-                fence, kept=Kept(key="inputs", kind="inputs", request_hash="h", output="{}")
+            store.record_step(
+                fence, Kept(key="inputs", kind="inputs", request_hash="h", output="{}")
             ),
             False,
         ),
@@ -502,10 +504,10 @@ async def test_only_what_would_be_had_again_for_nothing_does_not_wait_for_the_di
             ),
             True,
         ),
-        (store.record_step(fence, key="k", output='"said"', usage=SPENT), True),
+        (store.record_step(fence, Outcome(key="k", output='"said"', usage=SPENT)), True),
         (store.renew_lease("w", lease_s=30), False),
         (store.intend_step(fence, intention=replace(NEXT_CALL, key="n"), first=KEPT), True),
-        (store.record_step(fence, key="n", output='"said"', usage=SPENT), True),
+        (store.record_step(fence, Outcome(key="n", output='"said"', usage=SPENT)), True),
         (store.intend_once(fence, key="once", request="{}"), True),
         (store.abandon_step(fence, key="once", usage=SPENT), True),
         (store.record_result(claim, text="found", origins=["model:m"]), True),
@@ -604,7 +606,7 @@ async def test_a_file_that_was_removed_or_replaced_is_noticed_before_the_next_ca
             fence, intention=Intention(key="k", kind="model", request_hash="h", reservation=CALL)
         ),
         lambda: store.intend_once(fence, key="o", request="{}"),
-        lambda: store.record_step(fence, key="k", output='"paid"', usage=SPENT),
+        lambda: store.record_step(fence, Outcome(key="k", output='"paid"', usage=SPENT)),
         lambda: store.renew_lease("w", lease_s=30),
         store.leases,
     ):
@@ -634,7 +636,7 @@ async def make_rich(path):
     await store.intend_step(
         claim.fence, intention=Intention(key="k", kind="model", request_hash="h", reservation=CALL)
     )
-    await store.record_step(claim.fence, key="k", output='"said"', usage=SPENT)
+    await store.record_step(claim.fence, Outcome(key="k", output='"said"', usage=SPENT))
     await store.record_result(claim, text="a result", origins=["model:m"])
     await plan_from(
         store, objective_id, 1, proposals=[Proposal(name="Task three", after=(2,), parent_id=1)]
@@ -1054,7 +1056,7 @@ async def test_claiming_among_ten_thousand_queued_uses_the_index_of_claimable_ta
     await store.close()
 
 
-@pytest.mark.parametrize("query", ["alike", "blockers", "recorded_ids", "changed_names"])
+@pytest.mark.parametrize("query", ["alike", "blockers", "tasks_page", "changed_names"])
 async def test_what_planning_looks_up_is_found_by_an_index_without_going_through_all_tasks(
     tmp_path, query
 ):

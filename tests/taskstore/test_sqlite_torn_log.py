@@ -7,7 +7,7 @@ from contextlib import closing
 import pytest
 
 from babyagi.offload import run_inline
-from babyagi.taskstore.nouns import Intention
+from babyagi.taskstore.nouns import Intention, Outcome
 from babyagi.taskstore.sqlite import open_sqlite
 from tests.taskstore.contract import CALL, SPENT, Clock, begin, plan_from
 
@@ -28,7 +28,7 @@ async def leave_a_log(folder):
             claim.fence,
             intention=Intention(key="k", kind="model", request_hash="h", reservation=CALL),
         )
-        await store.record_step(claim.fence, key="k", output='"said"' * 100, usage=SPENT)
+        await store.record_step(claim.fence, Outcome(key="k", output='"said"' * 100, usage=SPENT))
         await store.record_result(claim, text="found " * 200, origins=["model:m"])
         await plan_from(store, objective_id)
     left = [(folder / name).read_bytes() for name in ("tasks.db", "tasks.db-wal")]

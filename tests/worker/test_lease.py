@@ -115,11 +115,11 @@ def test_a_worker_that_is_declared_dead_while_it_joins_anew_joins_once_more():
         life = Life(store)
         await life.worker_lease.begin()
         await life.worker_lease.serve(objective_id)
-        await store.reap_gone(["me-1"])
+        await store.reap_workers(silent={}, gone=["me-1"])
         flaky: Any = FlakyStore(store, "join_objective", LeaseLostError("declared dead"), times=1)
         life.worker_lease._store = flaky
         await life.keep(1.1)
-        await store.reap_gone([life.worker_lease.identity.id])
+        await store.reap_workers(silent={}, gone=[life.worker_lease.identity.id])
         await life.keep(1.1)
         assert await life.store.claim_task(objective_id, life.worker_lease.identity.id) is not None
 
@@ -145,7 +145,7 @@ def two_lives(clock):
             new_id=lambda: next(new_ids),
         )
         objective_id = await begin(one.store, "B")
-        await one.store.reap_gone(["w"])
+        await one.store.reap_workers(silent={}, gone=["w"])
         for life in (one, other):
             await life.worker_lease.begin()
             await life.worker_lease.serve(objective_id)
@@ -184,7 +184,7 @@ def test_the_only_worker_never_reaps_itself_whatever_the_clock_says():
         clock = VirtualClock()
         life = Life(MemoryTaskStore(clock))
         objective_id = await begin(life.store)
-        await life.store.reap_gone(["w"])
+        await life.store.reap_workers(silent={}, gone=["w"])
         await life.worker_lease.begin()
         await life.worker_lease.serve(objective_id)
         await life.store.claim_task(objective_id, "me-1")
@@ -338,7 +338,7 @@ def test_an_objective_that_is_gone_is_not_served_again():
         objective_id = await begin(life.store)
         await life.worker_lease.begin()
         await life.worker_lease.serve(objective_id)
-        await life.store.reap_gone(["w"])
+        await life.store.reap_workers(silent={}, gone=["w"])
         await life.store.delete_objective(objective_id)
         await reap_namesakes(life.store, await life.store.leases(), name="me", home="")
         await life.keep(1.1)

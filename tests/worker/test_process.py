@@ -330,7 +330,7 @@ async def test_results_are_in_the_result_store_when_a_run_has_ended():
 
     objective = await world.run()
 
-    assert await world.store.unindexed_results(objective.id, limit=10) == []
+    assert await world.store.results(objective.id, only_unindexed=True, limit=10) == []
 
 
 @virtually

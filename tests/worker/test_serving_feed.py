@@ -240,7 +240,7 @@ def test_a_stop_after_the_report_leaves_what_the_store_has_not_taken_for_later()
         ended, _ = await running
 
         assert ended.has_report and asyncio.get_running_loop().time() - stopped_s < 1
-        assert await world.store.unindexed_results(objective.id, limit=1)
+        assert await world.store.results(objective.id, only_unindexed=True, limit=1)
         assert await world.store.workers() == []
 
     run_virtually(live())

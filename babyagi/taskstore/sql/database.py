@@ -519,6 +519,19 @@ CALM_WRITES = 50
 FEW_ROWS = 200
 
 
+ALL_ROWS = 2**53  # SQLite and PostgreSQL share no syntax for "no limit"
+
+
+def rows_in(tx: Transaction, query: str, objective_id: int, **values: Any) -> Sequence[Row]:
+    """Return the rows of a query about one objective. Raise `NotFoundError` when there is no such
+    objective."""
+    rows = tx.all(query, objective_id=objective_id, **values)
+    # a row that was found proves that the objective exists
+    if not rows and not tx.has("objective", objective_id=objective_id):
+        raise no_objective(objective_id)
+    return rows
+
+
 def no_objective(objective_id: int) -> NotFoundError:
     return NotFoundError(
         f"there is no objective {objective_id}", fix="babyagi objectives", guide="objectives"
@@ -589,11 +602,6 @@ class SqlAccess:
             self._written.set()
             self._written = asyncio.Event()
 
-    async def _write_all(self, work: Callable[[Transaction], T], *, is_lasting: bool = True) -> T:
-        """Run work that may change several objectives in one transaction, with the whole store
-        locked for writing."""
-        return await self._write(work, None, is_lasting=is_lasting)
-
     async def _read(self, work: Callable[[Transaction], T], *, n_rows: int = 1) -> T:
         """Run `work` on one consistent state of the store, and return what it returns.
 
@@ -606,38 +614,6 @@ class SqlAccess:
                 return self._database.read_at_once(work)
         return await self._offload(lambda: self._database.read(work))
 
-    async def _read_in(
-        self, objective_id: int, work: Callable[[Transaction], T], *, n_rows: int = 1
-    ) -> T:
-        """Run a read of one objective's rows, as `_read` does. Raise `NotFoundError` when there is
-        no such objective."""
-
-        def look(tx: Transaction) -> T:
-            found = work(tx)
-            # a row that was found proves that the objective exists
-            if not found and not tx.has("objective", objective_id=objective_id):
-                raise no_objective(objective_id)
-            return found
-
-        return await self._read(look, n_rows=n_rows)
-
-    async def _list(
-        self,
-        objective_id: int,
-        query: str,
-        convert: Callable[[Row], T],
-        *,
-        n_rows: int,
-        **values: Any,
-    ) -> list[T]:
-        """Return the rows of a query, each converted by `convert`. `n_rows` is as for `_read`.
-        Raise `NotFoundError` when there is no such objective."""
-        return await self._read_in(
-            objective_id,
-            lambda tx: [convert(row) for row in tx.all(query, objective_id=objective_id, **values)],
-            n_rows=n_rows,
-        )
-
     async def close(self) -> None:
         """Close the database. A second call does nothing."""
         await self._offload(self._database.close)
@@ -649,14 +625,15 @@ Verb = Callable[Concatenate[A, P], Coroutine[Any, Any, T]]
 
 
 def writing(
-    *, locks_all: bool = False, is_lasting: bool = True
+    *, locks_all: bool = False, is_lasting: bool = True, objective_at: int = 0
 ) -> Callable[[Work[A, P, T]], Verb[A, P, T]]:
     """Decorate a method of the store that writes: its body is one transaction, which it gets as its
     first argument and its callers do not pass.
 
     Args:
-        locks_all: lock the whole store for writing, and not only the objective that the first
-            argument of the callers is, or whose claim or fence it is.
+        locks_all: lock the whole store for writing, and not only the objective that an argument of
+            the callers is, or whose claim or fence it is.
+        objective_at: the position of that argument.
         is_lasting: as for `SqlAccess._write`.
     """
 
@@ -665,7 +642,7 @@ def writing(
         async def write(self: A, /, *args: P.args, **kwargs: P.kwargs) -> T:
             return await self._write(
                 lambda tx: work(self, tx, *args, **kwargs),
-                None if locks_all else _objective_of(args[0]),
+                None if locks_all else _objective_of(args[objective_at]),
                 is_lasting=is_lasting,
             )
 
@@ -676,16 +653,26 @@ def writing(
 
 def reading(*, n_rows: int = 1) -> Callable[[Work[A, P, T]], Verb[A, P, T]]:
     """Decorate a method of the store that reads: its body is one transaction, which it gets as its
-    first argument and its callers do not pass. `n_rows` is as for `SqlAccess._read`."""
+    first argument and its callers do not pass. `n_rows` is as for `SqlAccess._read`; the arguments
+    `limit` and `task_ids` of a call say it instead, where they are given."""
 
     def decorate(work: Work[A, P, T]) -> Verb[A, P, T]:
         @wraps(work)
         async def read(self: A, /, *args: P.args, **kwargs: P.kwargs) -> T:
-            return await self._read(lambda tx: work(self, tx, *args, **kwargs), n_rows=n_rows)
+            most = _count_rows(kwargs, n_rows)
+            return await self._read(lambda tx: work(self, tx, *args, **kwargs), n_rows=most)
 
         return read
 
     return decorate
+
+
+def _count_rows(arguments: Mapping[str, Any], n_rows: int) -> int:
+    """Return how many rows a read with these arguments returns at most."""
+    if arguments.get("task_ids") is not None:
+        return len(arguments["task_ids"])
+    limit = arguments.get("limit", n_rows)
+    return ALL_ROWS if limit is None else limit
 
 
 def _objective_of(argument: Any) -> int:
@@ -709,12 +696,15 @@ MIN_PAUSE_S, MAX_PAUSE_S = 0.01, 0.08
 class Waiting(SqlAccess):
     """The part of the store that waits for new events and for commits by other processes."""
 
-    async def last_event_id(self, objective_id: int) -> int:
-        """Return the id of the objective's newest event, 0 when there is none."""
-        return await self._read_in(
-            objective_id,
-            lambda tx: int(tx.all("last_event_id", objective_id=objective_id)[0]["id"]),
-        )
+    @reading()
+    def last_event_id(self, tx: Transaction, objective_id: int, *, older_than_s: float = 0) -> int:
+        """Return the id of the objective's newest event that is older than so many seconds; 0 when
+        there is none. Raises `NotFoundError`."""
+        until_us = tx.now_us - round(older_than_s * 1e6) if older_than_s else ALL_ROWS
+        (row,) = tx.all("last_event_id", objective_id=objective_id, until_us=until_us)
+        if not (row["id"] or tx.has("objective", objective_id=objective_id)):
+            raise no_objective(objective_id)
+        return int(row["id"])
 
     async def wait_for_events(self, objective_id: int, *, after_id: int, timeout_s: float) -> None:
         """Wait until the objective has an event with an id above `after_id`, whichever process
@@ -1150,7 +1140,7 @@ _OBJECTIVE_NUMBERS = (
     "n_barren n_begun n_fruitless n_answers check_no plan_no report_no created_at_us "
     "unconfirmed_tokens unconfirmed_cost_microusd"
 ).split()
-_TASK_TEXTS = ("name", "name_key", "sense", "status", "after_ids", "origins", "error", "lack")
+_TASK_TEXTS = ("name", "name_key", "status", "after_ids", "origins", "error", "lack")
 _TASK_NUMBERS = (
     "id objective_id rank blockers try_no claim_no failures n_lost n_lacks calls "
     "prompt_tokens completion_tokens cost_microusd "
@@ -1256,7 +1246,6 @@ _SEALED = {
         "id",
         "name",
         "name_key",
-        "sense",
         "parent_id",
         "origins",
         "created_at_us",

@@ -125,8 +125,16 @@ SELECT 1 FROM worker AS w
  LIMIT 1;
 
 -- events --
--- Events after an id, oldest first.
-SELECT * FROM event WHERE objective_id = :objective_id AND id > :after_id ORDER BY id LIMIT :limit;
+-- Events after an id, of one task or of all, oldest first.
+SELECT * FROM event
+ WHERE objective_id = :objective_id AND id > :after_id AND (CAST(:task_id AS BIGINT) IS NULL OR task_id = :task_id) ORDER BY id LIMIT :limit;
+
+-- newest_events --
+-- The last events before an id, of one task or of all, of some kinds or of any, newest first.
+SELECT * FROM event
+ WHERE objective_id = :objective_id AND id < :before_id AND (CAST(:task_id AS BIGINT) IS NULL OR task_id = :task_id)
+   AND (CAST(:kinds AS TEXT) IS NULL OR kind IN (SELECT named.value FROM json_each(CAST(:kinds AS TEXT)) AS named))
+ ORDER BY id DESC LIMIT :limit;
 
 -- newest_event --
 -- The newest id of an event.
@@ -136,14 +144,9 @@ SELECT coalesce(max(id), 0) AS id FROM event;
 -- Events of all objectives after an id, oldest first.
 SELECT * FROM event WHERE id > :after_id ORDER BY id LIMIT :limit;
 
--- events_of --
--- The newest events of some kinds, oldest first.
-SELECT * FROM (SELECT * FROM event WHERE objective_id = :objective_id AND kind IN (SELECT named.value FROM json_each(:kinds) AS named)
-                ORDER BY id DESC LIMIT :limit) AS found ORDER BY id;
-
 -- last_event_id --
--- The id of the newest event, 0 when there is none.
-SELECT coalesce(max(id), 0) AS id FROM event WHERE objective_id = :objective_id;
+-- The id of the newest event before a moment, 0 when there is none.
+SELECT coalesce((SELECT id FROM event WHERE objective_id = :objective_id AND at_us < :until_us ORDER BY id DESC LIMIT 1), 0) AS id;
 
 -- duty --
 -- One duty of an objective, if it was ever claimed.

@@ -54,7 +54,7 @@ CREATE TABLE objective (
 CREATE INDEX objective_identity ON objective (identity, id);
 CREATE INDEX objective_open ON objective (id) WHERE status = 'active' OR (status = 'ended' AND report IS NULL);
 
--- `sense` is empty in every task that this program adds; `lack` is JSON: what the last try lacked, '' for nothing. `n_lost` counts the
+-- `lack` is JSON: what the last try lacked, '' for nothing. `n_lost` counts the
 -- workers in a row that were lost while they held the task, without a step of it. `delay_us` is how long the delay was that ends at
 -- `not_before_us`, so that a clock which jumped back is noticed.
 -- A task's id counts from 1 within its objective, and its first rank is its id: ranks are only ever dealt out anew.
@@ -83,7 +83,6 @@ CREATE TABLE task (
     started_at_us BIGINT,
     finished_at_us BIGINT,
     not_before_us BIGINT,
-    sense TEXT NOT NULL DEFAULT '',
     lack TEXT NOT NULL DEFAULT '',
     n_lacks BIGINT NOT NULL DEFAULT 0,
     unconfirmed_tokens BIGINT NOT NULL DEFAULT 0,
@@ -99,7 +98,6 @@ CREATE INDEX task_ready ON task (objective_id, rank, id, not_before_us) WHERE st
 CREATE INDEX task_status ON task (status, objective_id, rank, id);
 CREATE INDEX task_name ON task (name_key, objective_id);
 CREATE INDEX task_finished ON task (objective_id, finished_at_us, id) WHERE finished_at_us IS NOT NULL;
-CREATE INDEX task_sense ON task (sense, objective_id) WHERE sense <> '';
 CREATE INDEX task_lacking ON task (objective_id, id) WHERE lack <> '' AND blockers > 0;
 
 CREATE TABLE task_after (
@@ -272,5 +270,10 @@ CREATE INDEX keyed_request_objective ON keyed_request (objective_id) WHERE objec
 -- upgrade --
 -- A store of the version before becomes one of this version.
 {{keyed_requests}};
+
+-- The seals of that version cover the column.
+DROP INDEX task_sense;
+ALTER TABLE task DROP COLUMN sense;
+UPDATE task SET seal = NULL;
 
 UPDATE meta SET value = '{{version}}' WHERE key = 'schema_version';

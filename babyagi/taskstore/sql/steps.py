@@ -3,7 +3,7 @@ questions to a person."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,6 +16,7 @@ from babyagi.taskstore.sql.database import (
     SqlAccess,
     Transaction,
     reading,
+    rows_in,
     spec_from_row,
     step_from_row,
     step_to_values,
@@ -28,7 +29,8 @@ STEPS_EACH = 10  # an owner (a task or duty) has about so many steps
 
 
 class Steps(SqlAccess):
-    """The part of the store that records calls as steps: intended, done or abandoned."""
+    """The part of the store that records calls as steps (intended, done or abandoned), and for what
+    a person must decide: calls that must not be repeated, questions, the inbox and the answers."""
 
     @writing()
     def intend_step(
@@ -44,7 +46,7 @@ class Steps(SqlAccess):
 
         A step that is done, or is intended under this same claim, is returned unchanged. The call
         of a step that is intended under an earlier claim may have been paid for, so its reservation
-        was counted as usage when that claim ended (`STEP_UNCONFIRMED`); now the call is intended
+        was counted as usage when that claim ended (`STEP_ABANDONED`); now the call is intended
         again. Calls for anything but a check or the report cannot use what `limits.kept_back` keeps
         for these.
 
@@ -69,16 +71,7 @@ class Steps(SqlAccess):
                 _put_found(tx, fence, first, n_lost=n_lost)
         return _intend_found(tx, fence, intention, *found)
 
-    async def record_step(
-        self,
-        fence: Fence,
-        *,
-        key: str,
-        output: str,
-        usage: Usage,
-        model: str = "",
-        origins: Sequence[str] = (),
-    ) -> Step:
+    async def record_step(self, fence: Fence, made: Outcome | Kept) -> Step:
         """Record the outcome of an intended step, replace its reservation by the usage, and return
         the step. If an outcome is recorded already, that first one stays.
 
@@ -86,9 +79,14 @@ class Steps(SqlAccess):
         spent; a repetition under the same claim changes nothing. If this claim ended while the call
         was in flight, the usage replaces what was charged at that time. The call succeeds even if
         the claim is no longer held.
+
+        A `Kept` step cost nothing and can be repeated at no cost. It is recorded only while the
+        claim is held, unless a step with its key exists, which is returned instead.
         """
-        outcome = Outcome(key=key, output=output, usage=usage, model=model, origins=origins)
-        return await self._write(lambda tx: _record(tx, fence, outcome), fence.objective_id)
+        is_lasting = isinstance(made, Outcome)
+        return await self._write(
+            lambda tx: _record_made(tx, fence, made), fence.objective_id, is_lasting=is_lasting
+        )
 
     @writing()
     def abandon_step(self, tx: Transaction, fence: Fence, *, key: str, usage: Usage) -> None:
@@ -113,37 +111,30 @@ class Steps(SqlAccess):
         data = lifecycle.step_data(step, counted)
         transitions.append_step_event(tx, step, events.STEP_ABANDONED, **data)
 
-    async def put_step(self, fence: Fence, *, kept: Kept) -> Step:
-        """Record a step that cost nothing and can be repeated at no cost, and return it. If a step
-        with this key exists already, it stays and is returned instead."""
-        return await self._write(
-            lambda tx: _put(tx, fence, kept), fence.objective_id, is_lasting=False
-        )
+    async def steps(
+        self,
+        objective_id: int,
+        *,
+        owner: str | Sequence[str] = (),
+        named: Sequence[tuple[str, str]] = (),
+    ) -> list[Step]:
+        """Return the steps of one or several owners in the order in which they were created, or
+        those with these pairs of owner and key. Costs one read of the database.
 
-    async def steps(self, objective_id: int, *, owner: str) -> list[Step]:
-        """Return the steps of an owner in the order in which they were created. The owner is a task
-        (`task:7`), or one run of a duty (`plan:2`)."""
-        return await self._read_in(
-            objective_id,
-            lambda tx: [
-                step_from_row(row)
-                for row in tx.all("steps", objective_id=objective_id, owner=owner)
-            ],
-        )
+        Args:
+            owner: a task (`task:7`), or one run of a duty (`plan:2`).
+            named: pairs of an owner and a key; those without a step are left out.
+        """
+        owners = [owner] if isinstance(owner, str) else list(owner)
 
-    async def steps_of(
-        self, objective_id: int, *, owners: Sequence[str]
-    ) -> Mapping[str, Sequence[Step]]:
-        """Return the steps of each of these owners (`task:7`, `plan:2` …), as `steps` does, by
-        owner; an unknown owner has none. Costs one read of the database."""
+        def work(tx: Transaction) -> list[Step]:
+            at = {"objective_id": objective_id}
+            found = [tx.one("step", **at, owner=owner, key=key) for owner, key in named]
+            if not named:
+                found += rows_in(tx, "steps", objective_id, owners=to_json(owners))
+            return [step_from_row(row) for row in found if row is not None]
 
-        def work(tx: Transaction) -> Mapping[str, Sequence[Step]]:
-            found: dict[str, list[Step]] = {owner: [] for owner in owners}
-            for row in tx.all("steps_of", objective_id=objective_id, owners=to_json(list(owners))):
-                found[row["owner"]].append(step_from_row(row))
-            return found
-
-        return await self._read(work, n_rows=STEPS_EACH * len(owners))
+        return await self._read(work, n_rows=len(named) + STEPS_EACH * len(owners))
 
     async def secret(self, candidate: str) -> str:
         """Return the store's secret, from which the unpredictable lines around the passages of
@@ -160,18 +151,116 @@ class Steps(SqlAccess):
 
         if not self._secret:
             known = await self._read(lambda tx: tx.one("secret"))
-            self._secret = known["value"] if known is not None else await self._write_all(work)
+            self._secret = known["value"] if known else await self._write(work, None)
         return self._secret
+
+    # -- tasks that wait for a person
+    # ----------------------------------------------------------------------------------------------
+
+    @writing()
+    def intend_once(self, tx: Transaction, fence: Fence, *, key: str, request: str) -> Step:
+        """Record that a tool call which must not be repeated is about to be made. If the claim ends
+        before `record_step`, it is unknown whether the call was made: the state of the step becomes
+        UNKNOWN, and the task waits for a person.
+
+        A step that exists already is returned unchanged, but an intended step is returned as
+        UNKNOWN. Raises as `intend_step` does.
+        """
+        transitions.fenced_task(tx, fence, TaskStatus.RUNNING)
+        known, _ = _find(tx, fence, key)
+        if known is not None:
+            is_open = known.state is StepState.INTENDED
+            return transitions.leave_unknown(tx, known) if is_open else known
+        _check_limits(tx, fence, Reservation())
+        step = lifecycle.open_step(
+            fence, key=key, kind=lifecycle.ONCE, request=request, at=to_time(tx.now_us)
+        )
+        tx.run("put_step", **step_to_values(step, is_held=True))
+        _note_intended(tx, step)
+        return step
+
+    @writing()
+    def park_task(
+        self, tx: Transaction, fence: Fence, *, key: str, kind: str, request: str
+    ) -> Step:
+        """Store the question `request` to a person, and release the running task, which waits for
+        the answer. No failure is counted. Return the step, whose state becomes ASKED, or UNKNOWN if
+        it was intended. But if the step is done already, return it, and change nothing.
+
+        If `lifecycle.MAX_OPEN_QUESTIONS` steps of the objective wait for a person already, the
+        question is not stored, and the task is queued again. It can be claimed when one of those
+        questions is answered.
+        """
+        task = transitions.fenced_task(tx, fence, TaskStatus.RUNNING)
+        known, _ = _find(tx, fence, key)
+        if known is not None and known.state is StepState.DONE:
+            return known
+        if known is None:
+            step = lifecycle.open_step(
+                fence, key=key, kind=kind, request=request, at=to_time(tx.now_us)
+            )
+            if transitions.count_asked(tx, fence.objective_id) >= lifecycle.MAX_OPEN_QUESTIONS:
+                _hold_back(tx, task)
+                return step
+            tx.run(
+                "put_step",
+                **step_to_values(replace(step, state=StepState.ASKED), is_held=False),
+            )
+        transitions.note_freed(tx, task, transitions.free_task(tx, task))
+        return _find(tx, fence, key)[0] or step
+
+    @reading()
+    def inbox(self, tx: Transaction, objective_id: int | None = None) -> list[Step]:
+        """Return the steps that wait for a person's answer, of one objective or of all, oldest
+        first."""
+        if objective_id is not None:
+            transitions.objective_row(tx, objective_id)
+        return [step_from_row(row) for row in tx.all("inbox", objective_id=objective_id)]
+
+    @reading()
+    def open_step(self, tx: Transaction, step_id: int) -> Step:
+        """Return the step with this id, which must be waiting for a person.
+
+        Raises:
+            NotFoundError: there is no such step, or it no longer waits.
+        """
+        return _open_step(tx, step_id)
+
+    @writing(locks_all=True)
+    def answer_step(self, tx: Transaction, step_id: int, *, output: str) -> Step:
+        """Record a person's answer as the outcome of a waiting step, queue its task again at its
+        old rank, and return the step. An objective that ended as `waiting` becomes active again and
+        needs a new report. If the step asked about a changed tool, the objective's granted tools
+        are changed as the person decided. Raises as `open_step` does."""
+        step = lifecycle.done_step(
+            _open_step(tx, step_id),
+            output=output,
+            model="",
+            origins=("person",),
+            at=to_time(tx.now_us),
+        )
+        tx.run("put_step", **step_to_values(step, is_held=False))
+        data = lifecycle.step_data(step, Usage())
+        transitions.append_step_event(tx, step, events.STEP_RECORDED, **data)
+        row = transitions.objective_row(tx, step.objective_id)
+        spec = spec_from_row(row)
+        if (changed := lifecycle.decide_change(spec, step)) != spec:
+            transitions.set_spec(tx, row, changed)
+        transitions.wake(tx, step.objective_id, lifecycle.task_of(step.owner) or 0)
+        return step
 
 
 def record_first(tx: Transaction, fence: Fence, first: Outcome | Kept | None) -> None:
     """Record the outcome `first` of an earlier call, if there is one, at the beginning of a
     transaction that then makes another change under the same claim."""
-    match first:
-        case Outcome():
-            _record(tx, fence, first)
-        case Kept():
-            _put(tx, fence, first)
+    if first is not None:
+        _record_made(tx, fence, first)
+
+
+def _record_made(tx: Transaction, fence: Fence, made: Outcome | Kept) -> Step:
+    if isinstance(made, Outcome):
+        return _record(tx, fence, made)
+    return _put_found(tx, fence, made, n_lost=_find_fenced(tx, fence, made.key))
 
 
 def _intend_found(
@@ -235,11 +324,6 @@ def _record(tx: Transaction, fence: Fence, outcome: Outcome) -> Step:
     if task_id is not None and known is not None and known.state is StepState.UNKNOWN:
         transitions.wake(tx, fence.objective_id, task_id)
     return step
-
-
-def _put(tx: Transaction, fence: Fence, kept: Kept) -> Step:
-    n_lost = _find_fenced(tx, fence, kept.key)
-    return _put_found(tx, fence, kept, n_lost=n_lost)
 
 
 def _put_found(tx: Transaction, fence: Fence, kept: Kept, *, n_lost: int) -> Step:
@@ -307,107 +391,6 @@ def _check_limits(tx: Transaction, fence: Fence, wanted: Reservation) -> None:
     must not be made now."""
     objective = transitions.read_objective(tx, fence.objective_id)
     limits.require_call_allowed(objective, owner=fence.owner, reservation=wanted)
-
-
-# --------------------------------------------------------------------------------------------------
-# Tasks that wait for a person.
-# --------------------------------------------------------------------------------------------------
-
-
-class Parking(SqlAccess):
-    """The part of the store for what a person must decide: calls that must not be repeated, tasks
-    that wait for an answer, the inbox, and the answers."""
-
-    @writing()
-    def intend_once(self, tx: Transaction, fence: Fence, *, key: str, request: str) -> Step:
-        """Record that a tool call which must not be repeated is about to be made. If the claim ends
-        before `record_step`, it is unknown whether the call was made: the state of the step becomes
-        UNKNOWN, and the task waits for a person.
-
-        A step that exists already is returned unchanged, but an intended step is returned as
-        UNKNOWN. Raises as `intend_step` does.
-        """
-        transitions.fenced_task(tx, fence, TaskStatus.RUNNING)
-        known, _ = _find(tx, fence, key)
-        if known is not None:
-            is_open = known.state is StepState.INTENDED
-            return transitions.leave_unknown(tx, known) if is_open else known
-        _check_limits(tx, fence, Reservation())
-        step = lifecycle.open_step(
-            fence, key=key, kind=lifecycle.ONCE, request=request, at=to_time(tx.now_us)
-        )
-        tx.run("put_step", **step_to_values(step, is_held=True))
-        _note_intended(tx, step)
-        return step
-
-    @writing()
-    def park_task(
-        self, tx: Transaction, fence: Fence, *, key: str, kind: str, request: str
-    ) -> Step:
-        """Store the question `request` to a person, and release the running task, which waits for
-        the answer. No failure is counted. Return the step, whose state becomes ASKED, or UNKNOWN if
-        it was intended. But if the step is done already, return it, and change nothing.
-
-        If `lifecycle.MAX_OPEN_QUESTIONS` steps of the objective wait for a person already, the
-        question is not stored, and the task is queued again. It can be claimed when one of those
-        questions is answered.
-        """
-        task = transitions.fenced_task(tx, fence, TaskStatus.RUNNING)
-        known, _ = _find(tx, fence, key)
-        if known is not None and known.state is StepState.DONE:
-            return known
-        if known is None:
-            step = lifecycle.open_step(
-                fence, key=key, kind=kind, request=request, at=to_time(tx.now_us)
-            )
-            if transitions.count_asked(tx, fence.objective_id) >= lifecycle.MAX_OPEN_QUESTIONS:
-                _hold_back(tx, task)
-                return step
-            tx.run(
-                "put_step",
-                **step_to_values(replace(step, state=StepState.ASKED), is_held=False),
-            )
-        transitions.note_freed(tx, task, transitions.free_task(tx, task))
-        return _find(tx, fence, key)[0] or step
-
-    @reading()
-    def inbox(self, tx: Transaction, objective_id: int | None = None) -> list[Step]:
-        """Return the steps that wait for a person's answer, of one objective or of all, oldest
-        first."""
-        if objective_id is not None:
-            transitions.objective_row(tx, objective_id)
-        return [step_from_row(row) for row in tx.all("inbox", objective_id=objective_id)]
-
-    async def open_step(self, step_id: int) -> Step:
-        """Return the step with this id, which must be waiting for a person.
-
-        Raises:
-            NotFoundError: there is no such step, or it no longer waits.
-        """
-        return await self._read(lambda tx: _open_step(tx, step_id))
-
-    @writing(locks_all=True)
-    def answer_step(self, tx: Transaction, step_id: int, *, output: str) -> Step:
-        """Record a person's answer as the outcome of a waiting step, queue its task again at its
-        old rank, and return the step. An objective that ended as `waiting` becomes active again and
-        needs a new report. If the step asked about a changed tool, the objective's granted tools
-        are changed as the person decided. Raises as `open_step` does."""
-        step = lifecycle.done_step(
-            _open_step(tx, step_id),
-            output=output,
-            model="",
-            origins=("person",),
-            at=to_time(tx.now_us),
-        )
-        tx.run("put_step", **step_to_values(step, is_held=False))
-        data = lifecycle.step_data(step, Usage())
-        transitions.append_step_event(tx, step, events.STEP_RECORDED, **data)
-        row = transitions.objective_row(tx, step.objective_id)
-        spec = spec_from_row(row)
-        if (changed := lifecycle.decide_change(spec, step)) != spec:
-            transitions.set_spec(tx, row, changed)
-        transitions.wake(tx, step.objective_id, lifecycle.task_of(step.owner) or 0)
-        return step
 
 
 def _hold_back(tx: Transaction, task: Task) -> None:

@@ -4,10 +4,6 @@
 -- One step.
 SELECT * FROM step WHERE objective_id = :objective_id AND owner = :owner AND key = :key;
 
--- steps --
--- An owner's steps, in the order in which they were created.
-SELECT * FROM step WHERE objective_id = :objective_id AND owner = :owner ORDER BY id;
-
 -- step_by_id --
 -- One step by its number.
 SELECT * FROM step WHERE id = :step_id;
@@ -19,7 +15,7 @@ SELECT s.* FROM step AS s
  WHERE s.state IN ('unknown', 'asked') AND (CAST(:objective_id AS BIGINT) IS NULL OR s.objective_id = :objective_id)
  ORDER BY s.id;
 
--- steps_of --
+-- steps --
 -- The steps of some owners, in the order in which they were created.
 SELECT * FROM step
  WHERE objective_id = :objective_id AND owner IN (SELECT named.value FROM json_each(:owners) AS named) ORDER BY id;

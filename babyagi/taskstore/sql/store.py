@@ -54,7 +54,6 @@ from babyagi.tasks import (
     Reservation,
     Result,
     Role,
-    Step,
     StopReason,
     Task,
     TaskStatus,
@@ -74,6 +73,7 @@ from babyagi.taskstore.nouns import (
 )
 from babyagi.taskstore.sql import database, transitions
 from babyagi.taskstore.sql.database import (
+    ALL_ROWS,
     Row,
     SqlAccess,
     Transaction,
@@ -87,12 +87,12 @@ from babyagi.taskstore.sql.database import (
     policy_to_json,
     reading,
     result_from_row,
+    rows_in,
     schedule_from_row,
     seal_vector,
     sealed,
     spec_from_row,
     spec_to_json,
-    step_from_row,
     task_from_row,
     task_name_from_row,
     tick_from_row,
@@ -102,7 +102,7 @@ from babyagi.taskstore.sql.database import (
     writing,
 )
 from babyagi.taskstore.sql.keys import Keys
-from babyagi.taskstore.sql.steps import Parking, Steps
+from babyagi.taskstore.sql.steps import Steps
 from babyagi.taskstore.sql.tasks import (
     Recording,
     Steering,
@@ -112,7 +112,7 @@ from babyagi.taskstore.sql.tasks import (
     put_in_place,
     release,
 )
-from babyagi.taskstore.sql.transitions import ALL_ROWS, Claims
+from babyagi.taskstore.sql.transitions import Claims
 from babyagi.text import BM25_LENGTH_SHARE, BM25_SATURATION
 
 # -- finding damage: every row is read
@@ -368,40 +368,14 @@ def _check_duty(row: Row) -> None:
 # --------------------------------------------------------------------------------------------------
 
 
+MAX_WINDOW = 200  # about how many rows one ordering or planning reads
 MAX_PLACE = 1000  # the most tasks that `place` counts before a task
 _MODEL_EVENTS = (events.MODEL_UNAVAILABLE, events.MODEL_AVAILABLE)
 
 
 class Looking(SqlAccess):
-    """The part of the store for reads that only show its contents to a person or an agent."""
-
-    async def tasks_page(
-        self, objective_id: int, *, status: TaskStatus, after: Task | None = None, limit: int
-    ) -> list[Task]:
-        """Return the next `limit` tasks of one status in the list's order: those that follow the
-        task `after`, which must have had this status, or the first ones. The cost of a page does
-        not grow with the list."""
-        return await self._list(
-            objective_id,
-            "tasks_page",
-            task_from_row,
-            n_rows=limit,
-            status=status.value,
-            rank=after.rank if after is not None else -(2**53),
-            task_id=after.id if after is not None else 0,
-            limit=limit,
-        )
-
-    async def statuses(
-        self, objective_id: int, *, task_ids: Sequence[int]
-    ) -> Mapping[int, TaskStatus]:
-        """Return the status of each of these tasks by id; ids without a task are left out."""
-
-        def work(tx: Transaction) -> dict[int, TaskStatus]:
-            rows = tx.all("statuses", objective_id=objective_id, task_ids=to_json(list(task_ids)))
-            return {row["id"]: TaskStatus(row["status"]) for row in rows}
-
-        return await self._read(work, n_rows=len(task_ids))
+    """The part of the store for reads that only show its contents to a person or an agent, or
+    measure them."""
 
     @reading()
     def standing(self, tx: Transaction, objective_id: int) -> Standing:
@@ -409,7 +383,12 @@ class Looking(SqlAccess):
         Raises `NotFoundError`."""
         row = transitions.objective_row(tx, objective_id)
         newest = tx.one(
-            "events_of", objective_id=objective_id, kinds=to_json(_MODEL_EVENTS), limit=1
+            "newest_events",
+            objective_id=objective_id,
+            before_id=ALL_ROWS,
+            task_id=None,
+            kinds=to_json(_MODEL_EVENTS),
+            limit=1,
         )
         is_down = newest is not None and newest["kind"] == events.MODEL_UNAVAILABLE
         return _standing(
@@ -427,57 +406,18 @@ class Looking(SqlAccess):
         found = tx.all("n_startable_before", objective_id=task.objective_id, **at)
         return int(found[0]["n"]) + 1
 
-    async def history(
-        self, objective_id: int, *, after_id: int = 0, task_id: int | None = None, limit: int
-    ) -> list[Event]:
-        """Return the first `limit` events after the event `after_id`, of one task or of the whole
-        objective, oldest first."""
-        values = {"after_id": after_id, "task_id": task_id, "limit": limit}
-        return await self._list(objective_id, "history", event_from_row, n_rows=limit, **values)
-
-    async def history_before(
-        self, objective_id: int, *, before_id: int, task_id: int | None = None, limit: int
-    ) -> list[Event]:
-        """Return the last `limit` events before the event `before_id`, of one task or of the whole
-        objective, oldest first."""
-        values = {"before_id": before_id, "task_id": task_id, "limit": limit}
-        newest = await self._list(
-            objective_id, "history_before", event_from_row, n_rows=limit, **values
-        )
-        return newest[::-1]
-
     @reading(n_rows=ALL_ROWS)
-    def last_event_before(self, tx: Transaction, objective_id: int, *, since_s: float) -> int:
-        """Return the id of the objective's newest event that is older than `since_s` seconds; 0
-        when there is none."""
-        until = to_time(tx.now_us) - timedelta(seconds=since_s)
-        found = tx.all("last_event_before", objective_id=objective_id, until_us=from_time(until))
-        return int(found[0]["id"])
-
-    async def steps_at(self, objective_id: int, *, named: Sequence[tuple[str, str]]) -> list[Step]:
-        """Return the steps with these pairs of owner (such as `task:7`) and key. Pairs without a
-        step are left out."""
-
-        def work(tx: Transaction) -> list[Step]:
-            rows = (
-                tx.one("step", objective_id=objective_id, owner=owner, key=key)
-                for owner, key in named
-            )
-            return [step_from_row(row) for row in rows if row is not None]
-
-        return await self._read(work, n_rows=len(named))
-
-    async def duty_owners(self, objective_id: int, *, duty: Duty) -> Mapping[str, int]:
+    def duty_owners(self, tx: Transaction, objective_id: int, *, duty: Duty) -> Mapping[str, int]:
         """Return how many steps each run of a duty has, oldest run first. The keys are the owner
         names of the steps, such as `plan:2` for the second planning."""
-        found = await self._list(
-            objective_id,
-            "duty_owners",
-            lambda row: (str(row["owner"]), int(row["n"])),
-            n_rows=ALL_ROWS,
-            duty=duty.value,
-        )
-        return dict(found)
+        rows = rows_in(tx, "duty_owners", objective_id, duty=duty.value)
+        return {str(row["owner"]): int(row["n"]) for row in rows}
+
+    @reading(n_rows=ALL_ROWS)
+    def vitals(self, tx: Transaction) -> Vitals:
+        """Return measurements of the whole store, from one read of the database, with a number of
+        queries that does not grow with the store."""
+        return _measure(tx)
 
 
 def _standing(
@@ -496,15 +436,6 @@ def _standing(
 
 # -- the measurements of the whole store
 # --------------------------------------------------------------------------------------------------
-
-
-class Measuring(SqlAccess):
-    """The part of the store that measures its contents: the method `vitals`."""
-
-    async def vitals(self) -> Vitals:
-        """Return measurements of the whole store, from one read of the database, with a number of
-        queries that does not grow with the store."""
-        return await self._read(_measure, n_rows=ALL_ROWS)
 
 
 def _measure(tx: Transaction) -> Vitals:
@@ -602,8 +533,9 @@ class Workers(SqlAccess):
         }
         tx.run("put_worker", worker_id=worker.id, **values, lease_us=limits.to_us(lease_s))
 
-    async def join_objective(
-        self, worker_id: str, objective_id: int, *, blocked_reason: str = ""
+    @writing(objective_at=1)
+    def join_objective(
+        self, tx: Transaction, worker_id: str, objective_id: int, *, blocked_reason: str = ""
     ) -> None:
         """Let the worker serve the objective from now on. With a `blocked_reason` the worker joins,
         but cannot claim anything there. A second call replaces the `blocked_reason`.
@@ -615,44 +547,35 @@ class Workers(SqlAccess):
             NotFoundError: no such objective.
             LeaseLostError: no such worker.
         """
+        row = tx.one("joined", worker_id=worker_id, objective_id=objective_id)
+        if row is None:
+            raise no_objective(objective_id)
+        if row["worker_id"] is None:
+            raise LeaseLostError(f"worker {worker_id} was declared dead")
+        hindrance = lifecycle.storable_line(blocked_reason, max_chars=lifecycle.MAX_DETAIL_CHARS)
+        if row["hindrance"] == hindrance:
+            return
+        transitions.store_active_time(tx, row)
+        at = {"worker_id": worker_id, "objective_id": objective_id}
+        tx.run("put_joined", **at, hindrance=hindrance)
+        data = {"worker_id": worker_id, "name": row["worker_name"]}
+        is_of_time = WAITS_FOR_PERSON in (hindrance, row["hindrance"])
+        if is_of_time and hindrance in ("", WAITS_FOR_PERSON):
+            return
+        if hindrance:
+            kind, data = events.WORKER_BLOCKED, {**data, "hindrance": hindrance}
+        else:
+            kind = events.WORKER_JOINED
+        transitions.append_event(tx, objective_id, kind, **data)
 
-        def work(tx: Transaction) -> None:
-            row = tx.one("joined", worker_id=worker_id, objective_id=objective_id)
-            if row is None:
-                raise no_objective(objective_id)
-            if row["worker_id"] is None:
-                raise LeaseLostError(f"worker {worker_id} was declared dead")
-            hindrance = lifecycle.storable_line(
-                blocked_reason, max_chars=lifecycle.MAX_DETAIL_CHARS
-            )
-            if row["hindrance"] == hindrance:
-                return
-            transitions.store_active_time(tx, row)
-            at = {"worker_id": worker_id, "objective_id": objective_id}
-            tx.run("put_joined", **at, hindrance=hindrance)
-            data = {"worker_id": worker_id, "name": row["worker_name"]}
-            is_of_time = WAITS_FOR_PERSON in (hindrance, row["hindrance"])
-            if is_of_time and hindrance in ("", WAITS_FOR_PERSON):
-                return
-            if hindrance:
-                kind, data = events.WORKER_BLOCKED, {**data, "hindrance": hindrance}
-            else:
-                kind = events.WORKER_JOINED
-            transitions.append_event(tx, objective_id, kind, **data)
-
-        await self._write(work, objective_id)
-
-    async def leave_objective(self, worker_id: str, objective_id: int) -> None:
+    @writing(objective_at=1)
+    def leave_objective(self, tx: Transaction, worker_id: str, objective_id: int) -> None:
         """End the worker's service of the objective, and release its claims there without counting
         a failure. Does nothing if the worker does not serve the objective."""
-
-        def work(tx: Transaction) -> None:
-            row = tx.one("joined", worker_id=worker_id, objective_id=objective_id)
-            if row is not None and row["hindrance"] is not None:
-                tx.cache("objective", row, objective_id=objective_id)
-                self._leave(tx, worker_id, row["worker_name"], objective_id, events.WORKER_LEFT)
-
-        await self._write(work, objective_id)
+        row = tx.one("joined", worker_id=worker_id, objective_id=objective_id)
+        if row is not None and row["hindrance"] is not None:
+            tx.cache("objective", row, objective_id=objective_id)
+            self._leave(tx, worker_id, row["worker_name"], objective_id, events.WORKER_LEFT)
 
     @writing(locks_all=True, is_lasting=False)
     def renew_lease(self, tx: Transaction, worker_id: str, *, lease_s: float) -> None:
@@ -676,18 +599,19 @@ class Workers(SqlAccess):
         if worker is not None:
             self._forget(tx, worker, events.WORKER_LEFT)
 
-    async def leases(self) -> list[Lease]:
+    @reading()
+    def leases(self, tx: Transaction) -> list[Lease]:
         """Return the leases of all workers, ordered by worker id. Costs one read of the
         database."""
-        return await self._read(
-            lambda tx: [lease_from_row(row, now_us=tx.now_us) for row in tx.all("workers")]
-        )
+        return [lease_from_row(row, now_us=tx.now_us) for row in tx.all("workers")]
 
-    async def reap_workers(self, *, silent: Mapping[str, datetime] | None = None) -> int:
+    async def reap_workers(
+        self, *, silent: Mapping[str, datetime] | None = None, gone: Collection[str] = ()
+    ) -> int:
         """Remove dead workers, release their claims, and return how many tasks were released. Costs
         one read of the database when no worker is dead.
 
-        A worker is dead if its lease has run out (`Lease.has_run_out`).
+        A worker is dead if its lease has run out (`Lease.has_run_out`), or if it is one of `gone`.
 
         A running task of a dead worker is queued again at its old rank with the same `try_no`, and
         its `n_lost` rises by 1. Its delay grows with each loss; at `lifecycle.MAX_LOST` losses it
@@ -696,43 +620,28 @@ class Workers(SqlAccess):
         duties that a dead worker held, such as planning, can be claimed again.
 
         Args:
-            silent: if given, only these workers can be dead: the expiry of their leases, as the
-                caller last saw it, by worker id. A worker whose lease now has another expiry has
+            silent: if given, the lease of only these workers can have run out: its end, as the
+                caller last saw it, by worker id. A worker whose lease now has another end has
                 renewed it, and is not dead.
+            gone: workers whose processes are known to have ended. Unknown ids are ignored.
         """
 
-        def find(tx: Transaction) -> Sequence[Row]:
-            found = tx.all("dead_workers")
-            if silent is None:
-                return found
-            until_us = {worker_id: from_time(until) for worker_id, until in silent.items()}
-            return [
-                worker for worker in found if until_us.get(worker["id"]) == worker["lease_until_us"]
-            ]
+        def find(tx: Transaction) -> list[Row]:
+            late = {
+                worker["id"]
+                for worker in tx.all("dead_workers")
+                if silent is None or silent.get(worker["id"]) == to_time(worker["lease_until_us"])
+            }
+            workers = tx.all("workers") if late or gone else ()
+            return [worker for worker in workers if worker["id"] in late.union(gone)]
 
         def work(tx: Transaction) -> int:
             return sum(self._forget(tx, worker, events.WORKER_LOST) for worker in find(tx))
 
-        return await self._write_all(work) if await self._read(find) else 0
-
-    async def reap_gone(self, worker_ids: Collection[str]) -> int:
-        """Do as `reap_workers` does for these workers, whatever their leases, because their
-        processes are known to have ended. Unknown ids are ignored."""
-
-        def work(tx: Transaction) -> int:
-            return sum(
-                self._forget(tx, worker, events.WORKER_LOST)
-                for worker in tx.all("workers")
-                if worker["id"] in worker_ids
-            )
-
-        return await self._write_all(work) if worker_ids else 0
+        return await self._write(work, None) if await self._read(find) else 0
 
     @reading()
-    def workers(
-        self,
-        tx: Transaction,
-    ) -> list[Worker]:
+    def workers(self, tx: Transaction) -> list[Worker]:
         """Return all registered workers, ordered by id, including dead ones that `reap_workers` has
         not removed yet."""
         return [
@@ -799,11 +708,22 @@ MAX_DECIDED = 100  # ticks in one transaction, so that other writers wait only f
 KEPT = timedelta(days=90)  # ticks that were decided longer ago are deleted, except the newest 100
 
 
-def create_objective(tx: Transaction, spec: ObjectiveSpec, *, uid: str, identity: str) -> Objective:
+# the statuses from which a schedule gets another one
+_SWITCHED_FROM = {
+    ScheduleStatus.PAUSED: (ScheduleStatus.ACTIVE,),
+    ScheduleStatus.ACTIVE: (ScheduleStatus.PAUSED,),
+    ScheduleStatus.REMOVED: (ScheduleStatus.ACTIVE, ScheduleStatus.PAUSED, ScheduleStatus.DONE),
+}
+
+
+def create_objective(
+    tx: Transaction, spec: ObjectiveSpec, *, uid: str, identity: str, **scheduled: Any
+) -> Objective:
     """Insert a new objective with its first task queued, and return it.
 
     Args:
         identity: the key by which a later start finds the objective again.
+        scheduled: which tick of which schedule starts it, for the event.
     """
     values = {
         "uid": uid,
@@ -812,7 +732,7 @@ def create_objective(tx: Transaction, spec: ObjectiveSpec, *, uid: str, identity
         "created_at_us": tx.now_us,
     }
     (row,) = tx.all("insert_objective", **sealed("objective", values))
-    transitions.append_event(tx, row["id"], events.OBJECTIVE_CREATED, uid=uid)
+    transitions.append_event(tx, row["id"], events.OBJECTIVE_CREATED, uid=uid, **scheduled)
     add_first_task(tx, row["id"], lifecycle.first_task(spec))
     return objective_from_row(row, held=Reservation(), active_us=0)
 
@@ -846,76 +766,54 @@ class Schedules(SqlAccess):
         row = tx.all("insert_schedule", **sealed("schedule", values), **times)[0]
         return transitions.read_schedule(tx, row["id"])
 
-    async def schedule(self, schedule_id: int) -> Schedule:
+    @reading()
+    def schedule(self, tx: Transaction, schedule_id: int) -> Schedule:
         """Return the schedule. Raises `NotFoundError`."""
-        return await self._read(lambda tx: transitions.read_schedule(tx, schedule_id))
+        return transitions.read_schedule(tx, schedule_id)
 
     @reading(n_rows=ALL_ROWS)
     def schedules(self, tx: Transaction, *, with_removed: bool = False) -> list[Schedule]:
         """Return the schedules, oldest first. Removed ones are included only if `with_removed`."""
         return list(map(schedule_from_row, tx.all("schedules", with_removed=int(with_removed))))
 
-    async def ticks(self, schedule_id: int, *, limit: int) -> list[Tick]:
+    @reading()
+    def ticks(self, tx: Transaction, schedule_id: int, *, limit: int) -> list[Tick]:
         """Return the newest ticks of the schedule whose outcome is determined, newest first. Raises
         `NotFoundError`."""
+        transitions.read_schedule(tx, schedule_id)
+        return list(map(tick_from_row, tx.all("ticks", schedule_id=schedule_id, limit=limit)))
 
-        def work(tx: Transaction) -> list[Tick]:
-            transitions.read_schedule(tx, schedule_id)
-            return list(map(tick_from_row, tx.all("ticks", schedule_id=schedule_id, limit=limit)))
-
-        return await self._read(work, n_rows=limit)
-
-    async def pause_schedule(self, schedule_id: int) -> Schedule:
-        """Pause an active schedule. Each tick that falls into the pause is recorded as skipped.
-        Nothing changes when the schedule is not active. Raises `NotFoundError`."""
-        return await self._switch_schedule(
-            schedule_id, (ScheduleStatus.ACTIVE,), ScheduleStatus.PAUSED
-        )
-
-    async def resume_schedule(self, schedule_id: int) -> Schedule:
-        """Make a paused schedule active again. Ticks that are due by now and have no outcome yet
-        are recorded as skipped because of the pause. Nothing changes when the schedule is not
-        paused. Raises `NotFoundError`."""
-        return await self._switch_schedule(
-            schedule_id, (ScheduleStatus.PAUSED,), ScheduleStatus.ACTIVE
-        )
-
-    async def remove_schedule(self, schedule_id: int) -> Schedule:
-        """Remove the schedule: none of its ticks fires any more, not even a waiting one. The
-        objectives that it started go on. Raises `NotFoundError`."""
-        return await self._switch_schedule(
-            schedule_id,
-            (ScheduleStatus.ACTIVE, ScheduleStatus.PAUSED, ScheduleStatus.DONE),
-            ScheduleStatus.REMOVED,
-        )
-
-    async def _switch_schedule(
-        self, schedule_id: int, old: tuple[ScheduleStatus, ...], new: ScheduleStatus
-    ) -> Schedule:
-        """Change the schedule's status to `new` if it is one of `old`, and return the schedule.
+    async def switch_schedule(self, schedule_id: int, *, to: ScheduleStatus) -> Schedule:
+        """Pause an active schedule, make a paused one active again, or remove a schedule. Nothing
+        changes when the schedule has another status. Raises `NotFoundError`.
 
         Before that, the outcome of each tick that is due by now is stored. None of these ticks
         fires: they are decided as if the schedule had that one of the two statuses which is not
         active. Each transaction decides at most `MAX_DECIDED` ticks.
+
+        Args:
+            to: PAUSED: each tick that falls into the pause is recorded as skipped. ACTIVE. REMOVED:
+                no tick fires any more, not even a waiting one; the objectives that the schedule
+                started go on.
         """
 
         def work(tx: Transaction) -> Schedule | None:
             schedule = transitions.read_schedule(tx, schedule_id)
-            if schedule.status not in old:
+            if schedule.status not in _SWITCHED_FROM[to]:
                 return schedule
-            by = schedule.status if new is ScheduleStatus.ACTIVE else new
+            by = schedule.status if to is ScheduleStatus.ACTIVE else to
             if by is ScheduleStatus.REMOVED:
                 _drop_queued(tx, schedule)
             if len(_decide_due(tx, schedule, by=by, limit=MAX_DECIDED)) == MAX_DECIDED:
                 return None
             if transitions.read_schedule(tx, schedule_id).status is not ScheduleStatus.DONE or (
-                new is ScheduleStatus.REMOVED
+                to is ScheduleStatus.REMOVED
             ):
-                tx.run("set_schedule_status", schedule_id=schedule_id, status=new)
+                tx.run("set_schedule_status", schedule_id=schedule_id, status=to)
             return transitions.read_schedule(tx, schedule_id)
 
         while True:
-            switched = await self._write_all(work)
+            switched = await self._write(work, None)
             if switched is not None:
                 return switched
 
@@ -954,7 +852,7 @@ class Schedules(SqlAccess):
             return Fired(ticks=tuple(ticks), wait_s=wait_for_tick_s(tx))
 
         idle = await self._read(look)
-        return await self._write_all(work) if idle is None else idle
+        return await self._write(work, None) if idle is None else idle
 
 
 def wait_for_tick_s(tx: Transaction) -> float | None:
@@ -1043,10 +941,13 @@ def _enter_tick(
         # the identity is unique, so `babyagi run` with the same text does not continue this
         # objective
         objective_id = create_objective(
-            tx, schedule.spec.objective, uid=uid, identity=f"schedule:{uid}"
+            tx,
+            schedule.spec.objective,
+            uid=uid,
+            identity=f"schedule:{uid}",
+            schedule_id=schedule.id,
+            due_at=due_at.isoformat(),
         ).id
-        data = {"schedule_id": schedule.id, "due_at": due_at.isoformat()}
-        transitions.append_event(tx, objective_id, events.OBJECTIVE_SCHEDULED, **data)
     tx.run(
         "settle_tick" if is_queued else "insert_tick",
         schedule_id=schedule.id,
@@ -1100,9 +1001,10 @@ def _names_query(objective_id: int, *, limit: int, after_id: int) -> tuple[str, 
 
 def _task_names(tx: Transaction, objective_id: int, *, limit: int, after_id: int) -> TaskNames:
     query, values = _names_query(objective_id, limit=limit, after_id=after_id)
-    tx.prefetch("last_event_id", objective_id=objective_id)
+    tx.prefetch("last_event_id", objective_id=objective_id, until_us=ALL_ROWS)
     newest_first = tx.all(query, **values)
-    event_id = int(tx.all("last_event_id", objective_id=objective_id)[0]["id"])
+    (last,) = tx.all("last_event_id", objective_id=objective_id, until_us=ALL_ROWS)
+    event_id = int(last["id"])
     if not event_id:
         transitions.objective_row(tx, objective_id)
     return TaskNames(
@@ -1222,11 +1124,9 @@ class TaskStore(
     Steps,
     Keys,
     Steering,
-    Parking,
     Schedules,
     Waiting,
     Looking,
-    Measuring,
     Verifying,
 ):
     """The whole state of the program: the objectives with their tasks, results, steps and events,
@@ -1239,10 +1139,10 @@ class TaskStore(
       when it returns.
     * A method that takes a `Fence`, `Claim` or `DutyClaim` first checks that the worker still holds
       the claim. If not, it changes nothing and raises `LeaseLostError`. The exceptions are
-      `record_step` and `abandon_step`.
+      `record_step` of an `Outcome` and `abandon_step`.
     * The argument `first` is recorded in the method's transaction, before the method's own change,
-      as `record_step` (an `Outcome`) or `put_step` (a `Kept`) would under the same fence. When the
-      method raises, `first` is not recorded either.
+      as `record_step` would under the same fence. When the method raises, `first` is not recorded
+      either.
     * Time is measured by the store's clock. Callers pass durations, never instants.
     * Every change of state appends its events in the same transaction.
     * `StoreUnavailableError` means: nothing changed, try again later. `StoreUnusableError` means: a
@@ -1271,19 +1171,16 @@ class TaskStore(
                     return transitions.read_objective(tx, known["id"]), False
         return create_objective(tx, spec, uid=uid, identity=identity), True
 
-    async def objective(self, objective_id: int) -> Objective:
+    @reading()
+    def objective(self, tx: Transaction, objective_id: int) -> Objective:
         """Return the objective. Raises `NotFoundError`."""
-        return await self._read(lambda tx: transitions.read_objective(tx, objective_id))
+        return transitions.read_objective(tx, objective_id)
 
-    async def objectives(self, *, limit: int | None = None) -> list[Objective]:
+    @reading(n_rows=ALL_ROWS)
+    def objectives(self, tx: Transaction, *, limit: int | None = None) -> list[Objective]:
         """Return the objectives, oldest first: all of them, or only the `limit` newest."""
-        n_rows = ALL_ROWS if limit is None else limit
-
-        def work(tx: Transaction) -> list[Objective]:
-            newest_first = tx.all("objectives", status=None, limit=n_rows)
-            return [transitions.objective_of(tx, row) for row in reversed(newest_first)]
-
-        return await self._read(work, n_rows=n_rows)
+        newest_first = tx.all("objectives", status=None, limit=ALL_ROWS if limit is None else limit)
+        return [transitions.objective_of(tx, row) for row in reversed(newest_first)]
 
     async def pause_objective(self, objective_id: int, *, detail: str = "") -> Objective:
         """Pause an active objective: from now on no further call of a model or tool is allowed.
@@ -1414,8 +1311,8 @@ class TaskStore(
         transitions.set_spec(tx, row, replace(spec, further=further, limits=limits_then))
         if limits is not None:
             tx.run("set_overspent", objective_id=objective_id, limit="")
-            transitions.append_event(tx, objective_id, events.OBJECTIVE_EXTENDED, **asdict(limits))
-        transitions.append_event(tx, objective_id, events.OBJECTIVE_ASKED_FURTHER, question=asked)
+        changed = {"question": asked, **(asdict(limits) if limits is not None else {})}
+        transitions.append_event(tx, objective_id, events.OBJECTIVE_EXTENDED, **changed)
         proposal = Proposal(name=asked, after=tuple(after))
         (task,) = add_proposals(tx, objective_id, [proposal], allow_duplicates=True).plan.added
         put_in_place(tx, objective_id, [task.id], Place.FIRST)
@@ -1455,70 +1352,58 @@ class TaskStore(
         markdown: str | None = tx.all("report", objective_id=objective_id)[0]["report"]
         return markdown
 
-    async def window(self, objective_id: int, *, n_head: int, n_new: int) -> Window:
+    @reading(n_rows=MAX_WINDOW)
+    def window(self, tx: Transaction, objective_id: int, *, n_head: int, n_new: int) -> Window:
         """Return the part of the list that a new order is made from: the first `n_head` queued
         tasks, the newest `n_new` queued tasks of those added since the last order, and all tasks at
         work. No task is in it twice. Raises `NotFoundError`."""
+        row, at = transitions.objective_row(tx, objective_id), {"objective_id": objective_id}
+        queued: list[Row] = []
+        if n_head:
+            queued += tx.all("queue_head", **at, limit=n_head)
+        if n_new:
+            queued += tx.all("queue_news", **at, after_id=row["ordered_upto"], limit=n_new)
+        statuses = to_json(lifecycle.AT_WORK)
+        at_work = tx.all("tasks_with_status", **at, statuses=statuses, limit=ALL_ROWS)
+        tasks = {found["id"]: task_from_row(found) for found in queued}
+        return Window(
+            revision=row["order_revision"],
+            tasks=tuple(sorted(tasks.values(), key=lambda task: (task.rank, task.id))),
+            at_work=tuple(map(task_from_row, at_work)),
+        )
 
-        def work(tx: Transaction) -> Window:
-            row = transitions.objective_row(tx, objective_id)
-            queued: list[Row] = []
-            if n_head:
-                queued += tx.all("queue_head", objective_id=objective_id, limit=n_head)
-            if n_new:
-                upto = row["ordered_upto"]
-                queued += tx.all(
-                    "queue_news", objective_id=objective_id, after_id=upto, limit=n_new
-                )
-            at_work = tx.all(
-                "tasks_with_status",
-                objective_id=objective_id,
-                statuses=to_json(lifecycle.AT_WORK),
-                limit=ALL_ROWS,
-            )
-            tasks = {found["id"]: task_from_row(found) for found in queued}
-            return Window(
-                revision=row["order_revision"],
-                tasks=tuple(sorted(tasks.values(), key=lambda task: (task.rank, task.id))),
-                at_work=tuple(map(task_from_row, at_work)),
-            )
-
-        return await self._read(work, n_rows=n_head + n_new)
-
-    async def plannable(
+    @reading(n_rows=MAX_WINDOW)
+    def plannable(
         self,
+        tx: Transaction,
         objective_id: int,
         *,
         n_results: int,
         n_finished: int,
-        n_names: int,
-        names_after: int = 0,
+        limit: int,
+        after_id: int = 0,
     ) -> Plannable:
         """Return what a plan is made from: all tasks that wait for planning, the results of the
-        first `n_results` of them, the `n_finished` most recently finished tasks, and what
-        `task_names` returns for `limit=n_names, after_id=names_after`. It takes one read of the
-        database. Raises `NotFoundError`."""
-
-        def work(tx: Transaction) -> Plannable:
-            at = {"objective_id": objective_id}
-            statuses = to_json([TaskStatus.RECORDED])
-            query, values = _names_query(objective_id, limit=n_names, after_id=names_after)
-            tx.prefetch(query, **values)
-            tx.prefetch("last_finished", **at, limit=n_finished)
-            tx.prefetch("tasks_with_status", **at, statuses=statuses, limit=ALL_ROWS)
-            listed = _task_names(tx, objective_id, limit=n_names, after_id=names_after)
-            recorded = tx.all("tasks_with_status", **at, statuses=statuses, limit=ALL_ROWS)
-            task_ids = to_json([row["id"] for row in recorded[:n_results]])
-            results = tx.all("results_of", **at, task_ids=task_ids)
-            finished = tx.all("last_finished", **at, limit=n_finished)
-            return Plannable(
-                recorded=tuple(map(task_from_row, recorded)),
-                results=tuple(map(result_from_row, results)),
-                finished=tuple(map(task_from_row, finished)),
-                listed=listed,
-            )
-
-        return await self._read(work, n_rows=n_names)
+        first `n_results` of them, the ids of the `n_finished` tasks that were finished last, and
+        what `task_names` returns for `limit` and `after_id`. It takes one read of the database.
+        Raises `NotFoundError`."""
+        at = {"objective_id": objective_id}
+        statuses = to_json([TaskStatus.RECORDED])
+        query, values = _names_query(objective_id, limit=limit, after_id=after_id)
+        tx.prefetch(query, **values)
+        tx.prefetch("finished_ids", **at, limit=n_finished)
+        tx.prefetch("tasks_with_status", **at, statuses=statuses, limit=ALL_ROWS)
+        listed = _task_names(tx, objective_id, limit=limit, after_id=after_id)
+        recorded = tx.all("tasks_with_status", **at, statuses=statuses, limit=ALL_ROWS)
+        task_ids = to_json([row["id"] for row in recorded[:n_results]])
+        results = tx.all("results_of", **at, task_ids=task_ids)
+        finished = tx.all("finished_ids", **at, limit=n_finished)
+        return Plannable(
+            recorded=tuple(map(task_from_row, recorded)),
+            results=tuple(map(result_from_row, results)),
+            finished_ids=tuple(row["id"] for row in finished),
+            listed=listed,
+        )
 
     @reading()
     def task(self, tx: Transaction, objective_id: int, task_id: int) -> Task:
@@ -1530,120 +1415,136 @@ class TaskStore(
             transitions.objective_row(tx, objective_id)
             raise
 
-    async def tasks(
+    @reading(n_rows=ALL_ROWS)
+    def tasks(
         self,
+        tx: Transaction,
         objective_id: int,
         *,
         statuses: Sequence[TaskStatus] | None = None,
+        after: Task | None = None,
+        task_ids: Sequence[int] | None = None,
         limit: int | None = None,
     ) -> list[Task]:
         """Return the tasks in the list's order, by `(rank, id)`: all, or only those with one of the
-        `statuses`, and at most `limit`."""
-        rows = ALL_ROWS if limit is None else limit
-        if statuses is None:
-            return await self._list(objective_id, "tasks", task_from_row, n_rows=rows, limit=rows)
-        return await self._list(
-            objective_id,
-            "tasks_with_status",
-            task_from_row,
-            n_rows=rows,
-            statuses=to_json(list(statuses)),
-            limit=rows,
-        )
+        `statuses`, and at most `limit`. The cost of a page of one status does not grow with the
+        list.
 
-    async def task_names(self, objective_id: int, *, limit: int, after_id: int = 0) -> TaskNames:
+        Args:
+            after: return only what follows this task, which must have had the one status of
+                `statuses`.
+            task_ids: return these tasks, in no order; ids without a task are left out.
+        """
+        query = "tasks"
+        values: dict[str, Any] = {"limit": ALL_ROWS if limit is None else limit}
+        if task_ids is not None:
+            query, values = "some_tasks", {"task_ids": to_json(list(task_ids))}
+        elif statuses is not None and len(statuses) == 1:
+            query, (status,) = "tasks_page", statuses
+            rank, task_id = (-ALL_ROWS, 0) if after is None else (after.rank, after.id)
+            values |= {"status": status.value, "rank": rank, "task_id": task_id}
+        elif statuses is not None:
+            query = "tasks_with_status"
+            values["statuses"] = to_json(list(statuses))
+        return list(map(task_from_row, rows_in(tx, query, objective_id, **values)))
+
+    @reading()
+    def task_names(
+        self, tx: Transaction, objective_id: int, *, limit: int, after_id: int = 0
+    ) -> TaskNames:
         """Return the names of the `limit` newest tasks. With `after_id`, the id of an event, return
         only the names of tasks that were added or have changed since that event."""
-        return await self._read(
-            lambda tx: _task_names(tx, objective_id, limit=limit, after_id=after_id), n_rows=limit
-        )
+        return _task_names(tx, objective_id, limit=limit, after_id=after_id)
 
-    async def recorded_ids(self, objective_id: int, *, limit: int) -> list[int]:
-        """Return the ids of the tasks that wait for planning, oldest first."""
-        return await self._list(
-            objective_id, "recorded_ids", lambda row: int(row["id"]), n_rows=limit, limit=limit
-        )
-
-    async def last_finished(self, objective_id: int, *, limit: int) -> list[Task]:
+    @reading()
+    def last_finished(self, tx: Transaction, objective_id: int, *, limit: int) -> list[Task]:
         """Return the `limit` most recently finished (done or dead) tasks, the latest first."""
-        return await self._list(
-            objective_id, "last_finished", task_from_row, n_rows=limit, limit=limit
-        )
+        return list(map(task_from_row, rows_in(tx, "last_finished", objective_id, limit=limit)))
 
-    async def results(
-        self, objective_id: int, *, task_ids: Sequence[int] | None = None
+    @reading(n_rows=ALL_ROWS)
+    def results(
+        self,
+        tx: Transaction,
+        objective_id: int,
+        *,
+        task_ids: Sequence[int] | None = None,
+        only_unindexed: bool = False,
+        limit: int | None = None,
     ) -> list[Result]:
-        """Return the results of the objective, all or those of the tasks `task_ids`, in the order
-        in which they were recorded."""
-        if task_ids is None:
-            return await self._list(objective_id, "results", result_from_row, n_rows=ALL_ROWS)
-        return await self._list(
-            objective_id,
-            "results_of",
-            result_from_row,
-            n_rows=len(task_ids),
-            task_ids=to_json(list(task_ids)),
-        )
+        """Return the results of the objective in the order in which they were recorded: all, those
+        of the tasks `task_ids`, or the `limit` oldest of those that are not in the index yet."""
+        query, values = "results", dict[str, Any]()
+        if task_ids is not None:
+            query, values = "results_of", {"task_ids": to_json(list(task_ids))}
+        elif only_unindexed:
+            query = "unindexed_results"
+            values = {"limit": ALL_ROWS if limit is None else limit}
+        return list(map(result_from_row, rows_in(tx, query, objective_id, **values)))
 
-    async def count_results(self, objective_id: int) -> int:
+    @reading()
+    def count_results(self, tx: Transaction, objective_id: int) -> int:
         """Return the number of results without reading them."""
-        return await self._read(lambda tx: transitions.n_results(tx, objective_id))
+        return transitions.n_results(tx, objective_id)
 
-    async def result_ids(self, objective_id: int, *, is_indexed: bool | None = None) -> list[int]:
+    @reading(n_rows=ALL_ROWS)
+    def result_ids(
+        self, tx: Transaction, objective_id: int, *, is_indexed: bool | None = None
+    ) -> list[int]:
         """Return the ids of the tasks that have a result: all, only those whose result is in the
         index (True), or only those whose result is not (False). The texts are not read."""
-        rows = await self._list(
-            objective_id,
-            "result_ids",
-            lambda row: row["task_id"],
-            n_rows=ALL_ROWS,
-            is_indexed=None if is_indexed is None else int(is_indexed),
-        )
-        return [int(task_id) for task_id in rows if task_id is not None]
+        wanted = None if is_indexed is None else int(is_indexed)
+        rows = rows_in(tx, "result_ids", objective_id, is_indexed=wanted)
+        return [int(row["task_id"]) for row in rows if row["task_id"] is not None]
 
     # -- events
     # ----------------------------------------------------------------------------------------------
 
-    async def events(
-        self, objective_id: int, *, after_id: int = 0, limit: int = 1000
+    @reading(n_rows=1000)
+    def events(
+        self,
+        tx: Transaction,
+        objective_id: int | None,
+        *,
+        after_id: int = 0,
+        task_id: int | None = None,
+        limit: int = 1000,
     ) -> list[Event]:
-        """Return the first `limit` events of the objective whose id is greater than `after_id`, by
-        id. Raises `NotFoundError`."""
-        return await self._list(
-            objective_id, "events", event_from_row, n_rows=limit, after_id=after_id, limit=limit
-        )
+        """Return the first `limit` events whose id is greater than `after_id`, by id: those of the
+        objective, or of one task of it. Raises `NotFoundError`.
 
-    async def events_of_all(self, *, after_id: int, limit: int) -> list[Event]:
-        """Return the events of all objectives whose id is greater than `after_id`, by id. Events of
-        one objective are committed in the order of their ids; events of different objectives need
-        not be."""
-        return await self._read(
-            lambda tx: [
-                event_from_row(row)
-                for row in tx.all("events_of_all", after_id=after_id, limit=limit)
-            ],
-            n_rows=limit,
-        )
+        Args:
+            objective_id: None stands for all objectives. Events of one objective are committed in
+                the order of their ids; events of different objectives need not be.
+        """
+        page = {"after_id": after_id, "limit": limit}
+        if objective_id is None:
+            return list(map(event_from_row, tx.all("events_of_all", **page)))
+        rows = rows_in(tx, "events", objective_id, task_id=task_id, **page)
+        return list(map(event_from_row, rows))
 
-    async def settled_event_id(self) -> int:
+    @reading()
+    def newest_events(
+        self,
+        tx: Transaction,
+        objective_id: int,
+        *,
+        before_id: int = ALL_ROWS,
+        task_id: int | None = None,
+        kinds: Sequence[str] | None = None,
+        limit: int,
+    ) -> list[Event]:
+        """Return the last `limit` events of the objective before `before_id`, of one task or of
+        all, of some kinds or of any, oldest first. Raises `NotFoundError`."""
+        values = {"before_id": before_id, "task_id": task_id, "limit": limit}
+        wanted = None if kinds is None else to_json(list(kinds))
+        rows = rows_in(tx, "newest_events", objective_id, kinds=wanted, **values)
+        return list(map(event_from_row, reversed(rows)))
+
+    @writing(locks_all=True, is_lasting=False)
+    def settled_event_id(self, tx: Transaction) -> int:
         """Wait until no process is writing, and return the id of the newest event of all
         objectives. Every event with a lower id is then committed."""
-        return await self._write_all(
-            lambda tx: int(tx.all("newest_event")[0]["id"]), is_lasting=False
-        )
-
-    async def events_of(
-        self, objective_id: int, *, kinds: Sequence[str], limit: int
-    ) -> list[Event]:
-        """Return the `limit` newest events of these kinds, oldest first."""
-        return await self._list(
-            objective_id,
-            "events_of",
-            event_from_row,
-            n_rows=limit,
-            kinds=to_json(list(kinds)),
-            limit=limit,
-        )
+        return int(tx.all("newest_event")[0]["id"])
 
     @writing()
     def append_event(
@@ -1661,12 +1562,6 @@ class TaskStore(
 
     # -- the duty to index
     # ----------------------------------------------------------------------------------------------
-
-    async def unindexed_results(self, objective_id: int, *, limit: int) -> list[Result]:
-        """Return the oldest results that are not in the index yet."""
-        return await self._list(
-            objective_id, "unindexed_results", result_from_row, n_rows=limit, limit=limit
-        )
 
     async def pending_results(
         self,
@@ -1692,9 +1587,9 @@ class TaskStore(
             limit: maximum number of results.
             n_found: maximum number of tasks found by words, and again by marks.
         """
-        searched = list({*words, *marks})
 
         def work(tx: Transaction) -> Pending:
+            searched = list({*words, *marks})
             tx.prefetch("n_results", objective_id=objective_id)
             tx.prefetch("pending_results", objective_id=objective_id, space=space, limit=limit)
             if searched:
@@ -1758,51 +1653,39 @@ class TaskStore(
         spec = replace(spec, model_by_role=models, embedding_space=space)
         transitions.set_spec(tx, row, spec)
         tx.run("owe_index", objective_id=objective_id)
-        transitions.append_event(tx, objective_id, events.OBJECTIVE_SPACE_CHANGED, space=space)
+        transitions.append_event(tx, objective_id, events.OBJECTIVE_EXTENDED, space=space)
         return transitions.read_objective(tx, objective_id)
 
-    async def store_vectors(
-        self, objective_id: int, *, space: str, vectors: Mapping[int, bytes]
+    @writing(is_lasting=False)
+    def store_vectors(
+        self, tx: Transaction, objective_id: int, *, space: str, vectors: Mapping[int, bytes]
     ) -> None:
         """Store unit vectors (little-endian float32) by task id, so that rebuilding the index needs
         no new embeddings."""
-        rows = [
-            {
-                "objective_id": objective_id,
-                "space": space,
-                "task_id": task_id,
-                "vector": vector,
-                "seal": seal_vector(vector),
-            }
+        transitions.objective_row(tx, objective_id)
+        at = {"objective_id": objective_id, "space": space}
+        rows = (
+            {**at, "task_id": task_id, "vector": vector, "seal": seal_vector(vector)}
             for task_id, vector in vectors.items()
-        ]
+        )
+        tx.run_many("put_vector", rows)
 
-        def work(tx: Transaction) -> None:
-            transitions.objective_row(tx, objective_id)
-            tx.run_many("put_vector", rows)
-
-        await self._write(work, objective_id, is_lasting=False)
-
-    async def vectors(
-        self, objective_id: int, *, space: str, task_ids: Sequence[int] | None = None
+    @reading(n_rows=ALL_ROWS)
+    def vectors(
+        self,
+        tx: Transaction,
+        objective_id: int,
+        *,
+        space: str,
+        task_ids: Sequence[int] | None = None,
     ) -> Mapping[int, bytes]:
         """Return the stored vectors of an embedding space by task id: all, or those of the tasks
         `task_ids`. Tasks without a vector are left out."""
-
-        def work(tx: Transaction) -> dict[int, bytes]:
-            if task_ids is None:
-                rows = tx.all("vectors", objective_id=objective_id, space=space)
-            else:
-                rows = tx.all(
-                    "vectors_of",
-                    objective_id=objective_id,
-                    space=space,
-                    task_ids=to_json(list(task_ids)),
-                )
-            return {row["task_id"]: row["vector"] for row in rows}
-
-        n_rows = ALL_ROWS if task_ids is None else len(task_ids)
-        return await self._read_in(objective_id, work, n_rows=n_rows)
+        values: dict[str, Any] = {"space": space}
+        if task_ids is not None:
+            values["task_ids"] = to_json(list(task_ids))
+        query = "vectors" if task_ids is None else "vectors_of"
+        return {row["task_id"]: row["vector"] for row in rows_in(tx, query, objective_id, **values)}
 
 
 def _counting(objective_id: int, words: Sequence[str]) -> dict[str, Any]:

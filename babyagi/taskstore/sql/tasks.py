@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any
 
 from babyagi import events
-from babyagi.errors import LeaseLostError, StaleOrderError
+from babyagi.errors import LeaseLostError
 from babyagi.marks import find_marks, held_marks
 from babyagi.names import name_key
 from babyagi.tasks import (
@@ -35,6 +35,7 @@ from babyagi.taskstore import lifecycle
 from babyagi.taskstore.nouns import NOTHING_CHECKED, Checked, Kept, Outcome, Plan, Planned
 from babyagi.taskstore.sql import transitions
 from babyagi.taskstore.sql.database import (
+    ALL_ROWS,
     Row,
     SqlAccess,
     Transaction,
@@ -96,8 +97,7 @@ class Recording(SqlAccess):
                 task, text=text, origins=origins, lack=lack, at=to_time(tx.now_us)
             )
             tx.run("insert_result", **result_to_values(result))
-            if task.lack is not None:
-                task = replace(task, lack=None)
+            task = replace(task, lack=None)
             transitions.free_task(tx, task, to=TaskStatus.RECORDED)
             data = {"result_chars": len(result.text), "lack": result.lack}
             transitions.append_task_event(tx, task, events.TASK_RECORDED, **data)
@@ -135,8 +135,10 @@ class Recording(SqlAccess):
             apply_plan(tx, task.objective_id, [task], plan)
         return transitions.read_task(tx, task.objective_id, task.id)
 
-    async def record_plan(
+    @writing()
+    def record_plan(
         self,
+        tx: Transaction,
         claim: DutyClaim,
         *,
         task_ids: Sequence[int],
@@ -159,18 +161,14 @@ class Recording(SqlAccess):
         that the objective is met, and no task can be claimed until `finish_check`.
         """
         objective_id = claim.fence.objective_id
-
-        def work(tx: Transaction) -> Plan:
-            record_first(tx, claim.fence, first)
-            prefetch_for_plan(tx, claim.fence, task_ids)
-            duty = transitions.fenced_duty(tx, claim.fence)
-            tasks = transitions.read_tasks(tx, objective_id, task_ids)
-            recorded = [task for task in tasks if task.status is TaskStatus.RECORDED]
-            made = apply_plan(tx, objective_id, recorded, plan, ends_planning=True)
-            transitions.free_duty(tx, duty)
-            return made
-
-        return await self._write(work, objective_id)
+        record_first(tx, claim.fence, first)
+        prefetch_for_plan(tx, claim.fence, task_ids)
+        duty = transitions.fenced_duty(tx, claim.fence)
+        tasks = transitions.read_tasks(tx, objective_id, task_ids)
+        recorded = [task for task in tasks if task.status is TaskStatus.RECORDED]
+        made = apply_plan(tx, objective_id, recorded, plan, ends_planning=True)
+        transitions.free_duty(tx, duty)
+        return made
 
     @writing()
     def fail_task(
@@ -188,50 +186,53 @@ class Recording(SqlAccess):
         transitions.note_freed(tx, task, status)
         return transitions.read_task(tx, task.objective_id, task.id)
 
-    @writing()
-    def release_task(
-        self, tx: Transaction, claim: Claim, *, delay_s: float = 0.0, reason: str = ""
+    async def release(
+        self, claim: Claim | DutyClaim, *, delay_s: float = 0.0, reason: str = ""
     ) -> None:
-        """Queue a running task again, otherwise unchanged, and give up its claim (in an outage, in
-        a pause, at a limit, or when the worker is to stop). The task can be claimed again after
-        `delay_s` seconds. No failure is counted."""
-        task = transitions.fenced_task(tx, claim.fence)
-        release(tx, task, reason=reason, delay_s=delay_s)
+        """Give up the claim of a running task or a duty (in an outage, in a pause, at a limit, or
+        when the worker is to stop). The task is queued again, otherwise unchanged, and no failure
+        is counted. The task, and the duty if it is still due, can be claimed again after `delay_s`
+        seconds."""
+
+        def work(tx: Transaction) -> None:
+            if isinstance(claim, DutyClaim):
+                duty = transitions.fenced_duty(tx, claim.fence)
+                transitions.free_duty(tx, duty, delay_s=delay_s)
+            else:
+                task = transitions.fenced_task(tx, claim.fence)
+                release(tx, task, reason=reason, delay_s=delay_s)
+
+        is_lasting = isinstance(claim, Claim)
+        await self._write(work, claim.fence.objective_id, is_lasting=is_lasting)
 
     # -- duties
     # ----------------------------------------------------------------------------------------------
 
-    async def reorder(
+    @writing()
+    def reorder(
         self,
+        tx: Transaction,
         claim: DutyClaim,
         *,
         revision: int,
         task_ids: Sequence[int],
         first: Outcome | Kept | None = None,
-    ) -> None:
+    ) -> bool:
         """Put the queued tasks `task_ids` in this order, by exchanging their ranks
-        (`lifecycle.deal_ranks`), and release the duty to order.
-
-        Raises:
-            StaleOrderError: the list was re-ordered since `revision`; a new order is still due.
-        """
+        (`lifecycle.deal_ranks`), and release the duty to order. Return False, without a change of
+        the list, when it was re-ordered since `revision`; a new order is still due then."""
         objective_id = claim.fence.objective_id
-
-        def work(tx: Transaction) -> None:
-            duty = transitions.fenced_duty(tx, claim.fence)
-            if transitions.objective_row(tx, objective_id)["order_revision"] != revision:
-                raise StaleOrderError(
-                    f"the list of objective {objective_id} was re-ordered since revision {revision}"
-                )
-            record_first(tx, claim.fence, first)
-            queued = tx.all("ranks", objective_id=objective_id, task_ids=to_json(list(task_ids)))
-            ordered_ids, n_moved = _deal_ranks(tx, objective_id, queued, task_ids)
-            tx.run("set_order", objective_id=objective_id, upto=duty["upto"])
-            transitions.free_duty(tx, duty)
-            data = {"revision": revision + 1, "task_ids": ordered_ids, "n_moved": n_moved}
-            transitions.append_event(tx, objective_id, events.ORDER_APPLIED, **data)
-
-        await self._write(work, objective_id, is_lasting=isinstance(first, Outcome))
+        duty = transitions.fenced_duty(tx, claim.fence)
+        record_first(tx, claim.fence, first)
+        transitions.free_duty(tx, duty)
+        if transitions.objective_row(tx, objective_id)["order_revision"] != revision:
+            return False
+        queued = tx.all("ranks", objective_id=objective_id, task_ids=to_json(list(task_ids)))
+        ordered_ids, n_moved = _deal_ranks(tx, objective_id, queued, task_ids)
+        tx.run("set_order", objective_id=objective_id, upto=duty["upto"])
+        data = {"revision": revision + 1, "task_ids": ordered_ids, "n_moved": n_moved}
+        transitions.append_event(tx, objective_id, events.ORDER_APPLIED, **data)
+        return True
 
     async def finish_check(
         self,
@@ -255,21 +256,16 @@ class Recording(SqlAccess):
         Where `checked` names unread results, these are planned from once more instead, and nothing
         is added for now.
         """
-        objective_id = claim.fence.objective_id
 
         def work(tx: Transaction) -> Objective:
             transitions.free_duty(tx, transitions.fenced_duty(tx, claim.fence))
+            objective_id, wanted = claim.fence.objective_id, (proposals, fallback)
             finish_check(
-                tx,
-                objective_id,
-                is_met=is_met,
-                reason=reason,
-                checked=checked,
-                wanted=(proposals, fallback),
+                tx, objective_id, is_met=is_met, reason=reason, checked=checked, wanted=wanted
             )
             return transitions.read_objective(tx, objective_id)
 
-        return await self._write(work, objective_id)
+        return await self._write(work, claim.fence.objective_id)
 
     @writing()
     def record_report(self, tx: Transaction, claim: DutyClaim, *, markdown: str) -> None:
@@ -282,12 +278,6 @@ class Recording(SqlAccess):
         transitions.append_event(
             tx, objective_id, events.REPORT_WRITTEN, report_chars=len(markdown)
         )
-
-    @writing(is_lasting=False)
-    def release_duty(self, tx: Transaction, claim: DutyClaim, *, delay_s: float = 0.0) -> None:
-        """Release the duty. If it is still due, it can be claimed again after `delay_s` seconds."""
-        duty = transitions.fenced_duty(tx, claim.fence)
-        transitions.free_duty(tx, duty, delay_s=delay_s)
 
 
 def _recorded_before(tx: Transaction, claim: Claim) -> Result | None:
@@ -371,8 +361,8 @@ class Steering(SqlAccess):
         self, tx: Transaction, objective_id: int, task_id: int, *, to: Place | int
     ) -> Task:
         """Move a queued or waiting task to the front or the end of the list, or before the task
-        whose id is `to`, and return it. A worker that is making a new order meanwhile will get a
-        `StaleOrderError`.
+        whose id is `to`, and return it. An order that a worker is making meanwhile will
+        not be applied.
 
         Raises:
             NotFoundError: no such task.
@@ -438,7 +428,8 @@ class Steering(SqlAccess):
         tx.run("unsettle_task", objective_id=objective_id, task_id=task_id)
         tx.run("count_afresh", objective_id=objective_id)
         task = transitions.read_task(tx, objective_id, task_id)
-        transitions.append_task_event(tx, task, events.TASK_RETRIED, try_no=task.try_no)
+        data = {"try_no": task.try_no, "is_retry": True}
+        transitions.append_task_event(tx, task, events.TASK_REQUEUED, **data)
         if stop_reason is not None:
             transitions.reopen(tx, objective_id)
         return task
@@ -460,7 +451,7 @@ def put_in_place(tx: Transaction, objective_id: int, moved: Sequence[int], to: P
         "tasks_with_status",
         objective_id=objective_id,
         statuses=to_json(lifecycle.CANCELLABLE),
-        limit=transitions.ALL_ROWS,
+        limit=ALL_ROWS,
     )
     wanted = lifecycle.put_at([row["id"] for row in listed], moved, to)
     _deal_ranks(tx, objective_id, listed, wanted)
@@ -698,7 +689,6 @@ class _Batch:
             values |= {
                 "name": one.proposal.name,
                 "name_key": one.key,
-                "sense": "",  # a column of earlier versions
                 "origins": to_json(one.proposal.origins),
             }
             self.tx.run(
@@ -1012,7 +1002,7 @@ def wake_lacking(tx: Transaction, lacking: Sequence[Task], result: Result) -> No
             task_id for task_id in task.after if task_id not in {blocker.id for blocker in blockers}
         ]
         set_after(tx, task.objective_id, task.id, kept)
-        transitions.append_task_event(tx, task, events.TASK_WOKEN, by=result.task_id)
+        transitions.append_task_event(tx, task, events.TASK_AFTER_DROPPED, by=result.task_id)
 
 
 def _is_awaited(tx: Transaction, task: Task) -> bool:

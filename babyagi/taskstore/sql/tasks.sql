@@ -7,8 +7,8 @@ UPDATE objective SET last_task_id = last_task_id + :n WHERE id = :objective_id;
 
 -- insert_task --
 -- Insert a queued task at the end of the list.
-INSERT INTO task (objective_id, id, name, name_key, sense, rank, parent_id, origins, created_at_us, seal)
-VALUES (:objective_id, :id, :name, :name_key, :sense, :id, :parent_id, :origins, :created_at_us, :seal);
+INSERT INTO task (objective_id, id, name, name_key, rank, parent_id, origins, created_at_us, seal)
+VALUES (:objective_id, :id, :name, :name_key, :id, :parent_id, :origins, :created_at_us, :seal);
 
 -- delete_task_after --
 -- Delete all dependencies of the task.
@@ -56,10 +56,6 @@ SELECT t.id, t.name, t.status, t.lack, t.origins
  CROSS JOIN task AS t
  WHERE t.objective_id = :objective_id AND t.id = told.task_id ORDER BY t.id DESC LIMIT :limit;
 
--- recorded_ids --
--- The recorded tasks, which wait for planning.
-SELECT id FROM task WHERE objective_id = :objective_id AND status = 'recorded' ORDER BY rank, id LIMIT :limit;
-
 -- task --
 -- One task.
 SELECT * FROM task WHERE objective_id = :objective_id AND id = :task_id;
@@ -87,6 +83,10 @@ SELECT * FROM task WHERE objective_id = :objective_id AND id > :after_id AND sta
 -- last_finished --
 -- The tasks that were finished last, the latest first.
 SELECT * FROM task WHERE objective_id = :objective_id AND finished_at_us IS NOT NULL ORDER BY finished_at_us DESC, id DESC LIMIT :limit;
+
+-- finished_ids --
+-- The ids of the tasks that were finished last, the latest first.
+SELECT id FROM task WHERE objective_id = :objective_id AND finished_at_us IS NOT NULL ORDER BY finished_at_us DESC, id DESC LIMIT :limit;
 
 -- counts --
 -- How many tasks have each status.

@@ -34,6 +34,7 @@ from babyagi.taskstore import lifecycle, limits
 from babyagi.taskstore.nouns import Claimable, Deferral
 from babyagi.taskstore.sql import database
 from babyagi.taskstore.sql.database import (
+    ALL_ROWS,
     Row,
     SqlAccess,
     Transaction,
@@ -54,7 +55,6 @@ from babyagi.taskstore.sql.database import (
     writing,
 )
 
-ALL_ROWS = 2**53  # SQLite and PostgreSQL share no syntax for "no limit"
 # A task that may ask a person only after another question is answered is delayed until this
 # instant, in the year 9999.
 UNTIL_ANSWERED_US = 253_370_764_800_000_000
@@ -286,7 +286,8 @@ def settle(tx: Transaction, objective_id: int, owner: str) -> bool:
         step, charged = limits.charge_unconfirmed(step)
         tx.run("put_step", **step_to_values(step, is_held=False))
         charge(tx, objective_id, owner, charged)
-        append_step_event(tx, step, events.STEP_UNCONFIRMED, **lifecycle.step_data(step, charged))
+        data = {**lifecycle.step_data(step, charged), "is_unconfirmed": True}
+        append_step_event(tx, step, events.STEP_ABANDONED, **data)
     return is_asking
 
 
@@ -295,7 +296,8 @@ def leave_unknown(tx: Transaction, step: Step) -> Step:
     was made. Append the event, and return the changed step."""
     unknown = replace(step, state=StepState.UNKNOWN)
     tx.run("put_step", **step_to_values(unknown, is_held=False))
-    append_step_event(tx, step, events.STEP_LEFT_UNKNOWN, **lifecycle.step_data(unknown, Usage()))
+    data = {**lifecycle.step_data(unknown, Usage()), "is_unknown": True}
+    append_step_event(tx, step, events.STEP_ABANDONED, **data)
     return unknown
 
 
@@ -304,7 +306,7 @@ def wake(tx: Transaction, objective_id: int, task_id: int) -> None:
     `waiting` becomes active again. Does nothing if the task is not waiting."""
     if not tx.count_changed("wake_task", objective_id=objective_id, task_id=task_id):
         return
-    append_event(tx, objective_id, events.TASK_ANSWERED, task_id)
+    append_event(tx, objective_id, events.TASK_REQUEUED, task_id, is_answered=True)
     allow_questions(tx, objective_id)
     tx.run("count_afresh", objective_id=objective_id)
     if objective_row(tx, objective_id)["stop_reason"] == StopReason.WAITING:
@@ -463,7 +465,8 @@ def note_freed(tx: Transaction, task: Task, status: TaskStatus) -> None:
     elif status is TaskStatus.CANCELLED:
         append_task_event(tx, task, events.TASK_CANCELLED)
     elif status is TaskStatus.WAITING:
-        rows = tx.all("steps", objective_id=task.objective_id, owner=f"task:{task.id}")
+        owners = to_json([f"task:{task.id}"])
+        rows = tx.all("steps", objective_id=task.objective_id, owners=owners)
         asked = next(step for step in map(step_from_row, rows) if lifecycle.is_open(step))
         data = {"key": asked.key, "kind": asked.kind, "state": asked.state}
         append_task_event(tx, task, events.TASK_PARKED, **data)
@@ -521,7 +524,7 @@ def reopen(tx: Transaction, objective_id: int) -> None:
     name."""
     forget_duty(tx, objective_id, Duty.REPORT)
     tx.run("reopen_objective", objective_id=objective_id)
-    append_event(tx, objective_id, events.OBJECTIVE_REOPENED)
+    append_event(tx, objective_id, events.OBJECTIVE_RESUMED)
 
 
 # -- finding work and claiming it
@@ -532,10 +535,11 @@ class Claims(SqlAccess):
     """The part of the store that finds work and claims it: tasks, and duties (work for the whole
     objective, such as planning)."""
 
-    async def open_objectives(self) -> list[int]:
+    @reading()
+    def open_objectives(self, tx: Transaction) -> list[int]:
         """Return the ids of the objectives that have work for workers, oldest first: those that are
         active, and those that have ended but have no report yet. Costs one read of the database."""
-        return await self._read(lambda tx: [row["id"] for row in tx.all("open_objectives")])
+        return [row["id"] for row in tx.all("open_objectives")]
 
     @reading()
     def claimable(self, tx: Transaction, objective_id: int) -> Claimable:

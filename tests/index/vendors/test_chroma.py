@@ -55,7 +55,7 @@ async def mend(home):
     index, embed = ChromaIndex(home / "chroma", offload=run_inline), Embedding()
     indexer = Indexer(store, index, objective=objective)
     await indexer.run_once(embed=embed)
-    while await store.unindexed_results(objective.id, limit=1):
+    while await store.results(objective.id, only_unindexed=True, limit=1):
         await indexer.run_once(embed=embed)
     report = await indexer.check(n_probes=200)
     n_held = len(await index.ids(collection_of(objective)))
