@@ -50,7 +50,7 @@ class Overtaken(MemoryTaskStore):
         self.happened = [event(1), event(3, objective_id=2)]
         self.settled = 0
 
-    async def events(self, _objective_id, *, after_id, limit):
+    async def events(self, objective_id, *, after_id=0, task_id=None, limit=0):
         found = sorted(self.happened, key=lambda one: one.id)
         return [one for one in found if one.id > after_id][:limit]
 

@@ -825,7 +825,8 @@ class _Batch:
     def _is_checked_since(self, task: Task) -> bool:
         """Return whether the objective was checked after the task's end."""
         kinds = to_json([events.OBJECTIVE_CHECKED])
-        checked = self.tx.all("events_of", objective_id=self.objective_id, kinds=kinds, limit=1)
+        given = {"objective_id": self.objective_id, "task_id": None, "before_id": ALL_ROWS}
+        checked = self.tx.all("newest_events", kinds=kinds, limit=1, **given)
         return bool(checked) and checked[0]["at_us"] >= _finished_us(task)
 
     def _has_news(self, task: Task) -> bool:
