@@ -65,12 +65,16 @@ def can_fork(env: Mapping[str, str]) -> bool:
 
 
 async def start(
-    *line: str, env: Mapping[str, str], cwd: Path | None = None, is_mute: bool = False
+    *line: str,
+    env: Mapping[str, str],
+    cwd: Path | None = None,
+    is_mute: bool = False,
+    is_timed: bool = False,
 ) -> Process:
     """Start the command line; `is_mute` where nobody reads its standard error, which would fill
-    up. It is forked where it is the program that these tests belong to."""
+    up. It is forked where it is the program that these tests belong to and is not timed."""
     folder = cwd or Path(env["BABYAGI_HOME"]).parent
-    if can_fork(env):
+    if can_fork(env) and not is_timed:
         return await fork(line, env, folder, is_mute=is_mute)
     pipe = asyncio.subprocess.PIPE
     return await asyncio.create_subprocess_exec(
