@@ -29,9 +29,10 @@ from typing import Any
 from babyagi.offload import ThreadOffload
 from babyagi.taskstore.sql.store import TaskStore, open_postgres
 from babyagi.taskstore.sqlite import open_sqlite
+from support.forked import Forked
 from support.local_server import Answer, ChatRequest, LocalServer, agree_answer
 from support.postgres_server import PostgresServer
-from support.processes import COMMAND, environ
+from support.processes import COMMAND, Process, can_fork, environ
 from support.prompts import asks_for_missing, results_in
 
 STORES = ("sqlite", "postgresql")
@@ -116,7 +117,7 @@ class WorkerProcess:
 
     name: str
     line: tuple[str, ...]
-    process: asyncio.subprocess.Process
+    process: Process
     said_in: Path
 
     @property
@@ -165,7 +166,17 @@ class Board:
     """What all workers of a campaign share. Whoever leaves the block takes every process with him
     that still lives."""
 
-    def __init__(self, folder: Path, store_url: str, server: LocalServer, model: Surveyor) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        store_url: str,
+        server: LocalServer,
+        model: Surveyor,
+        *,
+        is_timed: bool = True,
+    ) -> None:
+        """In a campaign that is not timed, processes are forked."""
+        self.is_timed = is_timed
         self.folder = folder
         self.store_url = store_url
         self.server = server
@@ -199,17 +210,25 @@ class Board:
         command that starts it."""
         variables, said_in = self.environ(name, **env), self.folder / f"{name}.said"
         with said_in.open("ab") as said:
-            process = await asyncio.create_subprocess_exec(
-                *(*prefix, *COMMAND, *line),
-                env=variables,
-                cwd=self.folder / name,
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=said,
-                stderr=said,
-            )
+            process = await self._start(prefix, line, variables, self.folder / name, said.fileno())
         running = WorkerProcess(name=name, line=line, process=process, said_in=said_in)
         self.processes.append(running)
         return running
+
+    async def _start(
+        self,
+        prefix: tuple[str, ...],
+        line: tuple[str, ...],
+        env: Mapping[str, str],
+        cwd: Path,
+        said: int,
+    ) -> Process:
+        if not self.is_timed and not prefix and can_fork(env):
+            return Forked(line, env, cwd, out=said, err=said)
+        nothing = asyncio.subprocess.DEVNULL
+        return await asyncio.create_subprocess_exec(
+            *prefix, *COMMAND, *line, env=env, cwd=cwd, stdin=nothing, stdout=said, stderr=said
+        )
 
     async def submit(self, survey: int, n_items: int, **more: str) -> int:
         """Put a survey on the board and return the objective's number."""
@@ -384,13 +403,17 @@ def open_stores(kind: str) -> Iterator[Callable[[str], str]]:
 
 @asynccontextmanager
 async def open_board(
-    store_url: str, *, model: Surveyor | None = None, host: str = "127.0.0.1"
+    store_url: str,
+    *,
+    model: Surveyor | None = None,
+    host: str = "127.0.0.1",
+    is_timed: bool = True,
 ) -> AsyncIterator[Board]:
     """A board in a folder of its own, with a model server at `host`."""
     model = model or Surveyor()
     with TemporaryDirectory(prefix="babyagi-board-") as folder:
         async with LocalServer(model, host=host) as server:
-            board = Board(Path(folder), store_url, server, model)
+            board = Board(Path(folder), store_url, server, model, is_timed=is_timed)
             try:
                 yield board
             finally:

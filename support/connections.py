@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
 from typing import Any
 
 Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Coroutine[Any, Any, None]]
 
+HERE = "127.0.0.1"
 N_TURNS_OF_ACCEPTING = 4  # of the event loop, from a socket's accept to the task that serves it
 
 
@@ -56,3 +58,14 @@ class Connections:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         for server in self._servers:
             await server.wait_closed()
+
+
+@asynccontextmanager
+async def listening(serve: Serve) -> AsyncIterator[int]:
+    """Yield the port of this machine at which `serve` answers every connection."""
+    connections = Connections()
+    port = await connections.listen(serve, HERE, 0)
+    try:
+        yield port
+    finally:
+        await connections.close()

@@ -15,7 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from support.forked import Forked, fork
+
 ROOT = Path(__file__).parents[1]
+Process = asyncio.subprocess.Process | Forked
 COMMAND = (sys.executable, "-m", "babyagi")
 SUBJECTS = ("glacier", "harbour", "orchard", "lantern", "monsoon", "quarry", "saffron", "telegraph")
 
@@ -55,24 +58,37 @@ def environ(home: Path, base_url: str = "", **more: str) -> dict[str, str]:
     }
 
 
+def can_fork(env: Mapping[str, str]) -> bool:
+    """Whether it is a process of the program that these tests belong to, with nothing put before
+    it."""
+    return env.get("PYTHONPATH") == str(ROOT)
+
+
 async def start(
-    *line: str, env: Mapping[str, str], cwd: Path | None = None, is_mute: bool = False
-) -> asyncio.subprocess.Process:
+    *line: str,
+    env: Mapping[str, str],
+    cwd: Path | None = None,
+    is_mute: bool = False,
+    is_timed: bool = False,
+) -> Process:
     """Start the command line; `is_mute` where nobody reads its standard error, which would fill
-    up."""
+    up. It is forked where it is the program that these tests belong to and is not timed."""
+    folder = cwd or Path(env["BABYAGI_HOME"]).parent
+    if can_fork(env) and not is_timed:
+        return await fork(line, env, folder, is_mute=is_mute)
     pipe = asyncio.subprocess.PIPE
     return await asyncio.create_subprocess_exec(
         *COMMAND,
         *line,
         env=env,
-        cwd=cwd or Path(env["BABYAGI_HOME"]).parent,
+        cwd=folder,
         stdin=asyncio.subprocess.DEVNULL,
         stdout=pipe,
         stderr=asyncio.subprocess.DEVNULL if is_mute else pipe,
     )
 
 
-async def finish(process: asyncio.subprocess.Process, *, timeout_s: float = 300.0) -> Ended:
+async def finish(process: Process, *, timeout_s: float = 300.0) -> Ended:
     """Await the end of the process, which is killed when it takes longer."""
     communicating = asyncio.ensure_future(process.communicate())
     done, _ = await asyncio.wait([communicating], timeout=timeout_s)

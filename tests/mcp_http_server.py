@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any
 
+from support.connections import HERE, Connections
 from tests.mcp_hostile_server import ECHO
 
 Answer = Callable[["HttpServer", asyncio.StreamWriter, dict[str, Any]], Awaitable[None]]
@@ -29,7 +30,6 @@ class Elsewhere:
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with suppress(OSError, asyncio.IncompleteReadError):
             self.paths.append((await reader.readuntil(b"\r\n\r\n")).decode())
-        writer.close()
 
 
 class HttpServer:
@@ -40,34 +40,21 @@ class HttpServer:
         self.behaviour = behaviour
         self.n_requests = 0
         self.elsewhere = Elsewhere()
-        self._underway = set[asyncio.Task[Any]]()
+        self._connections = Connections()
 
     async def __aenter__(self) -> HttpServer:
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0, limit=2**20)
-        self.url = f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}/mcp"
-        self._other = await asyncio.start_server(self.elsewhere.serve, "127.0.0.1", 0)
-        self.elsewhere.url = f"http://127.0.0.1:{self._other.sockets[0].getsockname()[1]}/mcp"
+        port = await self._connections.listen(self._serve, HERE, 0, limit=2**20)
+        self.url = f"http://{HERE}:{port}/mcp"
+        other_port = await self._connections.listen(self.elsewhere.serve, HERE, 0)
+        self.elsewhere.url = f"http://{HERE}:{other_port}/mcp"
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        self._server.close()
-        self._other.close()
-        for one in tuple(self._underway):
-            one.cancel()
-        await asyncio.gather(*tuple(self._underway), return_exceptions=True)
+        await self._connections.close()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        self._underway.add(task)
-        try:
-            with suppress(OSError, asyncio.IncompleteReadError, ValueError, asyncio.CancelledError):
-                await self._serve_one(reader, writer)
-        finally:
-            self._underway.discard(task)
-            writer.close()
-            with suppress(OSError):
-                await writer.wait_closed()
+        with suppress(OSError, asyncio.IncompleteReadError, ValueError):
+            await self._serve_one(reader, writer)
 
     async def _serve_one(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = (await reader.readuntil(b"\r\n\r\n")).decode()

@@ -159,7 +159,7 @@ async def test_workers_and_why_say_what_is_not_lent(tmp_path):
         )
         objective, _ = await app.store.create_objective(spec, uid=UID, always_new=True)
         work = asyncio.ensure_future(app.join(objective))
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(120):
             while not (said := [one.blocked_reason for one in await joined(app)]) or not said[0]:
                 await asyncio.sleep(0.01)
         why = await why_objective(app.store, await app.store.objective(objective.id))

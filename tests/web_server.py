@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
+from support.connections import HERE, Connections
+
 
 @dataclass(frozen=True)
 class Asked:
@@ -41,34 +43,23 @@ class WebServer:
         self.asked: list[Asked] = []
         self.n_connections = 0
         self._answer = answer
-        self._underway = set[asyncio.Task[Any]]()
+        self._connections = Connections()
 
     async def __aenter__(self) -> WebServer:
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
-        self.port = self._server.sockets[0].getsockname()[1]
-        self.base_url = f"http://127.0.0.1:{self.port}"
+        self.port = await self._connections.listen(self._serve, HERE, 0)
+        self.base_url = f"http://{HERE}:{self.port}"
         return self
 
     async def __aexit__(self, *exc: object) -> None:
-        self._server.close()
-        for serving in tuple(self._underway):
-            serving.cancel()
-        await asyncio.gather(*tuple(self._underway), return_exceptions=True)
+        await self._connections.close()
 
     def paths(self) -> list[str]:
         return [asked.path for asked in self.asked if asked.path != "/robots.txt"]
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.n_connections += 1
-        serving = asyncio.current_task()
-        assert serving is not None
-        self._underway.add(serving)
-        try:
-            with suppress(ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
-                await self._serve_one(reader, writer)
-        finally:
-            writer.close()
-            self._underway.discard(serving)
+        with suppress(ConnectionError, asyncio.IncompleteReadError):
+            await self._serve_one(reader, writer)
 
     async def _serve_one(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         first, *lines = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")

@@ -43,9 +43,11 @@ async def run_over_sockets(
                 Path(folder) / "home", server.base_url, **_settings(world, way, folder, dialect)
             )
             began_s = time.monotonic()
-            first = await start("run", world.objective, "--task", world.initial_task, env=env)
+            first = await start(
+                "run", world.objective, "--task", world.initial_task, env=env, is_timed=True
+            )
             others = [
-                await start("run", "--join", "--objective", "1", env=env)
+                await start("run", "--join", "--objective", "1", env=env, is_timed=True)
                 for _ in range(way.n_workers - 1)
             ]
             await asyncio.gather(

@@ -212,7 +212,7 @@ def test_a_pipe_that_nobody_reads_is_an_error_and_no_endless_wait(tmp_path):
     code = f"from babyagi.cli.report import write_whole; {write}"
 
     ended = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=20, check=False
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=300, check=False
     )
 
     assert "pipe cannot be written" in ended.stderr

@@ -17,7 +17,6 @@ import asyncio
 import ipaddress
 import os
 import shutil
-import socket
 import subprocess
 import sys
 from collections import Counter
@@ -28,6 +27,7 @@ from urllib.parse import urlsplit
 
 from babyagi.errors import ToolError
 from babyagi.net.door import Door
+from support.connections import Connections
 from support.table import print_table, verdict
 
 MIN_ATTACKS, N_NORMAL = 200, 20
@@ -63,27 +63,21 @@ class Server:
         self.reached: list[str] = []
         self.hops: Sequence[str] = ()
         self._is_everywhere = is_everywhere
-        self._servers: list[asyncio.Server] = []
+        self._connections = Connections()
         self.port = 0
 
     async def __aenter__(self) -> Server:
         any_v4, any_v6 = ("0.0.0.0", "::") if self._is_everywhere else ("127.0.0.1", "::1")
-        await self._listen(any_v4, 0)
-        self.port = self._servers[0].sockets[0].getsockname()[1]
+        listen = self._connections.listen
+        self.port = await listen(self._serve, any_v4, 0)
         with suppress(OSError):  # no IPv6 here
-            await self._listen(any_v6, self.port)
+            await listen(self._serve, any_v6, self.port)
         if self._is_everywhere:
-            await self._listen(any_v4, 80)
+            await listen(self._serve, any_v4, 80)
         return self
 
     async def __aexit__(self, *exc: object) -> None:
-        for server in self._servers:
-            server.close()
-
-    async def _listen(self, host: str, port: int) -> None:
-        family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        listening = socket.create_server((host, port), family=family)
-        self._servers.append(await asyncio.start_server(self._serve, sock=listening))
+        await self._connections.close()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.reached.append(writer.get_extra_info("sockname")[0])
@@ -92,7 +86,6 @@ class Server:
             path = head.split(b" ", 2)[1].decode("latin-1")
             writer.write(self._answer(path))
             await writer.drain()
-        writer.close()
 
     def _answer(self, path: str) -> bytes:
         name = urlsplit(path).path.strip("/")
@@ -479,7 +472,7 @@ def namespace_command() -> list[str] | None:
     who = ["--net"] if os.geteuid() == 0 else ["--net", "--map-root-user"]
     command = ["unshare", *who, "sh", "-c", ROUTES + '"$0" "$@"']
     try:
-        tried = subprocess.run([*command, "true"], capture_output=True, timeout=20, check=False)
+        tried = subprocess.run([*command, "true"], capture_output=True, timeout=120, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return None
     return command if tried.returncode == 0 else None

@@ -106,7 +106,7 @@ async def run_once(
     n_tasks: int = N_TASKS,
 ) -> Seen:
     """One objective, and one event while it is worked on."""
-    async with open_board(store_url, host=network.model_host) as board:
+    async with open_board(store_url, host=network.model_host, is_timed=False) as board:
         board.model.latency_s = LATENCY_S
         workers = []
         for host in HOSTS:

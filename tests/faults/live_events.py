@@ -21,7 +21,7 @@ from babyagi.tasks import Event, Limits, ObjectiveSpec, Role
 from babyagi.taskstore.sql.store import TaskStore, open_postgres
 from babyagi.taskstore.sqlite import open_sqlite
 from support.postgres_server import PostgresServer
-from support.processes import environ, start
+from support.processes import Process, environ, start
 from support.table import print_table, verdict
 
 TOKEN = "e" * 32
@@ -37,7 +37,7 @@ class Server:
     """A server that is started anew when it was killed, at an address of its own each time."""
 
     env: dict[str, str]
-    process: asyncio.subprocess.Process | None = None
+    process: Process | None = None
     port: int = 0
 
     async def start(self) -> None:

@@ -124,7 +124,7 @@ async def race(
         else {"BABYAGI_MAX_COST_USD": "0", "BABYAGI_MAX_TASKS": str(limits.max_tasks)}
     )
     model = RandomLengths(seed)
-    async with open_board(url, model=model) as board:
+    async with open_board(url, model=model, is_timed=False) as board:
         workers = await board.start_workers(*(f"w{n}" for n in range(n_workers)), env=prices)
         objective_id, began_s = (
             await board.submit(SURVEY, ENDLESS, **prices, **variables),

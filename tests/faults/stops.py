@@ -23,7 +23,7 @@ from pathlib import Path
 from babyagi.offload import run_inline
 from babyagi.taskstore.sqlite import open_sqlite
 from support.local_server import LocalServer
-from support.processes import babyagi, environ, finish, rows, start, write_documents
+from support.processes import Process, babyagi, environ, finish, rows, start, write_documents
 from support.table import print_table, verdict
 
 DRAIN_S = 1.5
@@ -48,7 +48,7 @@ class Stop:
 @asynccontextmanager
 async def _running(
     folder: Path, server: LocalServer, *, n_requests: int
-) -> AsyncIterator[tuple[asyncio.subprocess.Process, Mapping[str, str]]]:
+) -> AsyncIterator[tuple[Process, Mapping[str, str]]]:
     """A run in a home of its own that has sent as many requests; it is killed at the end when it
     still lives."""
     home = Path(tempfile.mkdtemp(dir=folder)) / "home"

@@ -152,7 +152,7 @@ async def thaw(url: str) -> str:
     """Freeze a worker that holds a task for longer than its lease; return what is wrong afterwards,
     empty when nothing is."""
     model = HangingSurveyor()
-    async with open_board(url, model=model) as board:
+    async with open_board(url, model=model, is_timed=False) as board:
         await asyncio.gather(*(start_worker(board, name) for name in ("w1", "w2")))
         objective_id = await board.submit(1, 1)
         holder = await holder_of(board, objective_id, 1)
@@ -212,7 +212,7 @@ async def jump(url: str, *, seed: int, n_tasks: int = N_JUMP_TASKS) -> str:
     own, and the store's is the server's.
     """
     chance = random.Random(seed)
-    async with open_board(url) as board:
+    async with open_board(url, is_timed=False) as board:
         board.model.latency_s = 0.4
         clocks = [
             board.folder / ("clock" if url.startswith("sqlite") else f"clock{n}") for n in range(3)

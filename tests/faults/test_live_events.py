@@ -9,7 +9,7 @@ pytestmark = [pytest.mark.faults, pytest.mark.system]
 
 @pytest.mark.parametrize("store", ["sqlite", "postgresql"])
 async def test_no_event_is_lost_or_doubled_over_cuts_and_kills(store, tmp_path):
-    found = await run(tmp_path / "live", store, n_cuts=60, n_kills=3, seed=3)
+    found = await run(tmp_path / "live", store, n_cuts=30, n_kills=2, seed=3)
 
     assert found.faults == []
-    assert found.n_cuts >= 60
+    assert found.n_cuts >= 30

@@ -4,6 +4,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from babyagi.llm.client import Endpoint
+from support.connections import HERE, listening
 from support.local_server import LocalServer, echo_answer
 
 
@@ -23,16 +24,14 @@ async def handled_by(handle, *, path="/v1", **options):
         answering.append(task)
         await handle(reader, writer)
 
-    server = await asyncio.start_server(answer, "127.0.0.1", 0)
-    base_url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}{path}"
     fixed = {"timeout_s": 3600.0, "sleep": no_sleep, "random": lambda: 0.5}
-    endpoint = Endpoint(base_url=base_url, **{**fixed, **options})
-    try:
-        yield endpoint
-    finally:
-        await endpoint.close()
-        server.close()
-        await asyncio.gather(*answering)
+    async with listening(answer) as port:
+        endpoint = Endpoint(base_url=f"http://{HERE}:{port}{path}", **{**fixed, **options})
+        try:
+            yield endpoint
+        finally:
+            await endpoint.close()
+            await asyncio.gather(*answering)
 
 
 @pytest.fixture

@@ -102,8 +102,9 @@ async def test_a_stream_that_breaks_off_is_an_outage_that_may_be_billed(
 @pytest.mark.thorough
 @pytest.mark.parametrize(("dialect", "row"), rows("CAP"))
 async def test_a_stream_without_an_end_takes_no_more_than_its_time(
-    server, hasty, endpoint, dialect, row
+    server, hasty, dialect, row, monkeypatch
 ):
+    monkeypatch.setattr(client_module, "MAX_BODY_BYTES", 2**17)
     server.fail_next(row["fault"], n=None)
 
     with pytest.raises((OverdueError, EndlessAnswerError)) as caught:

@@ -16,6 +16,7 @@ from babyagi.llm.client import Endpoint
 from babyagi.net.addresses import Proxies
 from babyagi.net.door import Request, ask_json
 from babyagi.notify import UndeliveredError, make_sender
+from support.connections import HERE, listening
 
 pytestmark = pytest.mark.filterwarnings("default::DeprecationWarning")
 TIMEOUT_S = 60.0  # a busy machine needs long to load the libraries
@@ -72,30 +73,19 @@ CLIENTS = [ask_model, search, notify, ask_chroma, ask_pinecone, ask_weaviate]
 
 
 @asynccontextmanager
-async def listening():
+async def refusing():
     """The first line of each request that comes to a port of this machine; none is answered
     well."""
     lines: list[str] = []
-    answering: list[asyncio.Task[None]] = []
 
     async def handle(reader, writer):
-        task = asyncio.current_task()
-        assert task is not None
-        answering.append(task)
         lines.append((await reader.readline()).decode("latin-1").strip())
         writer.write(b"HTTP/1.1 503 no\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
         with suppress(ConnectionError):
             await writer.drain()
-            writer.close()
-            await writer.wait_closed()
 
-    server = await asyncio.start_server(handle, "127.0.0.1", 0)
-    try:
-        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", lines
-    finally:
-        server.close()
-        await server.wait_closed()
-        await asyncio.gather(*filter(None, answering))
+    async with listening(handle) as port:
+        yield f"http://{HERE}:{port}", lines
 
 
 async def attempt(client, base, proxies):
@@ -105,7 +95,7 @@ async def attempt(client, base, proxies):
 
 @pytest.mark.parametrize("client", CLIENTS, ids=lambda one: one.__name__)
 async def test_this_machine_is_reached_directly_whatever_names_a_proxy(client, monkeypatch):
-    async with listening() as (proxy, at_proxy), listening() as (base, at_server):
+    async with refusing() as (proxy, at_proxy), refusing() as (base, at_server):
         for name in NAMES:
             monkeypatch.setenv(name, proxy)
             monkeypatch.setenv(name.lower(), proxy)
@@ -117,7 +107,7 @@ async def test_this_machine_is_reached_directly_whatever_names_a_proxy(client, m
 
 @pytest.mark.parametrize("client", CLIENTS, ids=lambda one: one.__name__)
 async def test_another_machine_is_reached_through_the_proxy_that_is_named_for_it(client):
-    async with listening() as (proxy, at_proxy):
+    async with refusing() as (proxy, at_proxy):
         await attempt(client, "http://db.invalid:8123", Proxies(http=proxy))
 
         assert at_proxy and all("db.invalid" in line for line in at_proxy)
@@ -127,7 +117,7 @@ async def test_another_machine_is_reached_through_the_proxy_that_is_named_for_it
 async def test_another_machine_is_not_reached_through_a_proxy_of_the_environment_alone(
     client, monkeypatch
 ):
-    async with listening() as (proxy, at_proxy):
+    async with refusing() as (proxy, at_proxy):
         for name in NAMES:
             monkeypatch.setenv(name, proxy)
         await attempt(client, "http://db.invalid:8123", None)

@@ -23,6 +23,7 @@ from babyagi.react.protocols.choice import HELD, choose_protocol, step_down
 from babyagi.react.steps import Act, AgentBounds, Stopped
 from babyagi.tasks import Effect, Passage, Role
 from babyagi.tools.base import Tool
+from support.connections import HERE, Connections
 from tests.test_journal import open_desk
 
 CONTEXT = 2048
@@ -36,16 +37,15 @@ class Server:
     def __init__(self, kind):
         self.kind = kind
         self.requests = []
+        self._connections = Connections()
 
     async def __aenter__(self):
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
-        port = self._server.sockets[0].getsockname()[1]
-        self.base_url = f"http://127.0.0.1:{port}/v1"
+        port = await self._connections.listen(self._serve, HERE, 0)
+        self.base_url = f"http://{HERE}:{port}/v1"
         return self
 
     async def __aexit__(self, *_):
-        self._server.close()
-        await self._server.wait_closed()
+        await self._connections.close()
 
     async def _serve(self, reader, writer):
         try:
@@ -69,8 +69,6 @@ class Server:
                 await writer.drain()
         except (asyncio.IncompleteReadError, ConnectionError):
             pass
-        finally:
-            writer.close()
 
     def answer(self, request):
         tools, held = request.get("tools"), request.get("response_format")

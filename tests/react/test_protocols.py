@@ -243,7 +243,7 @@ JUNK = {
     "protocol", [NATIVE, JSON, text_protocol()], ids=["native", "json", "text"]
 )
 def test_junk_of_any_length_is_read_in_linear_time(kind, protocol):
-    assert not grows_faster_than_linearly(lambda n: read(protocol, JUNK[kind](n)), 125_000)
+    assert not grows_faster_than_linearly(lambda n: read(protocol, JUNK[kind](n)), 40_000)
 
 
 # -- asking
@@ -547,7 +547,7 @@ def test_an_answer_in_json_that_was_cut_off_is_taken_as_far_as_it_goes(text, fou
         '{"tool": "final_answer", "tool_input": ',
         '{"tool": "final_answer", "tool_input": "',
         '["tool", "final_answer", "a',
-        "[" * 100_000 + '"a',
+        "[" * 10_000 + '"a',
         'so: {"tool": "final_answer", "tool_input": "a',
     ],
 )

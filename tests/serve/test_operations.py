@@ -20,6 +20,7 @@ from babyagi.serve.openapi import BASE
 from babyagi.serve.operations import OPERATIONS
 from babyagi.tasks import Level
 from babyagi.taskstore.sql.keys import Keys
+from support.connections import HERE, listening
 from support.served import serving
 from support.workers import join
 from tests.cli import homes, looked_at, samples
@@ -486,16 +487,14 @@ class Hook:
         self.kept.append((head, await reader.readexactly(length)))
         status = b"503 Away" if len(self.kept) == 1 else b"204 Taken"
         writer.write(b"HTTP/1.1 " + status + b"\r\ncontent-length: 0\r\n\r\n")
-        writer.close()
 
 
 async def test_an_address_that_was_named_with_it_hears_of_an_objectives_end(home, monkeypatch):
     monkeypatch.setattr(notify, "FIRST_PAUSE_S", 0.01)
     monkeypatch.setattr(notify, "POLL_S", 0.05)
     hook = Hook()
-    listening = await asyncio.start_server(hook.answer, "127.0.0.1", 0)
-    address = f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}/hook?key=secret"
-    async with listening, serving(home, BABYAGI_WEB_ALLOW="127.0.0.1") as served:
+    async with listening(hook.answer) as port, serving(home, BABYAGI_WEB_ALLOW=HERE) as served:
+        address = f"http://{HERE}:{port}/hook?key=secret"
         body = {"objective": "Know it", "notify": address}
         await served.ask("POST", f"{BASE}/objectives", body)
         await served.ask("POST", f"{ONE}/cancel")
@@ -519,9 +518,8 @@ async def test_an_address_that_was_named_with_it_hears_of_an_objectives_end(home
 async def test_an_address_that_is_not_public_is_told_nothing(home, monkeypatch, caplog):
     monkeypatch.setattr(notify, "FIRST_PAUSE_S", 0.01)
     hook = Hook()
-    listening = await asyncio.start_server(hook.answer, "127.0.0.1", 0)
-    address = f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}/hook"
-    async with listening, serving(home) as served:
+    async with listening(hook.answer) as port, serving(home) as served:
+        address = f"http://{HERE}:{port}/hook"
         await served.ask("POST", f"{BASE}/objectives", {"objective": "Know it", "notify": address})
         await served.ask("POST", f"{ONE}/cancel")
         async with asyncio.timeout(120):
@@ -553,13 +551,11 @@ async def test_a_notification_that_was_not_sent_before_a_restart_is_sent_after_i
         await served.ask("POST", f"{BASE}/objectives", body)
         await served.ask("POST", f"{ONE}/cancel")
         uid = (await served.ask("GET", ONE)).json()["objective"]["uid"]
-    listening = await asyncio.start_server(hook.answer, "127.0.0.1", 0)
-    address = f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}/"
-    remember_hook(home, uid, address)
     told = []
-    async with listening:
+    async with listening(hook.answer) as port:
+        remember_hook(home, uid, f"http://{HERE}:{port}/")
         for _ in range(2):  # the second time there is nothing left to be told
-            async with serving(home, BABYAGI_WEB_ALLOW="127.0.0.1") as served, asyncio.timeout(120):
+            async with serving(home, BABYAGI_WEB_ALLOW=HERE) as served, asyncio.timeout(120):
                 store = served.desk.store
                 while not (
                     told := await store.newest_events(

@@ -12,6 +12,7 @@ import pytest
 
 from babyagi.llm.prompt import Speaker, ToolCall
 from babyagi.tasks import ANSWER_TASK
+from support.connections import HERE, listening
 from support.local_server import Answer, LocalServer, agreeing
 from support.processes import babyagi, environ, finish, look, rows, start, write_documents
 from support.prompts import results_in
@@ -48,18 +49,16 @@ class Proxy:
         self.connections = []
         self.variables = {}
 
-    def refuse(self, _reader, writer):
+    async def refuse(self, _reader, writer):
         self.connections.append(writer)
-        writer.close()
 
 
 @pytest.fixture
 async def proxy():
     proxy = Proxy()
-    listener = await asyncio.start_server(proxy.refuse, "127.0.0.1", 0)
-    url = f"http://127.0.0.1:{listener.sockets[0].getsockname()[1]}"
-    proxy.variables = dict.fromkeys(("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY"), url)
-    async with listener:
+    async with listening(proxy.refuse) as port:
+        url = f"http://{HERE}:{port}"
+        proxy.variables = dict.fromkeys(("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY"), url)
         yield proxy
 
 

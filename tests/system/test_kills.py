@@ -3,6 +3,7 @@ twice."""
 
 import asyncio
 import json
+import os
 import random
 import signal
 from dataclasses import replace
@@ -19,7 +20,7 @@ pytestmark = pytest.mark.system
 OBJECTIVE = "What do the documents say about large stores?"
 LATENCY_S = 0.1  # so long that a run does not end before it was killed often enough
 CONCURRENCY = 3
-N_KILLS, N_KILLS_WITH_CHROMA = 20, 4
+N_KILLS, N_KILLS_WITH_CHROMA = (20, 4) if "LONG_TESTS" in os.environ else (8, 2)
 # After so many kills in a row before anything was answered, the next one waits for an answer: a
 # task that ten workers in a row were lost with is given up, however busy the machine is.
 MAX_FRUITLESS = 2
@@ -160,7 +161,7 @@ async def kill_and_start_again(env, home, server, *, n_kills, seed):
         elif chance.random() < 0.7:
             has_begun, delay_s = watcher.has_new_request, chance.uniform(0, 2.2 * LATENCY_S)
         else:
-            has_begun, delay_s = at_once, chance.uniform(0, 0.7)
+            has_begun, delay_s = at_once, chance.uniform(0, LATENCY_S)  # while it begins
         await run_until(process, has_begun, delay_s=delay_s)
         if process.returncode is None:
             process.kill()

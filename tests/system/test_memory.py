@@ -170,7 +170,7 @@ async def test_a_conversation_that_is_killed_at_random_instants_goes_on_with_eve
         for n in range(10):
             process = await start(*line(f"Question {n}?"), env=env(server))
             communicating = asyncio.ensure_future(process.communicate())
-            done, _ = await asyncio.wait([communicating], timeout=chance.uniform(0.5, 1.5))
+            done, _ = await asyncio.wait([communicating], timeout=chance.uniform(0.05, 0.5))
             if not done:
                 process.kill()
                 n_kills += 1
