@@ -204,7 +204,9 @@ def decide(step: Step, decision: Decision, text: str) -> Observation:
     said = clean(text).strip()
     if decision is Decision.ANSWER and not said:
         raise SettingsError(
-            "the answer is empty", fix=f'babyagi answer {asking_task(step)} "…"', guide="inbox"
+            "the answer is empty",
+            fix=f'babyagi inbox answer {asking_task(step)} "…"',
+            guide="inbox",
         )
     if decision is Decision.REJECT:
         said = f"{_REJECTIONS[step.kind]} {said}".strip()

@@ -194,8 +194,8 @@ def test_every_command_that_an_error_tells_people_to_type_exists():
         ("babyagi serve --tools web --files ~/documents", True),
         ("babyagi serve --colour", False),
         ("babyagi servo", False),
-        ("babyagi tasks list now", False),
-        ("babyagi mcp list shows which answer; babyagi tasks lists them", None),
+        ("babyagi tasks now", False),
+        ("babyagi tools --servers shows which answer; babyagi tasks lists them", None),
     ],
 )
 def test_a_command_is_parsed_as_the_program_parses_it(text, is_taken):

@@ -440,7 +440,7 @@ async def _do(operation: Operation, desk: Desk, request: Request) -> Response:
         return render_refusal(door.UNSIGNED)
     if access.level < operation.level:
         wanted = operation.level.word
-        fix = f"`babyagi open --level {wanted}`"
+        fix = f"`babyagi serve open --level {wanted}`"
         return _say(403, f"this needs a key of the level {wanted}", "", fix)
     assert operation.run is not None
     form = dict(pairs)
@@ -486,9 +486,9 @@ async def _open(desk: Desk, names: Names, request: Request) -> Response:
     if level is None:
         wait_s = desk.keys.count_wrong(request.client.host if request.client else "")
         if not wait_s:
-            return _say(403, "this link was used already, or is too old", "", "babyagi open")
+            return _say(403, "this link was used already, or is too old", "", "babyagi serve open")
         what = "too many links from this address were not valid"
-        return _say(429, what, f"wait {wait_s} s", "babyagi open")
+        return _say(429, what, f"wait {wait_s} s", "babyagi serve open")
     response = _render_page("opened.html", status=200, title="babyagi", level=level.word)
     name, session = door.cookie_name(names.port), desk.keys.new_session(level)
     response.set_cookie(

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from babyagi.settings.fields import Settings
 
 LATEST = "latest"
-SEE_LISTS = "babyagi objectives and babyagi tasks show the valid numbers"
+SEE_LISTS = "babyagi show objectives and babyagi tasks show the valid numbers"
 MAX_ID_DIGITS = 15
 MAX_LISTED = 1_000
 MAX_KEY_CHARS = 255
@@ -1026,54 +1026,56 @@ _SCHEDULE = "/schedules/{schedule}"
 
 _REPEATABLE: dict[str, Any] = {"level": Level.ADMIN, "takes_key": False}  # twice does no harm
 
-METRICS = _look("/metrics", metrics, "metrics", gives=TEXT)
+METRICS = _look("/metrics", metrics, "store metrics", gives=TEXT)
 """This operation has a second path, `/metrics`, where Prometheus expects it."""
 
 OPERATIONS: tuple[Operation, ...] = (
-    _look("/objectives", list_objectives, "objectives", "objectives list", query=ObjectivesQuery),
+    _look("/objectives", list_objectives, "show objectives", query=ObjectivesQuery),
     _change("/objectives", submit, "submit", body=Submission, status=201, finds=True),
-    _change("/objectives/prune", prune, "objectives prune", body=Pruning, **_REPEATABLE),
+    _change("/objectives/prune", prune, "store delete", body=Pruning, **_REPEATABLE),
     _look(_ONE, status, "status"),
-    Operation(method="DELETE", path=_ONE, run=delete, commands=("delete",), level=Level.ADMIN),
-    _look(f"{_ONE}/why", why_objective, "why"),
+    Operation(
+        method="DELETE", path=_ONE, run=delete, commands=("store delete",), level=Level.ADMIN
+    ),
+    _look(f"{_ONE}/why", why_objective, "show"),
     _change(f"{_ONE}/pause", pause, "pause"),
     _change(f"{_ONE}/resume", resume, "resume"),
     _change(f"{_ONE}/cancel", cancel, "cancel"),
     _change(f"{_ONE}/extend", extend, "extend", body=LimitFields),
     _change(f"{_ONE}/questions", ask_further, "run --continue", body=Question),
-    _look(f"{_ONE}/tasks", list_tasks, "tasks", "tasks list", query=TasksQuery),
+    _look(f"{_ONE}/tasks", list_tasks, "tasks", "show tasks", query=TasksQuery),
     _change(f"{_ONE}/tasks", add_task, "tasks add", body=Addition, status=201),
     _look(_TASK, show_task, "show", query=ShowQuery),
-    _look(f"{_TASK}/why", why_task, "why"),
+    _look(f"{_TASK}/why", why_task, "show"),
     _change(f"{_TASK}/move", move_task, "tasks move", body=Move),
     _change(f"{_TASK}/edit", edit_task, "tasks edit", body=NewName),
     _change(f"{_TASK}/skip", skip_task, "tasks skip"),
-    _change(f"{_TASK}/retry", retry_task, "retry"),
+    _change(f"{_TASK}/retry", retry_task, "tasks retry"),
     _look(f"{_ONE}/duties/{{duty}}", show_duty, "show", query=ShowQuery),
-    _look(f"{_ONE}/results", list_results, "results", "results list", query=PageQuery),
-    _look(f"{_ONE}/results/search", search, "results search", query=SearchQuery),
+    _look(f"{_ONE}/results", list_results, "show results", query=PageQuery),
+    _look(f"{_ONE}/results/search", search, "show results", query=SearchQuery),
     _look(f"{_ONE}/report", report, "report", query=ReportQuery, gives=TEXT),
-    _look(f"{_ONE}/log", log, "log", query=LogQuery),
+    _look(f"{_ONE}/log", log, "show log", query=LogQuery),
     _stream(f"{_ONE}/events", "an objective", "watch"),
     _stream("/events", "all objectives"),
     _look("/inbox", inbox, "inbox", query=ObjectiveQuery),
     _look("/inbox/{number}", show_request, "inbox"),
-    _change("/inbox/{number}/answer", answer, "answer", body=Words),
-    _change("/inbox/{number}/approve", approve, "approve", body=Seen),
-    _change("/inbox/{number}/reject", reject, "reject", body=Why),
-    _look("/schedules", list_schedules, "schedule", "schedule list", query=SchedulesQuery),
+    _change("/inbox/{number}/answer", answer, "inbox answer", body=Words),
+    _change("/inbox/{number}/approve", approve, "inbox approve", body=Seen),
+    _change("/inbox/{number}/reject", reject, "inbox reject", body=Why),
+    _look("/schedules", list_schedules, "schedule", query=SchedulesQuery),
     _change("/schedules", add_schedule, "schedule add", body=NewSchedule, status=201),
-    _look(_SCHEDULE, show_schedule, "schedule show", query=TicksQuery),
+    _look(_SCHEDULE, show_schedule, "schedule", query=TicksQuery),
     _change(f"{_SCHEDULE}/pause", pause_schedule, "schedule pause"),
     _change(f"{_SCHEDULE}/resume", resume_schedule, "schedule resume"),
     _change(f"{_SCHEDULE}/remove", remove_schedule, "schedule remove"),
-    _look("/workers", workers, "workers"),
-    _look("/index", index_status, "index status", query=ObjectiveQuery),
-    _look(f"{_ONE}/index/check", index_check, "index check"),
+    _look("/workers", workers, "show workers"),
+    _look("/index", index_status, "store", query=ObjectiveQuery),
+    _look(f"{_ONE}/index/check", index_check, "store verify"),
     _change(
-        f"{_ONE}/index/rebuild", index_rebuild, "index rebuild", body=Rebuilding, **_REPEATABLE
+        f"{_ONE}/index/rebuild", index_rebuild, "store rebuild", body=Rebuilding, **_REPEATABLE
     ),
-    _look("/journal/verify", verify, "journal verify", query=ObjectiveQuery, level=Level.ADMIN),
+    _look("/journal/verify", verify, "store verify", query=ObjectiveQuery, level=Level.ADMIN),
     METRICS,
-    _change("/codes", new_code, "open", body=NewCode, status=201, **_REPEATABLE),
+    _change("/codes", new_code, "serve open", body=NewCode, status=201, **_REPEATABLE),
 )

@@ -150,21 +150,21 @@ def test_naming_an_objective_without_joining_says_what_to_type(home, capsys):
 
 
 def test_a_store_without_workers_is_reported_in_words_and_in_json(home, capsys):
-    assert run_guarded(["workers"]) == 0
+    assert run_guarded(["show", "workers"]) == 0
     assert "No worker is running" in capsys.readouterr().out
-    assert run_guarded(["workers", "--json"]) == 0
+    assert run_guarded(["show", "workers", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == []
 
 
 def test_there_is_nothing_to_migrate_in_a_file(home, capsys):
-    assert run_guarded(["migrate"]) == 2
+    assert run_guarded(["store", "migrate"]) == 2
     assert "nothing to migrate" in capsys.readouterr().err
 
 
 def test_a_task_store_that_is_away_sends_people_to_the_page_about_it(home, monkeypatch, capsys):
     monkeypatch.setenv("BABYAGI_TASK_STORE", "postgresql://me:word@127.0.0.1:9/tasks")
 
-    assert run_guarded(["workers"]) == 7
+    assert run_guarded(["show", "workers"]) == 7
 
     assert "more:    babyagi guide store" in capsys.readouterr().err
 
@@ -172,7 +172,7 @@ def test_a_task_store_that_is_away_sends_people_to_the_page_about_it(home, monke
 def test_the_mode_for_many_machines_needs_a_server(home, monkeypatch, capsys):
     assert run_guarded(["worker", "--objective", "1", "--help"]) == 0
     monkeypatch.setenv("COOPERATIVE_MODE", "d")
-    assert run_guarded(["workers"]) == 2
+    assert run_guarded(["show", "workers"]) == 2
     assert "BABYAGI_TASK_STORE=postgresql://" in capsys.readouterr().err
 
 

@@ -43,10 +43,10 @@ from tests.faults.usages import WAYS
 from tests.system.test_limits import PRICE_IN, PRICE_OUT
 from tests.taskstore import old_home
 
-LOOKS = ("status", "show 1", "show plan", "log", "report", "tasks", "results", "why", "inbox",
-         "workers", "objectives", "index status", "journal verify", "index check",
-         "results search price")  # fmt: skip
-ALIKE = ("tasks", "results", "journal verify")  # these print no times
+LOOKS = ("status", "show 1", "show plan", "show log", "report", "tasks", "show results", "show --why", "inbox",
+         "show workers", "show objectives", "store", "store verify", "store verify --index",
+         "show results price")  # fmt: skip
+ALIKE = ("tasks", "show results", "store verify")  # these print no times
 DISK_BYTES = 24_000_000
 DESCRIPTORS = (16, 20, 24, 28, 32, 36, 40, 44, 48, 56, 64, 128)
 Fault = str
@@ -302,9 +302,9 @@ async def few_descriptors(name: str, folder: Path) -> list[Fault]:
         found.append(
             f"{most}: exit code {code}, {n_paid} answers paid, {n_kept} kept: {said[-300:]}"
         )
-    if (looked := await babyagi("objectives", env=env)).code != 0:
+    if (looked := await babyagi("show", "objectives", env=env)).code != 0:
         found.append(f"{most}: `objectives` ended with {looked.code} afterwards")
-    code, said = await _limited(["objectives"], env, most)
+    code, said = await _limited(["show", "objectives"], env, most)
     return found + ([f"{most}: `objectives` ended with {code}: {said[-300:]}"] if code else [])
 
 
