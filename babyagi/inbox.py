@@ -192,11 +192,12 @@ def decide(step: Step, decision: Decision, text: str) -> Observation:
     """
     if decision not in decisions(step):
         ways = ", or ".join(
-            f"babyagi {way.value} {asking_task(step)}" + (' "…"' if way is Decision.ANSWER else "")
+            f"babyagi inbox {way.value} {asking_task(step)}"
+            + (' "…"' if way is Decision.ANSWER else "")
             for way in decisions(step)
         )
         raise SettingsError(
-            f"task {asking_task(step)} waits for something else than `babyagi {decision.value}`",
+            f"task {asking_task(step)} waits for something else than `{decision.value}`",
             why=describe(step)[:300],
             fix=ways,
             guide="inbox",

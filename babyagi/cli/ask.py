@@ -178,7 +178,7 @@ def _step_shape(step: AgentStep) -> Json:
 @click.argument("name", required=False)
 @json_option
 def memory(name: str | None, as_json: bool) -> None:
-    """List the conversations with agents, or show what is remembered of NAME.
+    """List the conversations with agents, or show one.
 
     They are those of `babyagi ask --memory NAME`.
     """

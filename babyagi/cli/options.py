@@ -63,12 +63,11 @@ class Family(click.Group):
 
     def __init__(self, own: click.Command, help: str = "") -> None:
         options = [one for one in own.params if isinstance(one, click.Option)]
-        words = [one for one in own.params if isinstance(one, click.Argument)]
+        self._words = [one for one in own.params if isinstance(one, click.Argument)]
         super().__init__(own.name, help=help or own.help, params=[*options])
         self.own = own
-        self._takes_words = bool(words)
         context = click.Context(own)
-        own_words = [piece for one in words for piece in one.get_usage_pieces(context)]
+        own_words = [piece for one in self._words for piece in one.get_usage_pieces(context)]
         self.subcommand_metavar = f"{' '.join(own_words)} | COMMAND [ARGS]...".lstrip(" |")
 
     def make_context(
@@ -80,11 +79,20 @@ class Family(click.Group):
     ) -> click.Context:
         context = click.Context(self, info_name=info_name, parent=parent)
         context.resilient_parsing = bool(extra.get("resilient_parsing"))
-        given, rest, _ = self.make_parser(context).parse_args([*args])
-        is_group = rest[:1] and (rest[0] in self.commands or not self._takes_words)
-        if is_group or "help" in given or context.resilient_parsing:
+        typed, rest, _ = self.make_parser(context).parse_args([*args])
+        help_option = self.get_help_option(context)
+        asks_help = help_option is not None and help_option.name in typed
+        is_named = rest[:1] and (rest[0] in self.commands or not self._takes(rest[0]))
+        if is_named or asks_help or context.resilient_parsing:
             return super().make_context(info_name, args, parent, **extra)
         return self.own.make_context(info_name, args, parent, **extra)
+
+    def _takes(self, word: str) -> bool:
+        """Return whether the word can be the first argument of the own command."""
+        try:
+            return bool(self._words) and self._words[0].type(word) is not None
+        except click.BadParameter:
+            return False
 
     def invoke(self, ctx: click.Context) -> Any:
         typed = {

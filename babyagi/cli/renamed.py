@@ -50,6 +50,8 @@ _WITH_VALUE = ("--limit", "--objective", "--status")
 def rename(args: Sequence[str]) -> list[str]:
     """Return the command line's arguments with today's name of a command that was renamed. What to
     type is said on standard error."""
+    if not args:
+        return []
     second = next(
         (
             n

@@ -357,8 +357,19 @@ def _show_page(topic: str) -> None:
 # --------------------------------------------------------------------------------------------------
 
 
+class Target(click.ParamType):
+    """What `babyagi show` shows with its calls: a task by its number, or a duty."""
+
+    name = "target"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if not value.isdecimal() and value not in ("plan", "order", "check", "report"):
+            self.fail(f"there is no task {value!r}", param, ctx)
+        return value
+
+
 @click.command("show")
-@click.argument("what", metavar="TASK|plan|order|check|report", required=False)
+@click.argument("what", metavar="TASK|plan|order|check|report", type=Target(), required=False)
 @objective_option
 @click.option(
     "--step", type=click.IntRange(min=1), metavar="N", help="Show only this step, with whole texts."
@@ -383,9 +394,10 @@ def show_one(
     as_json: bool,
     **how: Any,
 ) -> None:
-    """Show a task with its prompts, replies and tool calls, or one of the lists below.
+    """Show a task, or a list: tasks, results, log and more.
 
-    `plan`, `order`, `check` and `report` show the calls made for the objective itself.
+    A TASK is shown with its result, prompts, replies and tool calls; `plan`, `order`, `check` and
+    `report` show the calls made for the objective itself.
     """
     from babyagi.cli.show import show_artifact, show_calls, show_why
 

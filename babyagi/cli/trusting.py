@@ -131,8 +131,8 @@ def trust_each(
             warn(f"{file.name} has changed since it was shown, and is not trusted.", Style.YELLOW)
         else:
             warn(
-                f"{file.name} is trusted as it is now. After a change of it, or after babyagi "
-                "trust --revoke, it is no longer trusted."
+                f"{file.name} is trusted as it is now. After a change of it, or after "
+                "babyagi config trust --revoke, it is no longer trusted."
             )
     return loaded
 

@@ -225,7 +225,7 @@ def test_a_short_list_begins_with_what_is_done_now_and_says_how_to_see_the_rest(
     assert len(look("tasks", "--limit", "0").splitlines()) == 8
     done = look("tasks", "--status", "done", "--limit", "1")
     assert "Read the documents" in done and "and 1 more" in done
-    listed = json.loads(look("tasks", "--status", "dead", "list", "--json"))
+    listed = json.loads(look("tasks", "--status", "dead", "--json"))
     assert [task["id"] for task in listed] == [5, 7]
 
 

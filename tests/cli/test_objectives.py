@@ -123,14 +123,14 @@ def test_tasks_are_listed_in_their_order(line, capsys):
     assert "Read limits.md" in capsys.readouterr().out
 
 
-def test_results_are_listed(line, capsys):
+def test_results_are_listed(capsys):
     homes.fill_home()
 
     assert [
         (result["task_id"], result["task"], result["result"])
-        for result in printed_json(capsys, *line)
+        for result in printed_json(capsys, "show", "results")
     ] == [(1, "Read the documents", "limits.md:3 says fifty tasks.")]
-    assert run_guarded(line) == 0
+    assert run_guarded(["show", "results"]) == 0
     assert "limits.md:3 says fifty tasks." in capsys.readouterr().out
 
 

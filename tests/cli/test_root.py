@@ -75,7 +75,7 @@ def test_an_unknown_flag_is_a_usage_error(capsys):
         ("tasks 1", "to show one task", "babyagi show 1"),
         ("report 1", "chosen with --objective", "babyagi report --objective 1"),
         ("status latest", "chosen with --objective", "babyagi status --objective latest"),
-        ("config get", "takes no words such as 'get'", "babyagi config --help"),
+        ("config get", "has no command 'get', only trust", "babyagi config --help"),
         ("ask", "FILE is missing", "babyagi ask FILE QUESTION..."),
         ("completion", "did you mean `babyagi guide commands`", "babyagi guide commands"),
         ("report --format x", "--format: 'x' is not one of 'md'", "babyagi report --help"),

@@ -156,9 +156,10 @@ def test_a_store_without_workers_is_reported_in_words_and_in_json(home, capsys):
     assert json.loads(capsys.readouterr().out) == []
 
 
-def test_there_is_nothing_to_migrate_in_a_file(home, capsys):
-    assert run_guarded(["store", "migrate"]) == 2
-    assert "nothing to migrate" in capsys.readouterr().err
+def test_a_store_in_a_file_is_upgraded_by_being_opened(home, capsys):
+    assert run_guarded(["store", "migrate"]) == 0
+    assert "has this program's version" in capsys.readouterr().out
+    assert (home / "tasks.db").exists()
 
 
 def test_a_task_store_that_is_away_sends_people_to_the_page_about_it(home, monkeypatch, capsys):

@@ -104,7 +104,7 @@ CHANGES = (
             **TEA,
             "first_task": "Boil",
             "name": "mine",
-            "show memory": "shared",
+            "memory": "shared",
             "planning": "combined",
         }
         | {"max_tasks": 7, "max_calls": 8, "max_tokens": 9000, "max_cost_usd": 0.5}
@@ -140,7 +140,7 @@ CHANGES = (
     change("tasks skip 3", f"{ONE}/tasks/3/skip"),
     change("tasks retry 5", f"{ONE}/tasks/5/retry"),
     change("inbox answer 4 Euros", "/inbox/NUMBER/answer", {"text": "Euros"}),
-    change("inbox reject 4 No", "/inbox/NUMBER/reject", {"show --why": "No"}),
+    change("inbox reject 4 No", "/inbox/NUMBER/reject", {"why": "No"}),
     change("store delete --old --older-than 0 --yes", "/objectives/prune", {"older_than_days": 0}),
     change(
         "store delete --old --older-than 0 --yes",
@@ -170,7 +170,7 @@ CHANGES = (
         "schedule add Look after the tea --every 2h --name mine --memory shared --planning combined "
         "--max-tasks 7 --max-calls 8 --max-tokens 9000 --max-time 60",
         "/schedules",
-        {**TEA, "every": "2h", "name": "mine", "show memory": "shared", "planning": "combined"}
+        {**TEA, "every": "2h", "name": "mine", "memory": "shared", "planning": "combined"}
         | {"max_tasks": 7, "max_calls": 8, "max_tokens": 9000, "max_time_s": 60},
         status=201,
     ),
