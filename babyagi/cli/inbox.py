@@ -319,7 +319,7 @@ def _decide(
 ) -> None:
     from babyagi import json_shapes, verbs
     from babyagi.cli import render, session
-    from babyagi.inbox import Decision, asking_task, decide, pick_named
+    from babyagi.inbox import Decision, decide, pick_named
 
     settings = session.load(needs=session.STORE).settings
 
@@ -339,8 +339,7 @@ def _decide(
         objective = session.touch(await store.objective(step.objective_id))
         going_on = render.render_going_on(objective, await store.counts(objective.id))
         is_served = bool(verbs.serving(await store.workers(), objective.id))
-        next_ = "a worker is running, and goes on with it." if is_served else going_on
-        return settled, next_ if is_served else f"{going_on}  (no worker is running)", elsewhere
+        return settled, "" if is_served else going_on, elsewhere
 
     changed = session.with_store(change, changes=True)
     if changed is None:
@@ -352,9 +351,19 @@ def _decide(
     if as_json:
         print_json(json_shapes.decided_shape(step, decision))
     else:
-        name = f"Task {asking_task(step)} of objective {step.objective_id}"
-        echo(f"{name} is queued again with your decision.")
-        echo(f"Next: {going_on}  (not needed if a worker is running)")
+        _say_decided(step, going_on)
+
+
+def _say_decided(step: Step, going_on: str) -> None:
+    """Say what becomes of the task that waited. `going_on`: the command that continues its
+    objective; '' if a worker does."""
+    from babyagi.inbox import asking_task
+
+    name = f"Task {asking_task(step)} of objective {step.objective_id}"
+    echo(f"{name} is queued again with your decision.")
+    if going_on:
+        echo("No worker works on this objective now, so nothing happens before you go on.")
+        echo(f"Next: {going_on}")
 
 
 def _say_elsewhere(workers: Sequence[Worker], step: Step, decision: Decision) -> str:

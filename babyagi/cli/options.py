@@ -21,6 +21,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 LIMITS = ("max_tasks", "max_calls", "max_tokens", "max_cost_usd", "max_time_s")
 ALL = "all"
+# settings that are set once and hold for all objectives; their options are not in the help
+SET_ONCE = "memory planning use_my_model agent_hosts no_color".split()
 
 
 def _objective_option(metavar: str, default: str) -> Callable[[F], F]:

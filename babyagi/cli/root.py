@@ -35,6 +35,7 @@ from babyagi.cli import (
 from babyagi.cli.exits import ExitCode, Terminated, code_of_error
 from babyagi.cli.options import (
     LIMITS,
+    SET_ONCE,
     Family,
     WrongUsage,
     given_flags,
@@ -85,10 +86,6 @@ def demo(
     output, given = _take_output(flags, as_json), given_flags(flags)
     question = question or DEFAULT_QUESTION
     return run_demo(folder, question, flags=given, always_new=always_new, output=output)
-
-
-# settings that are no options in the help: they are set once, and hold for all runs
-SET_ONCE = "memory planning use_my_model agent_hosts no_color".split()
 
 
 @click.command()
@@ -559,7 +556,7 @@ def help_(words: tuple[str, ...]) -> None:
     from babyagi.cli.about import list_topics
 
     pages = dict(list_topics())
-    words = tuple(rename(words))
+    words = tuple(word for word in rename(words) if not word.startswith("--"))
     found = _walk(words)
     if found is not None:
         found.meta[LISTS_ALL] = True

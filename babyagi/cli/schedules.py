@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from babyagi.cli.options import Family, given_flags, json_option, require_words, setting_options
+from babyagi.cli.options import (
+    SET_ONCE,
+    Family,
+    given_flags,
+    json_option,
+    require_words,
+    setting_options,
+)
 from babyagi.cli.text import Line, Style, echo, echo_lines, fit, print_json, terminal_width
 
 if TYPE_CHECKING:
@@ -107,7 +114,7 @@ schedule = Family(show_schedules)
     type=click.FloatRange(min=0),
     help="What its objectives may cost a day in all; 0 means no limit.  [default: 5]",
 )
-@setting_options(but=NOT_OF_SCHEDULE)
+@setting_options(but=NOT_OF_SCHEDULE, hidden=SET_ONCE)
 @json_option
 def add(objective_words: tuple[str, ...], as_json: bool, **flags: Any) -> None:
     """Add a schedule: --cron, --every or --at.

@@ -49,6 +49,23 @@ def test_an_answer_to_an_objective_that_ended_at_a_limit_names_the_command_that_
     assert said.index("babyagi extend") < said.index("babyagi resume")
 
 
+@pytest.mark.parametrize("is_served", [True, False])
+def test_who_decides_is_told_when_no_worker_goes_on_with_it(is_served, capsys):
+    park("approval", "pay", {"amount": 3})
+
+    async def serve():
+        async with open_store(homes.settings()) as store:
+            await join(store, homes.WORKER, 1)
+
+    if is_served:
+        asyncio.run(serve())
+    assert run_guarded(["inbox", "approve", "2", "--yes"]) == 0
+
+    said = capsys.readouterr().out
+    assert ("No worker works on this objective now" in said) is not is_served
+    assert ("Next: babyagi resume" in said) is not is_served
+
+
 def test_an_answer_to_what_only_waited_for_it_names_the_command_that_goes_on(capsys):
     park("question", "ask_user", {"question": "Which day?"})
 
