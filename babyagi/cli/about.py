@@ -309,7 +309,7 @@ def _check_store(settings: Settings) -> Check:
     try:
         n_objectives = len(with_store(lambda store: store.objectives(), settings=settings))
     except NotFoundError:
-        return _ok("store", "is not there yet; the first run creates it")
+        return _ok("store", "can be opened; the first run fills it")
     except BabyagiError as error:
         return _fail("store", error.what, error.fix)
     what = "objective" if n_objectives == 1 else "objectives"

@@ -354,19 +354,15 @@ def _show_page(topic: str) -> None:
 # --------------------------------------------------------------------------------------------------
 
 
-class Target(click.ParamType):
-    """What `babyagi show` shows with its calls: a task by its number, or a duty."""
-
-    name = "target"
-
-    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        if not value.isdecimal() and value not in ("plan", "order", "check", "report"):
-            self.fail(f"there is no task {value!r}", param, ctx)
-        return value
+def _take_target(value: str) -> str:
+    """Return the value if it is the number of a task, or one of the duties that can be shown."""
+    if not value.isdecimal() and value not in ("plan", "order", "check", "report"):
+        raise ValueError(value)
+    return value
 
 
 @click.command("show")
-@click.argument("what", metavar="TASK|plan|order|check|report", type=Target(), required=False)
+@click.argument("what", metavar="TASK|plan|order|check|report", type=_take_target, required=False)
 @objective_option
 @click.option(
     "--step", type=click.IntRange(min=1), metavar="N", help="Show only this step, with whole texts."
