@@ -197,7 +197,8 @@ def decide(step: Step, decision: Decision, text: str) -> Observation:
             for way in decisions(step)
         )
         raise SettingsError(
-            f"task {asking_task(step)} waits for something else than `babyagi inbox {decision.value}`",
+            f"task {asking_task(step)} waits for something else than "
+            f"`babyagi inbox {decision.value}`",
             why=describe(step)[:300],
             fix=ways,
             guide="inbox",

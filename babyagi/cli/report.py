@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from babyagi.cli.options import json_option, objective_option, went, wrong_usage
+from babyagi.cli.options import json_option, objective_option, wrong_usage
 from babyagi.cli.text import echo, is_terminal, warn
 from babyagi.errors import SettingsError
 from babyagi.reporting.next_command import quoted
@@ -40,29 +40,18 @@ _OTHER_SUFFIXES = (
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def output_options(*, format_went: str = "") -> Callable[[F], F]:
-    """Return a decorator that adds the options `--output` and `--format` to a command. The command
-    passes their values to `choose_output`.
-
-    Args:
-        format_went: if `--format` is no longer one of the command's: what to do instead.
-    """
-    shown: dict[str, Any] = {
-        "help": "The report's format. Default: the one that the file's suffix names, else Markdown."
-    }
-
-    def decorate(command: F) -> F:
-        command = click.option(
-            "--format",
-            "report_format",
-            type=click.Choice(FORMATS),
-            **(went(format_went) if format_went else shown),
-        )(command)
-        return click.option(
-            "--output", metavar="FILE", help="Write the report to this file; - is standard output."
-        )(command)
-
-    return decorate
+def output_options(command: F) -> F:
+    """Add the options `--output` and `--format` to a command (as a decorator). The command passes
+    their values to `choose_output`."""
+    command = click.option(
+        "--format",
+        "report_format",
+        type=click.Choice(FORMATS),
+        help="The report's format. Default: the one that the file's suffix names, else Markdown.",
+    )(command)
+    return click.option(
+        "--output", metavar="FILE", help="Write the report to this file; - is standard output."
+    )(command)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -240,7 +229,7 @@ async def _render(
 
 @click.command()
 @objective_option
-@output_options()
+@output_options
 @json_option
 def report(objective: str, output: str | None, report_format: str | None, as_json: bool) -> None:
     """Print the report of an objective, or write it to a file.

@@ -48,7 +48,7 @@ from babyagi.cli.options import (
     wrong_usage,
 )
 from babyagi.cli.renamed import rename
-from babyagi.cli.report import Output, choose_output, output_options
+from babyagi.cli.report import FORMATS, Output, choose_output, output_options
 from babyagi.cli.text import NO_ROOM, Style, echo, echo_lines, print_json, terminal_width, warn
 from babyagi.errors import BabyagiError, SettingsError, find_fix, first_error
 from babyagi.reporting.next_command import quoted
@@ -71,7 +71,7 @@ DEFAULT_QUESTION = "What is lost when the program is killed, and how much can a 
     is_flag=True,
     help="Start a new demo instead of continuing one that was cut off.",
 )
-@output_options()
+@output_options
 @json_option
 def demo(
     folder: Path | None, question: str | None, always_new: bool, as_json: bool, **flags: Any
@@ -92,8 +92,14 @@ def demo(
 @click.argument("objective_words", metavar="[OBJECTIVE]...", nargs=-1)
 @setting_options(but=("log_format", "serve_host", "serve_port"), hidden=SET_ONCE)
 @new_option
-@output_options(
-    format_went="give --output a suffix (.md, .html, .json), or: babyagi report --format"
+@click.option(
+    "--output", metavar="FILE", help="Write the report to this file; its suffix names the format."
+)
+@click.option(
+    "--format",
+    "report_format",
+    type=click.Choice(FORMATS),
+    **went("give --output a suffix (.md, .html, .json), or type babyagi report --format"),
 )
 @json_option
 @click.option("--objective", **went("babyagi worker --objective"))
@@ -143,7 +149,7 @@ def _take_output(flags: dict[str, Any], as_json: bool) -> Output:
 @click.command()
 @objective_option
 @setting_options("concurrency files tools mcp tools_from agent agent_hosts".split())
-@output_options()
+@output_options
 @json_option
 def resume(objective: str, as_json: bool, **flags: Any) -> int:
     """Continue an objective that was killed, paused or stopped."""
@@ -155,7 +161,7 @@ def resume(objective: str, as_json: bool, **flags: Any) -> int:
 
 @click.command()
 @objective_option
-@output_options()
+@output_options
 @json_option
 def watch(objective: str, as_json: bool, **output: str | None) -> int:
     """Watch an objective that runs in another process.
@@ -231,7 +237,7 @@ def submit(objective_words: tuple[str, ...], always_new: bool, as_json: bool, **
 @setting_options(
     "concurrency files tools mcp tools_from agent agent_hosts use_my_model log_format".split()
 )
-@output_options()
+@output_options
 @json_option
 def worker(objective: str | None, as_json: bool, **flags: Any) -> int:
     """Work on all active objectives until told to stop.
