@@ -549,7 +549,8 @@ _WORDS = {TaskStatus.DEAD: "given up", TaskStatus.QUEUED: "to do", TaskStatus.WA
 _GOOD_ENDS = (StopReason.FINISHED, StopReason.OBJECTIVE_MET)
 _BAD_ENDS = (StopReason.FAILED, StopReason.CANCELLED)
 _COMMAND = re.compile(
-    r"`([^`\n]+)`|babyagi [a-z]+(?: (?:add|move|edit|skip|search|rebuild|prune|show)\b)?"
+    r"`([^`\n]+)`|babyagi [a-z]+(?: (?:add|move|edit|skip|retry|answer|approve|reject|open|trust|"
+    r"rebuild|verify|migrate|delete|log|tasks|results|objectives|workers|memory)\b)?"
     r"(?: (?:--[a-z-]+|\d+|[A-Z]+\b|…|\"…\"|(?<=run )--continue))*"
 )
 _UNITS = ((86_400, "day"), (3_600, "h"), (60, "min"))

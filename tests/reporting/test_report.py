@@ -91,7 +91,7 @@ def test_a_report_of_a_failed_run_says_how_to_try_what_was_given_up_again():
         "`babyagi tasks retry TASK --objective 3` with one of the tasks that were given up, then "
         "`babyagi resume --objective 3`"
     ) in report
-    assert "retry" in babyagi.commands
+    assert "retry" in babyagi.commands["tasks"].commands
 
 
 @pytest.mark.parametrize(
