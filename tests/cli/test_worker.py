@@ -80,7 +80,7 @@ async def test_of_several_unfinished_ones_with_the_text_a_person_chooses(board):
         await wait_for(Wanted(text="tea", instance_name="nobody"), board)
 
     assert caught.value.why == "objective 2, named me: tea; objective 4, named you: tea"
-    assert "babyagi run --join --objective 4" in caught.value.fix
+    assert "babyagi worker --objective 4" in caught.value.fix
 
 
 async def test_a_text_that_only_an_ended_one_has_is_not_waited_for_under_another_name(board):
@@ -146,7 +146,7 @@ def test_joining_one_that_has_ended_says_so_and_gives_its_exit_code(home, capsys
 
 def test_naming_an_objective_without_joining_says_what_to_type(home, capsys):
     assert run_guarded(["run", "--objective", "1"]) == 2
-    assert "babyagi run --join --objective 1" in capsys.readouterr().err
+    assert "babyagi worker --objective 1" in capsys.readouterr().err
 
 
 def test_a_store_without_workers_is_reported_in_words_and_in_json(home, capsys):
