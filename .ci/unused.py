@@ -23,7 +23,7 @@ whitespace_split  # of a `shlex.shlex`
 admin_api_key, project, webhook_secret, _custom_headers, _platform  # openai's client does
 tenant, _clients, prepared_max, normalizer, pre_tokenizer, post_processor
 
-default_map  # click reads it
+default_map, subcommand_metavar  # click reads them
 
 # Arguments that a driver's method or a tool's schema names
 sql, month, tags, street, age, local_address, socket_options
@@ -36,19 +36,11 @@ connect_unix_socket, handle_starttag, handle_endtag, handle_data
 
 # The command line's, by their decorators
 (
-    tasks_list,
-    results_list,
-    objectives_list,
+    tools_test,
+    retry,
     move,
     edit,
     skip,
-    tools_test,
-    mcp_list,
-    mcp_test,
-    memory_list,
-    memory_show,
-    memory_forget,
-    prune,
     help_,
     list_,
 )

@@ -622,7 +622,7 @@ class Stream(Generic[T]):
         allows it and any other text refuses it."""
         if self._app is None:
             raise RuntimeError(
-                "this run has ended; the command babyagi answer can still answer open questions"
+                "this run has ended; babyagi inbox answer can still answer open questions"
             )
         step = await self._app.store.open_step(question.question_id)
         await _record_answer(self._app, step, text)

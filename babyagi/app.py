@@ -570,7 +570,7 @@ class App:
                 f"this objective's results are embedded as {spec.embedding_space}",
                 why=f"with these settings they are embedded as {embedder.space}, and vectors of "
                 "two kinds cannot be compared",
-                fix=f"babyagi index rebuild --objective {objective.id} --embedding-model NAME "
+                fix=f"babyagi store rebuild --objective {objective.id} --embedding-model NAME "
                 "embeds them again; or set the embedder's address back to what it was",
                 guide="results",
             )

@@ -67,23 +67,18 @@ def _path_of(settings: Settings) -> Path:
     return Path(address.removeprefix("sqlite://")) if address else settings.home / "tasks.db"
 
 
-async def migrate_store(settings: Settings) -> tuple[int, int]:
-    """Update the schema of the task store while no worker runs; return the versions before and
-    after.
+async def migrate_store(settings: Settings) -> tuple[int, int] | None:
+    """Update the schema of the task store while no worker runs. Return the versions before and
+    after; None for a SQLite file, which is updated by being opened.
 
     Raises:
         StoreUnusableError: a worker is running, or the database cannot be used (see
             `open_postgres`).
-        SettingsError: the store is a SQLite file, which is updated whenever it is opened.
     """
     address = settings.task_store.reveal()
     if not is_on_a_server(settings):
-        raise SettingsError(
-            "there is nothing to migrate",
-            why="a task store in a file is updated when it is opened",
-            fix="to update the file now, run babyagi doctor --quick: it opens the store",
-            guide="machines",
-        )
+        async with open_store(settings):
+            return None
     offload = ThreadOffload(name="taskstore")
     try:
         return await migrate_postgres(address, offload=offload)

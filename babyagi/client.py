@@ -147,7 +147,7 @@ class Client:
         home: the home folder whose task store is opened; without it and without `url`, that of the
             settings.
         url: the address of a server.
-        token: the server's token (`babyagi open --token steer` prints one).
+        token: the server's token (`babyagi serve open --token steer` prints one).
         settings: settings of this home by name, such as `model` and `tools`, as for `run`.
 
     Raises:

@@ -273,7 +273,7 @@ def first_error(error: BaseException) -> BaseException:
 FIX_BY_ERROR: dict[type[BabyagiError], str] = {
     StoreUnavailableError: "try again in a moment; babyagi doctor shows the problem",
     IndexUnavailableError: "babyagi doctor shows the problem; once the index works again, run "
-    "babyagi index rebuild",
+    "babyagi store rebuild",
     ModelUnavailableError: "try again in a moment; babyagi doctor checks the model",
     MachineShortError: "end other programs, or let this one open more files (ulimit -n)",
     CredentialsError: "set OPENAI_API_KEY, or OPENAI_BASE_URL for a local server",
@@ -282,8 +282,8 @@ FIX_BY_ERROR: dict[type[BabyagiError], str] = {
     ContextTooLongError: "set BABYAGI_CONTEXT_TOKENS lower, or LLM_MODEL to a model that takes "
     "more",
     EndlessAnswerError: "set BABYAGI_MAX_OUTPUT_TOKENS lower, or LLM_MODEL to another model",
-    StoreUnusableError: "babyagi doctor shows the problem; babyagi journal verify checks every row",
-    NotFoundError: "babyagi objectives lists what exists",
+    StoreUnusableError: "babyagi doctor shows the problem; babyagi store verify checks every row",
+    NotFoundError: "babyagi show objectives lists what exists",
     LimitReachedError: "babyagi extend raises a limit",
     ObjectiveStoppedError: "babyagi resume continues it",
     RequestError: "",  # its text says it

@@ -192,11 +192,13 @@ def decide(step: Step, decision: Decision, text: str) -> Observation:
     """
     if decision not in decisions(step):
         ways = ", or ".join(
-            f"babyagi {way.value} {asking_task(step)}" + (' "…"' if way is Decision.ANSWER else "")
+            f"babyagi inbox {way.value} {asking_task(step)}"
+            + (' "…"' if way is Decision.ANSWER else "")
             for way in decisions(step)
         )
         raise SettingsError(
-            f"task {asking_task(step)} waits for something else than `babyagi {decision.value}`",
+            f"task {asking_task(step)} waits for something else than "
+            f"`babyagi inbox {decision.value}`",
             why=describe(step)[:300],
             fix=ways,
             guide="inbox",
@@ -204,7 +206,9 @@ def decide(step: Step, decision: Decision, text: str) -> Observation:
     said = clean(text).strip()
     if decision is Decision.ANSWER and not said:
         raise SettingsError(
-            "the answer is empty", fix=f'babyagi answer {asking_task(step)} "…"', guide="inbox"
+            "the answer is empty",
+            fix=f'babyagi inbox answer {asking_task(step)} "…"',
+            guide="inbox",
         )
     if decision is Decision.REJECT:
         said = f"{_REJECTIONS[step.kind]} {said}".strip()

@@ -148,7 +148,7 @@ def show_shape(
 def objective_shape(
     objective: Objective, counts: Mapping[TaskStatus, int], *, last_event_at: datetime
 ) -> Json:
-    """Return one row of `babyagi objectives --json`."""
+    """Return one row of `babyagi show objectives --json`."""
     return {
         **pick(objective, "id uid"),
         **pick(objective.spec, "text further instance_name"),
@@ -230,7 +230,7 @@ def outcome_shape(
 
 
 def index_status_shape(row: IndexStatus, *, index: str) -> Json:
-    """Return one row of `babyagi index status --json`."""
+    """Return one row of `babyagi store --json`."""
     return {
         "objective_id": row.objective.id,
         "index": index,
@@ -250,7 +250,7 @@ def index_check_shape(objective: Objective, report: CheckReport) -> Json:
 
 
 def search_shape(objective: Objective, text: str, ranking: Ranking) -> Json:
-    """Return what `babyagi results search --json` prints. `degraded` says what was wrong with the
+    """Return what `babyagi show results --json` prints. `degraded` says what was wrong with the
     index or the embedding model; '' if nothing was."""
     return {
         "v": VERSION,
@@ -269,7 +269,7 @@ def search_shape(objective: Objective, text: str, ranking: Ranking) -> Json:
 
 
 def schedule_shape(schedule: Schedule) -> Json:
-    """Return one row of `babyagi schedule list --json`. `due_at` is the time of the next tick by
+    """Return one row of `babyagi schedule --json`. `due_at` is the time of the next tick by
     the rule, `fires_at` the same with jitter."""
     spec = schedule.spec
     return {
@@ -322,7 +322,7 @@ def listed_task_shape(task: Task, reason: Reason) -> Json:
 
 
 def changed_shape(changed: Changed) -> Json:
-    """Return what `babyagi tasks add|move|edit|skip` and `babyagi retry` print with `--json`."""
+    """Return what `babyagi tasks add|move|edit|skip|retry` print with `--json`."""
     shape: Json = {
         "v": VERSION,
         "objective_id": changed.task.objective_id,
@@ -347,7 +347,7 @@ def submitted_shape(objective: Objective, *, is_new: bool) -> Json:
 
 
 def worker_shape(worker: Worker) -> Json:
-    """Return one entry of `babyagi workers --json`."""
+    """Return one entry of `babyagi show workers --json`."""
     return {
         **pick(worker, "id name host pid home since lease_left_s"),
         "objectives": [
@@ -387,7 +387,7 @@ def request_shape(request: Request) -> Json:
 
 
 def decided_shape(step: Step, decision: Decision, elsewhere: Sequence[Worker] = ()) -> Json:
-    """Return what `babyagi answer`, `approve` and `reject` print with `--json`. The workers
+    """Return what `babyagi inbox answer`, `approve` and `reject` print with `--json`. The workers
     `elsewhere` use other homes, where alone the decision may count; without any, the field is
     absent."""
     names = [f"{worker.name} on {worker.host}" for worker in elsewhere]
@@ -402,12 +402,12 @@ def decided_shape(step: Step, decision: Decision, elsewhere: Sequence[Worker] = 
 
 
 def prunable_shape(deleted: Sequence[Prunable]) -> Json:
-    """Return what `babyagi objectives prune --json` prints."""
+    """Return what the deletion of old objectives gives as JSON."""
     return {"v": VERSION, "deleted": [going.objective.id for going in deleted]}
 
 
 def verification_shape(found: Verification) -> Json:
-    """Return what `babyagi journal verify --json` prints."""
+    """Return what `babyagi store verify --json` prints."""
     return {"v": VERSION, **pick(found, "n_rows n_steps n_results"), "damages": list(found.damages)}
 
 

@@ -122,7 +122,7 @@ class Results:
                 raise IndexUnavailableError(
                     f"another worker is indexing objective {self._objective.id} now",
                     why="that worker was told to index every result again",
-                    fix="babyagi index status shows how far it is; to drop the collection too, "
+                    fix="babyagi store shows how far it is; to drop the collection too, "
                     "stop that worker first",
                     guide="results",
                 )
@@ -151,7 +151,7 @@ class Results:
             raise SettingsError(
                 f"the results of objective {objective_id} cannot be embedded again now",
                 why=f"{', '.join(serving)} would go on computing vectors with the old embedder",
-                fix="stop its workers first; babyagi workers shows them",
+                fix="stop its workers first; babyagi show workers shows them",
                 guide="results",
             )
         # before anything is changed, because a name may be mistyped

@@ -109,7 +109,7 @@ class Toolbox:
             raise SettingsError(
                 "some of the named tools are missing",
                 why="; ".join(self._given.faults),
-                fix="babyagi mcp list shows which servers answer",
+                fix="babyagi tools --servers shows which servers answer",
                 guide="tools",
             )
         grants = (*shipped, *map(grant_given, self._given.tools))

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
 BASE = "/api/v1"
 LATEST = "latest"
-SEE_LISTS = "babyagi objectives and babyagi tasks show the valid numbers"
+SEE_LISTS = "babyagi show objectives and babyagi tasks show the valid numbers"
 MAX_ID_DIGITS = 15
 MAX_LISTED = 1_000
 MAX_KEY_CHARS = 255
@@ -1001,57 +1001,57 @@ _SCHEDULE = "/schedules/{schedule}"
 
 REPEATABLE: dict[str, Any] = {"level": Level.ADMIN, "takes_key": False}  # twice does no harm
 
-METRICS = look("/metrics", metrics, None, "metrics", gives=TEXT)
+METRICS = look("/metrics", metrics, None, "store metrics", gives=TEXT)
 """This verb has a second path, `/metrics`, where Prometheus expects it."""
 
 VERBS: tuple[Verb, ...] = (
-    look("/objectives", list_objectives, list[answers.Objective], "objectives", "objectives list"),
+    look("/objectives", list_objectives, list[answers.Objective], "show objectives"),
     change("/objectives", submit, answers.Submitted, "submit", status=201, finds=True),
-    change("/objectives/prune", prune, answers.Pruned, "objectives prune", **REPEATABLE),
+    change("/objectives/prune", prune, answers.Pruned, "store delete", **REPEATABLE),
     look(_ONE, verbs.find_stand, answers.Stand, "status", name="status"),
-    change(_ONE, delete, answers.Deleted, "delete", method="DELETE", **REPEATABLE),
-    look(f"{_ONE}/why", verbs.why_objective, answers.ReasonGiven, "why"),
+    change(_ONE, delete, answers.Deleted, "store delete", method="DELETE", **REPEATABLE),
+    look(f"{_ONE}/why", verbs.why_objective, answers.ReasonGiven, "show"),
     change(f"{_ONE}/pause", verbs.pause, answers.Status, "pause"),
     change(f"{_ONE}/resume", verbs.resume, answers.Status, "resume"),
     change(f"{_ONE}/cancel", verbs.cancel, answers.Status, "cancel"),
     change(f"{_ONE}/extend", extend, answers.Status, "extend"),
     change(f"{_ONE}/questions", ask_further, answers.Status, "run --continue"),
-    look(f"{_ONE}/tasks", list_tasks, list[answers.ListedTask], "tasks", "tasks list"),
+    look(f"{_ONE}/tasks", list_tasks, list[answers.ListedTask], "tasks", "show tasks"),
     change(f"{_ONE}/tasks", add_task, answers.Changed, "tasks add", status=201),
     look(_TASK, show_task, answers.ShownTask, "show"),
-    look(f"{_TASK}/why", verbs.why_task, answers.ReasonGiven, "why"),
+    look(f"{_TASK}/why", verbs.why_task, answers.ReasonGiven, "show"),
     change(f"{_TASK}/move", move_task, answers.Changed, "tasks move"),
     change(f"{_TASK}/edit", verbs.edit_task, answers.Changed, "tasks edit"),
     change(f"{_TASK}/skip", verbs.skip_task, answers.Changed, "tasks skip"),
-    change(f"{_TASK}/retry", verbs.retry_task, answers.Changed, "retry"),
+    change(f"{_TASK}/retry", verbs.retry_task, answers.Changed, "tasks retry"),
     look(f"{_ONE}/duties/{{duty}}", show_duty, answers.ShownDuty, "show"),
-    look(f"{_ONE}/results", list_results, list[answers.Result], "results", "results list"),
-    look(f"{_ONE}/results/search", search, answers.Hits, "results search"),
+    look(f"{_ONE}/results", list_results, list[answers.Result], "show results"),
+    look(f"{_ONE}/results/search", search, answers.Hits, "show results"),
     look(f"{_ONE}/report", report, answers.Report, "report", gives=TEXT),
-    look(f"{_ONE}/log", log, list[answers.Event], "log"),
+    look(f"{_ONE}/log", log, list[answers.Event], "show log"),
     _stream(f"{_ONE}/events", "an objective", "watch"),
     _stream("/events", "all objectives"),
     look("/inbox", inbox, list[answers.Request], "inbox"),
     look("/inbox/{number}", show_request, answers.Request, "inbox"),
-    change("/inbox/{number}/answer", answer, answers.Decided, "answer"),
-    change("/inbox/{number}/approve", approve, answers.Decided, "approve"),
-    change("/inbox/{number}/reject", reject, answers.Decided, "reject"),
-    look("/schedules", list_schedules, list[answers.Schedule], "schedule", "schedule list"),
+    change("/inbox/{number}/answer", answer, answers.Decided, "inbox answer"),
+    change("/inbox/{number}/approve", approve, answers.Decided, "inbox approve"),
+    change("/inbox/{number}/reject", reject, answers.Decided, "inbox reject"),
+    look("/schedules", list_schedules, list[answers.Schedule], "schedule"),
     change("/schedules", add_schedule, answers.OneSchedule, "schedule add", status=201),
-    look(_SCHEDULE, show_schedule, answers.ShownSchedule, "schedule show"),
+    look(_SCHEDULE, show_schedule, answers.ShownSchedule, "schedule"),
     change(f"{_SCHEDULE}/pause", pause_schedule, answers.OneSchedule, "schedule pause"),
     change(f"{_SCHEDULE}/resume", resume_schedule, answers.OneSchedule, "schedule resume"),
     change(f"{_SCHEDULE}/remove", remove_schedule, answers.OneSchedule, "schedule remove"),
-    look("/workers", workers, list[answers.Worker], "workers"),
-    look("/index", index_status, list[answers.IndexStatus], "index status"),
-    look(f"{_ONE}/index/check", index_check, answers.IndexChecked, "index check"),
+    look("/workers", workers, list[answers.Worker], "show workers"),
+    look("/index", index_status, list[answers.IndexStatus], "store"),
+    look(f"{_ONE}/index/check", index_check, answers.IndexChecked, "store verify"),
     change(
         f"{_ONE}/index/rebuild",
         index_rebuild,
         answers.IndexRebuilt,
-        "index rebuild",
+        "store rebuild",
         **REPEATABLE,
     ),
-    look("/journal/verify", verify, answers.Verified, "journal verify", level=Level.ADMIN),
+    look("/journal/verify", verify, answers.Verified, "store verify", level=Level.ADMIN),
     METRICS,
 )

@@ -285,7 +285,7 @@ async def serving(home: Path, **more: str) -> AsyncIterator[str]:
         async with asyncio.timeout(60):
             while b"The board is at" not in (line := await process.stdout.readline()):
                 assert line, "the server has ended"
-        yield (await babyagi("open", "--print", env=env)).out.strip()
+        yield (await babyagi("serve", "open", "--print", env=env)).out.strip()
     finally:
         process.terminate()
         await finish(process)

@@ -334,7 +334,7 @@ def _go_to_first_call() -> FirstCall:
             "LLM_MODEL": "rehearsal",
         }
         with contextlib.chdir(folder), mock.patch.dict(os.environ, variables, clear=True):
-            _run_command_line("objectives")
+            _run_command_line("show", "objectives")
             with (
                 stacks.noted(),
                 counted_sql() as count,

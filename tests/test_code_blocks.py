@@ -42,12 +42,12 @@ NOT_RUN = {
     "export BABYAGI_TASK_STORE=postgresql": "a database of yours",
     "babyagi worker": "works until it is stopped",
     "babyagi serve": "works until it is stopped",
-    "babyagi open": "a server of yours",
+    "babyagi serve open": "a server of yours",
     "export BABYAGI_SERVE_TOKEN=": "a token of yours",
     "curl": "a server of yours",
-    "babyagi mcp": "a server of yours",
+    "babyagi tools": "a server of yours",
     'babyagi run "What did we pay in March?" --mcp': "a server of yours",
-    "babyagi answer 12": "the number of a question of yours",
+    "babyagi inbox answer 12": "the number of a question of yours",
 }
 RUNS_ALL_THE_SAME = re.compile(r"babyagi worker --objective")
 A_SERVER = re.compile(r"http://(?:127\.0\.0\.1|localhost):(?:11434|8000|8080|1234)/v1")

@@ -262,7 +262,7 @@ async def test_what_is_offered_in_place_of_approving_a_question_can_be_typed():
 
     with pytest.raises(SettingsError) as caught:
         decide(step, Decision.APPROVE, "")
-    assert caught.value.fix == 'babyagi answer 1 "…", or babyagi reject 1'
+    assert caught.value.fix == 'babyagi inbox answer 1 "…", or babyagi inbox reject 1'
 
 
 async def test_what_cannot_be_said_about_a_step_is_refused_with_what_can():
@@ -270,9 +270,9 @@ async def test_what_cannot_be_said_about_a_step_is_refused_with_what_can():
     await world.run()
     (step,) = await world.store.inbox()
 
-    with pytest.raises(SettingsError, match="something else than `babyagi answer`") as caught:
+    with pytest.raises(SettingsError, match="something else than `babyagi inbox answer`") as caught:
         decide(step, Decision.ANSWER, "yes")
-    assert "babyagi approve 1" in caught.value.fix
+    assert "babyagi inbox approve 1" in caught.value.fix
 
 
 async def work(home, point, approval):
@@ -369,24 +369,24 @@ def test_the_name_of_a_request_is_as_short_as_may_be_and_means_it_alone(steps, n
         number, *more = name.split()
         scope = [one for one in steps if f"--objective {one.objective_id}" in name] or steps
         step_id = int(more[1]) if "--step" in more else None
-        assert pick_named(scope, int(number), step_id=step_id, ask="babyagi answer") is step
+        assert pick_named(scope, int(number), step_id=step_id, ask="babyagi inbox answer") is step
 
 
 def test_the_number_of_a_request_itself_is_understood_too():
     steps = [asked(17, task=4), asked(18, task=4)]
-    assert pick_named(steps, 18, step_id=None, ask="babyagi answer") is steps[1]
+    assert pick_named(steps, 18, step_id=None, ask="babyagi inbox answer") is steps[1]
 
 
 def test_of_several_requests_of_a_task_it_is_said_how_each_is_meant():
     steps = [asked(17, task=4), asked(18, task=4)]
     with pytest.raises(SettingsError, match="2 requests") as caught:
-        pick_named(steps, 4, step_id=None, ask="babyagi answer")
-    assert caught.value.fix == "babyagi answer 4 --step 17 · babyagi answer 4 --step 18"
+        pick_named(steps, 4, step_id=None, ask="babyagi inbox answer")
+    assert caught.value.fix == "babyagi inbox answer 4 --step 17 · babyagi inbox answer 4 --step 18"
 
 
 def test_a_number_that_nothing_asks_under_names_the_tasks_that_do():
     with pytest.raises(NotFoundError) as caught:
-        pick_named([asked(17, task=4)], 5, step_id=None, ask="babyagi answer")
+        pick_named([asked(17, task=4)], 5, step_id=None, ask="babyagi inbox answer")
     assert caught.value.why == "these tasks wait for a person: 4"
 
 

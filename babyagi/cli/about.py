@@ -238,8 +238,8 @@ def _check_trust(loaded: Loaded) -> list[Check]:
     if not loaded.waiting:
         return []
     fix = (
-        "read these settings with `babyagi config`, then type `babyagi trust`, or take them out of "
-        "the file; until then no run starts"
+        "read these settings with `babyagi config`, then type `babyagi config trust`, or take them "
+        "out of the file; until then no run starts"
     )
     return [_warn("trust", describe_waiting(loaded.waiting), fix)]
 
@@ -303,12 +303,13 @@ def _check_fsync(fsync_s: float) -> Check:
 
 
 def _check_store(settings: Settings) -> Check:
-    """Check that the task store can be opened: the one that BABYAGI_TASK_STORE names, else the one
-    in the home folder. If there is none, create it."""
+    """Check that the task store can be read: the one that BABYAGI_TASK_STORE names, else the one in
+    the home folder. It is opened read-only."""
 
     try:
-        found = with_store(lambda store: store.objectives(), changes=True, settings=settings)
-        n_objectives = len(found)
+        n_objectives = len(with_store(lambda store: store.objectives(), settings=settings))
+    except NotFoundError:
+        return _ok("store", "can be opened; the first run fills it")
     except BabyagiError as error:
         return _fail("store", error.what, error.fix)
     what = "objective" if n_objectives == 1 else "objectives"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from babyagi.cli.options import Listing, given_flags, json_option, require_words, setting_options
+from babyagi.cli.options import given_flags, json_option, require_words, setting_options
 from babyagi.cli.text import PassingLine, Style, echo, fit, print_json, terminal_width, warn
 from babyagi.text import say_count
 
@@ -38,7 +38,8 @@ SETTINGS = ("llm_model", "agent_hosts", "max_calls", "max_tokens", "max_cost_usd
     "--memory",
     metavar="NAME",
     default="",
-    help="Continue the stored conversation of this name, or begin one; babyagi memory lists them.",
+    help="Continue the stored conversation of this name, or begin one; babyagi show memory lists "
+    "them.",
 )
 @setting_options(SETTINGS)
 @json_option
@@ -173,13 +174,21 @@ def _step_shape(step: AgentStep) -> Json:
 # --------------------------------------------------------------------------------------------------
 
 
-memory = Listing("memory", "List the conversations of `babyagi ask --memory NAME`.")
-
-
-@memory.command("list")
+@click.command()
+@click.argument("name", required=False)
 @json_option
-def memory_list(as_json: bool) -> None:
-    """List the stored conversations of agents."""
+def memory(name: str | None, as_json: bool) -> None:
+    """List the conversations with agents, or show one.
+
+    They are those of `babyagi ask --memory NAME`.
+    """
+    if name is None:
+        _list_memories(as_json)
+    else:
+        _show_memory(name, as_json)
+
+
+def _list_memories(as_json: bool) -> None:
     found = [(name, _read(name)) for name in _names_in(_home())]
     if as_json:
         print_json([{"name": name, **_counts(known)} for name, known in found])
@@ -190,11 +199,7 @@ def memory_list(as_json: bool) -> None:
         echo("No conversation is stored. `babyagi ask FILE QUESTION --memory NAME` stores one.")
 
 
-@memory.command("show")
-@click.argument("name")
-@json_option
-def memory_show(name: str, as_json: bool) -> None:
-    """Show what is remembered of a conversation, and from where."""
+def _show_memory(name: str, as_json: bool) -> None:
     known = _require(name)
     if as_json:
         print_json({"v": 1, "name": name, **_counts(known), **_known_shape(known)})
@@ -216,9 +221,7 @@ def memory_show(name: str, as_json: bool) -> None:
         echo(f"{known.n_damaged} damaged lines of the memory's file are ignored.", Style.YELLOW)
 
 
-@memory.command("forget")
-@click.argument("name")
-def memory_forget(name: str) -> None:
+def forget(name: str) -> None:
     """Delete a conversation and all its notes."""
     import asyncio
 
@@ -252,7 +255,7 @@ def _tell(what: str, text: str, origins: tuple[str, ...]) -> None:
 
 def _names_in(home: Path) -> list[str]:
     """Return the names of the conversations that are stored in the home folder, without the
-    memories of agents that work on objectives. (`babyagi memory show` accepts the names of these
+    memories of agents that work on objectives. (`babyagi show memory` accepts the names of these
     memories, too.)"""
     from babyagi.files.home import is_memory_of_objective
     from babyagi.memory.log import names_in
@@ -289,7 +292,7 @@ def _require(name: str) -> Known:
     if not known.id and not known.n_damaged:
         raise NotFoundError(
             f"there is no conversation {name}",
-            fix="babyagi memory lists the stored conversations",
+            fix="babyagi show memory lists the stored conversations",
             guide="tools",
         )
     return known

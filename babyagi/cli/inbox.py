@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from babyagi.cli.options import json_option, objectives_option, pick_or_all
+from babyagi.cli.options import Family, json_option, objectives_option, pick_or_all
 from babyagi.cli.text import (
     Line,
     Style,
@@ -61,7 +61,7 @@ def render_request(request: Request, width: int, *, is_whole: bool) -> list[Line
     step, task = request.step, request.task
     texts = {Decision.ANSWER: ' "…"', Decision.APPROVE: "", Decision.REJECT: ' "why"'}
     name = request.name or str(task.id)
-    ways = [f"babyagi {one.value} {name}{texts[one]}" for one in decisions(step)]
+    ways = [f"babyagi inbox {one.value} {name}{texts[one]}" for one in decisions(step)]
     said = list(call_lines(request, width))
     shown = said if is_whole else _begin(said)
     lines = [
@@ -205,7 +205,7 @@ def _say_origins(origins: tuple[str, ...], *, max_named: int | None) -> str:
     return f", after reading {', '.join(named)}{more}"
 
 
-# -- the commands that answer waiting tasks: inbox, answer, approve, reject
+# -- the commands that answer waiting tasks: inbox, inbox answer, inbox approve, inbox reject
 # --------------------------------------------------------------------------------------------------
 
 
@@ -214,12 +214,12 @@ step_option = click.option(
 )
 
 
-@click.command()
+@click.command("inbox")
 @click.argument("task", type=int, required=False)
 @objectives_option
 @step_option
 @json_option
-def inbox(task: int | None, objective: str, step_id: int | None, as_json: bool) -> None:
+def list_requests(task: int | None, objective: str, step_id: int | None, as_json: bool) -> None:
     """List the requests that wait for a person, and what to type.
 
     A long request is cut in the list; `babyagi inbox TASK` shows it whole.
@@ -248,7 +248,10 @@ def inbox(task: int | None, objective: str, step_id: int | None, as_json: bool) 
         echo("Nothing waits for a person.")
 
 
-@click.command()
+inbox = Family(list_requests)
+
+
+@inbox.command()
 @click.argument("task", type=int)
 @click.argument("text")
 @objectives_option
@@ -266,7 +269,7 @@ def answer(task: int, text: str, objective: str, step_id: int | None, as_json: b
     _decide(named, Decision.ANSWER, text, as_json=as_json)
 
 
-@click.command()
+@inbox.command()
 @click.argument("task", type=int)
 @click.option("--yes", is_flag=True, help="Approve without being shown the call.")
 @objectives_option
@@ -283,7 +286,7 @@ def approve(task: int, yes: bool, objective: str, step_id: int | None, as_json: 
     _decide(named, Decision.APPROVE, "", as_json=as_json, is_seen=yes)
 
 
-@click.command()
+@inbox.command()
 @click.argument("task", type=int)
 @click.argument("why", default="")
 @objectives_option
@@ -316,13 +319,13 @@ def _decide(
 ) -> None:
     from babyagi import json_shapes, verbs
     from babyagi.cli import render, session
-    from babyagi.inbox import Decision, asking_task, decide, pick_named
+    from babyagi.inbox import Decision, decide, pick_named
 
     settings = session.load(needs=session.STORE).settings
 
     async def change(store: TaskStore) -> tuple[Step, str, list[Worker]] | None:
         steps = await store.inbox(await pick_or_all(store, named.objective))
-        ask = f"babyagi {decision.value}"
+        ask = f"babyagi inbox {decision.value}"
         step = pick_named(steps, named.number, step_id=named.step_id, ask=ask)
         decide(step, decision, text)  # checked before the person is shown and asked anything
         request = None
@@ -335,7 +338,8 @@ def _decide(
         settled = await verbs.settle(store, step, decision, text, home=home, seen=request)
         objective = session.touch(await store.objective(step.objective_id))
         going_on = render.render_going_on(objective, await store.counts(objective.id))
-        return settled, going_on, elsewhere
+        is_served = bool(verbs.serving(await store.workers(), objective.id))
+        return settled, "" if is_served else going_on, elsewhere
 
     changed = session.with_store(change, changes=True)
     if changed is None:
@@ -347,9 +351,19 @@ def _decide(
     if as_json:
         print_json(json_shapes.decided_shape(step, decision))
     else:
-        name = f"Task {asking_task(step)} of objective {step.objective_id}"
-        echo(f"{name} is queued again with your decision.")
-        echo(f"Next: {going_on}  (not needed if a worker is running)")
+        _say_decided(step, going_on)
+
+
+def _say_decided(step: Step, going_on: str) -> None:
+    """Say what becomes of the task that waited. `going_on`: the command that continues its
+    objective; '' if a worker does."""
+    from babyagi.inbox import asking_task
+
+    name = f"Task {asking_task(step)} of objective {step.objective_id}"
+    echo(f"{name} is queued again with your decision.")
+    if going_on:
+        echo("No worker works on this objective now, so nothing happens before you go on.")
+        echo(f"Next: {going_on}")
 
 
 def _say_elsewhere(workers: Sequence[Worker], step: Step, decision: Decision) -> str:
@@ -359,7 +373,7 @@ def _say_elsewhere(workers: Sequence[Worker], step: Step, decision: Decision) ->
     return (
         f"This is not the home of the worker that asks ({where}). If its own settings ask, your "
         "decision is shown there and does not count, and it asks again: type "
-        f"babyagi {decision.value} {asking_task(step)} in its home."
+        f"babyagi inbox {decision.value} {asking_task(step)} in its home."
     )
 
 
@@ -372,7 +386,8 @@ def _is_confirmed(request: Request) -> bool:
         raise SettingsError(
             f"the request of task {request.task.id} is not approved: there is no terminal to "
             "show it on",
-            fix=f"babyagi inbox {name} shows all of it, babyagi approve {name} --yes approves it",
+            fix=f"babyagi inbox {name} shows all of it, babyagi inbox approve {name} --yes "
+            "approves it",
             guide="inbox",
         )
     for line in render_request(request, terminal_width(), is_whole=True)[:-1]:

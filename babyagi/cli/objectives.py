@@ -1,10 +1,9 @@
-"""The commands that show and change objectives and their tasks: status, tasks, results, objectives,
-pause, cancel, extend, delete and retry."""
+"""The commands that show and change objectives and their tasks: status, tasks, pause, cancel and
+extend; and show tasks, show results and show objectives."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -12,10 +11,11 @@ import click
 
 from babyagi.cli.options import (
     LIMITS,
-    Listing,
+    Family,
     json_option,
     objective_option,
     parse_flags,
+    require_words,
     setting_options,
     wrong_usage,
 )
@@ -23,11 +23,9 @@ from babyagi.cli.text import (
     JsonList,
     Line,
     Style,
-    confirm,
     echo,
     echo_lines,
     fit,
-    is_person_there,
     is_terminal,
     print_json,
     terminal_height,
@@ -35,18 +33,19 @@ from babyagi.cli.text import (
     warn,
 )
 from babyagi.tasks import ObjectiveStatus, TaskStatus
-from babyagi.text import say_count
 
 if TYPE_CHECKING:
     from babyagi.cli.render import Row
     from babyagi.reporting.why import Facts
     from babyagi.tasks import Objective, Place, Result
     from babyagi.taskstore.sql.store import TaskStore
-    from babyagi.verbs import Changed, Prunable
+    from babyagi.verbs import Changed
     from babyagi.verbs import Row as Standing
 
 MIN_TASKS = 20  # rows on a terminal, however low it is
 MAX_LISTED = 1_000  # items of a list, unless --limit says otherwise
+N_HITS = 5  # of a search, unless --limit says otherwise
+MAX_HITS = 100
 
 status_option = click.option(
     "--status",
@@ -87,16 +86,13 @@ def status(objective: str, as_json: bool) -> None:
     echo_lines([*lines[:-1], *now, at_work, lines[-1]])
 
 
-tasks = Listing("tasks", "List the tasks in order, or change the list. Alone, it lists them.")
-
-
-@tasks.command("list")
+@click.command("tasks")
 @objective_option
 @status_option
 @limit_option
 @json_option
 def tasks_list(objective: str, statuses: Sequence[str], limit: int | None, as_json: bool) -> None:
-    """List the tasks in the order in which workers will claim them."""
+    """List the tasks in the order in which workers claim them."""
     from babyagi.cli.session import with_objective
     from babyagi.reporting.why import find_facts
     from babyagi.verbs import count_tasks
@@ -112,6 +108,9 @@ def tasks_list(objective: str, statuses: Sequence[str], limit: int | None, as_js
         _say_rest(count_tasks(facts, wanted) - n_shown, "", as_json=as_json, more=status)
 
     with_objective(objective, give)
+
+
+tasks = Family(tasks_list, "List the tasks in order, or change the list. Alone, it lists them.")
 
 
 async def _print_tasks(
@@ -160,20 +159,42 @@ def _say_rest(n_left: int, which: str, *, as_json: bool, more: str = "") -> None
         say(f"      and {n_left:,} {which}more: --limit 0 shows all{more}", Style.DIM)
 
 
-results = Listing(
-    "results", "List the results of finished tasks, or search them. Alone, it lists them."
-)
-
-
-@results.command("list")
+@click.command()
+@click.argument("text", nargs=-1)
 @objective_option
-@limit_option
+@click.option(
+    "-k",
+    "--limit",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help=f"Show at most this many; 0 means all. Default: {MAX_LISTED:,}, with TEXT {N_HITS}.",
+)
+@click.option(
+    "--all-objectives",
+    "in_all",
+    is_flag=True,
+    help="With TEXT: search the newest other objectives as well.",
+)
 @json_option
-def results_list(objective: str, limit: int | None, as_json: bool) -> None:
-    """List the results in the order in which they were recorded.
+def results(
+    *, text: tuple[str, ...], objective: str, limit: int | None, in_all: bool, as_json: bool
+) -> None:
+    """List the results, or find those that are nearest to TEXT.
 
-    If there are more than the limit, the newest are listed.
+    They are listed in the order in which they were recorded; if there are more than the limit, the
+    newest. The search is the one that tasks use; it calls no language model.
     """
+    from babyagi.cli.show import show_found
+
+    if text:
+        n_hits = N_HITS if limit is None else min(limit or MAX_HITS, MAX_HITS)
+        words = require_words(text, "a text")
+        show_found(words, selector=objective, n_hits=n_hits, in_all=in_all, as_json=as_json)
+    else:
+        _list_results(objective, limit, as_json=as_json)
+
+
+def _list_results(objective: str, limit: int | None, *, as_json: bool) -> None:
     from babyagi import json_shapes
     from babyagi.cli import render, session
     from babyagi.reporting.artifacts import Made, find_artifacts
@@ -202,27 +223,7 @@ def results_list(objective: str, limit: int | None, as_json: bool) -> None:
 MAX_SHOWN = 30
 
 
-class Searched(Listing):
-    """A command group that passes all words to its command `list`, as words to search for, if the
-    first of them does not name a command."""
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and args[0] not in self.commands:
-            return "list", self.commands["list"], args
-        return super().resolve_command(ctx, args)
-
-
-objectives = Searched(
-    "objectives",
-    "List objectives with times, states and costs.\n\n"
-    "The newest comes last. LAST is the time since the last event of an objective. With words, "
-    "only objectives whose text contains all of them are listed.",
-)
-
-
-@objectives.command("list")
+@click.command()
 @click.argument("words", nargs=-1)
 @click.option(
     "--active", "is_active", is_flag=True, help="List only objectives that have not ended."
@@ -230,12 +231,13 @@ objectives = Searched(
 @click.option("--ended", "is_ended", is_flag=True, help="List only objectives that have ended.")
 @click.option("--all", "shows_all", is_flag=True, help="List all objectives, not only the newest.")
 @json_option
-def objectives_list(
+def objectives(
     *, words: Sequence[str], as_json: bool, shows_all: bool, is_ended: bool, is_active: bool
 ) -> None:
-    """List objectives, as `babyagi objectives` alone does.
+    """List objectives with times, states and costs.
 
-    With WORDS, list only objectives whose text contains all of them.
+    The newest comes last. LAST is the time since the last event of an objective. With WORDS, list
+    only objectives whose text contains all of them.
     """
     from babyagi import backends, json_shapes, verbs
     from babyagi.cli import render, session
@@ -253,23 +255,19 @@ def objectives_list(
     rows, n_older = session.with_store(fetch)
     if n_older:
         left = "1 older one is" if n_older == 1 else f"{n_older:,} older ones are"
-        (warn if as_json else echo)(f"{left} not shown: babyagi objectives --all", Style.DIM)
+        (warn if as_json else echo)(f"{left} not shown: babyagi show objectives --all", Style.DIM)
     if as_json:
         print_json([json_shapes.objective_shape(*row[:2], last_event_at=row[2]) for row in rows])
     elif rows:
         echo_lines(render.render_objectives(rows, terminal_width(), now=backends.utc_now()))
     elif words or is_ended or is_active:
-        echo("No objective matches. To list all: babyagi objectives --all")
+        echo("No objective matches. To list all: babyagi show objectives --all")
     else:
         echo('No objective yet. Type: babyagi demo, or babyagi run "an objective"')
 
 
 # -- the commands that change an objective
 # --------------------------------------------------------------------------------------------------
-
-
-OLD_DAYS = 30.0
-MAX_DAYS = 36_500.0
 
 
 @click.command()
@@ -317,96 +315,6 @@ def extend(objective: str, as_json: bool, **limits: str | None) -> None:
     _steer(change, objective, as_json)
 
 
-@click.command()
-@objective_option
-@click.option("--yes", is_flag=True, help="Delete it without asking.")
-def delete(objective: str, yes: bool) -> None:
-    """Delete an objective and its data."""
-    from babyagi.cli.session import load, pick_objective, with_store
-    from babyagi.verbs import delete_whole
-
-    settings = load().settings
-
-    async def change(store: TaskStore) -> tuple[Objective, str] | None:
-        found = await pick_objective(store, objective)
-        if not yes and not _is_confirmed(
-            f"Delete objective {found.id} ({fit(found.spec.text, 60)}) for good?",
-            refused=f"objective {found.id} is not deleted",
-            fix=f"babyagi delete --objective {found.id} --yes",
-        ):
-            return None
-        return found, await delete_whole(store, settings, found)
-
-    done = with_store(change, changes=True, settings=settings)
-    deleted, trouble = done or (None, "")
-    if trouble:
-        what = "the index may still hold its results' vectors and beginnings"
-        warn(f"note: {what}: {trouble}", Style.YELLOW)
-    echo(f"Objective {deleted.id} is deleted." if deleted is not None else "Nothing is deleted.")
-
-
-@objectives.command("prune")
-@click.option(
-    "--older-than",
-    "days",
-    type=click.FloatRange(min=0),
-    default=OLD_DAYS,
-    show_default=True,
-    metavar="DAYS",
-    help="Delete only objectives that ended more than this long ago.",
-)
-@click.option("--yes", "is_sure", is_flag=True, help="Delete them without asking.")
-@json_option
-def prune(days: float, is_sure: bool, as_json: bool) -> None:
-    """Delete old objectives, and those that never got an answer.
-
-    It shows what it would delete, and asks first. Active objectives, and paused ones with results,
-    are kept.
-    """
-    from babyagi import backends, json_shapes, verbs
-    from babyagi.cli.session import load, with_store
-
-    settings, before = load().settings, backends.utc_now() - timedelta(days=min(days, MAX_DAYS))
-    fix = f"babyagi objectives prune --older-than {days:g} --yes"
-    ask = partial(_is_confirmed, "Delete these for good?", refused="nothing is deleted", fix=fix)
-
-    async def work(store: TaskStore) -> tuple[list[Prunable], list[str]]:
-        found = await verbs.find_prunable(store, before=before)
-        for line in render_prunable(found):
-            (warn if as_json else echo)(line)
-        if not found or not (is_sure or ask()):
-            return [], []
-        doomed = [going.objective for going in found]
-        return found, [await verbs.delete_whole(store, settings, one) for one in doomed]
-
-    deleted, troubles = with_store(work, changes=True, settings=settings)
-    for trouble in dict.fromkeys(filter(None, troubles)):
-        warn(f"note: the index may still hold vectors of their results: {trouble}", Style.YELLOW)
-    if as_json:
-        print_json(json_shapes.prunable_shape(deleted))
-    else:
-        echo(f"{len(deleted)} deleted." if deleted else "Nothing is deleted.")
-
-
-def render_prunable(found: Sequence[Prunable]) -> list[str]:
-    return [
-        f"{going.objective.id:>4}  {going.why}, {say_count(going.n_results, 'result')}: "
-        f"{fit(going.objective.spec.text, 60)}"
-        for going in found
-    ]
-
-
-def _is_confirmed(question: str, *, refused: str, fix: str) -> bool:
-    """Ask the person the question, and return whether the answer is yes. Raises `SettingsError`,
-    with `refused` as what happened, if there is no terminal."""
-    if not is_person_there():
-        from babyagi.errors import SettingsError
-
-        what = f"{refused}: there is no terminal to confirm on"
-        raise SettingsError(what, fix=fix, guide="objectives")
-    return confirm(question)
-
-
 def _steer(
     change: Callable[[TaskStore, Objective], Awaitable[Standing]], selector: str, as_json: bool
 ) -> None:
@@ -426,7 +334,7 @@ def _steer(
 
 # --------------------------------------------------------------------------------------------------
 # The commands that change the task list while workers work on it: tasks add, tasks move, tasks
-# edit, tasks skip, and retry. Each command is one transaction in the task store; a worker sees the
+# edit, tasks skip and tasks retry. Each is one transaction in the task store; a worker sees the
 # change at its next claim or call.
 # --------------------------------------------------------------------------------------------------
 
@@ -527,7 +435,7 @@ def skip(task_id: int, objective: str, as_json: bool) -> None:
     _change(lambda store, found: verbs.skip_task(store, found, task_id), objective, as_json)
 
 
-@click.command()
+@tasks.command()
 @click.argument("task_id", metavar="TASK", type=int)
 @objective_option
 @json_option

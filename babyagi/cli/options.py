@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from click.core import ParameterSource
 
+from babyagi.cli.text import Style, warn
 from babyagi.errors import SettingsError
 from babyagi.settings.fields import declared_fields
 
@@ -20,6 +21,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 LIMITS = ("max_tasks", "max_calls", "max_tokens", "max_cost_usd", "max_time_s")
 ALL = "all"
+# settings that are set once and hold for all objectives; their options are not in the help
+SET_ONCE = "memory planning use_my_model agent_hosts no_color".split()
 
 
 def _objective_option(metavar: str, default: str) -> Callable[[F], F]:
@@ -55,18 +58,43 @@ json_option = click.option(
 )
 
 
-class Listing(click.Group):
-    """A command group that runs its command `list` when no command follows it, and accepts the
-    options of `list`. An option before a command's name is passed to that command: `tasks --json
-    list` means `tasks list --json`."""
+class Family(click.Group):
+    """A command group that is a command itself: without the name of one of its commands it does
+    what its own command does, with the own command's arguments and options. An option before a
+    command's name is passed to that command: `tasks --json add x` means `tasks add x --json`."""
 
-    def __init__(self, name: str, help: str) -> None:
-        super().__init__(name, help=help, invoke_without_command=True, callback=self._list)
+    def __init__(self, own: click.Command, help: str = "") -> None:
+        options = [one for one in own.params if isinstance(one, click.Option)]
+        self._words = [one for one in own.params if isinstance(one, click.Argument)]
+        super().__init__(own.name, help=help or own.help, params=[*options])
+        self.own = own
+        context = click.Context(own)
+        own_words = [piece for one in self._words for piece in one.get_usage_pieces(context)]
+        self.subcommand_metavar = f"{' '.join(own_words)} | COMMAND [ARGS]...".lstrip(" |")
 
-    def add_command(self, cmd: click.Command, name: str | None = None) -> None:
-        super().add_command(cmd, name)
-        if cmd.name == "list":
-            self.params += [option for option in cmd.params if isinstance(option, click.Option)]
+    def make_context(
+        self,
+        info_name: str | None,
+        args: list[str],
+        parent: click.Context | None = None,
+        **extra: Any,
+    ) -> click.Context:
+        context = click.Context(self, info_name=info_name, parent=parent)
+        context.resilient_parsing = bool(extra.get("resilient_parsing"))
+        typed, rest, _ = self.make_parser(context).parse_args([*args])
+        help_option = self.get_help_option(context)
+        asks_help = help_option is not None and help_option.name in typed
+        is_named = rest[:1] and (rest[0] in self.commands or not self._takes(rest[0]))
+        if is_named or asks_help or context.resilient_parsing:
+            return super().make_context(info_name, args, parent, **extra)
+        return self.own.make_context(info_name, args, parent, **extra)
+
+    def _takes(self, word: str) -> bool:
+        """Return whether the word can be the first argument of the own command."""
+        try:
+            return bool(self._words) and self._words[0].type(word) is not None
+        except click.BadParameter:
+            return False
 
     def invoke(self, ctx: click.Context) -> Any:
         typed = {
@@ -77,16 +105,9 @@ class Listing(click.Group):
         ctx.default_map = dict.fromkeys(self.commands, typed)
         return super().invoke(ctx)
 
-    def _list(self, **_typed: Any) -> Any:
-        context = click.get_current_context()
-        if context.invoked_subcommand is not None:
-            return None
-        with self.commands["list"].make_context("list", [], parent=context) as inner:
-            return inner.command.invoke(inner)
-
 
 def setting_options(
-    names: Iterable[str] | None = None, *, but: Iterable[str] = ()
+    names: Iterable[str] | None = None, *, but: Iterable[str] = (), hidden: Iterable[str] = ()
 ) -> Callable[[F], F]:
     """Return a decorator that adds options for settings to a command, in the order of the settings'
     declarations. Settings without a command-line flag are left out.
@@ -97,6 +118,8 @@ def setting_options(
     Args:
         names: the settings; None means all of them.
         but: settings to leave out.
+        hidden: settings whose options are not in the help; one that is typed is used, and a line
+            says how to set it instead.
     """
     fields = declared_fields()
     wanted = set(fields if names is None else names) - set(but)
@@ -113,10 +136,24 @@ def setting_options(
                 "type": click.Path() if entry.metavar in ("FOLDER", "FILE") else None,
             }
             kind = switch if entry.is_switch else texts
+            if name in hidden:
+                kind = {**kind, **went(f"set {entry.variables[0]}")}
             command = click.option(*entry.flags, name, help=entry.help, **kind)(command)
         return command
 
     return decorate
+
+
+def went(instead: str) -> dict[str, Any]:
+    """Return the arguments that make an option of click one that went: it is not in the help, and
+    where it is typed, a line says what to do `instead`."""
+
+    def say(context: click.Context, option: click.Parameter, value: Any) -> Any:
+        if context.get_parameter_source(option.name or "") is ParameterSource.COMMANDLINE:
+            warn(f"{option.opts[-1]} went from {context.command_path}: {instead}", Style.DIM)
+        return value
+
+    return {"hidden": True, "callback": say}
 
 
 def require_words(words: Sequence[str], what: str = "an objective", *, before: str = "") -> str:

@@ -246,7 +246,7 @@ def render_status(
 def _render_index_trouble(objective: Objective, head: str, trouble: str) -> list[Line]:
     if not trouble:
         return []
-    fix = f"babyagi index rebuild --objective {objective.id}"
+    fix = f"babyagi store rebuild --objective {objective.id}"
     says = (
         f"{head}cannot be written to the result store: {fit(trouble, 400)}; no result is lost. "
         f"`babyagi doctor` says more; once it works again: {fix}"

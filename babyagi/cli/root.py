@@ -24,17 +24,19 @@ from babyagi import __version__
 from babyagi.cli import (
     ask,
     inbox,
-    index,
     objectives,
     report,
     schedules,
     serve,
+    store,
     toolbox,
     trusting,
 )
 from babyagi.cli.exits import ExitCode, Terminated, code_of_error
 from babyagi.cli.options import (
     LIMITS,
+    SET_ONCE,
+    Family,
     WrongUsage,
     given_flags,
     json_option,
@@ -42,9 +44,11 @@ from babyagi.cli.options import (
     objective_option,
     require_words,
     setting_options,
+    went,
     wrong_usage,
 )
-from babyagi.cli.report import Output, choose_output, output_options
+from babyagi.cli.renamed import rename
+from babyagi.cli.report import FORMATS, Output, choose_output, output_options
 from babyagi.cli.text import NO_ROOM, Style, echo, echo_lines, print_json, terminal_width, warn
 from babyagi.errors import BabyagiError, SettingsError, find_fix, first_error
 from babyagi.reporting.next_command import quoted
@@ -86,15 +90,19 @@ def demo(
 
 @click.command()
 @click.argument("objective_words", metavar="[OBJECTIVE]...", nargs=-1)
-@setting_options(but=("log_format", "serve_host", "serve_port"))
+@setting_options(but=("log_format", "serve_host", "serve_port"), hidden=SET_ONCE)
 @new_option
-@output_options
-@json_option
 @click.option(
-    "--objective",
-    metavar="ID|NAME|latest",
-    help="With --join: the objective to join.",
+    "--output", metavar="FILE", help="Write the report to this file; its suffix names the format."
 )
+@click.option(
+    "--format",
+    "report_format",
+    type=click.Choice(FORMATS),
+    **went("give --output a suffix (.md, .html, .json), or type babyagi report --format"),
+)
+@json_option
+@click.option("--objective", **went("babyagi worker --objective"))
 @click.option(
     "--continue",
     "continued",
@@ -193,7 +201,7 @@ HINTS = (
 )
 
 
-# -- the commands of working together: submit, worker, workers, migrate
+# -- the commands of working together: submit, worker, show workers
 # --------------------------------------------------------------------------------------------------
 
 NOT_OF_SUBMIT = (
@@ -203,7 +211,7 @@ NOT_OF_SUBMIT = (
 
 @click.command()
 @click.argument("objective_words", metavar="[OBJECTIVE]...", nargs=-1)
-@setting_options(but=NOT_OF_SUBMIT)
+@setting_options(but=NOT_OF_SUBMIT, hidden=SET_ONCE)
 @new_option
 @json_option
 def submit(objective_words: tuple[str, ...], always_new: bool, as_json: bool, **flags: Any) -> int:
@@ -271,43 +279,13 @@ def workers(as_json: bool) -> None:
         echo("No worker is running. Type: babyagi worker, or babyagi resume")
 
 
-@click.command()
-def metrics() -> None:
-    """Print metrics of the task store, for Prometheus.
-
-    For the textfile collector of Prometheus: babyagi metrics > babyagi.prom
-    """
-    from babyagi.cli.session import with_store
-    from babyagi.reporting.metrics import read_metrics
-
-    echo(with_store(read_metrics).rstrip("\n"))
-
-
-@click.command()
-def migrate() -> None:
-    """Upgrade a PostgreSQL task store to this program's version.
-
-    No worker may run meanwhile.
-    """
-    import asyncio
-
-    from babyagi.backends import migrate_store
-    from babyagi.cli.session import STORE, load
-
-    before, after = asyncio.run(migrate_store(load(needs=STORE).settings))
-    if before == after:
-        echo(f"The task store has version {after} already.")
-    else:
-        echo(f"The task store was upgraded from version {before} to {after}.")
-
-
-# -- the commands about the program itself: config, doctor, guide
+# -- the commands about the program itself: config, config trust, doctor, guide
 # --------------------------------------------------------------------------------------------------
 
 
-@click.command()
+@click.command("config")
 @json_option
-def config(as_json: bool) -> None:
+def show_settings(as_json: bool) -> None:
     """Show every setting, its value, and where the value comes from.
 
     Secrets stay hidden.
@@ -319,6 +297,10 @@ def config(as_json: bool) -> None:
         print_json({"v": 1, "settings": [value.to_json() for value in values]})
     else:
         echo_lines(about.render_values(values, terminal_width()))
+
+
+config = Family(show_settings)
+config.add_command(trusting.trust)
 
 
 @click.command()
@@ -374,12 +356,19 @@ def _show_page(topic: str) -> None:
     show_page(read_page(topic))
 
 
-# -- the commands that look into a run: show, why, log
+# -- the commands that look: show, and what it shows
 # --------------------------------------------------------------------------------------------------
 
 
-@click.command()
-@click.argument("what", metavar="TASK|plan|order|check|report")
+def _take_target(value: str) -> str:
+    """Return the value if it is the number of a task, or one of the duties that can be shown."""
+    if not value.isdecimal() and value not in ("plan", "order", "check", "report"):
+        raise ValueError(value)
+    return value
+
+
+@click.command("show")
+@click.argument("what", metavar="TASK|plan|order|check|report", type=_take_target, required=False)
 @objective_option
 @click.option(
     "--step", type=click.IntRange(min=1), metavar="N", help="Show only this step, with whole texts."
@@ -388,34 +377,37 @@ def _show_page(topic: str) -> None:
     "--full", "is_full", is_flag=True, help="Show every text whole, not only its beginning."
 )
 @click.option("--artifact", metavar="NAME", help="Show only this file of the result.")
+@click.option(
+    "--why",
+    "is_why",
+    is_flag=True,
+    help="Say only why TASK does not run, and what would change that; without TASK, why the "
+    "objective makes no progress.",
+)
 @json_option
-def show(
-    what: str, objective: str, step: int | None, is_full: bool, artifact: str | None, as_json: bool
+def show_one(
+    what: str | None,
+    objective: str,
+    artifact: str | None,
+    is_why: bool,
+    as_json: bool,
+    **how: Any,
 ) -> None:
-    """Show a task with its prompts, replies and tool calls.
+    """Show a task, or a list: tasks, results, log and more.
 
-    `plan`, `order`, `check` and `report` show the calls made for the objective itself.
+    A TASK is shown with its result, prompts, replies and tool calls; `plan`, `order`, `check` and
+    `report` show the calls made for the objective itself.
     """
-    from babyagi.cli.show import show_artifact, show_calls
+    from babyagi.cli.show import show_artifact, show_calls, show_why
 
-    if artifact is not None:
+    if is_why:
+        show_why(what, selector=objective, as_json=as_json)
+    elif what is None:
+        raise wrong_usage("say what to show: a task's number, or a list", "babyagi show tasks")
+    elif artifact is not None:
         show_artifact(what, artifact, selector=objective)
-        return
-    show_calls(what, selector=objective, step=step, is_full=is_full, as_json=as_json)
-
-
-@click.command()
-@click.argument("task", metavar="[TASK]", required=False)
-@objective_option
-@json_option
-def why(task: str | None, objective: str, as_json: bool) -> None:
-    """Say why a task does not run, and what would change that.
-
-    Without a TASK, say why the objective makes no progress, or what is done for it now.
-    """
-    from babyagi.cli.show import show_why
-
-    show_why(task, selector=objective, as_json=as_json)
+    else:
+        show_calls(what, selector=objective, **how, as_json=as_json)
 
 
 def _take_task(context: click.Context, _parameter: click.Parameter, task: int | None) -> None:
@@ -478,6 +470,14 @@ def log(
     show_log(objective, wanted, as_json=as_json, says_cut=n_last is None)
 
 
+show = Family(show_one)
+for command in (
+    *(objectives.tasks_list, objectives.results, log),
+    *(objectives.objectives, workers, ask.memory),
+):
+    show.add_command(command)
+
+
 HELP_FLAGS = ("-h", "--help")
 VERSION_FLAGS = ("-V", "--version")
 LISTS_ALL = "babyagi.lists_all"  # in the context of a help text
@@ -511,15 +511,10 @@ class Commands(click.Group):
 
 # in the order in which they are listed, a row for each subject
 COMMANDS = (
-    *(demo, run, watch, ask.ask, submit, worker, serve.serve, serve.open_, workers),
-    schedules.schedule,
-    *(objectives.objectives, objectives.status, objectives.tasks, objectives.results),
-    *(show, why, log, report.report),
-    *(inbox.inbox, inbox.answer, inbox.approve, inbox.reject),
-    *(resume, objectives.pause, objectives.cancel, objectives.extend, objectives.retry),
-    *(objectives.delete, index.index, index.journal, metrics, migrate),
-    *(toolbox.tools, toolbox.mcp, ask.memory),
-    *(config, trusting.trust, doctor, guide),
+    *(demo, run, watch, ask.ask, submit, worker, serve.serve, schedules.schedule),
+    *(objectives.status, show, report.report, inbox.inbox, objectives.tasks),
+    *(resume, objectives.pause, objectives.cancel, objectives.extend),
+    *(store.store, toolbox.tools, config, doctor, guide),
 )
 
 
@@ -563,6 +558,7 @@ def help_(words: tuple[str, ...]) -> None:
     from babyagi.cli.about import list_topics
 
     pages = dict(list_topics())
+    words = tuple(word for word in rename(words) if not word.startswith("--"))
     found = _walk(words)
     if found is not None:
         found.meta[LISTS_ALL] = True
@@ -652,22 +648,22 @@ def not_understood(words: Sequence[str], context: click.Context) -> click.UsageE
 
 # the words that other programs have for a command, and what they are called here
 OTHER_WORDS = {
-    **dict.fromkeys(("ls", "list", "ps", "jobs", "history"), "objectives"),
+    **dict.fromkeys(("ls", "list", "ps", "jobs", "history"), "show objectives"),
     **dict.fromkeys(("start", "exec", "go"), "run"),
     **dict.fromkeys(("stop", "suspend"), "pause"),
     **dict.fromkeys(("kill", "abort", "end"), "cancel"),
     **dict.fromkeys(("continue", "restart"), "resume"),
-    **dict.fromkeys(("rm", "remove"), "delete"),
+    **dict.fromkeys(("rm", "remove"), "store delete"),
     **dict.fromkeys(("init", "setup", "quickstart", "tutorial"), "guide start"),
     **dict.fromkeys(("man", "docs"), "guide"),
     **dict.fromkeys(("login", "auth"), "guide models"),
     **dict.fromkeys(("env", "settings"), "config"),
     **dict.fromkeys(("check", "health"), "doctor"),
-    **dict.fromkeys(("board", "dashboard", "ui"), "open"),
+    **dict.fromkeys(("board", "dashboard", "ui"), "serve open"),
     **dict.fromkeys(("chat", "agent"), "ask"),
     **dict.fromkeys(("example", "examples", "try"), "demo"),
     **dict.fromkeys(("info", "state"), "status"),
-    **dict.fromkeys(("search", "find"), "results search"),
+    **dict.fromkeys(("search", "find"), "show results"),
     "add": "tasks add",
     "cron": "schedule",
     "completion": "guide commands",
@@ -701,6 +697,7 @@ def run_guarded(args: list[str]) -> int:
     _open_closed_streams()
     before = signal.signal(signal.SIGTERM, _terminate)
     try:
+        args = rename(args)
         code = babyagi.main(args=route(args), prog_name="babyagi", standalone_mode=False)
         sys.stdout.flush()
         return code if isinstance(code, int) else 0
@@ -852,7 +849,8 @@ def _mend_unknown(word: str, context: click.Context) -> tuple[str, str]:
     near = [removal] if removal else difflib.get_close_matches(word, names, n=1)
     fix = f"{command} {near[0]}" if near else f"{command} --help"
     top = babyagi.commands.get(word)
-    if not near and top is not None and any(isinstance(one, click.Argument) for one in top.params):
+    own = top.own if isinstance(top, Family) else top
+    if not near and own is not None and any(isinstance(one, click.Argument) for one in own.params):
         fix = f"babyagi {word}"
     return f"{command} has no command {word!r}, only {', '.join(names)}", fix
 

@@ -92,8 +92,8 @@ def run_objective(
         return join_objective(flags, selector=selector, output=output)
     if selector:
         raise SettingsError(
-            f"--objective {selector} needs --join",
-            fix=f"babyagi run --join --objective {selector}",
+            f"run takes --objective {selector} only with --join",
+            fix=f"babyagi worker --objective {selector}",
             guide="machines",
         )
     require_objective(loaded.settings)
@@ -357,7 +357,7 @@ async def _wait_for_rest(
     if trouble and not before:
         tell(
             f"results cannot be written to the result store: {trouble}; no result is lost; once "
-            f"the store works again, `babyagi index rebuild --objective {objective_id}` fills it"
+            f"the store works again, `babyagi store rebuild --objective {objective_id}` fills it"
         )
     elif before and not trouble:
         tell("all results are in the result store now")
@@ -590,7 +590,7 @@ class Wanted:
                 f"{len(unfinished)} unfinished objectives have this text, and none is named "
                 f"{self.instance_name}",
                 why=_name_all(unfinished),
-                fix=f"babyagi run --join --objective {unfinished[-1].id}",
+                fix=f"babyagi worker --objective {unfinished[-1].id}",
                 guide="machines",
             )
         return unfinished[0]

@@ -1,4 +1,4 @@
-"""The commands of schedules: add, list, show, pause, resume, remove."""
+"""The commands of schedules: schedule alone, and its add, pause, resume and remove."""
 
 from __future__ import annotations
 
@@ -6,7 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from babyagi.cli.options import given_flags, json_option, require_words, setting_options
+from babyagi.cli.options import (
+    SET_ONCE,
+    Family,
+    given_flags,
+    json_option,
+    require_words,
+    setting_options,
+)
 from babyagi.cli.text import Line, Style, echo, echo_lines, fit, print_json, terminal_width
 
 if TYPE_CHECKING:
@@ -24,13 +31,36 @@ RULE_FLAGS = "cron every at tz grace overlap catch_up jitter daily_limit".split(
 id_argument = click.argument("schedule_id", metavar="SCHEDULE", type=int)
 
 
-@click.group()
-def schedule() -> None:
+@click.command("schedule")
+@click.argument("schedule_id", metavar="[SCHEDULE]", type=int, required=False)
+@click.option("--all", "with_removed", is_flag=True, help="List removed schedules as well.")
+@click.option(
+    "-n",
+    "n_ticks",
+    type=click.IntRange(min=1),
+    default=N_TICKS_SHOWN,
+    show_default=True,
+    metavar="N",
+    help="Show this many of the last ticks of SCHEDULE.",
+)
+@json_option
+def show_schedules(
+    schedule_id: int | None, with_removed: bool, n_ticks: int, as_json: bool
+) -> None:
     """Start an objective again and again.
 
-    `babyagi worker` fires the ticks (the times of a schedule) that are due. Schedules are kept in
-    the task store: however many workers read it, each tick starts one objective.
+    Alone, it lists the schedules with the next tick of each; with the number of a SCHEDULE, it
+    shows that one, and the outcome of its ticks (the times at which it was due). `babyagi worker`
+    fires the ticks that are due. Schedules are kept in the task store: however many workers read
+    it, each tick starts one objective.
     """
+    if schedule_id is None:
+        _list(with_removed=with_removed, as_json=as_json)
+    else:
+        _show(schedule_id, n_ticks, as_json=as_json)
+
+
+schedule = Family(show_schedules)
 
 
 @schedule.command()
@@ -83,7 +113,7 @@ def schedule() -> None:
     type=click.FloatRange(min=0),
     help="What its objectives may cost a day in all; 0 means no limit.  [default: 5]",
 )
-@setting_options(but=NOT_OF_SCHEDULE)
+@setting_options(but=NOT_OF_SCHEDULE, hidden=SET_ONCE)
 @json_option
 def add(objective_words: tuple[str, ...], as_json: bool, **flags: Any) -> None:
     """Add a schedule: --cron, --every or --at.
@@ -134,11 +164,7 @@ def _say_needs(settings: Settings) -> str:
     return " ".join(f"{flag} {quote(str(value))}" for flag, value in given.items() if value)
 
 
-@schedule.command("list")
-@click.option("--all", "with_removed", is_flag=True, help="Include removed schedules.")
-@json_option
-def list_(with_removed: bool, as_json: bool) -> None:
-    """List schedules, and the next tick of each."""
+def _list(*, with_removed: bool, as_json: bool) -> None:
     from babyagi.cli.session import with_store
     from babyagi.json_shapes import schedule_shape
 
@@ -151,20 +177,7 @@ def list_(with_removed: bool, as_json: bool) -> None:
         echo('There is no schedule. babyagi schedule add "an objective" --every 1d adds one.')
 
 
-@schedule.command()
-@id_argument
-@click.option(
-    "-n",
-    "n_ticks",
-    type=click.IntRange(min=1),
-    default=N_TICKS_SHOWN,
-    show_default=True,
-    metavar="N",
-    help="Show this many of its last ticks (the times at which it was due).",
-)
-@json_option
-def show(schedule_id: int, n_ticks: int, as_json: bool) -> None:
-    """Show a schedule, and the outcome of its ticks."""
+def _show(schedule_id: int, n_ticks: int, *, as_json: bool) -> None:
     from babyagi.cli.session import with_store
     from babyagi.json_shapes import VERSION, schedule_shape, tick_shape
 

@@ -1,5 +1,5 @@
-"""The commands `serve`, which runs the HTTP server, and `open`, which gives a browser or a program
-access to it."""
+"""The commands `serve`, which runs the HTTP server, and `serve open`, which gives a browser or a
+program access to it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from babyagi.cli.options import given_flags, json_option, setting_options
+from babyagi.cli.options import Family, given_flags, json_option, setting_options
 from babyagi.cli.text import echo, print_json, warn
 from babyagi.errors import SettingsError
 
@@ -23,7 +23,7 @@ MODULES = ("starlette", "uvicorn", "jinja2")
 ASK_TIMEOUT_S = 5.0
 
 
-@click.command()
+@click.command("serve")
 @setting_options(
     "serve_host serve_port concurrency files tools mcp tools_from use_my_model log_format".split()
 )
@@ -32,7 +32,7 @@ ASK_TIMEOUT_S = 5.0
 )
 @setting_options(("agent", "agent_hosts"))
 @json_option
-def serve(is_idle: bool, as_json: bool, **flags: Any) -> int:
+def work_and_serve(is_idle: bool, as_json: bool, **flags: Any) -> int:
     """Work as `worker` does, and serve HTTP.
 
     It serves a board, an API and live events. It listens on this machine only, unless
@@ -92,7 +92,10 @@ def require_serve() -> None:
         )
 
 
-@click.command("open")
+serve = Family(work_and_serve)
+
+
+@serve.command("open")
 @click.option(
     "--token",
     "token_level",

@@ -13,7 +13,7 @@ from functools import partial
 from io import TextIOWrapper
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
@@ -27,6 +27,9 @@ from babyagi.settings.fields import Settings
 from babyagi.settings.load import Loaded, load_settings
 from babyagi.tasks import Objective, ObjectiveStatus
 from babyagi.taskstore.sql.store import TaskStore
+
+if TYPE_CHECKING:
+    from babyagi.results import Results
 
 # -- the log file; nothing is logged to the terminal
 # --------------------------------------------------------------------------------------------------
@@ -250,6 +253,31 @@ def with_objective(
     return with_store(work, changes=changes, settings=settings)
 
 
+def with_results(
+    selector: str,
+    body: Callable[[Results], Awaitable[T]],
+    *,
+    model: str = "",
+    changes: bool = False,
+) -> tuple[Objective, T]:
+    """Open the results and the index of the selected objective, call `body` with them, and return
+    the objective with the value of `body`. `model` replaces the embedding model; `changes` as in
+    `with_store`."""
+    from babyagi.app import open_app, open_app_to_look
+    from babyagi.cli import preflight
+
+    settings = load(only_looks=not changes).settings
+    preflight.require_embedder(settings, model)
+
+    async def run() -> tuple[Objective, T]:
+        async with open_app(settings) if changes else open_app_to_look(settings) as app:
+            objective = await pick_objective(app.store, selector)
+            async with app.open_results(objective, model=model) as opened:
+                return objective, await body(opened)
+
+    return asyncio.run(run())
+
+
 def touch(objective: Objective) -> Objective:
     """Remember the objective as the one that the person used last, so that `latest` means it, and
     return it."""
@@ -356,7 +384,7 @@ def _parse_id(selector: str) -> int:
     if not selector.isdecimal() or len(selector) > 18:
         raise SettingsError(
             f"an objective is chosen by its number or `latest`, got {selector!r}",
-            fix="babyagi objectives shows the numbers",
+            fix="babyagi show objectives shows the numbers",
             guide="objectives",
         )
     return int(selector)

@@ -1,11 +1,11 @@
-"""The commands `show`, `why` and `log`: a task, or the planning, ordering, checking or reporting of
-an objective, with its prompts, replies and tool calls; why a task does not run; and the events of
-an objective."""
+"""What `babyagi show` shows: a task, or the planning, ordering, checking or reporting of an
+objective, with its prompts, replies and tool calls; why a task does not run; the results that are
+nearest to a text; and the events of an objective."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -13,7 +13,7 @@ from typing import Any
 
 from babyagi import events, json_shapes, verbs
 from babyagi.cli import render
-from babyagi.cli.session import NOTHING, is_over, load, with_objective
+from babyagi.cli.session import NOTHING, is_over, load, with_objective, with_results
 from babyagi.cli.text import (
     Line,
     Style,
@@ -33,6 +33,7 @@ from babyagi.cli.text import (
 from babyagi.cli.views import EventNames, describe_event
 from babyagi.errors import NotFoundError, SettingsError
 from babyagi.inbox import describe
+from babyagi.index.search import RankedResult
 from babyagi.redaction import redact
 from babyagi.reporting.artifacts import Made, find_artifacts
 from babyagi.reporting.sources import say_fetched
@@ -368,6 +369,46 @@ def show_why(task: str | None, *, selector: str, as_json: bool) -> None:
         echo_lines(Line(row) for row in wrap(f"  {safe_line(reason.change)}", width))
 
 
+# -- the results that are nearest to a text
+# --------------------------------------------------------------------------------------------------
+
+N_DECIMALS = 2  # of a score
+
+
+def show_found(words: str, *, selector: str, n_hits: int, in_all: bool, as_json: bool) -> None:
+    """Print the results that are nearest to the words; with `in_all` those of other objectives as
+    well."""
+    found, ranking = with_results(
+        selector, lambda opened: opened.search(words, k=n_hits, in_all=in_all)
+    )
+    if as_json:
+        print_json(json_shapes.search_shape(found, words, ranking))
+        return
+    shown = [entry for entry in ranking if round(entry.score, N_DECIMALS)]
+    if ranking.degraded:
+        warn(f"note: {ranking.degraded}", Style.YELLOW)
+    if not len(ranking):
+        echo("No result yet. `babyagi status` shows the state.")
+    elif not shown:
+        warn("note: no result is near to this text", Style.YELLOW)
+    echo_lines(render_ranking(shown, objective_id=found.id, width=terminal_width()))
+
+
+def render_ranking(ranking: Iterable[RankedResult], *, objective_id: int, width: int) -> list[Line]:
+    """Return two lines for each result found: its score and task, and the beginning of its text. A
+    result of an objective other than `objective_id` is shown with its objective."""
+    lines: list[Line] = []
+    for entry in ranking:
+        found = entry.result
+        is_own = found.objective_id == objective_id
+        whose = "" if is_own else f"objective {found.objective_id}, "
+        head = f"{entry.score:{3 + N_DECIMALS}.{N_DECIMALS}f}  {whose}task {found.task_id}: "
+        name = fit(found.task_name, max(20, width - len(head)))
+        lines.append(Line(head + name, Style.BOLD))
+        lines.append(Line("       " + fit(found.text, max(20, 3 * width))))
+    return lines
+
+
 # -- the log: a line for each event and each step
 # --------------------------------------------------------------------------------------------------
 
@@ -455,7 +496,9 @@ def parse_since(text: str | None) -> float | None:
         return parse_duration_s(text)
     except ValueError as error:
         raise SettingsError(
-            f"--since must be {error}, got {text!r}", fix="babyagi log --since 10m", guide="looking"
+            f"--since must be {error}, got {text!r}",
+            fix="babyagi show log --since 10m",
+            guide="looking",
         ) from error
 
 

@@ -404,13 +404,19 @@ class PassingLine:
 
 
 def print_json(value: Any) -> None:
-    """Write the value as indented JSON in ASCII. Characters that could control a terminal are
-    written as JSON escapes, which a JSON parser reads back."""
-    print(json.dumps(value, indent=2, ensure_ascii=True), flush=True)
+    """Write the value as indented JSON in ASCII, a list as one line for each of its values.
+    Characters that could control a terminal are written as JSON escapes, which a JSON parser reads
+    back."""
+    if isinstance(value, list):
+        written = JsonList()
+        written.add(value)
+        written.close()
+    else:
+        print(json.dumps(value, indent=2, ensure_ascii=True), flush=True)
 
 
 class JsonList:
-    """Writes one indented JSON list, value by value, so that a long list is never whole in memory.
+    """Writes one JSON list, a line for each value, so that a long list is never whole in memory.
     Call `close` at the end."""
 
     def __init__(self) -> None:
@@ -418,8 +424,7 @@ class JsonList:
 
     def add(self, values: Iterable[Any]) -> None:
         for value in values:
-            text = json.dumps(value, indent=2, ensure_ascii=True).replace("\n", "\n  ")
-            print("[\n  " if self._n == 0 else ",\n  ", text, sep="", end="")
+            print("[\n" if self._n == 0 else ",\n", json.dumps(value), sep="", end="")
             self._n += 1
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""The commands about tools: tools, tools test, mcp list, mcp test."""
+"""The commands about tools and the servers that bring more: tools and tools test."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from babyagi.cli.options import given_flags, json_option, setting_options
+from babyagi.cli.options import Family, given_flags, json_option, setting_options
 from babyagi.cli.text import Line, Style, echo, echo_lines, print_json, safe, warn
 from babyagi.errors import SettingsError, ToolError
 
@@ -22,14 +22,27 @@ SETTINGS = ("files", "tools", "mcp")
 NEEDS = {"ask_pipeline": "BABYAGI_PIPELINE"}
 
 
-@click.group(invoke_without_command=True)
+@click.command("tools")
 @setting_options(SETTINGS)
+@click.option(
+    "--servers",
+    "is_by_server",
+    is_flag=True,
+    help="List only the tools of MCP servers, by server, and what is left out. The exit code is "
+    "6 if a server does not answer.",
+)
 @json_option
-@click.pass_context
-def tools(context: click.Context, /, as_json: bool, **flags: Any) -> None:
+def show_tools(is_by_server: bool, as_json: bool, **flags: Any) -> int:
     """List the tools, and show which a new objective may use."""
-    if context.invoked_subcommand is None:
-        _list(flags, as_json)
+    from babyagi.cli.exits import ExitCode
+
+    if is_by_server:
+        return _list_by_server(flags, as_json)
+    _list(flags, as_json)
+    return int(ExitCode.OK)
+
+
+tools = Family(show_tools)
 
 
 def _list(flags: dict[str, object], as_json: bool) -> None:
@@ -85,20 +98,23 @@ def _shape(tool: Tool, is_granted: bool) -> Json:
 @tools.command("test")
 @click.argument("name")
 @click.argument("arguments", default="{}")
-@setting_options(["files"])
+@setting_options(["files", "mcp"])
 @json_option
 def tools_test(name: str, arguments: str, as_json: bool, **flags: Any) -> int:
     """Call a tool once, as a model would.
 
-    ARGUMENTS is a JSON object, or the value of the only parameter. The call is real: its changes
-    stay.
+    SERVER__TOOL is a tool of an MCP server that --mcp names. ARGUMENTS is a JSON object, or the
+    value of the only parameter. The call is real: its changes stay.
     """
     import asyncio
 
     from babyagi.cli import exits, session
 
-    tool = _find(name, session.load(given_flags(flags)).settings)
-    observation = asyncio.run(_call(tool, arguments))
+    if "__" in name:
+        observation = asyncio.run(_call_server(flags, name, arguments))
+    else:
+        tool = _find(name, session.load(given_flags(flags)).settings)
+        observation = asyncio.run(_call(tool, arguments))
     if not as_json:
         return _show(observation)
     passage, is_error = observation.passage, observation.is_error
@@ -173,16 +189,7 @@ async def _call(tool: Tool, arguments: str) -> Observation:
 # --------------------------------------------------------------------------------------------------
 
 
-@click.group()
-def mcp() -> None:
-    """List or test the tools of the MCP servers that a file names."""
-
-
-@mcp.command("list")
-@setting_options(["mcp"])
-@json_option
-def mcp_list(as_json: bool, **flags: Any) -> int:
-    """List the tools of all MCP servers, with their effects."""
+def _list_by_server(flags: dict[str, object], as_json: bool) -> int:
     import asyncio
 
     from babyagi.cli.exits import ExitCode
@@ -235,24 +242,11 @@ def _servers(flags: dict[str, object]) -> list[McpServer]:
     path = load(given_flags(flags)).settings.mcp
     if path is None:
         raise SettingsError(
-            "no file of MCP servers is given", fix="babyagi mcp list --mcp FILE", guide="tools"
+            "no file of MCP servers is given",
+            fix="babyagi tools --servers --mcp FILE",
+            guide="tools",
         )
     return load_servers(path)
-
-
-@mcp.command("test")
-@click.argument("name", metavar="SERVER__TOOL")
-@click.argument("arguments", default="{}")
-@setting_options(["mcp"])
-def mcp_test(name: str, arguments: str, **flags: Any) -> int:
-    """Call a tool of an MCP server once, as a model would.
-
-    ARGUMENTS is a JSON object, or the value of the only parameter. The call is real: its changes
-    stay.
-    """
-    import asyncio
-
-    return _show(asyncio.run(_call_server(flags, name, arguments)))
 
 
 async def _call_server(flags: dict[str, object], name: str, arguments: str) -> Observation:
@@ -266,8 +260,8 @@ async def _call_server(flags: dict[str, object], name: str, arguments: str) -> O
         if tool is None:
             raise SettingsError(
                 f"there is no tool {name[:100]!r}",
-                why=fault or "babyagi mcp list shows the tools",
-                fix="babyagi mcp list",
+                why=fault or "babyagi tools --servers shows the tools",
+                fix="babyagi tools --servers",
                 guide="tools",
             )
         observation = await _call(tool, arguments)

@@ -1,5 +1,5 @@
-"""The command `trust`, and the question whether to trust a file, which other commands ask on a
-terminal if settings that they need are in an untrusted file."""
+"""The command `config trust`, and the question whether to trust a file, which other commands ask on
+a terminal if settings that they need are in an untrusted file."""
 
 from __future__ import annotations
 
@@ -61,8 +61,9 @@ def _trust_asked() -> None:
         for line in render_untrusted(loaded.untrusted):
             warn(line.text, line.style)
         raise SettingsError(
-            "babyagi trust asks a person, and there is no terminal here",
-            fix="babyagi trust --yes trusts the .env of this folder as it is now, and asks nothing",
+            "babyagi config trust asks a person, and there is no terminal here",
+            fix="babyagi config trust --yes trusts the .env of this folder as it is now, and asks "
+            "nothing",
             guide="settings",
         )
     if not loaded.untrusted:
@@ -87,7 +88,7 @@ def _trust_named(paths: Sequence[Path], *, is_explicit: bool) -> None:
     trusted = set(map(_whole, trusted_paths(loaded.trust_home))) - waiting.keys()
     for path, name in waiting.items():
         if path not in paths:
-            warn(f"{name} is not trusted yet: babyagi trust --yes {shlex.quote(name)}")
+            warn(f"{name} is not trusted yet: babyagi config trust --yes {shlex.quote(name)}")
     for path in paths:
         if path not in trusted and (path in waiting or (is_explicit and waiting)):
             raise SettingsError(
@@ -130,8 +131,8 @@ def trust_each(
             warn(f"{file.name} has changed since it was shown, and is not trusted.", Style.YELLOW)
         else:
             warn(
-                f"{file.name} is trusted as it is now. After a change of it, or after babyagi "
-                "trust --revoke, it is no longer trusted."
+                f"{file.name} is trusted as it is now. After a change of it, or after "
+                "babyagi config trust --revoke, it is no longer trusted."
             )
     return loaded
 
@@ -159,7 +160,7 @@ def settle(load: Callable[[], Loaded], needs: Container[str] | None) -> Loaded:
         loaded = trust_each(loaded, load, _is_wanted, matters)
     loaded.require_trust(needs)
     if loaded.waiting:
-        warn(f"note: {describe_waiting(loaded.waiting)} (babyagi trust)", Style.YELLOW)
+        warn(f"note: {describe_waiting(loaded.waiting)} (babyagi config trust)", Style.YELLOW)
     return loaded
 
 

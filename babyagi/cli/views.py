@@ -331,7 +331,7 @@ def _living(workers: Sequence[Worker]) -> list[Worker]:
 
 def _say_elsewhere(worker: Worker, objective_id: int) -> str:
     if any(joined.objective_id == objective_id for joined in worker.joined):
-        return "cannot work on it; babyagi workers says why"
+        return "cannot work on it; babyagi show workers says why"
     return "on other objectives" if worker.joined else "idle"
 
 

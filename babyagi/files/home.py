@@ -222,7 +222,7 @@ def place_of(home: Path, kind: str, uid: str) -> Path:
         raise SettingsError(
             "the task store holds an objective whose uid is no plain name",
             why=f"its uid is {uid[:80]!r}",
-            fix="babyagi journal verify names every damaged row of the task store",
+            fix="babyagi store verify names every damaged row of the task store",
             guide="store",
         )
     return home / kind / uid

@@ -80,7 +80,7 @@ def next_command(objective: Objective, *, has_dead: bool, has_report: bool) -> N
         case Need.TASK:
             command = f'babyagi tasks add {here} "what would answer what is missing"'
         case Need.RETRY:
-            command = f"babyagi retry TASK {here}"
+            command = f"babyagi tasks retry TASK {here}"
         case Need.LEAVE:
             command = f"babyagi extend {here} --max-tasks {objective.spec.limits.max_tasks}"
     return NextCommand(need=need, command=command, value=value, resume=resume)

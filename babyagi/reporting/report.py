@@ -327,7 +327,9 @@ def _render_results(
         room -= len(blocks[-1])
         if room < 0 and n + 1 < len(results):
             left = say_count(len(results) - n - 1, "more result")
-            blocks.append(f"**{left}: `babyagi results --objective {objective_id}` lists all.**")
+            blocks.append(
+                f"**{left}: `babyagi show results --objective {objective_id}` lists all.**"
+            )
             break
     said = f"No summary was written ({why}); these are the results as they stand."
     return "\n\n".join([said, *blocks])
@@ -406,14 +408,15 @@ def _render_facts(objective: Objective, tasks: Sequence[Task], *, aside: ReportN
         if aside.outage
         else "",
         f"* Result store: results did not get into it: {_one_line(aside.index_trouble)}. No result "
-        f"is lost; `babyagi index rebuild {here}` fills it once it works again"
+        f"is lost; `babyagi store rebuild {here}` fills it once it works again"
         if aside.index_trouble
         else "",
     ]
     how = _how_to_go_on(objective, has_dead=any(task.status is TaskStatus.DEAD for task in tasks))
     lines += [f"* To go on: {how}"] if how else []
     lines.append(
-        f"* To look: `babyagi tasks`, `babyagi show TASK`, `babyagi results`, each with `{here}`"
+        "* To look: `babyagi tasks`, `babyagi show TASK`, `babyagi show results`, each with "
+        f"`{here}`"
     )
     return "\n".join(["## How it ended", "", *(line for line in lines if line)])
 

@@ -183,7 +183,7 @@ def _explain_waiting(task: Task, facts: Facts) -> Reason:
             Why.ANSWER,
             "waits for your answer",
             f"it waits for your answer{asked}",
-            f'babyagi answer {number} "…"  (babyagi inbox shows the question)',
+            f'babyagi inbox answer {number} "…"  (babyagi inbox shows the question)',
         )
     return _reason(
         Why.DECISION,
@@ -198,7 +198,7 @@ def _explain_dead(task: Task, facts: Facts) -> Reason:
     times = say_count(task.failures, "time")
     how = f"it failed {times} and is dead" if task.failures else "it was given up"
     says = f"{how}: {_short(why)}" if why else how
-    return _reason(Why.DEAD, "dead", says, f"babyagi retry {task.id} {facts.here}")
+    return _reason(Why.DEAD, "dead", says, f"babyagi tasks retry {task.id} {facts.here}")
 
 
 def _explain_queued(
@@ -226,7 +226,7 @@ def _explain_queued(
 
 def _explain_after(task: Task, first: Sequence[int], facts: Facts) -> Reason:
     named = _name_tasks(first)
-    change = f"babyagi why {first[0]} {facts.here} says why that task is not done"
+    change = f"babyagi show --why {first[0]} {facts.here} says why that task is not done"
     if task.lack is None:
         return _reason(Why.AFTER, f"after {_numbers(first)}", f"it waits for {named}", change)
     return _reason(
@@ -303,7 +303,7 @@ def explain_objective(facts: Facts, *, running: Sequence[Task] = ()) -> Reason:
         if n_queued
         else "all tasks are done; the objective is checked next"
     )
-    change = f"babyagi why TASK {facts.here} says why one does not run" if n_queued else ""
+    change = f"babyagi show --why TASK {facts.here} says why one does not run" if n_queued else ""
     return _reason(Why.NEXT if n_queued else Why.CHECKING, "active", says, change)
 
 

@@ -441,7 +441,7 @@ async def _do(verb: Verb, desk: Desk, request: Request) -> Response:
         return render_refusal(door.UNSIGNED)
     if access.level < verb.level:
         wanted = verb.level.word
-        fix = f"`babyagi open --level {wanted}`"
+        fix = f"`babyagi serve open --level {wanted}`"
         return _say(403, f"this needs a key of the level {wanted}", "", fix)
     form = dict(pairs)
     if verb.name in ASKS and form.get("sure") != "yes":
@@ -491,9 +491,9 @@ async def _open(desk: Desk, names: Names, request: Request) -> Response:
     if level is None:
         wait_s = desk.keys.count_wrong(request.client.host if request.client else "")
         if not wait_s:
-            return _say(403, "this link was used already, or is too old", "", "babyagi open")
+            return _say(403, "this link was used already, or is too old", "", "babyagi serve open")
         what = "too many links from this address were not valid"
-        return _say(429, what, f"wait {wait_s} s", "babyagi open")
+        return _say(429, what, f"wait {wait_s} s", "babyagi serve open")
     response = _render_page("opened.html", status=200, title="babyagi", level=level.word)
     name, session = door.cookie_name(names.port), desk.keys.new_session(level)
     response.set_cookie(
@@ -554,7 +554,8 @@ _WORDS = {TaskStatus.DEAD: "given up", TaskStatus.QUEUED: "to do", TaskStatus.WA
 _GOOD_ENDS = (StopReason.FINISHED, StopReason.OBJECTIVE_MET)
 _BAD_ENDS = (StopReason.FAILED, StopReason.CANCELLED)
 _COMMAND = re.compile(
-    r"`([^`\n]+)`|babyagi [a-z]+(?: (?:add|move|edit|skip|search|rebuild|prune|show)\b)?"
+    r"`([^`\n]+)`|babyagi [a-z]+(?: (?:add|move|edit|skip|retry|answer|approve|reject|open|trust|"
+    r"rebuild|verify|migrate|delete|log|tasks|results|objectives|workers|memory)\b)?"
     r"(?: (?:--[a-z-]+|\d+|[A-Z]+\b|…|\"…\"|(?<=run )--continue))*"
 )
 _UNITS = ((86_400, "day"), (3_600, "h"), (60, "min"))

@@ -318,21 +318,21 @@ MALFORMED = Refusal(
 LOCKED = Refusal(
     status=401,
     title="a key is required",
-    detail="`babyagi open` opens the board in a browser; a program must send "
-    "`Authorization: Bearer TOKEN` with a token that `babyagi open --token read` prints",
+    detail="`babyagi serve open` opens the board in a browser; a program must send "
+    "`Authorization: Bearer TOKEN` with a token that `babyagi serve open --token read` prints",
 )
 WRONG_KEY = Refusal(
     status=401,
     title="the key is not valid",
     detail="it may be misspelled, belong to another home, or have been ended by "
-    "`babyagi open --renew`; send `Authorization: Bearer TOKEN` with a token that "
-    "`babyagi open --token read` prints",
+    "`babyagi serve open --renew`; send `Authorization: Bearer TOKEN` with a token that "
+    "`babyagi serve open --token read` prints",
 )
 TOO_MANY_WRONG = Refusal(
     status=429,
     title="too many keys from this address were not valid",
     detail="wait, then send `Authorization: Bearer TOKEN` with a token that "
-    "`babyagi open --token read` prints; a valid one is let in at any time",
+    "`babyagi serve open --token read` prints; a valid one is let in at any time",
 )
 UNSIGNED = Refusal(
     status=403,

@@ -33,5 +33,5 @@ async def new_code(desk: Desk, level: Literal["read", "steer", "admin"] = "admin
 
 OPERATIONS: tuple[Verb, ...] = (
     *VERBS,
-    change("/codes", new_code, answers.Code, "open", status=201, **REPEATABLE),
+    change("/codes", new_code, answers.Code, "serve open", status=201, **REPEATABLE),
 )

@@ -235,7 +235,7 @@ def url_of(listening: socket.socket) -> str:
 
 
 def write_address(home: Path, url: str) -> None:
-    """Store the server's URL in the home folder, where `babyagi open` finds it."""
+    """Store the server's URL in the home folder, where `babyagi serve open` finds it."""
     private.write_file(home / ADDRESS_FILE, url)
 
 
@@ -342,7 +342,7 @@ async def serve(
         tell: prints that the task store is unavailable for a while.
     """
     async with open_server(app, tell=tell) as opened:
-        say(f"The board is at {opened.url}; babyagi open shows it in a browser.")
+        say(f"The board is at {opened.url}; babyagi serve open shows it in a browser.")
         if works:
             return await app.serve_all(around or _plainly)
         return await _wait_for_signal()
@@ -412,7 +412,7 @@ def _guarded(desk: Desk, level: Level, answer: Endpoint) -> Endpoint:
         access: Access | None = request.scope.get(door.ACCESS)
         if access is None or access.level < level:
             title = f"this needs a key of the level {level.word}"
-            fix = f"babyagi open --token {level.word} prints one"
+            fix = f"babyagi serve open --token {level.word} prints one"
             return wire.write_problem(403, title, fix, kind="level")
         try:
             return await answer(request)

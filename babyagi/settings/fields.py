@@ -431,8 +431,8 @@ class Settings(ObjectiveFields):
         untrusted=anything)
 
     trust_env_file: tuple[str, ...] = declare((), "BABYAGI_TRUST_ENV_FILE",
-        "The SHA-256 digest of a trusted .env file, for places where `babyagi trust` cannot be "
-        "typed. It works only in the environment, not in a file.",
+        "The SHA-256 digest of a trusted .env file, for places where `babyagi config trust` cannot "
+        "be typed. It works only in the environment, not in a file.",
         parse=parse_digests, default_text="none")
 
     gpt_4: bool = declare(False, "-4 --gpt-4",

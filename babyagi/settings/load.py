@@ -218,7 +218,7 @@ class Loaded:
                 describe_waiting(waiting),
                 why="a file in a folder may come from anyone, and these settings can run "
                 "programs, send data, read files or spend money",
-                fix="babyagi trust shows these settings and asks whether to trust the file; "
+                fix="babyagi config trust shows these settings and asks whether to trust the file; "
                 f"without a terminal, set BABYAGI_TRUST_ENV_FILE={digests} in the environment",
                 guide="settings",
             )
@@ -684,7 +684,7 @@ def render_env_example() -> str:
         "# Write values without quotes, and without a comment after a value.",
         (
             "# Settings that can run programs, send data, read files or spend money have no effect "
-            "until you type `babyagi trust`, and again after each change."
+            "until you type `babyagi config trust`, and again after each change."
         ),
     ]
     for name, declared in declared_fields().items():

@@ -423,7 +423,9 @@ def require_changeable(task: Task) -> None:
     raise SettingsError(
         f"task {task.id} cannot be changed, because it is {task.status.value}",
         why="only a task that is queued or waiting can be changed",
-        fix=f"babyagi retry {task.id}" if is_dead else "babyagi tasks shows which tasks are queued",
+        fix=f"babyagi tasks retry {task.id}"
+        if is_dead
+        else "babyagi tasks shows which tasks are queued",
         guide="tasks",
     )
 

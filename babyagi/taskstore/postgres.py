@@ -416,7 +416,7 @@ class Schema:
                     f"the store has schema version {version}, this program needs version "
                     f"{self.scripts.version}"
                 ),
-                fix="stop every worker, make a backup (pg_dump), then: babyagi migrate",
+                fix="stop every worker, make a backup (pg_dump), then: babyagi store migrate",
                 guide="store",
             )
 

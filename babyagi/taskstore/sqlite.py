@@ -562,8 +562,7 @@ class SqliteEngine:
         """Return the error for a failed CHECK constraint. It fails when a count would fall below
         zero, which shows that stored rows contradict each other."""
         fix = (
-            "babyagi journal verify names every damaged row; then restore a backup of the "
-            "task store"
+            "babyagi store verify names every damaged row; then restore a backup of the task store"
         )
         return StoreUnusableError(
             f"the task store {self.where} is damaged: its rows contradict each other",

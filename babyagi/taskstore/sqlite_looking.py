@@ -80,7 +80,7 @@ class LookingDatabase(SqliteEngine):
             raise StoreUnusableError(
                 f"the task store {self.where} is of an earlier version, and its rows cannot be "
                 "checked before it is updated",
-                fix="babyagi doctor --quick updates it, while no earlier worker is running",
+                fix="babyagi store migrate updates it, while no earlier worker is running",
                 guide="store",
             )
         with self._errors(), self._reading() as connection, reading_any_text(connection):

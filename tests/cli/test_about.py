@@ -268,6 +268,12 @@ def test_the_quick_doctor_opens_the_store_and_asks_nobody(monkeypatch, capsys):
     assert "127.0.0.1" not in out
 
 
+def test_the_doctor_makes_no_task_store_and_updates_none(tmp_path, capsys):
+    assert run_guarded(["doctor", "--quick"]) == 0
+    assert "ok    store: can be opened" in capsys.readouterr().out
+    assert not (tmp_path / "home" / "tasks.db").exists()
+
+
 @pytest.mark.system
 def test_the_quick_doctor_loads_no_heavy_client(tmp_path):
     code = (

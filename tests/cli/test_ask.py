@@ -125,7 +125,7 @@ def test_a_conversation_goes_on_by_its_name_and_is_brought_up_to_date_without_a_
     told = capsys.readouterr().err.splitlines()
     assert told[0] == "conversation tea: new"
     assert told[3].startswith("conversation tea: 3 turns, the last on ") and len(told) == 4
-    assert run_guarded(["memory", "show", "tea"]) == ExitCode.OK
+    assert run_guarded(["show", "memory", "tea"]) == ExitCode.OK
     shown = capsys.readouterr().out
     assert shown.startswith("tea: 4 turns") and "4. " in shown and "from person" in shown
     assert ("summary of turns 1 to 4: " in shown) is (kind == "ConversationSummaryMemory")
@@ -163,7 +163,7 @@ def test_what_the_agent_of_an_objective_remembers_is_no_conversation(tmp_path, c
     for name in ("objective-0123456789abcdef", "objective-0123456789abcdef-5f", "objective-tea"):
         (folder / f"{name}.jsonl").write_text('{"kind": "memory", "v": 1, "id": "i"}\n')
 
-    for line in (["memory", "--json"], ["memory", "list", "--json"], ["memory", "--json", "list"]):
+    for line in (["show", "memory", "--json"], ["show", "--json", "memory"]):
         assert run_guarded(line) == ExitCode.OK
         assert [one["name"] for one in json.loads(capsys.readouterr().out)] == ["objective-tea"]
 
@@ -171,10 +171,14 @@ def test_what_the_agent_of_an_objective_remembers_is_no_conversation(tmp_path, c
 @pytest.mark.parametrize(
     ("line", "code", "said"),
     [
-        (["memory", "show", "tea"], ExitCode.NOT_FOUND, "there is no conversation tea"),
-        (["memory", "forget", "tea"], ExitCode.NOT_FOUND, "there is no conversation tea"),
-        (["memory", "show", "../tea"], ExitCode.USAGE, "1 to 64 letters"),
-        (["memory", "list"], ExitCode.OK, ""),
+        (["show", "memory", "tea"], ExitCode.NOT_FOUND, "there is no conversation tea"),
+        (
+            ["store", "delete", "--memory", "tea"],
+            ExitCode.NOT_FOUND,
+            "there is no conversation tea",
+        ),
+        (["show", "memory", "../tea"], ExitCode.USAGE, "1 to 64 letters"),
+        (["show", "memory"], ExitCode.OK, ""),
     ],
 )
 def test_a_conversation_that_is_not_there_is_told(capsys, line, code, said):

@@ -50,7 +50,7 @@ def run_json(capsys, *line):
 
 
 @pytest.mark.parametrize(
-    "line", [RUN, ["resume"], ["worker"], ["index", "rebuild"]], ids=lambda line: " ".join(line[:2])
+    "line", [RUN, ["resume"], ["worker"], ["store", "rebuild"]], ids=lambda line: " ".join(line[:2])
 )
 def test_a_model_that_cannot_be_fetched_is_said_before_anything_begins(line, capsys):
     assert run_guarded(line) == 2
@@ -61,15 +61,15 @@ def test_a_model_that_cannot_be_fetched_is_said_before_anything_begins(line, cap
         "chroma-onnx is not on this machine and could not be fetched" in said
         and "BABYAGI_EMBEDDING_MODEL=hash" in said
     )
-    assert run_json(capsys, "objectives") == []
+    assert run_json(capsys, "show", "objectives") == []
 
 
 def test_a_run_on_it_has_its_space_and_its_results_are_found_by_it(folder, capsys):
     make_files(folder)
 
     assert run_guarded(RUN) == 3
-    (status,) = run_json(capsys, "index", "status")
-    found = run_json(capsys, "results", "search", "limits")
+    (status,) = run_json(capsys, "store")
+    found = run_json(capsys, "show", "results", "limits")
 
     assert (status["space"], status["n_owed"]) == ("onnx:all-MiniLM-L6-v2:384:v1", 0)
     assert found["degraded"] == "" and found["hits"]
@@ -88,10 +88,10 @@ def test_files_that_are_gone_in_the_middle_stop_no_run_and_lose_no_result(
 
     assert run_guarded(["resume"]) == 3
     said = capsys.readouterr().err
-    (owed,) = run_json(capsys, "index", "status")
+    (owed,) = run_json(capsys, "store")
     shutil.move(folder.with_name("away"), folder)
-    assert run_guarded(["index", "rebuild"]) == 0
-    (status,) = run_json(capsys, "index", "status")
+    assert run_guarded(["store", "rebuild"]) == 0
+    (status,) = run_json(capsys, "store")
 
     assert (
         "objective 1: its results are searched by words alone, because the embedding model is "
@@ -126,13 +126,13 @@ def run_twice(capsys, between):
     """Run one task of an objective, change something, run two more; return what `results`, `index
     check` and a search say at the end."""
     assert run_guarded([*RUN, "--max-tasks", "1"]) == 3
-    (first,) = run_json(capsys, "results")
+    (first,) = run_json(capsys, "show", "results")
     between()
     assert run_guarded(["extend", "--max-tasks", "3"]) == 0
     assert run_guarded(["resume"]) == 3
-    results = run_json(capsys, "results")
+    results = run_json(capsys, "show", "results")
     assert results[0] == first and len(results) == 3
-    return run_json(capsys, "index", "check"), run_json(
+    return run_json(capsys, "store", "verify", "--index"), run_json(
         capsys, "results", "search", first["task"], "-k", "3"
     )
 
@@ -165,7 +165,7 @@ def test_another_store_or_name_of_it_between_two_runs_loses_nothing(
 
     assert check["is_whole"] and (check["n_held"], check["n_owed"]) == (3, 0)
     assert found["degraded"] == "" and len(found["hits"]) == 3
-    assert run_json(capsys, "index", "status")[0]["space"] == "hash:v1:768"
+    assert run_json(capsys, "store")[0]["space"] == "hash:v1:768"
 
 
 @pytest.mark.thorough
@@ -176,11 +176,11 @@ def test_another_embedder_between_two_runs_loses_nothing(store, folder, capsys, 
     monkeypatch.setenv("BABYAGI_RESULT_STORE", store)
 
     def change():
-        assert run_guarded(["index", "rebuild", "--embedding-model", "chroma-onnx"]) == 0
+        assert run_guarded(["store", "rebuild", "--embedding-model", "chroma-onnx"]) == 0
         assert "1 of 1 results indexed" in capsys.readouterr().err
 
     check, found = run_twice(capsys, change)
 
     assert check["is_whole"] and (check["n_held"], check["n_owed"]) == (3, 0)
     assert found["degraded"] == "" and len(found["hits"]) == 3
-    assert run_json(capsys, "index", "status")[0]["space"] == "onnx:all-MiniLM-L6-v2:384:v1"
+    assert run_json(capsys, "store")[0]["space"] == "onnx:all-MiniLM-L6-v2:384:v1"

@@ -42,17 +42,34 @@ def park(kind, tool, arguments, *, key="1/execute/1/tool/1", reason=StopReason.W
 def test_an_answer_to_an_objective_that_ended_at_a_limit_names_the_command_that_raises_it(capsys):
     park("question", "ask_user", {"question": "Which day?"}, reason=StopReason.LIMIT_CALLS)
 
-    assert run_guarded(["answer", "2", "Friday"]) == 0
+    assert run_guarded(["inbox", "answer", "2", "Friday"]) == 0
 
     said = capsys.readouterr().out
     assert "babyagi extend --objective 1 --max-calls" in said
     assert said.index("babyagi extend") < said.index("babyagi resume")
 
 
+@pytest.mark.parametrize("is_served", [True, False])
+def test_who_decides_is_told_when_no_worker_goes_on_with_it(is_served, capsys):
+    park("approval", "pay", {"amount": 3})
+
+    async def serve():
+        async with open_store(homes.settings()) as store:
+            await join(store, homes.WORKER, 1)
+
+    if is_served:
+        asyncio.run(serve())
+    assert run_guarded(["inbox", "approve", "2", "--yes"]) == 0
+
+    said = capsys.readouterr().out
+    assert ("No worker works on this objective now" in said) is not is_served
+    assert ("Next: babyagi resume" in said) is not is_served
+
+
 def test_an_answer_to_what_only_waited_for_it_names_the_command_that_goes_on(capsys):
     park("question", "ask_user", {"question": "Which day?"})
 
-    assert run_guarded(["answer", "2", "Friday"]) == 0
+    assert run_guarded(["inbox", "answer", "2", "Friday"]) == 0
 
     said = capsys.readouterr().out
     assert "babyagi resume --objective 1" in said
@@ -79,23 +96,23 @@ def test_a_question_is_shown_with_its_number_and_answered(capsys):
     assert run_guarded(["inbox", "--objective", "latest"]) == 0
     out = capsys.readouterr().out
     assert "Which day?" in out
-    assert 'babyagi answer 2 "…"' in out
+    assert 'babyagi inbox answer 2 "…"' in out
     assert run_guarded(["status"]) == 0
     assert "babyagi inbox" in capsys.readouterr().out
-    assert run_guarded(["answer", "2", "the second of May"]) == 0
+    assert run_guarded(["inbox", "answer", "2", "the second of May"]) == 0
     assert "babyagi resume --objective 1" in capsys.readouterr().out
     assert printed_json(capsys, "status")["status"] == "active"
     assert printed_json(capsys, "tasks")[1]["status"] == "queued"
-    assert run_guarded(["answer", str(number), "again"]) == 8
+    assert run_guarded(["inbox", "answer", str(number), "again"]) == 8
 
 
 def test_a_call_is_approved_or_rejected_and_nothing_else(capsys):
     number = park("approval", "pay", {"amount": 3})
 
-    assert run_guarded(["answer", str(number), "yes"]) == 2
+    assert run_guarded(["inbox", "answer", str(number), "yes"]) == 2
     err = capsys.readouterr().err
-    assert "babyagi approve 2, or babyagi reject 2" in err
-    assert printed_json(capsys, "approve", str(number), "--yes") == {
+    assert "babyagi inbox approve 2, or babyagi inbox reject 2" in err
+    assert printed_json(capsys, "inbox", "approve", str(number), "--yes") == {
         "v": 1,
         "number": number,
         "decision": "approve",
@@ -103,7 +120,7 @@ def test_a_call_is_approved_or_rejected_and_nothing_else(capsys):
         "task_id": 2,
     }
     other = park("approval", "pay", {"amount": 4}, key="1/execute/1/tool/2")
-    assert run_guarded(["reject", str(other), "too dear"]) == 0
+    assert run_guarded(["inbox", "reject", str(other), "too dear"]) == 0
 
 
 @pytest.mark.parametrize("is_here", [True, False])
@@ -117,14 +134,18 @@ def test_who_decides_in_another_home_than_the_workers_is_told_where_it_counts(is
 
     asyncio.run(serve())
 
-    assert run_guarded(["approve", "2", "--yes"]) == 0
+    assert run_guarded(["inbox", "approve", "2", "--yes"]) == 0
 
     said = capsys.readouterr().err
-    assert ("test on there" in said and "babyagi approve 2 in its home" in said) is not is_here
+    assert (
+        "test on there" in said and "babyagi inbox approve 2 in its home" in said
+    ) is not is_here
 
 
 @pytest.mark.parametrize(
-    "line", [["answer", "77", "x"], ["approve", "77"], ["reject", "77"]], ids=" ".join
+    "line",
+    [["inbox", "answer", "77", "x"], ["inbox", "approve", "77"], ["inbox", "reject", "77"]],
+    ids=" ".join,
 )
 def test_a_number_that_nothing_waits_under_is_not_found(line, capsys):
     assert run_guarded(line) == 8

@@ -19,9 +19,12 @@ ANSWERS = {
     "What is still to be done?": ["Compare the prices"],
     "Which tasks were given up?": ["Read missing.md", "Find the tax"],
     "Who works on it, and on what?": ["name-w1", "task 6"],
-    "Why does task 3 not start?": ["it waits for task 4", "babyagi why 4"],
-    "Why was task 5 given up, and how is it tried again?": ["no such file", "babyagi retry 5"],
-    "What waits for me?": ["May I ask for a discount?", "babyagi answer"],
+    "Why does task 3 not start?": ["it waits for task 4", "babyagi show --why 4"],
+    "Why was task 5 given up, and how is it tried again?": [
+        "no such file",
+        "babyagi tasks retry 5",
+    ],
+    "What waits for me?": ["May I ask for a discount?", "babyagi inbox answer"],
     "What has it found so far?": ["limits.md says fifty tasks", "Prices are in euros."],
     "What did task 1 find?": ["limits.md says fifty tasks"],
     "What did task 1 cost, and how long did it take?": ["$0.0008", "done at"],
@@ -113,7 +116,12 @@ def find_wrong(look, *, is_ended):
 def test_no_key_and_no_escape_is_shown_in_any_form(look):
     looked_at.fill_running_home()
 
-    for command in (["show", "1"], ["show", "1", "--full"], ["show", "1", "--json"], ["log"]):
+    for command in (
+        ["show", "1"],
+        ["show", "1", "--full"],
+        ["show", "1", "--json"],
+        ["show", "log"],
+    ):
         said = look(*command)
         assert looked_at.KEY not in said and "\x1b" not in said
     assert "line 39 of a long document" in look("show", "1", "--full")
@@ -155,25 +163,25 @@ def test_a_cost_without_a_price_is_unknown_and_a_rehearsal_costs_nothing(look):
 
     assert "no cost (rehearsal)" in look("show", "1")
     assert "cost nothing" in look("status")
-    for command in (["show", "1"], ["status"], ["log"], ["objectives"]):
+    for command in (["show", "1"], ["status"], ["show", "log"], ["show", "objectives"]):
         assert "$0.0000" not in look(*command)
 
 
 def test_the_last_lines_are_the_last_ones_of_the_whole_log(look):
     looked_at.fill_running_home()
 
-    every = look("log").splitlines()
-    assert look("log", "-n", "4").splitlines()[1:] == every[-4:]
-    assert look("log", "-n", "10000").splitlines() == every
-    of_five = look("log", "--task", "5").splitlines()[1:]
+    every = look("show", "log").splitlines()
+    assert look("show", "log", "-n", "4").splitlines()[1:] == every[-4:]
+    assert look("show", "log", "-n", "10000").splitlines() == every
+    of_five = look("show", "log", "--task", "5").splitlines()[1:]
     assert of_five == [line for line in every if "task 5" in line]
-    assert look("log", "5").splitlines()[1:] == of_five
+    assert look("show", "log", "5").splitlines()[1:] == of_five
 
 
 def test_a_log_in_json_is_one_event_a_line_with_its_words(look):
     looked_at.fill_running_home()
 
-    entries = [json.loads(line) for line in look("log", "--json").splitlines()]
+    entries = [json.loads(line) for line in look("show", "log", "--json").splitlines()]
     assert [entry["id"] for entry in entries] == sorted({entry["id"] for entry in entries})
     (tool,) = [entry for entry in entries if entry["text"].startswith("task 1: tool")]
     assert (tool["kind"], tool["task_id"]) == ("step.recorded", 1)
@@ -182,11 +190,11 @@ def test_a_log_in_json_is_one_event_a_line_with_its_words(look):
 @pytest.mark.parametrize("page", [1, 2, 7])
 def test_a_log_is_the_same_in_pages_of_any_size(look, monkeypatch, page):
     looked_at.fill_running_home()
-    whole, last = look("log"), look("log", "-n", "5")
+    whole, last = look("show", "log"), look("show", "log", "-n", "5")
     monkeypatch.setattr("babyagi.cli.show.PAGE", page)
 
-    assert look("log") == whole
-    assert look("log", "-n", "5") == last
+    assert look("show", "log") == whole
+    assert look("show", "log", "-n", "5") == last
 
 
 @pytest.mark.parametrize("page", [1, 2, 1000])
@@ -217,12 +225,12 @@ def test_a_short_list_begins_with_what_is_done_now_and_says_how_to_see_the_rest(
     assert len(look("tasks", "--limit", "0").splitlines()) == 8
     done = look("tasks", "--status", "done", "--limit", "1")
     assert "Read the documents" in done and "and 1 more" in done
-    listed = json.loads(look("tasks", "--status", "dead", "list", "--json"))
+    listed = json.loads(look("tasks", "--status", "dead", "--json"))
     assert [task["id"] for task in listed] == [5, 7]
 
 
 @pytest.mark.parametrize(
-    "line", [["show", "99"], ["why", "99"], ["log", "--task", "99"]], ids=" ".join
+    "line", [["show", "99"], ["show", "--why", "99"], ["show", "log", "--task", "99"]], ids=" ".join
 )
 def test_a_task_that_is_not_there_is_not_found_and_the_list_is_named(line, look):
     looked_at.fill_running_home()
@@ -231,7 +239,9 @@ def test_a_task_that_is_not_there_is_not_found_and_the_list_is_named(line, look)
 
 
 @pytest.mark.parametrize(
-    "line", [["show", "x"], ["show", "-1"], ["why", "x"], ["log", "--since", "x"]], ids=" ".join
+    "line",
+    [["show", "x"], ["show", "-1"], ["show", "--why", "x"], ["show", "log", "--since", "x"]],
+    ids=" ".join,
 )
 def test_nonsense_is_a_usage_error_with_something_to_try(line, look):
     looked_at.fill_running_home()

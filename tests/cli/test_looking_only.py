@@ -21,20 +21,20 @@ LOOKS = [
     "status",
     "show 1",
     "show plan",
-    "why",
-    "why 3",
-    "log",
+    "show --why",
+    "show --why 3",
+    "show log",
     "report",
     "tasks",
-    "results",
-    "objectives",
-    "workers",
+    "show results",
+    "show objectives",
+    "show workers",
     "inbox",
-    "index status",
-    "schedule list",
-    "metrics",
-    "journal verify",
-    "results search prices",
+    "store",
+    "schedule",
+    "store metrics",
+    "store verify",
+    "show results prices",
 ]
 
 pytestmark = pytest.mark.usefixtures("home")
@@ -81,10 +81,10 @@ def test_all_that_looks_works_beside_an_older_worker(home, capsys):
     before = content(home)
 
     for line in LOOKS:
-        if line not in ("show 1", "why 3", "report", "journal verify", "results search prices"):
+        if line not in ("show 1", "show --why 3", "report", "store verify", "show results prices"):
             assert run_guarded(line.split()) == 0, (line, capsys.readouterr().err)
     assert "Sing" in capsys.readouterr().out
-    assert run_guarded(["journal", "verify"]) == 7
+    assert run_guarded(["store", "verify"]) == 7
     said = capsys.readouterr().err
     assert "earlier version" in said and "damaged" not in said
 
@@ -124,9 +124,9 @@ def many(home, monkeypatch):
     ("line", "way"),
     [
         ("tasks --objective 1", "--limit 0"),
-        ("results --objective 1", "--limit 0"),
-        ("objectives", "--all"),
-        ("log --objective 1", "-n 0"),
+        ("show results --objective 1", "--limit 0"),
+        ("show objectives", "--all"),
+        ("show log --objective 1", "-n 0"),
     ],
 )
 def test_a_list_is_bounded_and_says_what_shows_the_rest(line, way, capsys):

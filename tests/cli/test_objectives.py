@@ -17,7 +17,7 @@ pytestmark = pytest.mark.usefixtures("home")
 LOOKING = [
     ["status"],
     ["tasks"],
-    ["results"],
+    ["show", "results"],
     ["report"],
     ["show", "1"],
     ["watch"],
@@ -36,14 +36,22 @@ def test_an_empty_home_is_not_found_and_says_what_to_type(line, capsys):
 
 
 def test_an_empty_home_has_no_objectives(capsys):
-    assert printed_json(capsys, "objectives") == []
-    assert run_guarded(["objectives"]) == 0
+    assert printed_json(capsys, "show", "objectives") == []
+    assert run_guarded(["show", "objectives"]) == 0
     assert "babyagi demo" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
     "line",
-    [["status"], ["tasks"], ["results"], ["report"], ["show", "1"], ["pause"], ["delete", "--yes"]],
+    [
+        ["status"],
+        ["tasks"],
+        ["show", "results"],
+        ["report"],
+        ["show", "1"],
+        ["pause"],
+        ["store", "delete", "--yes"],
+    ],
     ids=" ".join,
 )
 @pytest.mark.parametrize(("selector", "code"), [("99", 8), ("first", 2), ("-1", 2)])
@@ -65,7 +73,7 @@ def test_several_objectives_live_side_by_side_and_the_latest_is_meant(capsys):
         printed_json(capsys, "status", "--objective", str(first))["objective"]["text"]
         == "The first"
     )
-    assert [row["id"] for row in printed_json(capsys, "objectives")] == [first, second]
+    assert [row["id"] for row in printed_json(capsys, "show", "objectives")] == [first, second]
 
 
 def test_status_says_how_it_stands(capsys):
@@ -101,7 +109,7 @@ def test_status_says_that_a_worker_is_running_and_idle(capsys):
     assert "At work:  no worker on this objective; running are: test (idle)\n" in out
 
 
-@pytest.mark.parametrize("line", [["tasks"], ["tasks", "list"]], ids=" ".join)
+@pytest.mark.parametrize("line", [["tasks"], ["show", "tasks"]], ids=" ".join)
 def test_tasks_are_listed_in_their_order(line, capsys):
     homes.fill_home()
 
@@ -115,15 +123,14 @@ def test_tasks_are_listed_in_their_order(line, capsys):
     assert "Read limits.md" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("line", [["results"], ["results", "list"]], ids=" ".join)
-def test_results_are_listed(line, capsys):
+def test_results_are_listed(capsys):
     homes.fill_home()
 
     assert [
         (result["task_id"], result["task"], result["result"])
-        for result in printed_json(capsys, *line)
+        for result in printed_json(capsys, "show", "results")
     ] == [(1, "Read the documents", "limits.md:3 says fifty tasks.")]
-    assert run_guarded(line) == 0
+    assert run_guarded(["show", "results"]) == 0
     assert "limits.md:3 says fifty tasks." in capsys.readouterr().out
 
 
@@ -131,7 +138,7 @@ def test_a_groups_options_count_for_its_list(capsys):
     first = homes.fill_home("The first")
     homes.fill_home("The second")
 
-    assert run_guarded(["results", "--objective", str(first), "--json", "list"]) == 0
+    assert run_guarded(["show", "results", "--objective", str(first), "--json"]) == 0
     assert len(json.loads(capsys.readouterr().out)) == 1
 
 
@@ -153,7 +160,7 @@ def test_one_task_is_shown_with_its_calls(capsys):
 
 def test_a_flipped_bit_is_found_by_journal_verify_and_is_a_store_error(home, capsys):
     homes.fill_home()
-    assert run_guarded(["journal", "verify"]) == 0
+    assert run_guarded(["store", "verify"]) == 0
     assert capsys.readouterr().out == "18 rows read (1 steps, 1 results): nothing damaged.\n"
     path = home / "tasks.db"
     path.write_bytes(
@@ -162,13 +169,13 @@ def test_a_flipped_bit_is_found_by_journal_verify_and_is_a_store_error(home, cap
         )
     )
 
-    assert run_guarded(["journal", "verify", "--objective", "latest", "--json"]) == 7
+    assert run_guarded(["store", "verify", "--objective", "latest", "--json"]) == 7
     found = json.loads(capsys.readouterr().out)
     assert (found["n_steps"], found["n_results"]) == (1, 1)
     assert found["damages"] == ["the result of task 1 of objective 1 (row 1)"]
-    assert run_guarded(["journal", "verify"]) == 7
+    assert run_guarded(["store", "verify"]) == 7
     assert "damaged: the result of task 1" in capsys.readouterr().out
-    assert run_guarded(["results"]) == 7
+    assert run_guarded(["show", "results"]) == 7
     assert "sixty" not in capsys.readouterr().out
 
 
@@ -266,12 +273,12 @@ def test_extend_without_a_limit_is_a_usage_error(capsys):
 def test_delete_needs_a_person_or_yes(capsys):
     homes.fill_home()
 
-    assert run_guarded(["delete"]) == 2
+    assert run_guarded(["store", "delete"]) == 2
     assert "--yes" in capsys.readouterr().err
-    assert len(printed_json(capsys, "objectives")) == 1
-    assert run_guarded(["delete", "--yes"]) == 0
+    assert len(printed_json(capsys, "show", "objectives")) == 1
+    assert run_guarded(["store", "delete", "--yes"]) == 0
     capsys.readouterr()
-    assert printed_json(capsys, "objectives") == []
+    assert printed_json(capsys, "show", "objectives") == []
 
 
 @pytest.mark.parametrize(

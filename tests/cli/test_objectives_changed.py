@@ -128,9 +128,9 @@ def test_a_dead_task_is_tried_again_and_its_ended_objective_is_open_again(capsys
     asyncio.run(kill_task())
     assert printed_json(capsys, "status")["stop_reason"] == "finished"
 
-    assert run_guarded(["retry", "1"]) == 2
+    assert run_guarded(["tasks", "retry", "1"]) == 2
     assert "babyagi tasks" in capsys.readouterr().err
-    retried = printed_json(capsys, "retry", "2")
+    retried = printed_json(capsys, "tasks", "retry", "2")
 
     assert retried["is_reopened"] is True
     assert (retried["task"]["status"], retried["task"]["failures"], retried["task"]["try_no"]) == (

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.usefixtures("home")
 
 def ids(capsys, *words):
     capsys.readouterr()
-    assert run_guarded(["objectives", *words, "--json"]) == 0
+    assert run_guarded(["show", "objectives", *words, "--json"]) == 0
     return [row["id"] for row in json.loads(capsys.readouterr().out)]
 
 
@@ -36,10 +36,10 @@ def test_the_list_says_when_how_long_how_it_stands_and_what_it_cost_and_where_th
     homes.fill_home("Count the bridges")
     homes.fill_home("Name the towers", reason=StopReason.FINISHED)
 
-    assert run_guarded(["objectives"]) == 0
+    assert run_guarded(["show", "objectives"]) == 0
 
     older, head, row = capsys.readouterr().out.splitlines()
-    assert older == "1 older one is not shown: babyagi objectives --all"
+    assert older == "1 older one is not shown: babyagi show objectives --all"
     assert head.split() == ["ID", "BEGUN", "LAST", "WORKED", "STATUS", "DONE", "COST", "OBJECTIVE"]
     assert "finished" in row and "1/3" in row and "nothing" in row and "Name the towers" in row
 
@@ -49,10 +49,10 @@ def test_pruning_takes_what_ended_long_ago_and_nothing_that_is_active(capsys, ho
     homes.fill_home("Name the towers", reason=StopReason.FINISHED)
     remember_touch(home, "uid-Name-the-towers", 2)
 
-    assert run_guarded(["objectives", "prune", "--yes"]) == 0
+    assert run_guarded(["store", "delete", "--old", "--yes"]) == 0
     assert ids(capsys) == [1, 2]
 
-    assert run_guarded(["objectives", "prune", "--older-than", "0", "--yes"]) == 0
+    assert run_guarded(["store", "delete", "--old", "--older-than", "0", "--yes"]) == 0
     assert "Name the towers" in capsys.readouterr().out
     assert ids(capsys) == [1]
     assert "uid-Name-the-towers" not in (home / "touched").read_text()
@@ -61,9 +61,9 @@ def test_pruning_takes_what_ended_long_ago_and_nothing_that_is_active(capsys, ho
 def test_pruning_deletes_nothing_that_nobody_has_confirmed(capsys):
     homes.fill_home("Name the towers", reason=StopReason.FINISHED)
 
-    assert run_guarded(["objectives", "prune", "--older-than", "0"]) == 2
+    assert run_guarded(["store", "delete", "--old", "--older-than", "0"]) == 2
 
     said = capsys.readouterr()
     assert "Name the towers" in said.out
-    assert "try:     babyagi objectives prune --older-than 0 --yes" in said.err
+    assert "try:     babyagi store delete --old --older-than 0 --yes" in said.err
     assert ids(capsys) == [1]

@@ -41,7 +41,7 @@ def test_every_command_that_takes_a_folder_tells_a_wrong_one_at_once(line, capsy
     assert run_guarded([*line, "--files", "nowhere"]) == 2
     assert "there is no folder" in capsys.readouterr().err
     assert run_guarded(["status"]) == 8
-    assert run_guarded(["schedule", "list"]) == 0
+    assert run_guarded(["schedule"]) == 0
     assert "There is no schedule" in capsys.readouterr().out
 
 

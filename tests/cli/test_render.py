@@ -105,7 +105,7 @@ def test_a_stalled_run_says_what_goes_on_a_dead_task_or_the_limits_as_they_are()
     without = joined(render.render_closing(stalled, {TaskStatus.QUEUED: 3}))
 
     assert (
-        "babyagi retry TASK --objective 3 with the number of a dead task (babyagi tasks), "
+        "babyagi tasks retry TASK --objective 3 with the number of a dead task (babyagi tasks), "
         "then babyagi resume --objective 3"
     ) in with_dead
     assert (

@@ -104,7 +104,7 @@ def test_an_absent_store_is_said_on_the_screen_in_the_report_and_in_the_status_a
     assert said[0] < next(place for place, line in enumerate(lines) if " task 1 done" in line)
     assert any(line.startswith("Results:") and shown in line for line in lines[-8:])
     for text in (report, status):
-        assert shown in text and "babyagi index rebuild --objective 1" in text
+        assert shown in text and "babyagi store rebuild --objective 1" in text
     assert shown in json.loads(capsys.readouterr().out)["index_trouble"]
 
 
@@ -124,7 +124,7 @@ def test_a_run_after_a_rebuild_into_another_store_says_it_no_more(closed_port, m
     choose(monkeypatch, "weaviate", closed_port)
     assert run_guarded(["run", "Find the limits"]) == 0
     monkeypatch.setenv("BABYAGI_RESULT_STORE", "builtin")
-    assert run_guarded(["index", "rebuild"]) == 0
+    assert run_guarded(["store", "rebuild"]) == 0
     capsys.readouterr()
 
     assert run_guarded(["status", "--json"]) == 0
@@ -154,7 +154,7 @@ def test_a_library_that_is_not_installed_is_said_before_anything_begins_with_wha
         and "pip install '" in err
         and f"the Python module {module} is missing" in err
     )
-    assert run_guarded(["objectives", "--json"]) == 0
+    assert run_guarded(["show", "objectives", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == []
     found, code = doctor_of_store(capsys)
     assert (found["state"], code) == ("fail", 6) and "pip install '" in found["fix"]

@@ -361,13 +361,13 @@ def test_a_start_that_gets_no_answer_is_left_to_no_worker_and_to_no_bare_resume(
     status = status_of(capsys, "--objective", "1")
     assert (status["status"], status["is_set_aside"]) == ("paused", True)
     assert "no server listens" in status["stop_detail"]
-    assert run_guarded(["objectives"]) == 0
+    assert run_guarded(["show", "objectives"]) == 0
     assert capsys.readouterr().out.count("not begun") == 2
     assert run_guarded(["resume"]) == 8
     with monkeypatch.context() as broken:
         nobody(broken)
         assert run_guarded(["run", "Count the bridges"]) == 6
-    assert run_guarded(["objectives", "prune", "--yes"]) == 0
+    assert run_guarded(["store", "delete", "--old", "--yes"]) == 0
     assert "2 deleted." in capsys.readouterr().out
 
 

@@ -136,7 +136,7 @@ async def test_a_report_is_printed_while_the_result_store_is_still_fed(store, ob
     assert await work(Working(store, rest=feed), objective) == 0
 
     told = capsys.readouterr().err
-    assert "nobody listens" in told and "babyagi index rebuild --objective 1" in told
+    assert "nobody listens" in told and "babyagi store rebuild --objective 1" in told
 
 
 @pytest.mark.parametrize("as_json", [False, True])

@@ -19,20 +19,20 @@ def test_a_schedule_is_added_listed_paused_resumed_and_removed(capsys):
     added = printed_json(capsys, *EVERY_HOUR, "--grace", "10m", "--overlap", "queue")["schedule"]
     assert (added["id"], added["status"], added["when"]) == (1, "active", "every 3600 s")
     assert (added["grace_s"], added["overlap"], added["daily_limit_usd"]) == (600.0, "queue", 5.0)
-    assert printed_json(capsys, "schedule", "list") == [added]
-    assert printed_json(capsys, "schedule", "show", "1") == {
+    assert printed_json(capsys, "schedule") == [added]
+    assert printed_json(capsys, "schedule", "1") == {
         "v": 1,
         "schedule": added,
         "ticks": [],
     }
     for verb, status in (("pause", "paused"), ("resume", "active"), ("remove", "removed")):
         assert printed_json(capsys, "schedule", verb, "1")["schedule"]["status"] == status
-    assert printed_json(capsys, "schedule", "list") == []
-    assert len(printed_json(capsys, "schedule", "list", "--all")) == 1
+    assert printed_json(capsys, "schedule") == []
+    assert len(printed_json(capsys, "schedule", "--all")) == 1
 
 
 def test_what_a_person_reads_says_when_what_and_what_to_type(capsys):
-    assert run_guarded(["schedule", "list"]) == 0
+    assert run_guarded(["schedule"]) == 0
     assert "babyagi schedule add" in capsys.readouterr().out
     line = ["schedule", "add", "Read the news", "--cron", "0 9 * * 1-5", "--tz", "Europe/Berlin"]
     assert run_guarded([*line, "--model", "rehearsal"]) == 0
@@ -40,7 +40,7 @@ def test_what_a_person_reads_says_when_what_and_what_to_type(capsys):
     assert "cron 0 9 * * 1-5 Europe/Berlin" in said
     assert "cost limit of a day: $5, of a tick: $1" in said
     assert "babyagi worker" in said
-    assert run_guarded(["schedule", "show", "1"]) == 0
+    assert run_guarded(["schedule", "1"]) == 0
     assert "No tick has been due yet." in capsys.readouterr().out
 
 
@@ -67,7 +67,7 @@ def test_ticks_are_shown_with_what_became_of_them(capsys):
 
     asyncio.run(fire())
     capsys.readouterr()
-    assert run_guarded(["schedule", "show", "1", "-n", "2"]) == 0
+    assert run_guarded(["schedule", "1", "-n", "2"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert sum("skipped (paused)" in line for line in lines) == 2
 
@@ -93,7 +93,7 @@ def test_an_invalid_schedule_is_one_clear_error_and_nothing_is_added(more, said,
     captured = capsys.readouterr()
     assert captured.out == "" and said in captured.err
     assert "babyagi guide schedules" in captured.err
-    assert printed_json(capsys, "schedule", "list") == []
+    assert printed_json(capsys, "schedule") == []
 
 
 def test_a_tick_without_a_limit_of_its_own_has_that_of_the_day(capsys):
@@ -135,7 +135,7 @@ def test_a_schedule_with_files_of_a_person_says_what_its_worker_is_given(capsys,
 @pytest.mark.parametrize("verb", ["show", "pause", "resume", "remove"])
 def test_a_schedule_that_is_not_there_is_not_found(verb, capsys):
     assert run_guarded(["schedule", verb, "7"]) == 8
-    assert "babyagi schedule list" in capsys.readouterr().err
+    assert "babyagi schedule" in capsys.readouterr().err
 
 
 def test_a_duration_of_a_schedule_that_cannot_be_read_is_named(home, capsys):

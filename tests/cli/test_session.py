@@ -122,7 +122,7 @@ def test_an_output_without_room_is_an_error_that_says_so(tmp_path):
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
 def test_a_closed_stream_is_no_error(tmp_path, closed):
     done = subprocess.run(
-        ["sh", "-c", f'"$0" -m babyagi objectives {closed}', sys.executable],
+        ["sh", "-c", f'"$0" -m babyagi show objectives {closed}', sys.executable],
         check=False,
         capture_output=True,
         text=True,

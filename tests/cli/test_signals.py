@@ -77,6 +77,6 @@ def test_a_run_that_is_stopped_says_how_to_go_on_and_goes_on_to_its_end(
 
     assert resumed.returncode == 0, resumed.stderr
     status = json.loads(babyagi("status", "--json", environ=environ).stdout)
-    results = json.loads(babyagi("results", "--json", environ=environ).stdout)
+    results = json.loads(babyagi("show", "results", "--json", environ=environ).stdout)
     assert status["stop_reason"] == "finished"
     assert len(results) == status["tasks"]["done"] > n_done

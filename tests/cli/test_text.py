@@ -139,14 +139,14 @@ def test_a_list_in_json_is_what_a_whole_one_would_be(capsys):
             written.add([value])
         written.close()
         out = capsys.readouterr().out
-        assert out == json.dumps(values, indent=2) + "\n"
+        assert out == ("[\n" + ",\n".join(map(json.dumps, values)) + "\n]\n" if values else "[]\n")
 
 
 LONG = (
     "22:05:09 a worker is blocked (no key for the model gpt-6-luna on this machine, and none other)",
     "Status:   ended, finished: nothing is left to do, and a check found every part answered",
     '- "Decision: nightly snapshots go to Frankfurt and are kept 30 days." (weekly.md:15)',
-    "  try:     babyagi run --continue latest, or babyagi run, or babyagi objectives shows all",
+    "  try:     babyagi run --continue latest, or babyagi run, or babyagi show objectives shows all",
     "a text of many words that are told from each other by nothing but the blanks between them",
     "日本語 の 文 は 二 倍 の 幅 を 取る の で 早く 折り返さ れる こと に なり ます ね そう です か はい",
 )

@@ -1,4 +1,4 @@
-"""babyagi trust, the question on a terminal, and which commands go on while settings wait."""
+"""babyagi config trust, the question on a terminal, and which commands go on while settings wait."""
 
 import contextlib
 import hashlib
@@ -76,7 +76,7 @@ def test_a_run_for_which_something_waits_ends_with_the_line_to_type(write, folde
         ".env is not trusted, so these settings in it have no effect: OPENAI_BASE_URL, BABYAGI_NOTIFY\n"
         in err
     )
-    assert "babyagi trust" in err
+    assert "babyagi config trust" in err
     assert f"BABYAGI_TRUST_ENV_FILE={hashlib.sha256(HOSTILE.encode()).hexdigest()}" in err
     assert "touch" not in err
 
@@ -85,7 +85,7 @@ def test_the_line_to_type_is_enough_and_a_change_of_the_file_takes_it_back(
     write, monkeypatch, capsys
 ):
     write(HOSTILE)
-    assert run_guarded(["trust", "--yes"]) == 0
+    assert run_guarded(["config", "trust", "--yes"]) == 0
     said = capsys.readouterr().out
     assert (
         "  BABYAGI_NOTIFY=sh -c 'touch ran'\n" in said
@@ -105,15 +105,15 @@ def test_the_line_to_type_is_enough_and_a_change_of_the_file_takes_it_back(
 
 def test_trust_can_be_listed_and_taken_back(write, folder, capsys):
     write(HOSTILE)
-    run_guarded(["trust", "--yes"])
+    run_guarded(["config", "trust", "--yes"])
     capsys.readouterr()
 
-    assert run_guarded(["trust", "--list"]) == 0
+    assert run_guarded(["config", "trust", "--list"]) == 0
     assert capsys.readouterr().out == f"{folder / '.env'}\n"
-    assert run_guarded(["trust", "--revoke"]) == 0
+    assert run_guarded(["config", "trust", "--revoke"]) == 0
     assert run_guarded(SUBMIT) == 2
     capsys.readouterr()
-    run_guarded(["trust", "--list"])
+    run_guarded(["config", "trust", "--list"])
     assert capsys.readouterr().out == ""
 
 
@@ -122,7 +122,7 @@ def test_where_nothing_waits_there_is_nothing_to_trust_and_nothing_is_said(write
 
     assert run_guarded(SUBMIT) == 0
     assert "trust" not in capsys.readouterr().err
-    assert run_guarded(["trust"]) == 0
+    assert run_guarded(["config", "trust"]) == 0
     assert capsys.readouterr().out.startswith("Nothing to trust")
 
 
@@ -135,7 +135,7 @@ def further(write, folder):
 
 def trusted(capsys):
     capsys.readouterr()
-    run_guarded(["trust", "--list"])
+    run_guarded(["config", "trust", "--list"])
     return [path.rpartition("/")[2] for path in capsys.readouterr().out.split()]
 
 
@@ -146,7 +146,7 @@ def trusted(capsys):
 def test_each_file_is_shown_and_asked_about_before_it_is_trusted(
     further, terminal, capsys, typed, n_questions, names
 ):
-    code, said = terminal(typed, ["trust"])
+    code, said = terminal(typed, ["config", "trust"])
 
     assert code == 0 and said.count("[y/N]") == n_questions
     assert said.index("DOTENV_EXTENSIONS=more.env") < said.index("Do you trust .env as it is now?")
@@ -157,32 +157,35 @@ def test_each_file_is_shown_and_asked_about_before_it_is_trusted(
 
 
 def test_without_a_terminal_nothing_is_trusted_and_what_was_to_be_trusted_is_shown(further, capsys):
-    assert run_guarded(["trust"]) == 2
+    assert run_guarded(["config", "trust"]) == 2
 
     err = capsys.readouterr().err
-    assert "  DOTENV_EXTENSIONS=more.env\n" in err and "babyagi trust --yes" in err
+    assert "  DOTENV_EXTENSIONS=more.env\n" in err and "babyagi config trust --yes" in err
     assert trusted(capsys) == []
 
 
 def test_with_yes_only_the_named_files_are_trusted_and_the_others_are_said(further, folder, capsys):
-    assert run_guarded(["trust", "--yes"]) == 0
-    assert "more.env is not trusted yet: babyagi trust --yes more.env" in capsys.readouterr().err
+    assert run_guarded(["config", "trust", "--yes"]) == 0
+    assert (
+        "more.env is not trusted yet: babyagi config trust --yes more.env"
+        in capsys.readouterr().err
+    )
     assert trusted(capsys) == [".env"]
 
-    assert run_guarded(["trust", "--yes", "./more.env"]) == 0
+    assert run_guarded(["config", "trust", "--yes", "./more.env"]) == 0
     assert "  BABYAGI_NOTIFY=touch ran\n" in capsys.readouterr().out
     assert trusted(capsys) == [".env", "more.env"]
-    assert run_guarded(["trust", "--yes", "more.env"]) == 0
+    assert run_guarded(["config", "trust", "--yes", "more.env"]) == 0
     assert run_guarded(SUBMIT) == 0
     (folder / "more.env").write_text("BABYAGI_NOTIFY=touch other\n")
     assert run_guarded(SUBMIT) == 2
 
 
 def test_a_file_that_no_trusted_file_names_is_not_trusted_by_naming_it(further, capsys):
-    assert run_guarded(["trust", "--yes", "more.env"]) == 2
+    assert run_guarded(["config", "trust", "--yes", "more.env"]) == 2
     assert "no trusted file names it" in capsys.readouterr().err
     assert trusted(capsys) == []
-    assert run_guarded(["trust", "--yes", "more.env", ".env"]) == 0
+    assert run_guarded(["config", "trust", "--yes", "more.env", ".env"]) == 0
     assert trusted(capsys) == [".env", "more.env"]
 
 
@@ -209,7 +212,7 @@ def test_a_link_is_shown_with_the_file_that_it_leads_to(folder, tmp_path, capsys
     (tmp_path / "elsewhere.env").write_text(HOSTILE)
     (folder / ".env").symlink_to("../elsewhere.env")
 
-    assert run_guarded(["trust"]) == 2
+    assert run_guarded(["config", "trust"]) == 2
     assert f"{folder}/.env (a link to {tmp_path}/elsewhere.env) has" in capsys.readouterr().err
 
 
@@ -226,7 +229,7 @@ def test_what_is_no_file_is_an_error_and_nobody_waits_for_it(write, folder, caps
     make[kind]()
     write("DOTENV_EXTENSIONS=more.env\n")
 
-    assert run_guarded(["trust", "--yes"]) == 2
+    assert run_guarded(["config", "trust", "--yes"]) == 2
     assert "more.env cannot be read" in capsys.readouterr().err
 
 
@@ -236,7 +239,7 @@ def test_what_is_trusted_is_noted_where_only_its_person_reads_it(write, tmp_path
     noted.chmod(0o755)
     write(HOSTILE)
 
-    assert run_guarded(["trust", "--yes"]) == 0
+    assert run_guarded(["config", "trust", "--yes"]) == 0
     assert [path.stat().st_mode & 0o777 for path in (noted, *noted.iterdir())] == [0o700, 0o600]
 
 
@@ -255,7 +258,7 @@ def test_what_is_shown_holds_no_secret_and_cannot_forge_a_line(write, folder, ca
 
     run_guarded(["config"])
     run_guarded(["config", "--json"])
-    assert run_guarded(["trust", "--yes"]) == 0
+    assert run_guarded(["config", "trust", "--yes"]) == 0
 
     said = "".join(capsys.readouterr())
     assert not any(line.lstrip().startswith("LLM_MODEL=b") for line in said.splitlines())
@@ -283,7 +286,7 @@ def test_any_answer_but_yes_ends_the_run_and_trusts_nothing(write, terminal, tmp
 
     code, said = terminal(typed, SUBMIT)
 
-    assert code == 2 and "babyagi trust" in said
+    assert code == 2 and "babyagi config trust" in said
     assert (
         not (tmp_path / "home" / "trusted").exists()
         and not (tmp_path / "home" / "tasks.db").exists()
@@ -296,7 +299,7 @@ def test_commands_that_only_look_go_on_and_name_what_waits(write, capsys, monkey
     fill_home()
     write(HOSTILE + "BABYAGI_HOME=elsewhere\n")
 
-    for line in (["objectives"], ["config"], ["workers"], ["tools"], ["index", "status"]):
+    for line in (["show", "objectives"], ["config"], ["show", "workers"], ["tools"], ["store"]):
         assert run_guarded(line) == 0, line
         err = capsys.readouterr().err
         assert (
@@ -318,11 +321,11 @@ def test_commands_change_the_store_that_is_named(write, capsys):
     for line in (
         ["pause"],
         ["cancel"],
-        ["retry", "1"],
+        ["tasks", "retry", "1"],
         ["tasks", "add", "x"],
-        ["approve", "1"],
+        ["inbox", "approve", "1"],
         ["extend", "--max-tasks", "5"],
-        ["delete"],
+        ["store", "delete"],
     ):
         assert run_guarded(line) == 2, line
         assert "BABYAGI_TASK_STORE" in capsys.readouterr().err
@@ -336,9 +339,9 @@ def test_what_asks_models_or_sends_needs_all_of_it(write, capsys):
         ["resume"],
         ["worker"],
         ["run", "x"],
-        ["results", "search", "x"],
-        ["index", "check"],
-        ["index", "rebuild"],
+        ["show", "results", "x"],
+        ["store", "verify", "--index"],
+        ["store", "rebuild"],
         ["run", "-j"],
     ):
         assert run_guarded(line) == 2, line
@@ -366,7 +369,7 @@ def test_the_doctor_warns_of_what_waits(write, capsys):
 
     assert run_guarded(["doctor", "--quick"]) == 0
     said = capsys.readouterr().out
-    assert "warn  trust: .env is not trusted" in said and "babyagi trust" in said
+    assert "warn  trust: .env is not trusted" in said and "babyagi config trust" in said
 
 
 def test_a_file_that_a_flag_names_is_trusted_by_that(write, folder, capsys):

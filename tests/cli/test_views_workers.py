@@ -34,7 +34,7 @@ def test_living_workers_who_do_not_serve_the_objective_are_said_with_what_they_d
         "no worker on this objective; running are: idle (idle), elsewhere (on other objectives)"
     )
     said = render_serving([blocked], 3)
-    assert said.endswith("running are: blocked (cannot work on it; babyagi workers says why)")
+    assert said.endswith("running are: blocked (cannot work on it; babyagi show workers says why)")
     assert render_serving([samples.worker("able"), idle, elsewhere], 3) == "1 worker: able"
 
 

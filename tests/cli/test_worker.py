@@ -80,7 +80,7 @@ async def test_of_several_unfinished_ones_with_the_text_a_person_chooses(board):
         await wait_for(Wanted(text="tea", instance_name="nobody"), board)
 
     assert caught.value.why == "objective 2, named me: tea; objective 4, named you: tea"
-    assert "babyagi run --join --objective 4" in caught.value.fix
+    assert "babyagi worker --objective 4" in caught.value.fix
 
 
 async def test_a_text_that_only_an_ended_one_has_is_not_waited_for_under_another_name(board):
@@ -146,25 +146,26 @@ def test_joining_one_that_has_ended_says_so_and_gives_its_exit_code(home, capsys
 
 def test_naming_an_objective_without_joining_says_what_to_type(home, capsys):
     assert run_guarded(["run", "--objective", "1"]) == 2
-    assert "babyagi run --join --objective 1" in capsys.readouterr().err
+    assert "babyagi worker --objective 1" in capsys.readouterr().err
 
 
 def test_a_store_without_workers_is_reported_in_words_and_in_json(home, capsys):
-    assert run_guarded(["workers"]) == 0
+    assert run_guarded(["show", "workers"]) == 0
     assert "No worker is running" in capsys.readouterr().out
-    assert run_guarded(["workers", "--json"]) == 0
+    assert run_guarded(["show", "workers", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == []
 
 
-def test_there_is_nothing_to_migrate_in_a_file(home, capsys):
-    assert run_guarded(["migrate"]) == 2
-    assert "nothing to migrate" in capsys.readouterr().err
+def test_a_store_in_a_file_is_upgraded_by_being_opened(home, capsys):
+    assert run_guarded(["store", "migrate"]) == 0
+    assert "has this program's version" in capsys.readouterr().out
+    assert (home / "tasks.db").exists()
 
 
 def test_a_task_store_that_is_away_sends_people_to_the_page_about_it(home, monkeypatch, capsys):
     monkeypatch.setenv("BABYAGI_TASK_STORE", "postgresql://me:word@127.0.0.1:9/tasks")
 
-    assert run_guarded(["workers"]) == 7
+    assert run_guarded(["show", "workers"]) == 7
 
     assert "more:    babyagi guide store" in capsys.readouterr().err
 
@@ -172,7 +173,7 @@ def test_a_task_store_that_is_away_sends_people_to_the_page_about_it(home, monke
 def test_the_mode_for_many_machines_needs_a_server(home, monkeypatch, capsys):
     assert run_guarded(["worker", "--objective", "1", "--help"]) == 0
     monkeypatch.setenv("COOPERATIVE_MODE", "d")
-    assert run_guarded(["workers"]) == 2
+    assert run_guarded(["show", "workers"]) == 2
     assert "BABYAGI_TASK_STORE=postgresql://" in capsys.readouterr().err
 
 

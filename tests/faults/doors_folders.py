@@ -149,7 +149,9 @@ async def try_folder(site: Site, rng: random.Random) -> None:
             more["BABYAGI_WEB_ALLOW"] = f"127.0.0.1:{site.listener.port}"
         env = environ(site.root / "home", server.base_url, **more)
         if site.lends_all:
-            await finish(await start("trust", "--yes", env=env, cwd=files), timeout_s=RUN_S)
+            await finish(
+                await start("config", "trust", "--yes", env=env, cwd=files), timeout_s=RUN_S
+            )
         site.is_set_up()
         asked = ["run", "Say what all files hold", "--files", ".", "--max-tasks", "3", *line]
         process = await start(

@@ -100,8 +100,8 @@ async def campaign(commit: str, index: str) -> tuple[object, ...]:
             results, replies = read_store(env)
             ended = await go_on(env, documents)
             results_after, replies_after = read_store(env)
-            checked = await look("index", "check", env=env)
-            n_objectives = len(await look("objectives", env=env))
+            checked = await look("store", "verify", "--index", env=env)
+            n_objectives = len(await look("show", "objectives", env=env))
     lost = sum(results_after.get(task_id) != text for task_id, text in results.items())
     repaid = sum(replies_after.get(call) != reply for call, reply in replies.items())
     n_doubled = n_objectives - 1

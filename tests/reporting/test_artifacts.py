@@ -115,9 +115,9 @@ def test_a_table_and_a_plot_of_a_task_are_with_its_result_wherever_that_is_shown
     assert "no file 'x'; its files: totals.csv, plot.svg, bars.png" in type_in(
         "show", "1", "--artifact", "x"
     )
-    assert "plot.svg (image/svg+xml, " in type_in("results")
+    assert "plot.svg (image/svg+xml, " in type_in("show", "results")
     assert "plot.svg (image/svg+xml, " in type_in("show", "1")
-    (result,) = json.loads(type_in("results", "--json"))
+    (result,) = json.loads(type_in("show", "results", "--json"))
     assert [one["name"] for one in result["artifacts"]] == ["totals.csv", "plot.svg", "bars.png"]
     calls = type_in("show", "1", "--full")
     assert "bomb.png is stored but not shown with the result: the picture has more" in calls
@@ -130,7 +130,7 @@ def test_a_table_and_a_plot_of_a_task_are_with_its_result_wherever_that_is_shown
         "list_files", "read_file", "search_files", "run_python",
     ]  # fmt: skip
 
-    type_in("delete", "--objective", "1", "--yes")
+    type_in("store", "delete", "--objective", "1", "--yes")
     assert [*(home / "scratch").iterdir()] == []
 
 

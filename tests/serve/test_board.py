@@ -203,7 +203,7 @@ async def test_who_may_only_read_sees_no_form_and_changes_nothing(served):
 
     refused = await browser.send("/do/objectives/1/pause", word)
     assert refused.status == 403
-    assert "babyagi open --level steer" in refused.text
+    assert "babyagi serve open --level steer" in refused.text
 
 
 async def test_a_code_opens_the_board_once(served):

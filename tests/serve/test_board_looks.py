@@ -40,13 +40,13 @@ def test_a_moment_is_said_by_its_age_and_holds_the_moment_itself(seconds, words)
 
 
 def test_what_is_typed_is_code_and_the_rest_stays_text():
-    said = mark_commands('babyagi answer 4 "…"  (babyagi inbox shows <it>)')
+    said = mark_commands('babyagi inbox answer 4 "…"  (babyagi inbox shows <it>)')
 
-    assert "<code>babyagi answer 4 &#34;…&#34;</code>" in said
+    assert "<code>babyagi inbox answer 4 &#34;…&#34;</code>" in said
     assert "<code>babyagi inbox</code> shows &lt;it&gt;)" in said
-    said = mark_commands("babyagi index rebuild --objective 1 --embedding-model NAME embeds again")
+    said = mark_commands("babyagi store rebuild --objective 1 --embedding-model NAME embeds again")
     assert said.startswith(
-        "<code>babyagi index rebuild --objective 1 --embedding-model NAME</code>"
+        "<code>babyagi store rebuild --objective 1 --embedding-model NAME</code>"
     )
     assert "<code>babyagi serve --files FOLDER</code>" in mark_commands(
         "babyagi serve --files FOLDER"

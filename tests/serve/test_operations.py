@@ -77,7 +77,7 @@ def same(value):
 
 def test_the_log_has_the_events_of_the_command(home, type_line):
     looked_at.fill_running_home()
-    lines = type_line("log", "5", "--json")[1].splitlines()
+    lines = type_line("show", "log", "5", "--json")[1].splitlines()
     (reply,) = ask(home, ("GET", f"{ONE}/log?task=5"))
 
     known = [event["id"] for event in reply.json()]
@@ -218,7 +218,7 @@ def test_an_invalid_schedule_is_refused_in_words(more, status, home):
 @pytest.mark.parametrize("address", ["/metrics", f"{BASE}/metrics"])
 def test_the_api_and_the_command_line_give_the_same_metrics(address, home, type_line):
     looked_at.fill_running_home()
-    _, said, _ = type_line("metrics")
+    _, said, _ = type_line("store", "metrics")
 
     (reply,) = ask(home, ("GET", address))
 

@@ -146,10 +146,10 @@ async def test_a_renewed_token_ends_keys_sessions_codes_and_listeners(tmp_path, 
 async def test_a_token_that_was_set_is_renewed_where_it_was_set(tmp_path):
     token = "hunter2-" * 4
     env = environ(tmp_path / "home")
-    said = await babyagi("open", "--renew", env=env)
-    one, two = [await babyagi("open", "--token", "read", env=env) for _ in range(2)]
-    other = await babyagi("open", "--token", "read", "--renew", env=env)
-    refused = await babyagi("open", "--renew", env={**env, "BABYAGI_SERVE_TOKEN": token})
+    said = await babyagi("serve", "open", "--renew", env=env)
+    one, two = [await babyagi("serve", "open", "--token", "read", env=env) for _ in range(2)]
+    other = await babyagi("serve", "open", "--token", "read", "--renew", env=env)
+    refused = await babyagi("serve", "open", "--renew", env={**env, "BABYAGI_SERVE_TOKEN": token})
 
     assert (said.code, one.out == two.out, one.out == other.out) == (0, True, False)
     assert refused.code == 2
@@ -167,8 +167,8 @@ async def test_serve_works_answers_and_drains(tmp_path):
             while b"The board is at" not in await process.stdout.readline():
                 pass
         submitted = await babyagi("submit", "Know it", "--json", env=env)
-        opened = await babyagi("open", "--json", env=env)
-        token = (await babyagi("open", "--token", "read", env=env)).out.strip()
+        opened = await babyagi("serve", "open", "--json", env=env)
+        token = (await babyagi("serve", "open", "--token", "read", env=env)).out.strip()
         async with asyncio.timeout(300):
             while True:
                 status = await babyagi("status", "--json", env=env)
@@ -204,7 +204,7 @@ async def test_without_work_nothing_is_worked_on(tmp_path, postgres_url):
             while b"The board is at" not in await process.stdout.readline():
                 pass
         await babyagi("submit", "Know it", env=env)
-        workers = await babyagi("workers", "--json", env=env)
+        workers = await babyagi("show", "workers", "--json", env=env)
         os.kill(process.pid, signal.SIGINT)
         ended = await finish(process)
     finally:
@@ -218,7 +218,7 @@ async def test_without_work_nothing_is_worked_on(tmp_path, postgres_url):
 
 @pytest.mark.system
 async def test_open_says_when_no_server_runs(tmp_path):
-    ended = await babyagi("open", "--print", env=environ(tmp_path / "home"))
+    ended = await babyagi("serve", "open", "--print", env=environ(tmp_path / "home"))
 
     assert ended.four_lines[0] == "babyagi: no server to open was found"
     assert "babyagi serve" in ended.err

@@ -52,26 +52,23 @@ def change(line, path, body=None, **more):
 LOOKS = (
     look("status", ONE),
     look("status --objective 1", f"{ONE}"),
-    look("objectives", "/objectives"),
-    look("objectives --active", "/objectives?state=active"),
-    look("objectives --ended", "/objectives?state=ended"),
-    look("objectives list --active", "/objectives?state=active"),
-    look("objectives list --ended", "/objectives?state=ended"),
-    look("objectives list prices", "/objectives?words=prices"),
-    look("objectives list nothing", "/objectives?words=nothing"),
+    look("show objectives", "/objectives"),
+    look("show objectives --active", "/objectives?state=active"),
+    look("show objectives --ended", "/objectives?state=ended"),
+    look("show objectives prices", "/objectives?words=prices"),
+    look("show objectives nothing", "/objectives?words=nothing"),
     look("tasks", f"{ONE}/tasks"),
     look("tasks --status done", f"{ONE}/tasks?status=done"),
-    look("tasks list --status done --status dead", f"{ONE}/tasks?status=done&status=dead"),
-    look("results", f"{ONE}/results"),
-    look("results list", f"{ONE}/results"),
-    look("results search limits -k 1", f"{ONE}/results/search?text=limits&k=1"),
+    look("show tasks --status done --status dead", f"{ONE}/tasks?status=done&status=dead"),
+    look("show results", f"{ONE}/results"),
+    look("show results limits -k 1", f"{ONE}/results/search?text=limits&k=1"),
     look(
-        "results search limits --all-objectives",
+        "show results limits --all-objectives",
         f"{ONE}/results/search?text=limits&all_objectives=true",
     ),
-    look("why", f"{ONE}/why"),
-    look("why 3", f"{ONE}/tasks/3/why"),
-    look("why 5", f"{ONE}/tasks/5/why"),
+    look("show --why", f"{ONE}/why"),
+    look("show --why 3", f"{ONE}/tasks/3/why"),
+    look("show --why 5", f"{ONE}/tasks/5/why"),
     look("show 1", f"{ONE}/tasks/1"),
     look("show 1 --step 2", f"{ONE}/tasks/1?step=2"),
     look("show 4", f"{ONE}/tasks/4"),
@@ -81,15 +78,15 @@ LOOKS = (
     look("report", f"{ONE}/report", fill="ended"),
     look("inbox", "/inbox"),
     look("inbox --objective 1", "/inbox?objective=1"),
-    look("workers", "/workers"),
-    look("index status", "/index"),
-    look("index check", f"{ONE}/index/check"),
-    look("journal verify", "/journal/verify"),
-    look("journal verify --objective 1", "/journal/verify?objective=1"),
-    look("schedule list", "/schedules", fill="scheduled"),
-    look("schedule list --all", "/schedules?with_removed=true", fill="scheduled"),
-    look("schedule show 1", "/schedules/1", fill="scheduled"),
-    look("schedule show 1 -n 1", "/schedules/1?limit=1", fill="scheduled"),
+    look("show workers", "/workers"),
+    look("store", "/index"),
+    look("store verify --index", f"{ONE}/index/check"),
+    look("store verify", "/journal/verify"),
+    look("store verify --objective 1", "/journal/verify?objective=1"),
+    look("schedule", "/schedules", fill="scheduled"),
+    look("schedule --all", "/schedules?with_removed=true", fill="scheduled"),
+    look("schedule 1", "/schedules/1", fill="scheduled"),
+    look("schedule 1 -n 1", "/schedules/1?limit=1", fill="scheduled"),
 )
 
 TEA = {"objective": "Look after the tea"}
@@ -100,7 +97,13 @@ CHANGES = (
         "submit Look after the tea --task Boil --name mine --memory shared --planning combined "
         "--max-tasks 7 --max-calls 8 --max-tokens 9000 --max-cost 0.5 --max-time 60",
         "/objectives",
-        {**TEA, "first_task": "Boil", "name": "mine", "memory": "shared", "planning": "combined"}
+        {
+            **TEA,
+            "first_task": "Boil",
+            "name": "mine",
+            "memory": "shared",
+            "planning": "combined",
+        }
         | {"max_tasks": 7, "max_calls": 8, "max_tokens": 9000, "max_cost_usd": 0.5}
         | {"max_time_s": 60},
         status=201,
@@ -132,18 +135,18 @@ CHANGES = (
     change("tasks move 3 --before 3", f"{ONE}/tasks/3/move", {"before": 3}),
     change("tasks edit 3 Dance", f"{ONE}/tasks/3/edit", {"name": "Dance"}),
     change("tasks skip 3", f"{ONE}/tasks/3/skip"),
-    change("retry 5", f"{ONE}/tasks/5/retry"),
-    change("answer 4 Euros", "/inbox/NUMBER/answer", {"text": "Euros"}),
-    change("reject 4 No", "/inbox/NUMBER/reject", {"why": "No"}),
-    change("objectives prune --older-than 0 --yes", "/objectives/prune", {"older_than_days": 0}),
+    change("tasks retry 5", f"{ONE}/tasks/5/retry"),
+    change("inbox answer 4 Euros", "/inbox/NUMBER/answer", {"text": "Euros"}),
+    change("inbox reject 4 No", "/inbox/NUMBER/reject", {"why": "No"}),
+    change("store delete --old --older-than 0 --yes", "/objectives/prune", {"older_than_days": 0}),
     change(
-        "objectives prune --older-than 0 --yes",
+        "store delete --old --older-than 0 --yes",
         "/objectives/prune",
         {"older_than_days": 0},
         fill="ended",
     ),
-    change("index rebuild", f"{ONE}/index/rebuild", status=503, code=7),
-    change("index rebuild --objective 2", "/objectives/2/index/rebuild", fill="submitted"),
+    change("store rebuild", f"{ONE}/index/rebuild", status=503, code=7),
+    change("store rebuild --objective 2", "/objectives/2/index/rebuild", fill="submitted"),
     change("schedule add Look after the tea --every 1h", "/schedules", _EVERY, status=201),
     change(
         "schedule add Look after the tea --cron 0,9,*,*,1-5 --tz Europe/Berlin --grace 10m "
@@ -171,7 +174,7 @@ CHANGES = (
     change("schedule pause 1", "/schedules/1/pause", fill="scheduled"),
     change("schedule resume 2", "/schedules/2/resume", fill="scheduled"),
     change("schedule remove 1", "/schedules/1/remove", fill="scheduled"),
-    Row(line="delete --yes --objective 1", method="DELETE", path=ONE, fill="ended"),
+    Row(line="store delete --yes --objective 1", method="DELETE", path=ONE, fill="ended"),
 )
 
 GONE: dict[str, Any] = {"status": 404, "code": 8}
@@ -179,22 +182,22 @@ WRONG: dict[str, Any] = {"status": 422, "code": 2}
 FAULTS = (
     look("status --objective 99", "/objectives/99", **GONE),
     look("tasks --objective 99", "/objectives/99/tasks", **GONE),
-    look("results --objective 99", "/objectives/99/results", **GONE),
+    look("show results --objective 99", "/objectives/99/results", **GONE),
     look("report --objective 99", "/objectives/99/report", **GONE),
-    look("why --objective 99", "/objectives/99/why", **GONE),
-    look("index check --objective 99", "/objectives/99/index/check", **GONE),
+    look("show --why --objective 99", "/objectives/99/why", **GONE),
+    look("store verify --index --objective 99", "/objectives/99/index/check", **GONE),
     look("show 99", f"{ONE}/tasks/99", **GONE),
     look("show 1 --step 99", f"{ONE}/tasks/1?step=99", **GONE),
-    look("why 99", f"{ONE}/tasks/99/why", **GONE),
-    look("schedule show 9", "/schedules/9", **GONE),
+    look("show --why 99", f"{ONE}/tasks/99/why", **GONE),
+    look("schedule 9", "/schedules/9", **GONE),
     change("schedule pause 9", "/schedules/9/pause", **GONE),
     change("schedule resume 9", "/schedules/9/resume", **GONE),
     change("schedule remove 9", "/schedules/9/remove", **GONE),
     change("pause --objective 99", "/objectives/99/pause", **GONE),
     change("cancel --objective 99", "/objectives/99/cancel", **GONE),
-    Row(line="delete --yes --objective 99", method="DELETE", path="/objectives/99", **GONE),
-    change("retry 1", f"{ONE}/tasks/1/retry", **WRONG),
-    change("retry 99", f"{ONE}/tasks/99/retry", **GONE),
+    Row(line="store delete --yes --objective 99", method="DELETE", path="/objectives/99", **GONE),
+    change("tasks retry 1", f"{ONE}/tasks/1/retry", **WRONG),
+    change("tasks retry 99", f"{ONE}/tasks/99/retry", **GONE),
     change("tasks skip 1", f"{ONE}/tasks/1/skip", **WRONG),
     change("tasks edit 1 Dance", f"{ONE}/tasks/1/edit", {"name": "Dance"}, **WRONG),
     change("tasks move 1 --last", f"{ONE}/tasks/1/move", {"to": "last"}, **WRONG),
@@ -216,13 +219,13 @@ FAULTS = (
 )
 
 ELSEWHERE = {
-    "approve": "needs a preview of a folder: tests/serve/test_operations.py",
+    "inbox approve": "needs a preview of a folder: tests/serve/test_operations.py",
     "resume": "works in the terminal where it was typed; here the workers go on",
     "run --continue": "works in the terminal where it was typed; here `questions` does the same",
-    "log": "shows what it leaves out in words: tests/serve/test_operations.py",
+    "show log": "shows what it leaves out in words: tests/serve/test_operations.py",
     "watch": "does not end: tests/serve/test_feed.py",
-    "metrics": "is a text: tests/serve/test_operations.py",
-    "open": "opens a browser: tests/serve/test_server.py",
+    "store metrics": "is a text: tests/serve/test_operations.py",
+    "serve open": "opens a browser: tests/serve/test_server.py",
 }
 """Commands without a row, each with the reason."""
 
@@ -230,7 +233,9 @@ OF_THE_TERMINAL = set(
     "--json --format --output --full --limit --all --artifact --step --yes --objective --gpt-4 "
     "--env --mode --host --port".split()
 )
-OF_THE_MACHINE = set("--files --tools --mcp --tools-from --agent --agent-hosts --llama".split())
+OF_THE_MACHINE = set(
+    "--files --tools --mcp --tools-from --agent --agent-hosts --llama --memory".split()
+)
 OF_THE_MODEL = {"--model", "--embedding-model"}  # asks for a key or the network
 WITHOUT_ROW = OF_THE_TERMINAL | OF_THE_MACHINE | OF_THE_MODEL
 """Options without a row: how it is shown; what the server was started with (`tools`, `files` and
@@ -267,7 +272,7 @@ def type_line(capsys):
             word.replace(",", " ") if before == "--cron" else word
             for before, word in zip(["", *line.split()], line.split(), strict=False)
         ]
-        has_json = "delete" not in words
+        has_json = "delete" not in words or "--old" in words
         code = run_guarded([*words, *(["--json"] if has_json else [])])
         said = capsys.readouterr()
         return code, said.out if has_json else "", said.err
@@ -404,13 +409,12 @@ def commands_of(group, before=""):
 
 WITHOUT_ROUTE = {
     # what they do is of the machine and the terminal where they are typed
-    *("demo", "run", "ask", "config", "trust", "doctor", "guide", "help"),
-    *("tools", "tools test", "mcp", "mcp list", "mcp test"),
-    *("memory", "memory list", "memory show", "memory forget"),
+    *("demo", "run", "ask", "config", "config trust", "doctor", "guide", "help"),
+    *("tools", "tools test", "show memory"),
     # they start or stop processes
     *("worker", "serve"),
     # no worker may run meanwhile, and the server may be one
-    "migrate",
+    "store migrate",
 }
 
 
@@ -418,7 +422,7 @@ def test_every_command_has_a_route_or_a_reason_why_not():
     routed = {name for one in OPERATIONS for name in one.commands}
     commands = {name for name, _ in commands_of(command_group)}
 
-    assert commands - routed - set(WITHOUT_ROUTE) - {"index", "journal", "schedule"} == set()
+    assert commands - routed - set(WITHOUT_ROUTE) == set()
     assert routed - {"run --continue"} - commands == set()
     assert set(WITHOUT_ROUTE) - commands == set()
     assert set(WITHOUT_ROUTE) & routed == set()
@@ -427,14 +431,13 @@ def test_every_command_has_a_route_or_a_reason_why_not():
 def test_every_command_that_has_a_route_and_every_option_of_it_stands_in_a_row():
     rows = (*LOOKS, *CHANGES, *FAULTS)
     routed = {name for one in OPERATIONS for name in one.commands}
-    bare = {"objectives list", "tasks list", "results list", "schedule list", "schedule"}
 
     missing = []
     for name, command in commands_of(command_group):
         if name not in routed or name in ELSEWHERE:
             continue
         mine = [row.line.split() for row in rows if f"{row.line} ".startswith(f"{name} ")]
-        missing += [name] if not mine and name not in bare else []
+        missing += [name] if not mine else []
         options = [set(one.opts) for one in command.params if isinstance(one, click.Option)]
         typed = {word for line in mine for word in line}
         missing += [f"{name} {min(one)}" for one in options if not one & (typed | WITHOUT_ROW)]

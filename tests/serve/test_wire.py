@@ -58,7 +58,7 @@ def test_an_error_says_what_it_says_on_the_command_line_and_shows_no_key():
 def test_an_error_without_a_remedy_gets_that_of_its_kind():
     problem = json.loads(bytes(write_error(NotFoundError("there is no task 9"), []).body))
 
-    assert problem["try"] == "babyagi objectives lists what exists"
+    assert problem["try"] == "babyagi show objectives lists what exists"
 
 
 def test_a_body_is_read_into_its_type_with_clean_texts():

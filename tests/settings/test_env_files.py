@@ -449,7 +449,7 @@ def test_a_run_for_which_something_waits_is_told_what_to_type(load, tmp_path):
         == ".env is not trusted, so these settings in it have no effect: BABYAGI_NOTIFY, BABYAGI_LOG_FILE"
     )
     assert (
-        "babyagi trust" in caught.value.fix
+        "babyagi config trust" in caught.value.fix
         and f"BABYAGI_TRUST_ENV_FILE={digest_of(tmp_path / '.env')}" in caught.value.fix
     )
     loaded.require_trust({"task_store"})

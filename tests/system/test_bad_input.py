@@ -288,10 +288,10 @@ async def test_all_wrong_settings_are_told_at_once(home, server):
 async def look_everywhere(env):
     """Type every command that shows text; `babyagi` asserts that no escape leaves it."""
     for line in (
-        ["objectives"],
+        ["show", "objectives"],
         ["status"],
         ["tasks"],
-        ["results"],
+        ["show", "results"],
         ["show", "1"],
         ["report"],
         ["watch"],
@@ -370,7 +370,7 @@ async def test_text_of_a_model_is_never_printed_raw(home):
         ended = await babyagi("run", "an objective", env=env)
 
     assert ended.code == 0, ended.said
-    assert len(await look("results", env=env)) == 3
+    assert len(await look("show", "results", env=env)) == 3
     await look_everywhere(env)
 
 
@@ -434,7 +434,7 @@ async def test_a_port_that_nobody_listens_on_is_said_at_once_and_nothing_is_lost
     check_refusal(refused, 6, f"no server listens at 127.0.0.1:{unused_port}", "OPENAI_BASE_URL")
     again = await babyagi("run", "an objective", env=environ(home, server.base_url))
     assert again.code == 0, again.said
-    assert len(await look("results", env=environ(home))) == 1
+    assert len(await look("show", "results", env=environ(home))) == 1
 
 
 async def run_into_an_outage(tmp_path, *line, n_requests):
@@ -465,7 +465,7 @@ async def test_a_server_that_goes_away_and_comes_back_costs_no_task(tmp_path):
     assert {(task["status"], task["failures"], task["try_no"]) for task in tasks} == {
         ("done", 0, 1)
     }
-    assert len(await look("results", env=env)) == len(tasks) == 10
+    assert len(await look("show", "results", env=env)) == len(tasks) == 10
 
 
 async def test_an_outage_ends_at_the_limit_of_time_with_a_report_of_what_there_is(tmp_path):
@@ -509,4 +509,4 @@ async def test_an_objective_that_ended_by_a_limit_started_again_makes_no_call(
 
     assert len(server.requests) == n_before
     assert await look("report", env=env) == report
-    assert len(await look("objectives", env=env)) == 1
+    assert len(await look("show", "objectives", env=env)) == 1

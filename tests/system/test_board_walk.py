@@ -80,7 +80,7 @@ async def served(tmp_path):
     server = Server(env)
     await server.start()
     try:
-        address = (await babyagi("open", "--print", env=env)).out.strip()
+        address = (await babyagi("serve", "open", "--print", env=env)).out.strip()
         async with async_playwright() as playwright:
             browser = await playwright.chromium.launch(executable_path=str(CHROMIUM), args=FLAGS)
             page = await (await browser.new_context()).new_page()

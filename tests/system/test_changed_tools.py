@@ -61,7 +61,7 @@ async def test_a_person_is_shown_how_a_tool_has_changed_and_lets_the_run_go_on(p
     assert (await babyagi("resume", env=env)).code == WAITING
     shown = (await babyagi("inbox", env=env)).out
     (asked,) = await look("inbox", env=env)
-    approved = await babyagi("approve", "1", "--yes", env=env)
+    approved = await babyagi("inbox", "approve", "1", "--yes", env=env)
     ended = await babyagi("resume", env=env)
 
     assert (
@@ -71,4 +71,4 @@ async def test_a_person_is_shown_how_a_tool_has_changed_and_lets_the_run_go_on(p
     assert asked["kind"] == "changed" and asked["decisions"] == ["approve", "reject"]
     assert approved.code == 0
     assert ended.code == 0, ended.said
-    assert "hello" in (await look("results", env=env))[0]["result"]
+    assert "hello" in (await look("show", "results", env=env))[0]["result"]

@@ -43,7 +43,7 @@ async def test_the_demo_reads_two_folders_and_gives_two_true_reports(tmp_path):
         assert ended.code == 0, ended.said
         assert ended.err.startswith("REHEARSAL: no language model was asked")
         tasks = await look("tasks", env=env)
-        results = await look("results", env=env)
+        results = await look("show", "results", env=env)
         assert len(tasks) == len(results) >= 1
         assert {task["status"] for task in tasks} == {"done"}
         report = (await look("report", env=env))["markdown"]
@@ -57,4 +57,4 @@ async def test_the_demo_reads_two_folders_and_gives_two_true_reports(tmp_path):
         )
 
     assert not quotes[0] & quotes[1]
-    assert len(await look("objectives", env=env)) == 2
+    assert len(await look("show", "objectives", env=env)) == 2

@@ -105,7 +105,7 @@ async def test_on_a_full_disk_a_run_waits_and_goes_on_by_itself_and_no_answer_is
 async def test_a_full_disk_ends_another_command_with_one_message(tmp_path, server, documents):
     with small_disk(tmp_path / "disk") as disk:
         env = make_environ(disk / "home", server, documents)
-        assert (await babyagi("objectives", env=env)).code == 0
+        assert (await babyagi("show", "objectives", env=env)).code == 0
         fill_disk(disk / "filler")
 
         ended = await babyagi("run", OBJECTIVE, env=env)
@@ -150,7 +150,7 @@ async def test_a_flipped_bit_in_a_result_is_found_and_never_used(tmp_path, serve
     word = max(re.findall(r"[a-z]{6,}", text), key=len)
     flipped = flip_bit(home / "tasks.db", text.encode(), word.encode())
 
-    looked = await babyagi("results", env=env)
+    looked = await babyagi("show", "results", env=env)
     n_before = len(server.requests)
     resumed = await babyagi("resume", env=env)
 
@@ -180,7 +180,13 @@ async def test_a_store_that_a_newer_version_wrote_is_refused(tmp_path, server, d
         db.execute("UPDATE meta SET value = '99' WHERE key = 'schema_version'")
         db.commit()
 
-    for line in (("run", OBJECTIVE), ("objectives",)):
+    for line in (
+        ("run", OBJECTIVE),
+        (
+            "show",
+            "objectives",
+        ),
+    ):
         ended = await babyagi(*line, env=env)
         assert ended.code == 7
         assert "newer" in ended.err

@@ -77,7 +77,7 @@ async def test_an_objective_runs_to_its_report_and_every_call_is_counted(dialect
         )
 
     status = await look("status", env=env)
-    results = await look("results", env=env)
+    results = await look("show", "results", env=env)
     usage = status["usage"]
     assert ended.code == 0, ended.said
     assert status["stop_reason"] == "finished"
@@ -204,5 +204,7 @@ async def test_a_person_at_a_terminal_takes_the_models_place(tmp_path):
         "report",
     ]
     assert "Say hello" in asked[0]
-    assert [row["result"] for row in await look("results", env=env)] == ["Hello from a person."]
+    assert [row["result"] for row in await look("show", "results", env=env)] == [
+        "Hello from a person."
+    ]
     assert "The person said hello." in (await look("report", env=env))["markdown"]

@@ -167,7 +167,7 @@ def test_a_file_of_a_folder_has_no_effect_and_each_of_its_settings_is_named(
 
     codes = [
         run_guarded(RUN),
-        run_guarded(["objectives"]),
+        run_guarded(["show", "objectives"]),
         run_guarded(["demo", "--max-tasks", "1"] if case == "a command" else ["tools"]),
     ]
 
@@ -197,7 +197,7 @@ def test_a_file_of_a_folder_has_no_effect_and_each_of_its_settings_is_named(
 def test_the_same_file_has_its_effect_once_it_is_trusted(case, plant, folder, listener):
     plant(HOSTILE_FILES[case])
     before = tree(folder)
-    run_guarded(["trust", "--yes"])
+    run_guarded(["config", "trust", "--yes"])
 
     run_guarded([*RUN, "--max-tasks", "1"])
 
@@ -211,7 +211,7 @@ def test_the_address_of_a_trusted_file_is_asked_with_the_key_of_the_shell(plant,
         HOSTILE_FILES["the address of the models"]
         + "\nBABYAGI_MODEL_TIMEOUT_S=1\nBABYAGI_MAX_TIME_S=1s"
     )
-    run_guarded(["trust", "--yes"])
+    run_guarded(["config", "trust", "--yes"])
 
     run_guarded(["run", "find out"])
 

@@ -74,7 +74,7 @@ def make_environ(home, server, documents, **more):
 async def results_of(env):
     """Name → lines of the result; the order of equally good lines may follow the order in which
     tasks were finished."""
-    found = await look("results", env=env)
+    found = await look("show", "results", env=env)
     assert len({row["task"] for row in found}) == len(found)
     return {row["task"]: sorted(row["result"].splitlines()) for row in found}
 

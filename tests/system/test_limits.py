@@ -79,7 +79,7 @@ def spent_at(server):
 async def check_the_end(env, reason, n_tasks_at_most):
     status = await look("status", env=env)
     report = (await look("report", env=env))["markdown"]
-    results = await look("results", env=env)
+    results = await look("show", "results", env=env)
     assert status["stop_reason"] == f"limit:{reason}"
     assert status["held"] == {"calls": 0, "tokens": 0, "cost_usd": 0.0}
     assert f"Stopped: limit:{reason}" in report
@@ -166,14 +166,14 @@ async def test_a_raised_limit_goes_on_where_it_stopped(tmp_path):
     async with LocalServer(never_done()) as server:
         env = environ(tmp_path / "home", server.base_url)
         assert (await babyagi("run", "Never be done", "--max-tasks", "3", env=env)).code == 3
-        first = await look("results", env=env)
+        first = await look("show", "results", env=env)
 
         extended = await babyagi("extend", "--max-tasks", "6", env=env)
         resumed = await babyagi("resume", env=env)
 
     assert extended.code == 0, extended.said
     assert resumed.code == 3, resumed.said
-    results = await look("results", env=env)
+    results = await look("show", "results", env=env)
     assert results[:3] == first
     assert len(results) == 6
     assert server.calls_by_agent["execution"] == 6

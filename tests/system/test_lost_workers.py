@@ -142,6 +142,6 @@ async def test_a_run_on_a_damaged_row_names_it_and_ends_with_exit_code_7(
     with closing(sqlite3.connect(home / "tasks.db")) as connection, connection:
         assert connection.execute(statement).rowcount == 1
 
-    for line in (("run", OBJECTIVE), ("journal", "verify")):
+    for line in (("run", OBJECTIVE), ("store", "verify")):
         ended = await babyagi(*line, env=env)
         assert (ended.code, DAMAGES[statement] in ended.said) == (7, True), (line, ended)

@@ -311,7 +311,7 @@ async def test_a_worker_that_lacks_the_folder_says_so_once_and_claims_nothing(
     lacking = await board.start("worker", home="elsewhere", BABYAGI_WORKER_NAME="lacking")
 
     await board.until(board.is_hindered)
-    (worker,) = await look("workers", env=board.env())
+    (worker,) = await look("show", "workers", env=board.env())
     (served,) = worker["objectives"]
     status = await look("status", env=board.env())
     able = await board.start("worker")

@@ -143,11 +143,11 @@ async def test_a_conversation_can_be_looked_at_and_forgotten(tmp_path, env):
     model.may_condense.set()
     async with LocalServer(model) as server:
         await babyagi(*line("Is Rex clever?"), env=env(server))
-        shown = await babyagi("memory", "show", "tea", env=env(server))
-        as_json = await babyagi("memory", "show", "tea", "--json", env=env(server))
-        listed = await babyagi("memory", "--json", env=env(server))
-        forgotten = await babyagi("memory", "forget", "tea", env=env(server))
-        gone = await babyagi("memory", "show", "tea", env=env(server))
+        shown = await babyagi("show", "memory", "tea", env=env(server))
+        as_json = await babyagi("show", "memory", "tea", "--json", env=env(server))
+        listed = await babyagi("show", "memory", "--json", env=env(server))
+        forgotten = await babyagi("store", "delete", "--memory", "tea", env=env(server))
+        gone = await babyagi("show", "memory", "tea", env=env(server))
 
     assert "Rex (turn 1): Rex knows many tricks." in shown.out
     assert "from model:some-model, person" in shown.out and "Is Rex clever?" in shown.out

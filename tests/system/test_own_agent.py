@@ -88,7 +88,7 @@ async def test_a_worker_that_lacks_the_file_says_so_and_one_that_has_it_goes_on(
         lacking = await start("worker", env=env(server))
 
         async def why():
-            said = await babyagi("why", "1", env=env(server))
+            said = await babyagi("show", "--why", "1", env=env(server))
             return said.out if "does not have it" in " ".join(said.out.split()) else ""
 
         said = await until(why)
@@ -102,7 +102,7 @@ async def test_a_worker_that_lacks_the_file_says_so_and_one_that_has_it_goes_on(
         for process in (lacking, able):
             process.send_signal(signal.SIGTERM)
             await finish(process)
-        results = await babyagi("results", env=env(server))
+        results = await babyagi("show", "results", env=env(server))
 
     assert "agent shopper, and this worker does not have it" in " ".join(said.split())
     assert "Tea costs 5 euros, as the list of prices says." in results.out

@@ -319,7 +319,7 @@ async def test_a_person_chooses_the_protocol_and_a_killed_run_goes_on_in_it(
         ended = await babyagi(*line, env=env)
 
     assert ended.code == 0, ended.said
-    (result,) = await look("results", env=env)
+    (result,) = await look("show", "results", env=env)
     assert result["result"] == LEDGER.answer
     assert model.asked == [0, 1, 2, 2, 3]
     steps = rows(tmp_path / "home", "SELECT key FROM step WHERE kind = 'tool' ORDER BY id")

@@ -334,7 +334,7 @@ async def test_a_store_of_the_version_before_is_refused_until_somebody_migrates_
     before = dump(old_url)
     with pytest.raises(StoreUnusableError, match="older babyagi") as caught:
         PostgresDatabase(old_url)
-    assert "babyagi migrate" in caught.value.fix
+    assert "babyagi store migrate" in caught.value.fix
     assert dump(old_url) == before
     assert migrate(old_url) == UPGRADED
     assert migrate(old_url) == (SCRIPTS.version, SCRIPTS.version)

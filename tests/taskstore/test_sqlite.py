@@ -749,7 +749,7 @@ async def test_a_row_that_cannot_be_read_is_named_by_whoever_reads_it(
     with pytest.raises(StoreUnusableError, match=DAMAGES[statement]) as told:
         await store.objectives()
         await store.tasks(1)
-    assert "journal verify" in told.value.fix
+    assert "store verify" in told.value.fix
     await store.close()
 
 

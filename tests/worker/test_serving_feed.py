@@ -88,7 +88,7 @@ def test_a_store_that_is_away_is_said_once_before_the_first_call_and_the_run_end
         report = await world.store.report(objective.id)
         assert report is not None
         assert (
-            error.what in report and f"babyagi index rebuild --objective {objective.id}" in report
+            error.what in report and f"babyagi store rebuild --objective {objective.id}" in report
         )
         assert error.what in await find_trouble(world.store, objective.id)
 

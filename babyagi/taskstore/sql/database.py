@@ -464,7 +464,7 @@ def require_known(version: int, *, known: int, where: str) -> None:
             why=f"the store has schema version {version}; this program opens the versions "
             f"{known - 1} and {known}",
             fix=f"upgrade it with commit {UPGRADER}: git checkout {UPGRADER} && pip install . && "
-            "babyagi doctor --quick (in PostgreSQL: babyagi migrate); then install this program",
+            "babyagi doctor --quick (in PostgreSQL: its `migrate`); then install this program",
             guide="store",
         )
 
@@ -534,7 +534,7 @@ def rows_in(tx: Transaction, query: str, objective_id: int, **values: Any) -> Se
 
 def no_objective(objective_id: int) -> NotFoundError:
     return NotFoundError(
-        f"there is no objective {objective_id}", fix="babyagi objectives", guide="objectives"
+        f"there is no objective {objective_id}", fix="babyagi show objectives", guide="objectives"
     )
 
 
@@ -867,8 +867,7 @@ def damaged(what: str, *, why: str) -> StoreUnusableError:
         f"the task store is damaged: {what} differs from what was written",
         why=why,
         fix=(
-            "babyagi journal verify names every damaged row; then restore a backup of the "
-            "task store"
+            "babyagi store verify names every damaged row; then restore a backup of the task store"
         ),
         guide="store",
     )

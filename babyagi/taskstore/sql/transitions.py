@@ -806,7 +806,7 @@ def read_schedule(tx: Transaction, schedule_id: int) -> Schedule:
     if row is None:
         raise NotFoundError(
             f"there is no schedule {schedule_id}",
-            fix="babyagi schedule list shows the schedules that exist",
+            fix="babyagi schedule shows the schedules that exist",
             guide="schedules",
         )
     return schedule_from_row(row)

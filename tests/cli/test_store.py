@@ -56,31 +56,31 @@ def run_json(capsys, *line, code=0):
 def test_the_status_says_how_many_results_are_owed_and_a_rebuild_pays_them(home, capsys):
     fill_home()
 
-    (owed,) = run_json(capsys, "index", "status")
-    assert run_guarded(["index", "rebuild"]) == 0
+    (owed,) = run_json(capsys, "store")
+    assert run_guarded(["store", "rebuild"]) == 0
     said = capsys.readouterr()
-    (paid,) = run_json(capsys, "index", "status", "--objective", "latest")
+    (paid,) = run_json(capsys, "store", "--objective", "latest")
 
     assert (owed["n_results"], owed["n_indexed"], owed["n_owed"]) == (10, 0, 10)
     assert (paid["n_results"], paid["n_indexed"], paid["n_owed"]) == (10, 10, 0)
     assert owed["space"] == "hash:v1:768"
     assert "10 of 10 results indexed" in said.err and "10 results" in said.out
-    assert run_guarded(["index", "status"]) == 0
+    assert run_guarded(["store"]) == 0
     assert "hash:v1:768" in capsys.readouterr().out
 
 
 def test_a_whole_index_passes_the_check_and_one_that_lacks_results_does_not(home, capsys):
     fill_home()
-    assert run_json(capsys, "index", "check")["n_owed"] == 10  # owed is not missing
-    assert run_guarded(["index", "rebuild"]) == 0
+    assert run_json(capsys, "store", "verify", "--index")["n_owed"] == 10  # owed is not missing
+    assert run_guarded(["store", "rebuild"]) == 0
     capsys.readouterr()
 
-    whole = run_json(capsys, "index", "check")
+    whole = run_json(capsys, "store", "verify", "--index")
     asyncio.run(lose_everything())
-    lost = run_json(capsys, "index", "check", code=7)
-    assert run_guarded(["index", "check"]) == 7
+    lost = run_json(capsys, "store", "verify", "--index", code=7)
+    assert run_guarded(["store", "verify", "--index"]) == 7
     said = capsys.readouterr().out
-    assert run_guarded(["index", "rebuild"]) == 0
+    assert run_guarded(["store", "rebuild"]) == 0
 
     assert (whole["is_whole"], whole["n_expected"], whole["n_held"], whole["n_probes"]) == (
         True,
@@ -89,9 +89,9 @@ def test_a_whole_index_passes_the_check_and_one_that_lacks_results_does_not(home
         10,
     )
     assert (lost["is_whole"], lost["missing"]) == (False, list(range(1, 11)))
-    assert "missing from the index: task 1" in said and "babyagi index rebuild" in said
+    assert "missing from the index: task 1" in said and "babyagi store rebuild" in said
     capsys.readouterr()
-    assert run_json(capsys, "index", "check")["is_whole"]
+    assert run_json(capsys, "store", "verify", "--index")["is_whole"]
 
 
 async def lose_everything():
@@ -119,7 +119,7 @@ def test_a_rebuild_beside_a_worker_that_feeds_the_index_leaves_it_to_that_worker
 
     asyncio.run(feed_meanwhile())
 
-    assert run_guarded(["index", "rebuild"]) == 7
+    assert run_guarded(["store", "rebuild"]) == 7
     assert "another worker is indexing objective" in capsys.readouterr().err
 
 
@@ -129,7 +129,7 @@ def test_a_search_finds_the_results_that_bear_on_a_text(home, capsys):
     found = run_json(
         capsys, "results", "search", "opening hours of the exhibition of", "manuscripts", "-k", "3"
     )
-    again = run_json(capsys, "results", "--objective", "1", "search", "manuscripts")
+    again = run_json(capsys, "show", "results", "--objective", "1", "manuscripts")
 
     assert found["hits"][0]["task"] == "Museum"
     assert (
@@ -137,16 +137,16 @@ def test_a_search_finds_the_results_that_bear_on_a_text(home, capsys):
         and found["text"] == "opening hours of the exhibition of manuscripts"
     )
     assert again["hits"][0]["task"] == "Museum"
-    assert run_guarded(["results", "search", "medieval manuscripts"]) == 0
+    assert run_guarded(["show", "results", "medieval manuscripts"]) == 0
     assert "Museum" in capsys.readouterr().out.splitlines()[0]
 
 
 def test_a_search_that_finds_nothing_near_says_so(home, capsys):
     fill_home()
-    assert run_guarded(["results", "search", "qqq"]) == 0
+    assert run_guarded(["show", "results", "qqq"]) == 0
     out, err = capsys.readouterr()
     assert "no result is near to this text" in err and out == ""
-    assert run_guarded(["results", "search", "manuscripts"]) == 0
+    assert run_guarded(["show", "results", "manuscripts"]) == 0
     assert "no result is near" not in capsys.readouterr().err
 
 
@@ -155,8 +155,8 @@ def test_a_search_without_the_vectors_that_the_results_have_says_that_it_compare
 ):
     fill_home(space="openai:text-embedding-3-small:1536:")
 
-    found = run_json(capsys, "results", "search", "manuscripts")
-    assert run_guarded(["results", "search", "manuscripts"]) == 0
+    found = run_json(capsys, "show", "results", "manuscripts")
+    assert run_guarded(["show", "results", "manuscripts"]) == 0
 
     assert found["hits"][0]["task"] == "Museum"
     assert found["degraded"].startswith("compared by words only")
@@ -166,12 +166,12 @@ def test_a_search_without_the_vectors_that_the_results_have_says_that_it_compare
 def test_results_can_be_embedded_anew_by_another_model_and_nothing_is_lost(home, capsys):
     fill_home(space="other:v1:12")
 
-    assert run_guarded(["index", "rebuild", "--embedding-model", "hash"]) == 0
-    (status,) = run_json(capsys_of(capsys), "index", "status")
-    found = run_json(capsys, "results", "search", "medieval manuscripts")
+    assert run_guarded(["store", "rebuild", "--embedding-model", "hash"]) == 0
+    (status,) = run_json(capsys_of(capsys), "store")
+    found = run_json(capsys, "show", "results", "medieval manuscripts")
 
     assert (status["space"], status["n_indexed"], status["n_owed"]) == ("hash:v1:768", 10, 0)
-    assert run_json(capsys, "index", "check")["is_whole"]
+    assert run_json(capsys, "store", "verify", "--index")["is_whole"]
     assert found["degraded"] == "" and found["hits"][0]["task"] == "Museum"
 
 
@@ -192,36 +192,36 @@ def test_results_are_not_embedded_anew_while_a_worker_would_go_on_with_the_old_v
 
     asyncio.run(serve())
 
-    assert run_guarded(["index", "rebuild", "--embedding-model", "hash"]) == 2
+    assert run_guarded(["store", "rebuild", "--embedding-model", "hash"]) == 2
     assert "stop its workers first" in capsys.readouterr().err
-    assert run_json(capsys, "index", "status")[0]["space"] == "other:v1:12"
+    assert run_json(capsys, "store")[0]["space"] == "other:v1:12"
 
 
 def test_an_objective_can_go_on_with_another_index_between_two_runs(home, capsys, monkeypatch):
     fill_home()
-    assert run_guarded(["index", "rebuild"]) == 0
+    assert run_guarded(["store", "rebuild"]) == 0
     other = next(store for store in STORES if store != homes.settings().result_store)
     monkeypatch.setenv("BABYAGI_RESULT_STORE", other)
     monkeypatch.setenv("RESULTS_STORE_NAME", "another")
     capsys.readouterr()
 
-    found = run_json(capsys, "results", "search", "medieval manuscripts")
-    assert run_guarded(["index", "rebuild"]) == 0
+    found = run_json(capsys, "show", "results", "medieval manuscripts")
+    assert run_guarded(["store", "rebuild"]) == 0
     capsys.readouterr()
 
     assert found["hits"][0]["task"] == "Museum"  # found in the stored vectors meanwhile
-    assert run_json(capsys, "index", "check")["is_whole"]
+    assert run_json(capsys, "store", "verify", "--index")["is_whole"]
 
 
 def test_a_search_looks_into_other_objectives_when_it_is_told_to(home, capsys):
     fill_home()
     fill_home(texts={"Bread": "Rye bread needs a hot oven."}, uid="4e5f6071")
 
-    alone = run_json(capsys, "results", "search", "medieval manuscripts")
-    everywhere = run_json(capsys, "results", "search", "medieval manuscripts", "--all-objectives")
+    alone = run_json(capsys, "show", "results", "medieval manuscripts")
+    everywhere = run_json(capsys, "show", "results", "medieval manuscripts", "--all-objectives")
     assert (
         run_guarded(
-            ["results", "search", "medieval manuscripts", "--all-objectives", "--objective", "2"]
+            ["show", "results", "medieval manuscripts", "--all-objectives", "--objective", "2"]
         )
         == 0
     )
@@ -233,7 +233,9 @@ def test_a_search_looks_into_other_objectives_when_it_is_told_to(home, capsys):
 
 
 @pytest.mark.parametrize(
-    "line", [["index", "check"], ["index", "rebuild"], ["results", "search", "x"]], ids=" ".join
+    "line",
+    [["store", "verify", "--index"], ["store", "rebuild"], ["show", "results", "x"]],
+    ids=" ".join,
 )
 def test_without_an_objective_there_is_nothing_to_look_at(line, home, capsys):
     assert run_guarded(line) == 8
@@ -243,10 +245,10 @@ def test_without_an_objective_there_is_nothing_to_look_at(line, home, capsys):
 def test_without_an_objective_the_status_is_empty_and_an_empty_search_is_a_usage_error(
     home, capsys
 ):
-    assert run_json(capsys, "index", "status") == []
-    assert run_guarded(["index", "status"]) == 0
+    assert run_json(capsys, "store") == []
+    assert run_guarded(["store"]) == 0
     assert "No objective yet" in capsys.readouterr().out
-    assert run_guarded(["results", "search", " "]) == 2
+    assert run_guarded(["show", "results", " "]) == 2
 
 
 def test_a_deleted_objective_leaves_nothing_in_the_index(home, capsys):
@@ -260,10 +262,10 @@ def test_a_deleted_objective_leaves_nothing_in_the_index(home, capsys):
 
     fill_home()
     objective = asyncio.run(pick())
-    assert run_guarded(["index", "rebuild"]) == 0
+    assert run_guarded(["store", "rebuild"]) == 0
     capsys.readouterr()
 
-    assert run_guarded(["delete", "--yes"]) == 0
+    assert run_guarded(["store", "delete", "--yes"]) == 0
 
     assert capsys.readouterr().err == ""
     assert asyncio.run(held_ids()) == []
@@ -276,7 +278,7 @@ def test_an_objective_is_deleted_although_another_process_has_its_index_and_a_no
     (home / "chroma").mkdir()
     with (home / "chroma" / OWNER_FILE).open("w") as owned:
         fcntl.flock(owned, fcntl.LOCK_EX)
-        assert run_guarded(["delete", "--yes"]) == 0
+        assert run_guarded(["store", "delete", "--yes"]) == 0
 
     said = capsys.readouterr()
     assert "is deleted" in said.out

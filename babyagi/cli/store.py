@@ -1,0 +1,346 @@
+"""The commands about the stored data: the index of results, damage of the task store, its metrics
+and its upgrade, and the deletion of objectives and conversations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import click
+
+from babyagi.cli.options import (
+    ALL,
+    Family,
+    json_option,
+    objective_option,
+    objectives_option,
+    pick_or_all,
+)
+from babyagi.cli.text import (
+    Line,
+    Style,
+    confirm,
+    echo,
+    echo_lines,
+    fit,
+    is_person_there,
+    print_json,
+    safe,
+    safe_line,
+    terminal_width,
+    warn,
+)
+from babyagi.text import say_count
+
+if TYPE_CHECKING:
+    from babyagi.index.indexer import CheckReport
+    from babyagi.results import IndexStatus
+    from babyagi.tasks import Objective
+    from babyagi.taskstore.nouns import Verification
+    from babyagi.taskstore.sql.store import TaskStore
+    from babyagi.verbs import Prunable
+
+
+N_NAMED = 10
+
+
+def render_index_status(rows: Sequence[IndexStatus], *, index: str, width: int) -> list[Line]:
+    if not rows:
+        return [Line('No objective yet. Type: babyagi demo, or babyagi run "an objective"')]
+    titles = f"{'RESULTS':>8} {'INDEXED':>8} {'LEFT':>6}  {'EMBEDDED AS':<24}  OBJECTIVE"
+    lines = [Line(f"Index: {index}"), Line(f"{'ID':>4}  {titles}", Style.DIM)]
+    for row in rows:
+        space = fit(row.objective.spec.embedding_space, 40)
+        numbers = f"{row.n_results:>8,} {row.n_results - row.n_owed:>8,} {row.n_owed:>6,}"
+        head = f"{row.objective.id:>4}  {numbers}  {space:<24}  "
+        text = fit(row.objective.spec.text, max(20, width - len(head)))
+        lines.append(Line(head + text, Style.YELLOW if row.n_owed else Style.PLAIN))
+    return lines
+
+
+def render_index_check(objective: Objective, report: CheckReport) -> list[Line]:
+    misses = [f"task {task_id}" for task_id in report.probe_misses]
+    lines = [
+        *_render_ids("missing from the index", [f"task {task_id}" for task_id in report.missing]),
+        *_render_ids("in the index, but not in the task store", report.extra),
+        *_render_ids("not found by their own vectors", misses),
+    ]
+    n_found = report.n_probes - len(report.probe_misses)
+    owed = f", {report.n_owed:,} are still to be indexed" if report.n_owed else ""
+    counted = (
+        f"{report.n_held:,} of {report.n_expected:,} results are indexed, {n_found} of "
+        f"{report.n_probes} tested results were found by a search{owed}."
+    )
+    lines.append(Line(f"Objective {objective.id}: {counted}"))
+    if not report.is_whole:
+        fix = f"babyagi store rebuild --objective {objective.id}"
+        lines.append(Line(f"No result is lost. The next run repairs this; so does: {fix}"))
+    return lines
+
+
+def _render_ids(what: str, ids: Sequence[str]) -> list[Line]:
+    if not ids:
+        return []
+    more = f" and {len(ids) - N_NAMED:,} more" if len(ids) > N_NAMED else ""
+    return [Line(f"{what}: {', '.join(safe_line(id_) for id_ in ids[:N_NAMED])}{more}", Style.RED)]
+
+
+def render_verification(found: Verification) -> list[Line]:
+    read = f"{found.n_rows} rows read ({found.n_steps} steps, {found.n_results} results)"
+    lines = [
+        *(Line(f"damaged: {safe(damage)}", Style.RED) for damage in found.damages),
+        Line(f"{read}: {len(found.damages) or 'nothing'} damaged."),
+    ]
+    if found.damages:
+        lines.append(Line("To go on, restore a backup; babyagi guide store says how."))
+    return lines
+
+
+# --------------------------------------------------------------------------------------------------
+# The commands.
+# --------------------------------------------------------------------------------------------------
+
+OLD_DAYS = 30.0
+MAX_DAYS = 36_500.0
+
+
+@click.command("store")
+@objectives_option
+@json_option
+def show_index(objective: str, as_json: bool) -> None:
+    """Show how many results of each objective are indexed."""
+    from babyagi import backends, json_shapes
+    from babyagi.cli.session import NOTHING, load, pick_objective, with_store
+    from babyagi.results import load_index_status
+
+    async def fetch(store: TaskStore) -> list[IndexStatus]:
+        is_all = objective == ALL
+        found = await store.objectives() if is_all else [await pick_objective(store, objective)]
+        return [await load_index_status(store, one) for one in found]
+
+    settings = load(needs=NOTHING).settings
+    rows, name = with_store(fetch, settings=settings), backends.describe_index(settings)
+    if as_json:
+        print_json([json_shapes.index_status_shape(row, index=name) for row in rows])
+    else:
+        echo_lines(render_index_status(rows, index=name, width=terminal_width()))
+
+
+store = Family(
+    show_index,
+    "Care for what is stored: check, rebuild, upgrade, delete.\n\n"
+    "Alone, it shows how many results of each objective are in the index that finds them.",
+)
+
+
+@store.command()
+@click.option(
+    "--objective",
+    metavar=f"ID|latest|{ALL}",
+    help=f"The number of the objective.  [default: {ALL}; with --index latest]",
+)
+@click.option("--index", "is_index", is_flag=True, help="Compare the index with the task store.")
+@json_option
+def verify(objective: str | None, is_index: bool, as_json: bool) -> int:
+    """Check every row of the task store for damage.
+
+    Each row that cannot be read, or that has changed since it was written, is named. With --index,
+    the results in the index are compared with those in the task store instead. Nothing is changed.
+    The exit code is 7 if something is wrong.
+    """
+    from babyagi import json_shapes
+    from babyagi.cli import exits, session
+
+    if is_index:
+        picked, report = session.with_results(objective or "latest", lambda opened: opened.check())
+        shape, is_sound = json_shapes.index_check_shape(picked, report), report.is_whole
+        lines = render_index_check(picked, report)
+    else:
+
+        async def read(store: TaskStore) -> Verification:
+            return await store.verify(await pick_or_all(store, objective or ALL))
+
+        found = session.with_store(read)
+        shape, is_sound = json_shapes.verification_shape(found), not found.damages
+        lines = render_verification(found)
+    if as_json:
+        print_json(shape)
+    else:
+        echo_lines(lines)
+    return int(exits.ExitCode.OK if is_sound else exits.ExitCode.STORE)
+
+
+@store.command()
+@objective_option
+@click.option(
+    "--embedding-model",
+    metavar="MODEL",
+    default="",
+    help="Embed the results with this model from now on.",
+)
+@json_option
+def rebuild(objective: str, embedding_model: str, as_json: bool) -> None:
+    """Rebuild the index of an objective.
+
+    Every result is indexed again; stored vectors are not paid for again.
+    """
+    from babyagi.cli.session import with_results
+
+    found, n_results = with_results(
+        objective,
+        lambda opened: opened.rebuild(_tell_progress, model=embedding_model),
+        model=embedding_model,
+        changes=True,
+    )
+    if as_json:
+        print_json({"v": 1, "objective_id": found.id, "n_results": n_results})
+    else:
+        echo(f"The index of objective {found.id} is rebuilt: {n_results:,} results.")
+
+
+def _tell_progress(n_done: int, n_all: int) -> None:
+    bar = ("#" * (30 * n_done // max(1, n_all))).ljust(30, ".")
+    warn(f"[{bar}] {n_done:,} of {n_all:,} results indexed", Style.DIM)
+
+
+@store.command()
+def metrics() -> None:
+    """Print metrics of the task store, for Prometheus.
+
+    For the textfile collector of Prometheus: babyagi store metrics > babyagi.prom
+    """
+    from babyagi.cli.session import with_store
+    from babyagi.reporting.metrics import read_metrics
+
+    echo(with_store(read_metrics).rstrip("\n"))
+
+
+@store.command()
+def migrate() -> None:
+    """Upgrade the task store to this program's version.
+
+    No worker may run meanwhile. A store in a file is upgraded by any command that changes it, too.
+    """
+    import asyncio
+
+    from babyagi.backends import migrate_store
+    from babyagi.cli.session import STORE, load
+
+    versions = asyncio.run(migrate_store(load(needs=STORE).settings))
+    if versions is None:
+        echo("The task store has this program's version.")
+        return
+    before, after = versions
+    if before == after:
+        echo(f"The task store has version {after} already.")
+    else:
+        echo(f"The task store was upgraded from version {before} to {after}.")
+
+
+@store.command()
+@objective_option
+@click.option(
+    "--old",
+    "is_old",
+    is_flag=True,
+    help=f"Delete those that ended more than {OLD_DAYS:g} days ago, or never got an answer.",
+)
+@click.option(
+    "--older-than",
+    "days",
+    type=click.FloatRange(min=0),
+    metavar="DAYS",
+    help="As --old, of those that ended more than this long ago.",
+)
+@click.option("--memory", metavar="NAME", help="Delete this conversation with an agent instead.")
+@click.option("--yes", "is_sure", is_flag=True, help="Delete without asking.")
+@json_option
+def delete(
+    *,
+    objective: str,
+    is_old: bool,
+    days: float | None,
+    memory: str | None,
+    is_sure: bool,
+    as_json: bool,
+) -> None:
+    """Delete an objective and its data; or old ones, or a conversation.
+
+    It shows what it would delete, and asks first. With --old, active objectives, and paused ones
+    with results, are kept. A conversation is deleted without a question.
+    """
+    from babyagi import verbs
+    from babyagi.cli.ask import forget
+    from babyagi.cli.session import load, with_store
+
+    if memory is not None:
+        forget(memory)
+        return
+    settings = load().settings
+    days = OLD_DAYS if is_old and days is None else days
+    say = warn if as_json else echo
+
+    async def work(store: TaskStore) -> tuple[list[Objective], list[str]]:
+        doomed, question, fix = await (
+            _find_one(store, objective) if days is None else _find_old(store, days, say)
+        )
+        if not doomed or not (is_sure or _is_confirmed(question, fix=fix)):
+            return [], []
+        return doomed, [await verbs.delete_whole(store, settings, one) for one in doomed]
+
+    deleted, troubles = with_store(work, changes=True, settings=settings)
+    for trouble in dict.fromkeys(filter(None, troubles)):
+        what = "the index may still hold vectors and beginnings of its results"
+        warn(f"note: {what}: {trouble}", Style.YELLOW)
+    if as_json:
+        print_json({"v": 1, "deleted": [one.id for one in deleted]})
+    elif not deleted:
+        echo("Nothing is deleted.")
+    else:
+        one = f"Objective {deleted[0].id} is deleted."
+        echo(one if days is None else f"{len(deleted)} deleted.")
+
+
+async def _find_one(store: TaskStore, selector: str) -> tuple[list[Objective], str, str]:
+    """Return the objective to delete, the question to ask before, and what to type where nobody
+    can be asked."""
+    from babyagi.cli.session import pick_objective
+
+    found = await pick_objective(store, selector)
+    question = f"Delete objective {found.id} ({fit(found.spec.text, 60)}) for good?"
+    return [found], question, f"babyagi store delete --objective {found.id} --yes"
+
+
+async def _find_old(
+    store: TaskStore, days: float, say: Callable[[str], None]
+) -> tuple[list[Objective], str, str]:
+    """As `_find_one`, of the objectives that are to be deleted because of their age. They are
+    listed first."""
+    from babyagi import backends, verbs
+
+    before = backends.utc_now() - timedelta(days=min(days, MAX_DAYS))
+    found = await verbs.find_prunable(store, before=before)
+    for line in render_prunable(found):
+        say(line)
+    fix = f"babyagi store delete --old --older-than {days:g} --yes"
+    return [going.objective for going in found], "Delete these for good?", fix
+
+
+def render_prunable(found: Sequence[Prunable]) -> list[str]:
+    return [
+        f"{going.objective.id:>4}  {going.why}, {say_count(going.n_results, 'result')}: "
+        f"{fit(going.objective.spec.text, 60)}"
+        for going in found
+    ]
+
+
+def _is_confirmed(question: str, *, fix: str) -> bool:
+    """Ask the person the question, and return whether the answer is yes. Raises `SettingsError` if
+    there is no terminal."""
+    if not is_person_there():
+        from babyagi.errors import SettingsError
+
+        what = "nothing is deleted: there is no terminal to confirm on"
+        raise SettingsError(what, fix=fix, guide="objectives")
+    return confirm(question)
