@@ -31,7 +31,7 @@ from babyagi.taskstore.sql.store import TaskStore, open_postgres
 from babyagi.taskstore.sqlite import open_sqlite
 from support.local_server import Answer, ChatRequest, LocalServer, agree_answer
 from support.postgres_server import PostgresServer
-from support.processes import COMMAND, environ
+from support.processes import DEFAULTS, command, environ
 from support.prompts import asks_for_missing, results_in
 
 STORES = ("sqlite", "postgresql")
@@ -181,7 +181,7 @@ class Board:
             "HOME": str(home),
             "BABYAGI_TASK_STORE": self.store_url,
             "BABYAGI_LEASE_S": str(LEASE_S),
-            "BABYAGI_WORKER_NAME": name,
+            DEFAULTS: f"worker_name={name}",
             "BABYAGI_EMBEDDING_MODEL": "hash",
             "LLM_MODEL": "local",
             "OPENAI_API_KEY": "none",
@@ -200,7 +200,7 @@ class Board:
         variables, said_in = self.environ(name, **env), self.folder / f"{name}.said"
         with said_in.open("ab") as said:
             process = await asyncio.create_subprocess_exec(
-                *(*prefix, *COMMAND, *line),
+                *(*prefix, *command(variables), *line),
                 env=variables,
                 cwd=self.folder / name,
                 stdin=asyncio.subprocess.DEVNULL,

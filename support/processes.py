@@ -17,6 +17,7 @@ from typing import Any
 
 ROOT = Path(__file__).parents[1]
 COMMAND = (sys.executable, "-m", "babyagi")
+DEFAULTS = "SUPPORT_DEFAULTS"  # see `support.command`
 SUBJECTS = ("glacier", "harbour", "orchard", "lantern", "monsoon", "quarry", "saffron", "telegraph")
 
 
@@ -44,7 +45,7 @@ class Ended:
 def environ(home: Path, base_url: str = "", **more: str) -> dict[str, str]:
     """The whole environment of a process: its home, its server, the program that these tests belong
     to, and nothing of ours."""
-    server = {"OPENAI_BASE_URL": base_url, "BABYAGI_PROBE": "false"} if base_url else {}
+    server = {"OPENAI_BASE_URL": base_url, "BABYAGI_PROTOCOL": "untested"} if base_url else {}
     return {
         "PATH": os.environ["PATH"],
         "PYTHONPATH": str(ROOT),
@@ -55,6 +56,11 @@ def environ(home: Path, base_url: str = "", **more: str) -> dict[str, str]:
     }
 
 
+def command(env: Mapping[str, str]) -> tuple[str, ...]:
+    """The command line for this environment, which may name defaults of settings."""
+    return (sys.executable, "-m", "support.command") if DEFAULTS in env else COMMAND
+
+
 async def start(
     *line: str, env: Mapping[str, str], cwd: Path | None = None, is_mute: bool = False
 ) -> asyncio.subprocess.Process:
@@ -62,7 +68,7 @@ async def start(
     up."""
     pipe = asyncio.subprocess.PIPE
     return await asyncio.create_subprocess_exec(
-        *COMMAND,
+        *command(env),
         *line,
         env=env,
         cwd=cwd or Path(env["BABYAGI_HOME"]).parent,
