@@ -311,5 +311,3 @@ def test_the_pipeline_that_is_named_is_asked_in_the_form_of_its_service(settings
     for bad in ("docs", "a/b/c", "ftp://a"):
         with pytest.raises(SettingsError, match="BABYAGI_PIPELINE must be"):
             settings(BABYAGI_PIPELINE=bad)
-    with pytest.raises(SettingsError, match="OWNER/NAME"):
-        settings(github_repository="name")

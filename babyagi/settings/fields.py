@@ -22,7 +22,6 @@ from babyagi.settings.values import (
     lower_limit,
     names_of,
     number,
-    only,
     parse_duration_s,
     parse_hosts,
     parse_notify,
@@ -32,7 +31,6 @@ from babyagi.settings.values import (
     parse_presence,
     parse_price,
     parse_proxy,
-    parse_repository,
     parse_role_models,
     parse_search,
     parse_secret,
@@ -388,7 +386,7 @@ class Settings(ObjectiveFields):
         f"no download, `{ONNX_EMBEDDING_MODEL}` is Chroma's own, which is fetched once (80 MB), "
         f"`{LLAMA_MODEL}` the model in LLAMA_MODEL_PATH.",
         default_text=f"{OPENAI_EMBEDDING_MODEL} with a key for OpenAI, else "
-        f"{LOCAL_EMBEDDING_MODEL}", untrusted=only(LOCAL_EMBEDDING_MODEL))
+        f"{LOCAL_EMBEDDING_MODEL}", untrusted=lambda model, _: model == LOCAL_EMBEDDING_MODEL)
     embedding_base_url: str = declare("", "BABYAGI_EMBEDDING_BASE_URL",
         "The server that makes vectors, if it is not OPENAI_BASE_URL.", parse=parse_url,
         default_text="OPENAI_BASE_URL")
@@ -414,7 +412,7 @@ class Settings(ObjectiveFields):
     deepset_cloud_url: str = declare("", "",
         "Another address for deepset Cloud.", parse=parse_url, default_text="deepset's own")
     github_repository: str = declare("", "",
-        "The repository of the tools search_issues and issue_link.", parse=parse_repository,
+        "The repository of the tools search_issues and issue_link.",
         default_text="the model chooses one")
     github_token: Secret = declare(NO_SECRET, "GITHUB_TOKEN",
         "A token for searching issues. It allows more searches a minute, and searches in your "

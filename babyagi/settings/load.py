@@ -400,9 +400,12 @@ class _Reading:
         self._variables = [name for one in self._declared.values() for name in one.variables]
         self._flags, self._cwd = flags, cwd
         self._layers = [_Layer("environment", "", environ)]
-        # not from files, because a file must not decide which files are trusted
-        home = self._read_without_files("home")
-        # not a relative path, because the folder behind it may come from the same stranger as .env
+        # not from files, because a file must not decide which files are trusted; nor a relative
+        # path, because the folder behind it may come from the same stranger as .env
+        home: Path | None = None
+        with suppress(ValueError):  # a fault that `read` reports
+            named = self._find("home", self._declared["home"])
+            home = next((parse_path(str(given.raw)) for given in named), None)
         self.trust_home: Path = home if home and home.is_absolute() else default_home()
         self._values: dict[str, Any] = {}
         self.given: dict[str, _Given] = {}
@@ -426,15 +429,6 @@ class _Reading:
         self._read_one("extra_env_files")
         for path in self._values.get("extra_env_files", ()):
             self._open_env_file(path, "extra env file ", is_named=self._is_named(path))
-
-    def _read_without_files(self, name: str) -> Any:
-        """Return the first valid value in flags and environment, None without one. Invalid values
-        are skipped, because `read` reports them later."""
-        declared = self._declared[name]
-        for given in self._find(name, declared):
-            with suppress(ValueError):
-                return _parse(declared, given.raw)
-        return None
 
     def _is_named(self, path: Path) -> bool:
         """Return whether a person named exactly this file, by a flag or by its absolute path in the

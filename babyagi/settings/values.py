@@ -213,14 +213,6 @@ def parse_pipeline(text: str) -> str:
     return name
 
 
-def parse_repository(text: str) -> str:
-    """Parse OWNER/NAME of a repository on GitHub."""
-    name = parse_name(text)
-    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9-]{0,38}/[A-Za-z0-9._-]{1,100}", name):
-        raise ValueError("OWNER/NAME of a repository on GitHub")
-    return name
-
-
 def parse_role_models(*roles: str) -> Callable[[str], tuple[str, ...]]:
     """Return a parser for a list of ROLE=MODEL, separated by commas or blanks."""
 
@@ -341,10 +333,6 @@ def nothing(value: Any, default: Any) -> bool:
 
 def anything(value: Any, default: Any) -> bool:
     return True
-
-
-def only(*values: object) -> Callable[[Any, Any], bool]:
-    return lambda value, default: value in values
 
 
 def lower_limit(value: Any, default: Any) -> bool:
