@@ -64,7 +64,7 @@ async def test_an_objective_runs_to_its_report_and_every_call_is_counted(dialect
     home, documents = tmp_path / "home", write_documents(tmp_path / "docs")
     prices = {"BABYAGI_PRICE": "1/2"}
     async with LocalServer(rehearsal_answer) as server:
-        env = environ(home, f"{server.base_url}/{PATHS[dialect]}", **prices)
+        env = environ(home, server.base_url + PATHS[dialect].removeprefix("/v1"), **prices)
 
         ended = await babyagi(
             "run",
