@@ -357,7 +357,7 @@ def say_how(known: Abilities, settings: Settings) -> str:
 
 async def probe_abilities(settings: Settings) -> None:
     """Ask the model that the settings name, by small questions, what it can do, and remember it.
-    Nothing is asked at the address of a known provider, or if BABYAGI_PROBE is off.
+    Nothing is asked at the address of a known provider, or if BABYAGI_PROTOCOL is untested.
 
     Raises:
         Whatever `ChatModel.complete` raises.

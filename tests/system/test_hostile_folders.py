@@ -182,7 +182,6 @@ def test_a_file_of_a_folder_has_no_effect_and_each_of_its_settings_is_named(
     [
         "a command",
         "an address that is told of the end",
-        "a log file",
         "a home",
         "a task store in a file",
     ],
