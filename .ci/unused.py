@@ -52,7 +52,7 @@ not_before, decided_at, v, time_s, n_workers, n_indexed, without_outcome, asked_
 ALLOW
 
 # Settings that are read by the names of their fields
-extra_env_files, trust_env_file, llama
+extra_env_files, llama
 
 # For programs that embed this one
 (

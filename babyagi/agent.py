@@ -476,7 +476,7 @@ class Agent(Generic[T]):
         if self._client:
             given.setdefault("openai_base_url", str(self._client.base_url))
         if self._model:
-            given |= {"llm_model": self._model, "model_execution": self._model}
+            given |= {"llm_model": self._model, "role_models": f"execution={self._model}"}
         settings = load_here(given)
         app = App(settings, store, identity=worker)
         limits = replace(app.limits([Role.EXECUTION]), max_tasks=0)

@@ -365,8 +365,7 @@ class App:
                 raise SettingsError(
                     f"the limit of ${given:g} a day cannot be guaranteed",
                     why="no price is known for a model of this objective",
-                    fix="set BABYAGI_PRICE_IN and BABYAGI_PRICE_OUT, or turn the daily limit off "
-                    "with --daily-limit 0",
+                    fix="set BABYAGI_PRICE=IN/OUT, or turn the daily limit off: --daily-limit 0",
                     guide="schedules",
                 )
             self.notices.append(
@@ -600,7 +599,7 @@ class App:
                 max_output_tokens=settings.max_output_tokens,
                 max_new_tasks=settings.max_new_tasks,
                 max_failures=settings.max_failures,
-                protocol=_protocol_of(agent) or settings.protocol,
+                protocol=_protocol_of(agent) or settings.effective_protocol,
                 agent=self._open_agent(agent, objective) if agent else None,
                 read_output=self._given.output.read if self._given.output else require_json,
                 enrich=self._given.enrich,

@@ -125,9 +125,7 @@ class Models:
         mine = dict(settings.model_by_role)
         names = mine if settings.use_my_model else frozen
         if settings.model_is_explicit and mine != frozen:
-            which = (
-                "these are used, and not this worker's own (BABYAGI_USE_MY_MODEL=true changes that)"
-            )
+            which = "these are used, and not this worker's own (--use-my-model changes that)"
             if settings.use_my_model:
                 which = "this worker uses its own models instead"
             self._tell(
@@ -220,7 +218,7 @@ class Models:
             dialect=self._settings.dialect,
             price=self._price(name),
         )
-        if is_known or not self._settings.probe:
+        if is_known or self._settings.protocol == "untested":
             return model
         return self._open_learning(model, address_of(name, self._settings))
 
@@ -299,7 +297,6 @@ class Models:
             bounds = EngineBounds(
                 context_tokens=settings.llama_ctx_max,
                 n_threads=settings.llama_threads_num,
-                idle_s=settings.llama_idle_s,
                 timeout_s=settings.model_timeout_s,
             )
             self._engine = Engine(settings.llama_model_path, bounds=bounds, say=self._tell)
@@ -319,7 +316,7 @@ class Models:
                 f"objective {objective.id} has a money limit of ${most:g}, which this worker "
                 "cannot guarantee",
                 why=f"no price is known here for {', '.join(unpriced)}",
-                fix="set BABYAGI_PRICE_IN and BABYAGI_PRICE_OUT, in US dollars per million tokens",
+                fix="set BABYAGI_PRICE=IN/OUT, in US dollars per million tokens",
                 guide="limits",
             )
 
@@ -327,8 +324,7 @@ class Models:
         return find_price(
             name,
             base_url=self._settings.openai_base_url,
-            price_in=self._settings.price_in,
-            price_out=self._settings.price_out,
+            chosen=self._settings.price,
         )
 
 
@@ -354,14 +350,14 @@ def address_of(model: str, settings: Settings) -> str:
 def say_how(known: Abilities, settings: Settings) -> str:
     """Return in words how the model is asked to call tools: as follows from its abilities, or as
     the settings say."""
-    if settings.protocol == AUTO:
+    if settings.effective_protocol == AUTO:
         return f"so tools are called {_HOW[choose_protocol(known)]}"
     return f"tools are called {_HOW[settings.protocol]}, as BABYAGI_PROTOCOL says"
 
 
 async def probe_abilities(settings: Settings) -> None:
     """Ask the model that the settings name, by small questions, what it can do, and remember it.
-    Nothing is asked at the address of a known provider, or if BABYAGI_PROBE is off.
+    Nothing is asked at the address of a known provider, or if BABYAGI_PROTOCOL is untested.
 
     Raises:
         Whatever `ChatModel.complete` raises.

@@ -34,15 +34,12 @@ class SettingOptions(TypedDict, total=False):
     azure_api_version: str
     openai_temperature: float | None
     dialect: Literal["auto", "chat", "responses"]
-    probe: bool
     model_timeout_s: float
     max_output_tokens: int
-    price_in: float | None
-    price_out: float | None
+    price: Sequence[float] | None
     llama_model_path: str | Path | None
     llama_ctx_max: int
     llama_threads_num: int
-    llama_idle_s: float
     max_calls: int
     max_tokens: int
     max_cost_usd: float
@@ -59,7 +56,6 @@ class SettingOptions(TypedDict, total=False):
     log_level: Literal["debug", "info", "warning", "error"]
     otel_endpoint: str
     extra_env_files: Sequence[Path]
-    trust_env_file: Sequence[str]
 
 
 class AgentOptions(SettingOptions, total=False):
@@ -101,11 +97,8 @@ class RunOptions(SettingOptions, total=False):
     approve: Literal["once", "none"]
     memory: Literal["objective", "shared"]
     planning: Literal["separate", "combined"]
-    protocol: Literal["auto", "native", "json", "text"]
-    model_execution: str
-    model_creation: str
-    model_prioritization: str
-    model_report: str
+    protocol: Literal["auto", "untested", "native", "json", "text"]
+    role_models: Sequence[str]
     max_tasks: int
     max_failures: int
     max_new_tasks: int
@@ -127,13 +120,8 @@ class RunOptions(SettingOptions, total=False):
     weaviate_grpc_port: int | None
     weaviate_use_embedded: bool
     pinecone_api_key: str | Secret
-    pinecone_cloud: str
-    pinecone_region: str
     pinecone_environment: str
-    search_engine: Literal[
-        "auto", "serper", "brave", "tavily", "serpapi", "searchapi", "searxng", "keyless"
-    ]
-    searxng_url: str
+    search_engine: str
     search_url: str
     brave_api_key: str | Secret
     tavily_api_key: str | Secret

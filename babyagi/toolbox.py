@@ -375,14 +375,14 @@ def open_searcher(settings: Settings) -> Searcher:
     name = settings.search_engine
     if name == "auto":
         with_key = [one for one, key in key_by_name.items() if key]
-        name = (with_key + (["searxng"] if settings.searxng_url else []) + ["keyless"])[0]
+        name = next(iter(with_key), "keyless")
     if name in key_by_name and not key_by_name[name]:
         fix = f"set {ENGINES[name].key_variable}"
         raise SettingsError(f"the search {name} needs its key", fix=fix, guide="tools")
-    if name == "searxng" and not (settings.search_url or settings.searxng_url):
-        raise SettingsError("the search searxng needs its address", fix="set SEARXNG_URL")
+    address = settings.search_url
+    if "://" in name:
+        name, address = "searxng", name
     names = KEYLESS if name == "keyless" else (name,)
-    address = settings.search_url or (settings.searxng_url if name == "searxng" else "")
     engines = [
         Answering(
             engine=ENGINES[one],

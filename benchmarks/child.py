@@ -68,7 +68,7 @@ def endpoint_variables(base_url: str, home: Path, **more: str) -> dict[str, str]
     home."""
     return {
         "OPENAI_BASE_URL": base_url,
-        "BABYAGI_PROBE": "false",
+        "BABYAGI_PROTOCOL": "untested",
         "OPENAI_API_KEY": "none",
         "LLM_MODEL": "local",
         "BABYAGI_HOME": str(home),

@@ -32,7 +32,7 @@ from babyagi.taskstore.sqlite import open_sqlite
 from support.forked import Forked
 from support.local_server import Answer, ChatRequest, LocalServer, agree_answer
 from support.postgres_server import PostgresServer
-from support.processes import COMMAND, Process, can_fork, environ
+from support.processes import DEFAULTS, Process, can_fork, command, environ
 from support.prompts import asks_for_missing, results_in
 
 STORES = ("sqlite", "postgresql")
@@ -192,7 +192,7 @@ class Board:
             "HOME": str(home),
             "BABYAGI_TASK_STORE": self.store_url,
             "BABYAGI_LEASE_S": str(LEASE_S),
-            "BABYAGI_WORKER_NAME": name,
+            DEFAULTS: f"worker_name={name}",
             "BABYAGI_EMBEDDING_MODEL": "hash",
             "LLM_MODEL": "local",
             "OPENAI_API_KEY": "none",
@@ -227,7 +227,7 @@ class Board:
             return Forked(line, env, cwd, out=said, err=said)
         nothing = asyncio.subprocess.DEVNULL
         return await asyncio.create_subprocess_exec(
-            *prefix, *COMMAND, *line, env=env, cwd=cwd, stdin=nothing, stdout=said, stderr=said
+            *prefix, *command(env), *line, env=env, cwd=cwd, stdin=nothing, stdout=said, stderr=said
         )
 
     async def submit(self, survey: int, n_items: int, **more: str) -> int:

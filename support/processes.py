@@ -20,6 +20,7 @@ from support.forked import Forked, fork
 ROOT = Path(__file__).parents[1]
 Process = asyncio.subprocess.Process | Forked
 COMMAND = (sys.executable, "-m", "babyagi")
+DEFAULTS = "SUPPORT_DEFAULTS"  # see `support.command`
 SUBJECTS = ("glacier", "harbour", "orchard", "lantern", "monsoon", "quarry", "saffron", "telegraph")
 
 
@@ -47,7 +48,7 @@ class Ended:
 def environ(home: Path, base_url: str = "", **more: str) -> dict[str, str]:
     """The whole environment of a process: its home, its server, the program that these tests belong
     to, and nothing of ours."""
-    server = {"OPENAI_BASE_URL": base_url, "BABYAGI_PROBE": "false"} if base_url else {}
+    server = {"OPENAI_BASE_URL": base_url, "BABYAGI_PROTOCOL": "untested"} if base_url else {}
     return {
         "PATH": os.environ["PATH"],
         "PYTHONPATH": str(ROOT),
@@ -61,7 +62,12 @@ def environ(home: Path, base_url: str = "", **more: str) -> dict[str, str]:
 def can_fork(env: Mapping[str, str]) -> bool:
     """Whether it is a process of the program that these tests belong to, with nothing put before
     it."""
-    return env.get("PYTHONPATH") == str(ROOT)
+    return env.get("PYTHONPATH") == str(ROOT) and DEFAULTS not in env
+
+
+def command(env: Mapping[str, str]) -> tuple[str, ...]:
+    """The command line for this environment, which may name defaults of settings."""
+    return (sys.executable, "-m", "support.command") if DEFAULTS in env else COMMAND
 
 
 async def start(
@@ -78,7 +84,7 @@ async def start(
         return await fork(line, env, folder, is_mute=is_mute)
     pipe = asyncio.subprocess.PIPE
     return await asyncio.create_subprocess_exec(
-        *COMMAND,
+        *command(env),
         *line,
         env=env,
         cwd=folder,

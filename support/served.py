@@ -133,11 +133,10 @@ async def serving(home: Path, **variables: str) -> AsyncIterator[Served]:
         "BABYAGI_RESULT_STORE": "builtin",
         "BABYAGI_EMBEDDING_MODEL": "hash",
         "LLM_MODEL": "rehearsal",
-        "BABYAGI_SERVE_PORT": "0",
         "ENABLE_COMMAND_LINE_ARGS": "true",
         **variables,
     }
-    loaded = load_settings(flags={}, environ=environ, cwd=home.parent)
+    loaded = load_settings(flags={"serve_port": 0}, environ=environ, cwd=home.parent)
     settings = replace(loaded.settings, home=home)
     async with open_app(settings) as app, open_server(app, tell=print) as opened:
         yield Served(app=app, desk=opened.desk, url=opened.url)

@@ -434,7 +434,7 @@ async def test_a_money_limit_that_cannot_be_held_is_refused_before_the_first_cal
             await ask_there(server, max_cost_usd=2).run_async("What does tea cost?")
 
         assert server.requests == []
-    assert "some-model" in caught.value.why and "price_in" in caught.value.fix
+    assert "some-model" in caught.value.why and "(price;" in caught.value.fix
 
 
 async def test_the_money_limit_that_nobody_set_is_off_where_no_price_is_known(
@@ -450,7 +450,7 @@ async def test_the_money_limit_that_nobody_set_is_off_where_no_price_is_known(
     ("limit", "name", "n_calls"),
     [
         (
-            {"max_cost_usd": 0.5, "price_in": 0, "price_out": 100.0, "max_output_tokens": 1000},
+            {"max_cost_usd": 0.5, "price": (0, 100.0), "max_output_tokens": 1000},
             "cost",
             5,
         ),

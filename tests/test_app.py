@@ -167,15 +167,13 @@ async def test_the_price_settings_do_not_apply_to_vectors(settings):
     own = settings(
         llm_model="home-made",
         OPENAI_API_KEY="sk-x",
-        price_in="5",
-        price_out="15",
+        price="5/15",
         OPENAI_BASE_URL="http://127.0.0.1:9/v1",
     )
     remote = settings(
         llm_model="home-made",
         OPENAI_API_KEY="sk-x",
-        price_in="5",
-        price_out="15",
+        price="5/15",
         BABYAGI_EMBEDDING_MODEL="embedder",
     )
     async with open_app(own) as app:
@@ -270,19 +268,19 @@ async def test_the_human_model_asks_and_takes_what_is_typed(settings):
 
 async def test_two_workers_of_one_home_have_two_names(settings):
     async with (
-        open_app(settings(BABYAGI_WORKER_NAME="me")) as one,
-        open_app(settings(BABYAGI_WORKER_NAME="me")) as two,
+        open_app(settings(worker_name="me")) as one,
+        open_app(settings(worker_name="me")) as two,
     ):
         assert (one._identity.name, two._identity.name) == ("me", "me-2")
 
 
 async def test_the_tasks_of_a_killed_worker_with_our_name_are_queued_again_at_once(settings):
-    async with open_app(settings(BABYAGI_WORKER_NAME="me")) as app:
+    async with open_app(settings(worker_name="me")) as app:
         objective, _ = await app.start_objective()
         await join(app.store, app._identity, objective.id, lease_s=3600)
         assert await app.store.claim_task(objective.id, app._identity.id) is not None
 
-    async with open_app(settings(BABYAGI_WORKER_NAME="me")) as app:
+    async with open_app(settings(worker_name="me")) as app:
         assert (await app.store.workers()) == []
         assert (await app.run(objective)).objective.status is ObjectiveStatus.ENDED
 
@@ -313,5 +311,3 @@ def test_the_pipeline_that_is_named_is_asked_in_the_form_of_its_service(settings
     for bad in ("docs", "a/b/c", "ftp://a"):
         with pytest.raises(SettingsError, match="BABYAGI_PIPELINE must be"):
             settings(BABYAGI_PIPELINE=bad)
-    with pytest.raises(SettingsError, match="OWNER/NAME"):
-        settings(BABYAGI_GITHUB_REPOSITORY="name")

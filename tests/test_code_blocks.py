@@ -217,7 +217,9 @@ def test_every_code_block_of_a_page_runs_as_it_is_typed(path, shell):
             shell.run(block.text)
         elif block.language == "python":
             shell.monkeypatch.setenv("OPENAI_BASE_URL", shell.server_url)
-            shell.monkeypatch.setenv("BABYAGI_PROBE", "false")  # its answers are written before
+            shell.monkeypatch.setenv(
+                "BABYAGI_PROTOCOL", "untested"
+            )  # its answers are written before
             shell.execute(block.text)
             shell.monkeypatch.delenv("OPENAI_BASE_URL")
 

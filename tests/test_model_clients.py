@@ -45,7 +45,10 @@ def test_a_home_remembers_what_an_address_needs_and_tells_a_person_when_that_cha
     async def live():
         async with LocalServer(echo_answer, latency_s=25.0) as server:
             settings = Settings(
-                home=tmp_path, openai_base_url=server.base_url, model_timeout_s=10.0, probe=False
+                home=tmp_path,
+                openai_base_url=server.base_url,
+                model_timeout_s=10.0,
+                protocol="untested",
             )
             deadlines = []
             for _ in range(2):
@@ -80,9 +83,8 @@ def test_a_home_remembers_that_streams_say_no_usage_and_asks_for_whole_answers(t
             settings = Settings(
                 home=tmp_path,
                 openai_base_url=server.base_url,
-                price_in=1.0,
-                price_out=1.0,
-                probe=False,
+                price=(1.0, 1.0),
+                protocol="untested",
             )
             for _ in range(2):
                 models = Models(settings, given={}, ask_human=None, tell=print)

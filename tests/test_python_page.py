@@ -74,9 +74,8 @@ def model(tmp_path, monkeypatch):
     monkeypatch.setenv("BABYAGI_EMBEDDING_MODEL", "hash")
     with serving(shopkeeper) as base_url:
         monkeypatch.setenv("OPENAI_BASE_URL", base_url)
-        monkeypatch.setenv("BABYAGI_PROBE", "false")
-        monkeypatch.setenv("BABYAGI_PRICE_IN", "1")
-        monkeypatch.setenv("BABYAGI_PRICE_OUT", "1")
+        monkeypatch.setenv("BABYAGI_PROTOCOL", "untested")
+        monkeypatch.setenv("BABYAGI_PRICE", "1/1")
         yield
 
 

@@ -108,12 +108,13 @@ class ShownValue:
 
 
 def list_values(loaded: Loaded) -> list[ShownValue]:
-    """Return every declared setting, in the order of `.env.example`."""
+    """Return every setting that a person can set, in the order of `.env.example`, and then the
+    variables that were settings once."""
     waits = {
         found.name: f"{found.variable}={found.shown} in {found.file.name}"
         for found in reversed(loaded.waiting)
     }
-    return [
+    shown = [
         ShownValue(
             name=name,
             label=declared.label,
@@ -123,7 +124,13 @@ def list_values(loaded: Loaded) -> list[ShownValue]:
             waits=waits.get(name, ""),
         )
         for name, declared in declared_fields().items()
+        if declared.label
     ]
+    gone = [
+        ShownValue(name=name, label=name, value=instead, source="no setting any more", help="")
+        for name, instead in loaded.gone.items()
+    ]
+    return shown + gone
 
 
 def _show(declared: Declared, value: str) -> str:
@@ -493,5 +500,5 @@ def _check_log(path: Path, *, home: Path) -> Check:
         with open_log_file(path, home=home):
             return _ok("log", str(path))
     except OSError as error:
-        fix = "set BABYAGI_LOG_FILE to a file that can be written"
+        fix = "set BABYAGI_HOME to a folder that this user may write"
         return _warn("log", f"{path}: {error.strerror or error}", fix)

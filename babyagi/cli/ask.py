@@ -70,7 +70,7 @@ def ask(
     named = {"memory": memory} if memory else {}
     agent = Agent.from_yaml(file, agent_name, **given, **named)
     if agent.protocol == "auto":  # the file names none
-        agent.protocol = loaded.settings.protocol
+        agent.protocol = loaded.settings.effective_protocol
     passing = PassingLine()
 
     def show(signal: Signal) -> None:

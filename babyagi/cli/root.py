@@ -148,7 +148,7 @@ def _take_output(flags: dict[str, Any], as_json: bool) -> Output:
 
 @click.command()
 @objective_option
-@setting_options("concurrency files tools mcp tools_from agent agent_hosts".split())
+@setting_options("concurrency files tools mcp tools_from agent agent_hosts use_my_model".split())
 @output_options
 @json_option
 def resume(objective: str, as_json: bool, **flags: Any) -> int:

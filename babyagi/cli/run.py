@@ -54,7 +54,7 @@ from babyagi.json_shapes import is_rehearsal, models_of
 from babyagi.reporting.artifacts import find_artifacts
 from babyagi.reporting.next_command import quoted
 from babyagi.reporting.report import load_report, load_sources
-from babyagi.settings.fields import Settings, declared_fields
+from babyagi.settings.fields import ROLES, Settings, declared_fields
 from babyagi.settings.load import Loaded
 from babyagi.tasks import ANSWER_TASK, Objective, ObjectiveStatus, StopReason
 from babyagi.taskstore.sql.store import TaskStore
@@ -72,7 +72,6 @@ WATCH_CHECK_S = 1.0
 REST_UNTOLD_S = 1.0  # longest wait after a report without a notice of what is waited for
 
 
-MODELS = "llm_model model_execution model_creation model_prioritization model_report".split()
 # options that hold for the whole life of an objective, or that choose one
 NOT_OF_CONTINUING = frozenset(
     {"initial_task", "instance_name", "join_existing_objective", "memory", "planning", "tools"}
@@ -141,7 +140,8 @@ def run_demo(
         # separates folders of the same name
         "instance_name": f"demo-{hashlib.sha256(os.fsencode(documents)).hexdigest()[:8]}",
         "files": str(documents),
-        **dict.fromkeys(MODELS, "rehearsal"),
+        "llm_model": "rehearsal",
+        "role_models": [f"{role}=rehearsal" for role in ROLES],
         "embedding_model": "hash",
         "agent": "",
     }

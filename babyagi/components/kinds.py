@@ -518,7 +518,7 @@ def _require_host(kind: Kind, hosts: Collection[str]) -> None:
     raise fault(
         f"{where} would send {what} to {shown(host)}{instead}",
         f"{'remove base_url; or, ' if own else ''}if you trust that host, allow it: "
-        f"--agent-hosts {host}, or BABYAGI_AGENT_HOSTS={host} in the environment",
+        f"--agent-hosts {host}",
     )
 
 

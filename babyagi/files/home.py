@@ -114,7 +114,7 @@ def take_name(home: Path, wanted: str, *, taken: Collection[str] = ()) -> Iterat
             yield name
             return
     what = f"{MAX_WORKERS_PER_NAME} workers called {base} use this home folder already"
-    raise SettingsError(what, fix="set BABYAGI_WORKER_NAME to another name")
+    raise SettingsError(what, fix="set BABYAGI_HOME to another folder")
 
 
 def is_bearer_dead(home: Path, name: str) -> bool:

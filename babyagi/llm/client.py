@@ -603,7 +603,7 @@ def _unreadable(address: ModelAddress, found: str) -> ModelUnavailableError:
     return ModelUnavailableError(
         f"{address.model} at {address.url} sent an invalid answer",
         why=found,
-        fix="check OPENAI_BASE_URL (it usually ends in /v1) and BABYAGI_DIALECT",
+        fix="check OPENAI_BASE_URL (it usually ends in /v1)",
         may_be_billed=True,
     )
 

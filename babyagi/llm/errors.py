@@ -228,7 +228,7 @@ def _judge_status(refusal: Refusal, address: ModelAddress, why: str) -> BabyagiE
 def _judge_not_found(refusal: Refusal, address: ModelAddress) -> tuple[str, str]:
     """Return what is wrong, and the remedy."""
     if "model" not in refusal.words.lower():
-        fix = "check OPENAI_BASE_URL (it usually ends in /v1) and BABYAGI_DIALECT"
+        fix = "check OPENAI_BASE_URL (it usually ends in /v1)"
         return f"the server at {address.url} does not have the requested path", fix
     wanted = f"={SUCCESSOR}" if address.model in SHUT_DOWN_MODELS else " to a model that it serves"
     return f"{address.url} has no model {address.model}", f"set LLM_MODEL{wanted}{AFRESH}"

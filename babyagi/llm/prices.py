@@ -39,18 +39,18 @@ class Price:
 
 
 def find_price(
-    name: str, *, base_url: str = "", price_in: float | None = None, price_out: float | None = None
+    name: str, *, base_url: str = "", chosen: tuple[float, float] | None = None
 ) -> Price | None:
     """Return the price of a model at an endpoint; None if it is unknown.
 
     Args:
         base_url: empty for OpenAI's own endpoint. At an endpoint that the table does not have, no
             model has a price.
-        price_in, price_out: prices that the person set, in US dollars for a million tokens; used
-            only if both are set.
+        chosen: the price that the person set, in US dollars for a million tokens of prompts and
+            of answers.
     """
-    if price_in is not None and price_out is not None:
-        return Price(prompt_usd_per_mtok=price_in, completion_usd_per_mtok=price_out)
+    if chosen is not None:
+        return Price(prompt_usd_per_mtok=chosen[0], completion_usd_per_mtok=chosen[1])
     if base_url and not _has_domain(base_url):
         return None
     import_whole("genai_prices")  # while no other thread imports a large package
@@ -88,8 +88,8 @@ def hold_money_limit(
         raise SettingsError(
             f"the money limit of ${limits.max_cost_usd:g} cannot be guaranteed",
             why=f"no price is known for {names}",
-            fix="set BABYAGI_PRICE_IN and BABYAGI_PRICE_OUT (price_in, price_out; US dollars "
-            "per million tokens), or switch the money limit off: --max-cost 0 (max_cost_usd)",
+            fix="set BABYAGI_PRICE=IN/OUT (price; US dollars per million tokens), or switch "
+            "the money limit off: --max-cost 0 (max_cost_usd)",
             guide="limits",
         )
     notice = f"no price is known for {names}: the default money limit is off, the limit of "

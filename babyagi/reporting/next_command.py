@@ -17,7 +17,7 @@ UNCHECKED = (
 
 
 # sets another model for planning and checks, in the environment of the command that follows
-USE_OTHER_CHECKER = "BABYAGI_USE_MY_MODEL=1 BABYAGI_MODEL_CREATION=MODEL"
+USE_OTHER_CHECKER = "BABYAGI_ROLE_MODELS=creation=MODEL"
 
 
 class Need(StrEnum):
@@ -76,7 +76,7 @@ def next_command(objective: Objective, *, has_dead: bool, has_report: bool) -> N
             command = f"babyagi extend {here} {option}"
         case Need.CHECKER:
             command = f"babyagi extend {here} --max-tasks {objective.spec.limits.max_tasks}"
-            resume = f"{USE_OTHER_CHECKER} {resume}"
+            resume = f"{USE_OTHER_CHECKER} {resume} --use-my-model"
         case Need.TASK:
             command = f'babyagi tasks add {here} "what would answer what is missing"'
         case Need.RETRY:

@@ -22,8 +22,6 @@ from babyagi.settings.values import (
     lower_limit,
     names_of,
     number,
-    only,
-    parse_digests,
     parse_duration_s,
     parse_hosts,
     parse_notify,
@@ -31,8 +29,10 @@ from babyagi.settings.values import (
     parse_paths,
     parse_pipeline,
     parse_presence,
+    parse_price,
     parse_proxy,
-    parse_repository,
+    parse_role_models,
+    parse_search,
     parse_secret,
     parse_task_store,
     parse_text,
@@ -50,7 +50,8 @@ DEFAULT_MODEL = "gpt-6-luna"
 LLAMA_MODEL = "llama"  # names the model that runs in this process
 DEFAULT_OUTPUT_TOKENS = 2000
 NO_SECRET = Secret()
-SEARCH_ENGINES = tuple("auto serper brave tavily serpapi searchapi searxng keyless".split())
+SEARCH_ENGINES = tuple("auto serper brave tavily serpapi searchapi keyless".split())
+ROLES = ("execution", "creation", "prioritization", "report")
 _USD = "a number of US dollars"
 _TOOLS = (
     "web web_search open_page python run_python github search_issues issue_link ask_pipeline "
@@ -58,12 +59,10 @@ _TOOLS = (
 )
 
 
-def _declare_model(name: str, help: str) -> str:
-    return declare("", name, help, default_text="LLM_MODEL", untrusted=anything)
-
-
 def _declare_search_key(name: str, help: str) -> Secret:
-    return declare(NO_SECRET, name, help, parse=parse_secret, key_for=("search_url",))
+    return declare(
+        NO_SECRET, name, help, parse=parse_secret, key_for=("search_url",), is_listed=False
+    )
 
 
 def find_longest_output(max_output_tokens: int) -> int:
@@ -75,9 +74,36 @@ def find_longest_output(max_output_tokens: int) -> int:
     return max_output_tokens * (1 if is_short else 4)
 
 
-def _declare_price(name: str, tokens: str) -> float | None:
-    help, parse = f"US dollars for a million {tokens} tokens.", number(0, 1e6, _USD)
-    return declare(None, name, help, parse=parse, default_text="looked up by model name")
+# Variables that were settings once: what to do instead.
+GONE: Mapping[str, str] = {
+    **{f"BABYAGI_MODEL_{role.upper()}": f"BABYAGI_ROLE_MODELS={role}=MODEL" for role in ROLES},
+    "BABYAGI_PRICE_IN": "BABYAGI_PRICE=IN/OUT",
+    "BABYAGI_PRICE_OUT": "BABYAGI_PRICE=IN/OUT",
+    "BABYAGI_PROBE": "BABYAGI_PROTOCOL=untested asks no questions",
+    "BABYAGI_DIALECT": "OPENAI_BASE_URL ending in /responses or /chat/completions",
+    "BABYAGI_AZURE_API_VERSION": "OPENAI_BASE_URL=https://RESOURCE.openai.azure.com/openai/v1",
+    "BABYAGI_OPENAI_ORGANIZATION": "a key of one project bills its own organisation",
+    "BABYAGI_MCP": "--mcp",
+    "BABYAGI_TOOLS_FROM": "--tools-from",
+    "BABYAGI_AGENT": "--agent",
+    "BABYAGI_SERVE_PORT": "babyagi serve --port",
+    "BABYAGI_LOG_FORMAT": "--log-format",
+    "BABYAGI_LOG_FILE": "babyagi.log in BABYAGI_HOME",
+    "BABYAGI_TRUST_ENV_FILE": "DOTENV_EXTENSIONS with the file's absolute path, or babyagi trust",
+    "BABYAGI_LLAMA_IDLE_S": "always 600 seconds",
+    "BABYAGI_DRAIN_S": "always 10 seconds",
+    "BABYAGI_MAX_FAILURES": "always 3",
+    "BABYAGI_MAX_NEW_TASKS": "always 10",
+    "BABYAGI_WORKER_NAME": "always the name of the machine, with a number for a second worker",
+    "BABYAGI_WEAVIATE_GRPC_PORT": "always 50051; 443 in Weaviate's cloud",
+    "PINECONE_CLOUD": "PINECONE_ENVIRONMENT=REGION-CLOUD",
+    "PINECONE_REGION": "PINECONE_ENVIRONMENT=REGION-CLOUD",
+    "SEARXNG_URL": "BABYAGI_SEARCH=ADDRESS",
+    "BABYAGI_SEARCH_URL": "BABYAGI_SEARCH=ADDRESS of a SearXNG server",
+    "BABYAGI_GITHUB_URL": "always GitHub's own",
+    "BABYAGI_GITHUB_REPOSITORY": "name the repository in the objective",
+    "DEEPSET_CLOUD_API_ENDPOINT": "always deepset's own",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,14 +132,14 @@ class ObjectiveFields:
         "`babyagi tools` lists them.", parse=names_of(*_TOOLS.split()), takes_many=True,
         metavar="NAMES",
         default_text="those that read the folder, if there is one")
-    mcp: Path | None = declare(None, "BABYAGI_MCP --mcp",
+    mcp: Path | None = declare(None, "--mcp",
         "A file of MCP servers whose tools tasks may use (extra `mcp`).", parse=parse_path,
         takes_many=True, metavar="FILE", default_text="none")
-    tools_from: str = declare("", "BABYAGI_TOOLS_FROM --tools-from",
+    tools_from: str = declare("", "--tools-from",
         "Your own code that tasks may call: Python functions (module, module:object, file.py, or a "
         "folder), or an agent of a YAML file (FILE.yaml#NAME).", takes_many=True, metavar="WHERE",
         default_text="none")
-    agent: str = declare("", "BABYAGI_AGENT --agent",
+    agent: str = declare("", "--agent",
         "An agent of a YAML file that carries the tasks out, with its tools, bounds, protocol and "
         "memory: FILE, or FILE#NAME if the file has several agents.", takes_many=True,
         metavar="FILE[#NAME]", default_text="none")
@@ -125,68 +151,62 @@ class ObjectiveFields:
     memory: str = declare("objective", "BABYAGI_MEMORY --memory",
         "Which earlier results a task may be shown: only those of its own objective (objective), "
         "or also those of the other objectives in the task store (shared).",
-        choices=("objective", "shared"))
+        choices=("objective", "shared"), is_listed=False)
 
     planning: str = declare("separate", "BABYAGI_PLANNING --planning",
         "Who proposes new tasks: a separate agent (separate), or the execution agent at the end "
-        "of its result (combined).", choices=("separate", "combined"), untrusted=anything)
+        "of its result (combined).", choices=("separate", "combined"), is_listed=False)
 
     llm_model: str = declare(DEFAULT_MODEL, "LLM_MODEL OPENAI_API_MODEL --model",
         "The language model; `human` asks you, `rehearsal` needs no key and no network, "
         "`llama` runs in this process.", metavar="MODEL", section="The model", untrusted=anything)
-    model_execution: str = _declare_model("BABYAGI_MODEL_EXECUTION",
-        "The model that carries tasks out.")
-    model_creation: str = _declare_model("BABYAGI_MODEL_CREATION",
-        "The model that proposes new tasks.")
-    model_prioritization: str = _declare_model("BABYAGI_MODEL_PRIORITIZATION",
-        "The model that orders the task list.")
-    model_report: str = _declare_model("BABYAGI_MODEL_REPORT", "The model that writes the report.")
+    role_models: tuple[str, ...] = declare((), "BABYAGI_ROLE_MODELS",
+        "Another model for some agents: ROLE=MODEL, separated by commas. The roles: "
+        f"{', '.join(ROLES)}.", parse=parse_role_models(*ROLES), default_text="LLM_MODEL for each",
+        untrusted=anything)
     openai_api_key: Secret = declare(NO_SECRET, "OPENAI_API_KEY",
         "The key of the endpoint. Local servers mostly need none.", parse=parse_secret,
         key_for=("openai_base_url", "embedding_base_url"), default_text="none")
     openai_base_url: str = declare("", "OPENAI_BASE_URL OPENAI_API_BASE",
         "Any OpenAI-compatible server: Ollama, vLLM, llama.cpp, LM Studio.", parse=parse_url,
         default_text="OpenAI")
-    openai_organization: str = declare("", "BABYAGI_OPENAI_ORGANIZATION",
+    openai_organization: str = declare("", "",
         "The organisation to bill at OpenAI, for keys that belong to several.",
         default_text="none is named")
-    azure_api_version: str = declare("", "BABYAGI_AZURE_API_VERSION",
-        "Treats OPENAI_BASE_URL as an Azure resource with this API version; models are then "
+    azure_api_version: str = declare("", "",
+        "Treats `openai_base_url` as an Azure resource with this API version; models are then "
         "deployment names.", default_text="none: the address is not an Azure resource")
     openai_temperature: float | None = declare(None, "OPENAI_TEMPERATURE",
         "The model's temperature, 0 to 2. An empty value sends none.", parse=number(0, 2),
         takes_empty=True,
         default_text="none is sent; newer models accept only their own", untrusted=anything)
-    dialect: str = declare("auto", "BABYAGI_DIALECT",
+    dialect: str = declare("auto", "",
         "The API of the endpoint: Chat Completions or Responses.",
-        choices=("auto", "chat", "responses"), untrusted=anything)
+        choices=("auto", "chat", "responses"))
     protocol: str = declare("auto", "BABYAGI_PROTOCOL",
         "How the model calls tools: in the API's own fields (native), as JSON, or in labelled "
-        "text.", choices=("auto", "native", "json", "text"), untrusted=anything)
-    probe: bool = declare(True, "BABYAGI_PROBE",
-        "Whether two small questions test a model at a custom address: can it call tools, and "
-        "does it follow a JSON schema.", untrusted=anything)
+        "text; auto finds out, and asks a model at a custom address two small questions first; "
+        "untested is auto without these questions.",
+        choices=("auto", "untested", "native", "json", "text"), untrusted=anything)
     model_timeout_s: float = declare(120.0, "BABYAGI_MODEL_TIMEOUT_S",
         "The seconds that a server may be silent about a model call; more for a server that lives "
         "and is known to need more.",
         parse=seconds(1, 86_400), untrusted=lower_limit)
     max_output_tokens: int = declare(DEFAULT_OUTPUT_TOKENS, "BABYAGI_MAX_OUTPUT_TOKENS",
         "The longest answer to request, in tokens.", parse=whole(16), untrusted=lower_limit)
-    price_in: float | None = _declare_price("BABYAGI_PRICE_IN", "prompt")
-    price_out: float | None = _declare_price("BABYAGI_PRICE_OUT", "completion")
+    price: tuple[float, float] | None = declare(None, "BABYAGI_PRICE",
+        "US dollars for a million tokens of prompts and of answers, as 0.25/2.", parse=parse_price,
+        metavar="IN/OUT", default_text="looked up by model name")
     llama_model_path: Path | None = declare(None, "LLAMA_MODEL_PATH",
         f"The GGUF file of the model that `LLM_MODEL={LLAMA_MODEL}` loads into this process, with "
         "the extra `llama`.", parse=parse_path, section="A model in this process")
     llama_ctx_max: int = declare(0, "LLAMA_CTX_MAX",
         "The longest context of the GGUF model, in tokens; memory is reserved for all of it.",
-        parse=whole(0, 10_000_000),
+        parse=whole(0, 10_000_000), is_listed=False,
         default_text="the length that it was trained with, at most 8192", untrusted=anything)
     llama_threads_num: int = declare(0, "LLAMA_THREADS_NUM",
-        "The threads that compute the GGUF model.", parse=whole(0, 1024),
+        "The threads that compute the GGUF model.", parse=whole(0, 1024), is_listed=False,
         default_text="one fewer than there are processors", untrusted=anything)
-    llama_idle_s: float = declare(600.0, "BABYAGI_LLAMA_IDLE_S",
-        "Seconds without a call after which the GGUF model is unloaded.", parse=seconds(1, 86_400),
-        untrusted=anything)
     llama: bool = declare(False, "-l --llama",
         f"Use a model in this process, as LLM_MODEL={LLAMA_MODEL} does.")
 
@@ -203,11 +223,10 @@ class ObjectiveFields:
     max_time_s: float = declare(7200.0, "BABYAGI_MAX_TIME_S --max-time",
         "Time that a run may take, as 90s, 30m or 1h30m; pauses do not count.",
         parse=parse_duration_s, metavar="TIME", untrusted=lower_limit)
-    max_failures: int = declare(3, "BABYAGI_MAX_FAILURES",
-        "Failed tries after which a task is dead.", parse=whole(1, 100), untrusted=lower_limit)
-    max_new_tasks: int = declare(10, "BABYAGI_MAX_NEW_TASKS",
-        "New tasks that may be proposed from one result.", parse=whole(1, 100),
-        untrusted=lower_limit)
+    max_failures: int = declare(3, "",
+        "Failed tries after which a task is dead.", parse=whole(1, 100))
+    max_new_tasks: int = declare(10, "",
+        "New tasks that may be proposed from one result.", parse=whole(1, 100))
     context_tokens: int = declare(4000, "BABYAGI_CONTEXT_TOKENS",
         "The most tokens of earlier results in a task's prompt.", parse=whole(0),
         untrusted=lower_limit)
@@ -245,6 +264,10 @@ class ObjectiveFields:
         return Limits(**{limit.name: getattr(self, limit.name) for limit in fields(Limits)})
 
     @property
+    def effective_protocol(self) -> str:
+        return "auto" if self.protocol == "untested" else self.protocol
+
+    @property
     def longest_output_tokens(self) -> int:
         return find_longest_output(self.max_output_tokens)
 
@@ -254,12 +277,8 @@ class ObjectiveFields:
         `effective_embedding_model`."""
         from babyagi.tasks import Role
 
-        return {
-            Role.EXECUTION: self.model_execution or self.llm_model,
-            Role.CREATION: self.model_creation or self.llm_model,
-            Role.PRIORITIZATION: self.model_prioritization or self.llm_model,
-            Role.REPORT: self.model_report or self.llm_model,
-        }
+        own = dict(entry.split("=", 1) for entry in self.role_models)
+        return {Role(role): own.get(role, self.llm_model) for role in ROLES}
 
 
 OPENAI_EMBEDDING_MODEL = "text-embedding-3-small"
@@ -287,14 +306,14 @@ class Settings(ObjectiveFields):
     lease_s: float = declare(30.0, "BABYAGI_LEASE_S",
         "Seconds after which other workers take over the tasks of a worker that is silent.",
         parse=seconds(1, 86_400))
-    drain_s: float = declare(10.0, "BABYAGI_DRAIN_S",
+    drain_s: float = declare(10.0, "",
         "Seconds that running tasks have to finish when the program is stopped.",
-        parse=seconds(0, 86_400), untrusted=lower_limit)
+        parse=seconds(0, 86_400))
     notify: Secret = declare(NO_SECRET, "BABYAGI_NOTIFY",
         "A command or address that is notified when a run waits or ends.", parse=parse_notify,
         default_text="none")
-    worker_name: str = declare("", "BABYAGI_WORKER_NAME", "The name of this worker in lists.",
-        default_text="the name of this machine", untrusted=anything)
+    worker_name: str = declare("", "", "The name of this worker in lists.",
+        default_text="the name of this machine")
 
     cooperative_mode: str = declare("none", "COOPERATIVE_MODE -m --mode",
         "Who shares the task store: one process (none), processes of this machine (local), or "
@@ -302,14 +321,15 @@ class Settings(ObjectiveFields):
         choices=("none", "local", "distributed"), section="Working together")
     join_existing_objective: bool = declare(False, "JOIN_EXISTING_OBJECTIVE -j --join",
         "Work on an objective that another process started, and wait until there is one; start "
-        "no objective.")
+        "no objective.", is_listed=False)
     use_my_model: bool = declare(False, "BABYAGI_USE_MY_MODEL --use-my-model",
-        "Use this worker's models, not those with which the objective was started.")
+        "Use this worker's models, not those with which the objective was started.",
+        is_listed=False)
 
     serve_host: str = declare("127.0.0.1", "BABYAGI_SERVE_HOST --host",
         "The address that `serve` (extra `serve`) listens at. An address that other machines "
         "reach needs BABYAGI_SERVE_TOKEN.", metavar="ADDRESS", section="Serving")
-    serve_port: int = declare(8642, "BABYAGI_SERVE_PORT --port",
+    serve_port: int = declare(8642, "--port",
         "The port that `serve` listens at; 0 for any free one.", parse=whole(0, 65_535),
         metavar="PORT")
     serve_names: tuple[str, ...] = declare((), "BABYAGI_SERVE_NAMES",
@@ -320,12 +340,13 @@ class Settings(ObjectiveFields):
         default_text="one is created at the first start")
     https_proxy: Secret = declare(NO_SECRET, "HTTPS_PROXY https_proxy",
         "The proxy through which https addresses are reached; this machine is always reached "
-        "directly.", parse=parse_proxy, section="The network", default_text="none")
+        "directly.", parse=parse_proxy, is_listed=False, default_text="none")
     http_proxy: Secret = declare(NO_SECRET, "HTTP_PROXY http_proxy",
         "The proxy through which http addresses are reached.",
-        parse=parse_proxy, default_text="none")
+        parse=parse_proxy, is_listed=False, default_text="none")
     no_proxy: str = declare("", "NO_PROXY no_proxy",
-        "Hosts, addresses and networks that are reached directly, separated by commas.")
+        "Hosts, addresses and networks that are reached directly, separated by commas.",
+        is_listed=False)
 
     home: Path = field(default_factory=default_home, metadata=describe("BABYAGI_HOME",
         "The folder of the task store, the result store and the log.", parse=parse_path,
@@ -346,36 +367,32 @@ class Settings(ObjectiveFields):
         parse=parse_url)
     weaviate_api_key: Secret = declare(NO_SECRET, "WEAVIATE_API_KEY",
         "The key of the Weaviate server.", parse=parse_secret, key_for=("weaviate_url",))
-    weaviate_grpc_port: int | None = declare(None, "BABYAGI_WEAVIATE_GRPC_PORT",
+    weaviate_grpc_port: int | None = declare(None, "",
         "The gRPC port of the Weaviate server.", parse=whole(1, 65_535),
         default_text="50051; 443 in Weaviate's cloud")
     weaviate_use_embedded: bool = declare(False, "WEAVIATE_USE_EMBEDDED",
-        "Whether Weaviate's library downloads and starts a server on this machine.")
+        "Whether Weaviate's library downloads and starts a server on this machine.",
+        is_listed=False)
     pinecone_api_key: Secret = declare(NO_SECRET, "PINECONE_API_KEY",
         "The key of a Pinecone project (extra `pinecone`).", parse=parse_secret)
-    pinecone_cloud: str = declare("", "PINECONE_CLOUD",
-        "The cloud of the Pinecone index: aws, gcp, azure.", default_text="aws")
-    pinecone_region: str = declare("", "PINECONE_REGION", "The region of the Pinecone index.",
-        default_text="us-east-1")
     pinecone_environment: str = declare("", "PINECONE_ENVIRONMENT",
-        "Region and cloud in one value, as in the original BabyAGI (us-east-1-aws). PINECONE_CLOUD "
-        "and PINECONE_REGION take precedence.", default_text="none")
+        "Region and cloud (aws, gcp, azure) of the Pinecone index, as us-east-1-aws.",
+        default_text="us-east-1-aws")
     embedding_model: str = declare("", "BABYAGI_EMBEDDING_MODEL EMBEDDING_MODEL",
         f"The model that makes vectors; `{LOCAL_EMBEDDING_MODEL}` is built in and needs no key and "
         f"no download, `{ONNX_EMBEDDING_MODEL}` is Chroma's own, which is fetched once (80 MB), "
         f"`{LLAMA_MODEL}` the model in LLAMA_MODEL_PATH.",
         default_text=f"{OPENAI_EMBEDDING_MODEL} with a key for OpenAI, else "
-        f"{LOCAL_EMBEDDING_MODEL}", untrusted=only(LOCAL_EMBEDDING_MODEL))
+        f"{LOCAL_EMBEDDING_MODEL}", untrusted=lambda model, _: model == LOCAL_EMBEDDING_MODEL)
     embedding_base_url: str = declare("", "BABYAGI_EMBEDDING_BASE_URL",
         "The server that makes vectors, if it is not OPENAI_BASE_URL.", parse=parse_url,
         default_text="OPENAI_BASE_URL")
     search_engine: str = declare("auto", "BABYAGI_SEARCH",
-        "The web search engine. auto takes the first engine of the list whose key or address is "
-        "set, else free services that need no key, one after the other.", choices=SEARCH_ENGINES)
-    searxng_url: str = declare("", "SEARXNG_URL",
-        "The address of a SearXNG server whose JSON format is switched on.", parse=parse_url)
-    search_url: str = declare("", "BABYAGI_SEARCH_URL",
-        "Another address for the engine that BABYAGI_SEARCH names.", parse=parse_url,
+        f"The web search: one of {', '.join(SEARCH_ENGINES)}, or the address of a SearXNG server "
+        "whose JSON format is switched on. auto takes the first engine of the list whose key is "
+        "set, else free services that need no key, one after the other.",
+        parse=parse_search(*SEARCH_ENGINES))
+    search_url: str = declare("", "", "Another address for the search engine.", parse=parse_url,
         default_text="the engine's own")
     serper_api_key: Secret = _declare_search_key("SERPER_API_KEY", "The key for Serper.")
     brave_api_key: Secret = _declare_search_key("BRAVE_API_KEY", "The key for Brave's search.")
@@ -388,38 +405,37 @@ class Settings(ObjectiveFields):
         "address of a Haystack server.", parse=parse_pipeline, default_text="none")
     deepset_cloud_api_key: Secret = declare(NO_SECRET, "DEEPSET_CLOUD_API_KEY",
         "The key for deepset Cloud, which an agent from a file may use as well.",
-        parse=parse_secret, key_for=("deepset_cloud_url",))
-    deepset_cloud_url: str = declare("", "DEEPSET_CLOUD_API_ENDPOINT",
+        parse=parse_secret, key_for=("deepset_cloud_url",), is_listed=False)
+    deepset_cloud_url: str = declare("", "",
         "Another address for deepset Cloud.", parse=parse_url, default_text="deepset's own")
-    github_repository: str = declare("", "BABYAGI_GITHUB_REPOSITORY",
-        "The repository of the tools search_issues and issue_link.", parse=parse_repository,
+    github_repository: str = declare("", "",
+        "The repository of the tools search_issues and issue_link.",
         default_text="the model chooses one")
     github_token: Secret = declare(NO_SECRET, "GITHUB_TOKEN",
         "A token for searching issues. It allows more searches a minute, and searches in your "
         "private repositories. An agent from a file may use it as well.", parse=parse_secret,
-        key_for=("github_url",))
-    github_url: str = declare("", "BABYAGI_GITHUB_URL", "Another address for the API of GitHub.",
+        key_for=("github_url",), is_listed=False)
+    github_url: str = declare("", "", "Another address for the API of GitHub.",
         parse=parse_url, default_text="GitHub's own")
     web_allow: tuple[str, ...] = declare((), "BABYAGI_WEB_ALLOW",
         "Hosts, addresses and networks outside the public internet from which pages may be "
         "opened; :PORT is optional.", parse=split_exceptions, default_text="none")
     agent_hosts: tuple[str, ...] = declare((), "BABYAGI_AGENT_HOSTS --agent-hosts",
         "Hosts, besides the providers' own, to which an agent from a file may send questions "
-        "and keys.", parse=parse_hosts, takes_many=True, metavar="HOSTS", default_text="none")
-    log_file: Path | None = declare(None, "BABYAGI_LOG_FILE", "The log file.", parse=parse_path,
-        default_text="babyagi.log in BABYAGI_HOME")
+        "and keys.", parse=parse_hosts, takes_many=True, metavar="HOSTS", default_text="none",
+        is_listed=False)
     log_level: str = declare("info", "BABYAGI_LOG_LEVEL",
         "The lowest level of messages that are logged.",
         choices=("debug", "info", "warning", "error"))
     otel_endpoint: str = declare("", "BABYAGI_OTEL_ENDPOINT",
         "Where OpenTelemetry spans are sent, such as http://127.0.0.1:4318 (extra `otel`); "
         "they hold no prompt and no answer.", parse=parse_url)
-    log_format: str = declare("text", "BABYAGI_LOG_FORMAT --log-format",
+    log_format: str = declare("text", "--log-format",
         "The format of a worker's log on standard error when that is not a terminal.",
-        choices=("text", "json"), untrusted=anything)
+        choices=("text", "json"))
     no_color: bool = declare(False, "NO_COLOR --no-color",
         "Print no colours; the variable has this effect with any value (https://no-color.org).",
-        parse=parse_presence, untrusted=anything)
+        parse=parse_presence, untrusted=anything, is_listed=False)
 
     extra_env_files: tuple[Path, ...] = declare((), "DOTENV_EXTENSIONS -e --env",
         "More files like .env, separated by blanks; a later file overrides an earlier one. Files "
@@ -428,13 +444,7 @@ class Settings(ObjectiveFields):
         metavar="FILE", section="Reading settings", default_text="none")
     enable_command_line_args: bool = declare(True, "ENABLE_COMMAND_LINE_ARGS",
         "Whether settings may be given as flags; false makes every such flag an error.",
-        untrusted=anything)
-
-    trust_env_file: tuple[str, ...] = declare((), "BABYAGI_TRUST_ENV_FILE",
-        "The SHA-256 digest of a trusted .env file, for places where `babyagi config trust` cannot "
-        "be typed. It works only in the environment, not in a file.",
-        parse=parse_digests, default_text="none")
-
+        untrusted=anything, is_listed=False)
     gpt_4: bool = declare(False, "-4 --gpt-4",
         "Not accepted, because gpt-4 is shut down; the error names its successor.")
     # fmt: on
@@ -454,8 +464,8 @@ class Settings(ObjectiveFields):
         """The cloud and the region in which a new Pinecone index is created."""
         region, _, cloud = self.pinecone_environment.rpartition("-")
         if cloud not in ("aws", "gcp", "azure"):
-            region, cloud = self.pinecone_environment, ""
-        return self.pinecone_cloud or cloud or "aws", self.pinecone_region or region or "us-east-1"
+            region, cloud = self.pinecone_environment, "aws"
+        return cloud, region or "us-east-1"
 
     @property
     def proxies(self) -> Proxies:
@@ -483,7 +493,7 @@ class Settings(ObjectiveFields):
 
     @property
     def effective_log_file(self) -> Path:
-        return self.log_file or self.home / "babyagi.log"
+        return self.home / "babyagi.log"
 
 
 def declared_fields() -> Mapping[str, Declared]:

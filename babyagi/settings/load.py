@@ -22,6 +22,7 @@ from babyagi.net.addresses import host_of, is_here, is_in_clear
 from babyagi.redaction import redact, redact_url
 from babyagi.settings.fields import (
     DEFAULT_MODEL,
+    GONE,
     LLAMA_MODEL,
     LOCAL_EMBEDDING_MODEL,
     MODELS_WITHOUT_ENDPOINT,
@@ -140,9 +141,9 @@ def _mark(home: Path, file: EnvFile) -> Path:
 logger = logging.getLogger(__name__)
 
 DEFAULT_SOURCE = "default"
-_MODEL_FIELDS = tuple(
-    "llm_model model_execution model_creation model_prioritization model_report".split()
-)
+_MODEL_FIELDS = ("llm_model", "role_models")
+# how an address of the model ends that is written whole, as many servers print it
+_DIALECT_BY_ENDING = {"/chat/completions": "chat", "/responses": "responses"}
 # a person who gives one of the two does not want the other from a stranger
 _ORDERED_WITH = {"objective": "initial_task", "initial_task": "objective"}
 _OWN_HOSTS = ("api.openai.com",)  # hosts of the providers whose address a setting can change
@@ -184,9 +185,10 @@ class Loaded:
     Attributes:
         sources: by field name: `flag --model`, `argument objective`, `environment LLM_MODEL`,
             `extra env file X`, `.env`, `default`.
-        notices: one line for each key that is sent unencrypted, and for each file with variables
-            that have no effect there.
+        notices: one line for each key that is sent unencrypted, for each file with variables that
+            have no effect there, and for all variables that were settings once.
         untrusted: the settings that are ignored because their files are not trusted.
+        gone: the variables that are set and were settings once, with what to do instead.
         trust_home: the home folder that records which files are trusted: the one that the
             environment names by an absolute path, or the default one.
     """
@@ -196,6 +198,7 @@ class Loaded:
     notices: tuple[str, ...] = ()
     untrusted: tuple[Untrusted, ...] = ()
     trust_home: Path
+    gone: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def waiting(self) -> tuple[Untrusted, ...]:
@@ -213,13 +216,14 @@ class Loaded:
         """
         waiting = [found for found in self.waiting if names is None or found.name in names]
         if waiting:
-            digests = ",".join(dict.fromkeys(found.file.digest for found in waiting))
+            paths = " ".join(dict.fromkeys(str(found.file.path) for found in waiting))
             raise SettingsError(
                 describe_waiting(waiting),
                 why="a file in a folder may come from anyone, and these settings can run "
                 "programs, send data, read files or spend money",
                 fix="babyagi config trust shows these settings and asks whether to trust the file; "
-                f"without a terminal, set BABYAGI_TRUST_ENV_FILE={digests} in the environment",
+                "without a terminal, name the file by its absolute path: "
+                f"DOTENV_EXTENSIONS={paths} in the environment",
                 guide="settings",
             )
 
@@ -298,7 +302,7 @@ def load_settings(
         SettingsError: it lists everything that is wrong.
     """
     reading = _Reading(flags, environ, cwd, is_program=is_program)
-    values = reading.read(reads_files=reads_files)
+    values = _split_address(reading.read(reads_files=reads_files))
     if values.get("llama"):  # like -l of the original BabyAGI, it overrides LLM_MODEL
         values = {**values, "llm_model": LLAMA_MODEL}
     given = reading.given
@@ -312,7 +316,7 @@ def load_settings(
         objective_file=reading.file_of("objective"),
         task_file=reading.file_of("initial_task"),
     )
-    faults = [*reading.faults, *reading.unknown_variables()]
+    faults, gone = [*reading.faults, *reading.unknown_variables()], reading.gone_variables()
     # an ignored setting of an untrusted file may be the one that would resolve the conflict
     if not any(found.is_waiting for found in reading.untrusted):
         faults += _find_conflicts(settings, given)
@@ -324,10 +328,32 @@ def load_settings(
     return Loaded(
         settings=settings,
         sources=MappingProxyType(sources),
-        notices=(*find_keys_in_clear(settings), *reading.ineffective_variables()),
+        notices=(
+            *find_keys_in_clear(settings),
+            *reading.ineffective_variables(),
+            *_tell_gone(gone),
+        ),
+        gone=MappingProxyType(gone),
         untrusted=tuple(reading.untrusted),
         trust_home=reading.trust_home,
     )
+
+
+def _tell_gone(gone: Mapping[str, str]) -> Iterator[str]:
+    if gone:
+        said = "; ".join(f"{name} ({instead})" for name, instead in gone.items())
+        yield f"no settings any more, and without effect: {said}"
+
+
+def _split_address(values: dict[str, Any]) -> dict[str, Any]:
+    """Return the values with the address of the model cut before the name of an API, which is then
+    the dialect unless another one is given."""
+    address = values.get("openai_base_url", "")
+    for ending, dialect in _DIALECT_BY_ENDING.items():
+        if address.endswith(ending):
+            cut = address.removesuffix(ending)
+            return {"dialect": dialect, **values, "openai_base_url": cut}
+    return values
 
 
 class _Layer(NamedTuple):
@@ -374,10 +400,12 @@ class _Reading:
         self._variables = [name for one in self._declared.values() for name in one.variables]
         self._flags, self._cwd = flags, cwd
         self._layers = [_Layer("environment", "", environ)]
-        # not from files, because a file must not decide which files are trusted
-        self._digests = self._read_without_files("trust_env_file") or ()
-        home = self._read_without_files("home")
-        # not a relative path, because the folder behind it may come from the same stranger as .env
+        # not from files, because a file must not decide which files are trusted; nor a relative
+        # path, because the folder behind it may come from the same stranger as .env
+        home: Path | None = None
+        with suppress(ValueError):  # a fault that `read` reports
+            named = self._find("home", self._declared["home"])
+            home = next((parse_path(str(given.raw)) for given in named), None)
         self.trust_home: Path = home if home and home.is_absolute() else default_home()
         self._values: dict[str, Any] = {}
         self.given: dict[str, _Given] = {}
@@ -401,15 +429,6 @@ class _Reading:
         self._read_one("extra_env_files")
         for path in self._values.get("extra_env_files", ()):
             self._open_env_file(path, "extra env file ", is_named=self._is_named(path))
-
-    def _read_without_files(self, name: str) -> Any:
-        """Return the first valid value in flags and environment, None without one. Invalid values
-        are skipped, because `read` reports them later."""
-        declared = self._declared[name]
-        for given in self._find(name, declared):
-            with suppress(ValueError):
-                return _parse(declared, given.raw)
-        return None
 
     def _is_named(self, path: Path) -> bool:
         """Return whether a person named exactly this file, by a flag or by its absolute path in the
@@ -437,7 +456,7 @@ class _Reading:
         except ValueError as error:
             self.faults.append(f"{kind}{name} cannot be read: {error}")
         else:
-            is_good = is_named or file.digest in self._digests or is_trusted(self.trust_home, file)
+            is_good = is_named or is_trusted(self.trust_home, file)
             layer = _Layer(kind + name, f" in {name}", file.values, None if is_good else file)
             n_trusted = sum(layer.untrusted is None for layer in self._layers)
             self._layers.insert(1 if is_good else n_trusted, layer)
@@ -531,12 +550,17 @@ class _Reading:
                 why = "only babyagi's own settings are read from files; set them in the environment"
                 yield f"{', '.join(names)}{layer.said_as}: no effect, because {why}"
 
+    def gone_variables(self) -> dict[str, str]:
+        """Return the variables that are set and were settings once, with what to do instead."""
+        return {name: GONE[name] for layer in self._layers for name in layer.values if name in GONE}
+
     def unknown_variables(self) -> Iterator[str]:
         """Yield a fault for each variable that begins with BABYAGI_ but is not a setting."""
         by_ending = {name.removeprefix(_PREFIX): name for name in reversed(self._variables)}
         for layer in self._layers:
             for variable in sorted(layer.values):
-                if variable.startswith(_PREFIX) and variable not in self._variables:
+                is_known = variable in self._variables or variable in GONE
+                if variable.startswith(_PREFIX) and not is_known:
                     from difflib import get_close_matches
 
                     near = get_close_matches(variable.removeprefix(_PREFIX), by_ending, n=1)
@@ -582,8 +606,6 @@ def _find_conflicts(settings: Settings, given: Mapping[str, _Given]) -> Iterator
     yield from _find_bygone_models(settings, given)
     if settings.embedding_base_url and not settings.embedding_model:
         yield "BABYAGI_EMBEDDING_BASE_URL needs BABYAGI_EMBEDDING_MODEL: the model to request there"
-    if ("price_in" in given) != ("price_out" in given):
-        yield "BABYAGI_PRICE_IN and BABYAGI_PRICE_OUT go together; one of them is missing"
     yield from _find_missing_pipeline(settings, given)
     yield from _find_wrong_mode(settings, given)
     flags = [found.label for found in given.values() if found.source.startswith("flag ")]
@@ -621,8 +643,9 @@ def _find_bygone_models(settings: Settings, given: Mapping[str, _Given]) -> Iter
     if settings.gpt_4:
         fix = f"its successor is {DEFAULT_MODEL}: --model {DEFAULT_MODEL}"
         yield f"-4 asks for gpt-4, which is shut down; {fix}"
-    for name in _MODEL_FIELDS:
-        model = getattr(settings, name)
+    chosen = [("llm_model", settings.llm_model)]
+    chosen += [("role_models", entry.partition("=")[2]) for entry in settings.role_models]
+    for name, model in chosen:
         if model.startswith("llama") and model != LLAMA_MODEL and not settings.openai_base_url:
             yield f"{given[name].label}={model}: {USE_LLAMA}"
 
@@ -677,7 +700,7 @@ def _explain(name: str, declared: Declared) -> str:
 
 
 def render_env_example() -> str:
-    """Return the text of `.env.example`. It lists every variable with an empty value, in a syntax
+    """Return the text of `.env.example`. It lists the variables with an empty value, in a syntax
     that both python-dotenv and `docker run --env-file` read."""
     lines = [
         "# Copy this file to .env and fill in what you need. An empty value means the default.",
@@ -690,8 +713,12 @@ def render_env_example() -> str:
     for name, declared in declared_fields().items():
         if declared.section:
             lines += ["", f"# == {declared.section} =="]
-        if declared.variables:
+        if declared.variables and declared.is_listed:
             others = ", ".join(declared.variables[1:])
             older = f" Other name: {others}." if others else ""
             lines += ["", f"# {_explain(name, declared)}{older}", f"{declared.variables[0]}="]
+    mentioned = [one.variables[0] for one in declared_fields().values() if not one.is_listed]
+    lines += ["", "# == Rarely set, or names of the original, of the shell and of services =="]
+    lines += ["# They act, and `babyagi config` shows them:"]
+    lines += [f"# {' '.join(mentioned[at : at + 5])}" for at in range(0, len(mentioned), 5)]
     return "\n".join(lines) + "\n"

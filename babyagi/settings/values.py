@@ -213,12 +213,36 @@ def parse_pipeline(text: str) -> str:
     return name
 
 
-def parse_repository(text: str) -> str:
-    """Parse OWNER/NAME of a repository on GitHub."""
-    name = parse_name(text)
-    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9-]{0,38}/[A-Za-z0-9._-]{1,100}", name):
-        raise ValueError("OWNER/NAME of a repository on GitHub")
-    return name
+def parse_role_models(*roles: str) -> Callable[[str], tuple[str, ...]]:
+    """Return a parser for a list of ROLE=MODEL, separated by commas or blanks."""
+
+    def parse(text: str) -> tuple[str, ...]:
+        given = tuple(re.split(r"[\s,]+(?=\w+=)", parse_name(text)))
+        pairs = [one.partition("=") for one in given]
+        if not all(role in roles and model for role, _, model in pairs):
+            raise ValueError(f"a list of ROLE=MODEL, where ROLE is one of {', '.join(roles)}")
+        return given
+
+    return parse
+
+
+def parse_price(text: str) -> tuple[float, float]:
+    """Parse IN/OUT, two numbers of US dollars, which may also be separated by a blank."""
+    what = "two numbers of US dollars from 0 to 1e+06, as 0.25/2"
+    try:
+        read, written = map(number(0, 1e6), text.replace("/", " ").split())
+    except ValueError:
+        raise ValueError(what) from None
+    return read, written
+
+
+def parse_search(*engines: str) -> Callable[[str], str]:
+    """Return a parser for one of these engines, or for the address of a server."""
+
+    def parse(text: str) -> str:
+        return parse_url(text) if "://" in text else choice(*engines)(text)
+
+    return parse
 
 
 def parse_hosts(text: str) -> tuple[str, ...]:
@@ -230,15 +254,6 @@ def parse_hosts(text: str) -> tuple[str, ...]:
     if "" in hosts or (given and not hosts):
         raise ValueError("a list of HOST or HOST:PORT, separated by commas")
     return hosts
-
-
-def parse_digests(text: str) -> tuple[str, ...]:
-    """Parse SHA-256 digests in hexadecimal, separated by commas or blanks."""
-    given = tuple(text.casefold().replace(",", " ").split())
-    if not all(re.fullmatch("[0-9a-f]{64}", digest) for digest in given):
-        what = "a SHA-256 digest of 64 hexadecimal digits, or several, separated by commas"
-        raise ValueError(what)
-    return given
 
 
 def parse_switch(text: str) -> bool:
@@ -320,10 +335,6 @@ def anything(value: Any, default: Any) -> bool:
     return True
 
 
-def only(*values: object) -> Callable[[Any, Any], bool]:
-    return lambda value, default: value in values
-
-
 def lower_limit(value: Any, default: Any) -> bool:
     """Return whether the value is a limit that does not exceed the default. For both, 0 means no
     limit."""
@@ -336,7 +347,7 @@ class Declared:
 
     Attributes:
         variables: names of environment variables. The first is the current name, the others are
-            older ones.
+            older ones. A setting without variables and flags is set from Python alone.
         flags: the flags on the command line, such as `-m` and `--model`; empty if the setting has
             none.
         choices: the possible values, for help and completion; empty for free text.
@@ -353,6 +364,8 @@ class Declared:
             sent to its provider. An untrusted file may set the key if these addresses are the
             provider's own, on this machine, or in the same file. None for a setting that is not a
             key.
+        is_listed: False for a name of the original BabyAGI, of the shell or of a service, which
+            the example file only mentions.
         section: the title of a new section of the example file that begins with this setting; empty
             within a section.
     """
@@ -365,6 +378,7 @@ class Declared:
     choices: tuple[str, ...] = ()
     default_text: str = ""
     section: str = ""
+    is_listed: bool = True
     takes_empty: bool = False
     takes_many: bool = False
     untrusted: Callable[[Any, Any], bool] = nothing
@@ -383,8 +397,8 @@ class Declared:
     @property
     def label(self) -> str:
         """The setting's name in messages: its current variable, or the longest flag if there is no
-        variable."""
-        return self.variables[0] if self.variables else max(self.flags, key=len)
+        variable; empty if a person cannot set it."""
+        return self.variables[0] if self.variables else max(self.flags, key=len, default="")
 
 
 def declare(default: T, names: str, help: str, **more: Any) -> T:

@@ -12,7 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from support.local_server import Answer, Answerer, ChatRequest, LocalServer
-from support.processes import environ, finish, start
+from support.processes import DEFAULTS, environ, finish, start
 from support.worlds.generator import World
 from support.worlds.house import ROOM, Outcome, Way
 from support.worlds.model import SimulatedModel
@@ -85,11 +85,11 @@ def _settings(world: World, way: Way, folder: str, dialect: str) -> dict[str, st
     }
     chosen = {
         "BABYAGI_CONCURRENCY": str(way.concurrency),
-        "BABYAGI_PLANNING": way.planning,
-        "BABYAGI_PROTOCOL": way.protocol,
+        "BABYAGI_PROTOCOL": "untested" if way.protocol == "auto" else way.protocol,
         "BABYAGI_CADENCE": way.cadence,
+        DEFAULTS: f"planning={way.planning}" + (f" dialect={dialect}" if dialect else ""),
     }
-    return fixed | limits | chosen | ({"BABYAGI_DIALECT": dialect} if dialect else {})
+    return fixed | limits | chosen
 
 
 def _answerer(tally: Tally) -> Answerer:

@@ -49,12 +49,12 @@ def test_config_shows_every_value_with_its_source_and_hides_secrets(monkeypatch,
 def test_config_shows_no_value_where_the_default_depends_on_something_else(capsys):
     assert run_guarded(["config"]) == 0
 
-    (port,) = [
+    (place,) = [
         line
         for line in capsys.readouterr().out.splitlines()
-        if line.startswith("BABYAGI_WEAVIATE_GRPC_PORT ")
+        if line.startswith("PINECONE_ENVIRONMENT ")
     ]
-    assert port.endswith("(50051; 443 in Weaviate's cloud)")
+    assert place.endswith("(us-east-1-aws)")
 
 
 def test_config_as_json_is_json_and_hides_secrets(monkeypatch, capsys):
@@ -443,7 +443,7 @@ async def test_the_doctor_asks_the_model_itself_what_it_can_do_if_told_to(tmp_pa
         return Answer(text=text)
 
     async with LocalServer(answer) as server:
-        env = environ(tmp_path / "home", server.base_url, BABYAGI_PROBE="true")
+        env = environ(tmp_path / "home", server.base_url, BABYAGI_PROTOCOL="auto")
         first, again = [await babyagi("doctor", *more, env=env) for more in (["--probe"], [])]
 
     assert first.code == again.code == 0 and len(server.requests) == 2

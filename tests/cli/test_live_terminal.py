@@ -68,7 +68,7 @@ def begin(folder, endpoint, terminal):
         "BABYAGI_HOME": str(folder / "home"),
         "BABYAGI_RESULT_STORE": "builtin",
         "OPENAI_BASE_URL": endpoint,
-        "BABYAGI_PROBE": "false",
+        "BABYAGI_PROTOCOL": "untested",
     }
     return subprocess.Popen(
         [sys.executable, "-m", "babyagi", "run", OBJECTIVE],

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 import pytest
 
 from babyagi.cli.root import run_guarded
+from babyagi.settings.fields import Settings
 from support import pinecone_server, weaviate_server
 
 pytestmark = pytest.mark.filterwarnings("default::DeprecationWarning")
@@ -43,12 +44,12 @@ def choose(monkeypatch, store, port, *, grpc_port=9):
     """Settings that choose the store at this port of this machine; return how its address is
     shown."""
     monkeypatch.setenv("BABYAGI_RESULT_STORE", store)
+    monkeypatch.setitem(Settings.__init__.__kwdefaults__, "weaviate_grpc_port", grpc_port)
     address = f"http://127.0.0.1:{port}"
     for name, value in {
         "weaviate": {
             "WEAVIATE_URL": address,
             "WEAVIATE_API_KEY": KEY,
-            "BABYAGI_WEAVIATE_GRPC_PORT": str(grpc_port),
         },
         # the second is read by its library alone
         "pinecone": {"PINECONE_API_KEY": KEY, "PINECONE_CONTROLLER_HOST": address},

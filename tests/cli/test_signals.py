@@ -34,7 +34,7 @@ def environ(tmp_path, endpoint):
         "BABYAGI_RESULT_STORE": "builtin",
         "BABYAGI_FILES": str(folder),
         "OPENAI_BASE_URL": endpoint,
-        "BABYAGI_PROBE": "false",
+        "BABYAGI_PROTOCOL": "untested",
     }
 
 

@@ -1,7 +1,6 @@
 """babyagi config trust, the question on a terminal, and which commands go on while settings wait."""
 
 import contextlib
-import hashlib
 import json
 import os
 import sys
@@ -77,12 +76,12 @@ def test_a_run_for_which_something_waits_ends_with_the_line_to_type(write, folde
         in err
     )
     assert "babyagi config trust" in err
-    assert f"BABYAGI_TRUST_ENV_FILE={hashlib.sha256(HOSTILE.encode()).hexdigest()}" in err
+    assert "DOTENV_EXTENSIONS=" in err
     assert "touch" not in err
 
 
 def test_the_line_to_type_is_enough_and_a_change_of_the_file_takes_it_back(
-    write, monkeypatch, capsys
+    write, folder, monkeypatch, capsys
 ):
     write(HOSTILE)
     assert run_guarded(["config", "trust", "--yes"]) == 0
@@ -97,9 +96,7 @@ def test_the_line_to_type_is_enough_and_a_change_of_the_file_takes_it_back(
     write(HOSTILE + "\n")
 
     assert run_guarded(SUBMIT) == 2
-    monkeypatch.setenv(
-        "BABYAGI_TRUST_ENV_FILE", hashlib.sha256(HOSTILE.encode() + b"\n").hexdigest()
-    )
+    monkeypatch.setenv("DOTENV_EXTENSIONS", str(folder / ".env"))
     assert run_guarded(SUBMIT) == 0
 
 

@@ -68,12 +68,12 @@ def test_an_exception_is_said_in_one_line_without_its_traceback():
 async def test_a_worker_that_nobody_watches_writes_a_record_for_each_change_on_standard_error(
     tmp_path, log_format
 ):
-    env = environ(tmp_path / "home", LLM_MODEL="rehearsal", BABYAGI_LOG_FORMAT=log_format)
+    env = environ(tmp_path / "home", LLM_MODEL="rehearsal")
     line = ("submit", "Learn about the secret tea", "--task", "Look", "--max-tasks", "1")
     submit = await start(*line, env=env)
     assert await submit.wait() == 0
     await submit.communicate()
-    worker = await start("worker", env=env)
+    worker = await start("worker", "--log-format", log_format, env=env)
     lines: list[str] = []
     assert worker.stderr is not None
     try:

@@ -184,11 +184,11 @@ async def test_two_workers_of_one_machine_have_different_names_also_in_different
         environ = {
             "BABYAGI_HOME": str(tmp_path / name),
             "BABYAGI_TASK_STORE": f"sqlite://{tmp_path}/shared.db",
-            "BABYAGI_WORKER_NAME": "me",
             "LLM_MODEL": "rehearsal",
             "BABYAGI_RESULT_STORE": "builtin",
         }
-        return load_settings(flags={}, environ=environ, cwd=tmp_path).settings
+        flags = {"worker_name": "me"}
+        return load_settings(flags=flags, environ=environ, cwd=tmp_path).settings
 
     async with open_app(settings("one")) as first:
         await first.store.register_worker(first._identity, lease_s=30)

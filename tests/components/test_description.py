@@ -210,7 +210,7 @@ async def test_the_model_and_the_key_of_the_file_are_asked(tmp_path, monkeypatch
     async with LocalServer() as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
         monkeypatch.setenv("OPENAI_API_KEY", "of-the-environment")
-        monkeypatch.setenv("BABYAGI_MODEL_EXECUTION", "of-the-environment")
+        monkeypatch.setenv("BABYAGI_ROLE_MODELS", "execution=of-the-environment")
         path = write(tmp_path, tool("Run"))
         path.write_text(
             path.read_text("utf-8").replace("${OPENAI_API_KEY}", "of-the-file"), "utf-8"

@@ -182,7 +182,7 @@ class Forwarders:
     async def addresses(self, host: str, *, store_url: str, model_url: str) -> Mapping[str, str]:
         return {
             "BABYAGI_TASK_STORE": await self._forward(store_url, host, (host, SERVER)),
-            "BABYAGI_PROBE": "false",
+            "BABYAGI_PROTOCOL": "untested",
             "OPENAI_BASE_URL": await self._forward(model_url, host, (host,)),
         }
 

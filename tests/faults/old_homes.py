@@ -21,7 +21,7 @@ from typing import Any
 
 from support.commits import checked_out
 from support.index_servers import INDEXES, find_ports, serving
-from support.processes import Ended, babyagi, environ, look, rows, start, write_documents
+from support.processes import DEFAULTS, Ended, babyagi, environ, look, rows, start, write_documents
 from support.table import print_table, verdict
 
 COMMITS = ("35507d87",)  # whose schema has the version before this one
@@ -38,7 +38,11 @@ def variables_of(index: str, ports: Sequence[int]) -> dict[str, str]:
     url = f"http://127.0.0.1:{ports[0]}"
     more = {
         "chroma-server": {"CHROMA_URL": url},
-        "weaviate": {"WEAVIATE_URL": url, "BABYAGI_WEAVIATE_GRPC_PORT": str(ports[1])},
+        "weaviate": {
+            "WEAVIATE_URL": url,
+            "BABYAGI_WEAVIATE_GRPC_PORT": str(ports[1]),  # for the old code
+            DEFAULTS: f"weaviate_grpc_port={ports[1]}",
+        },
         # the second is read by Pinecone's library alone
         "pinecone": {"PINECONE_API_KEY": "sk-test", "PINECONE_CONTROLLER_HOST": url},
     }
@@ -47,7 +51,8 @@ def variables_of(index: str, ports: Sequence[int]) -> dict[str, str]:
 
 async def begin(tree: Path, env: Mapping[str, str], documents: Path) -> None:
     """Run the objective with the old code, and kill it when the first results are stored."""
-    old = await start(*_run_line(documents), env={**env, "PYTHONPATH": str(tree)}, is_mute=True)
+    own = {name: value for name, value in env.items() if name != DEFAULTS}
+    old = await start(*_run_line(documents), env={**own, "PYTHONPATH": str(tree)}, is_mute=True)
     try:
         deadline_s = time.monotonic() + START_S
         while len(_rows(env, "SELECT id FROM result")) < N_RESULTS:

@@ -114,8 +114,7 @@ async def race(
 ) -> Race:
     """Let the workers wait for the objective, put it on the board, and watch."""
     prices = {
-        "BABYAGI_PRICE_IN": str(PRICE_IN),
-        "BABYAGI_PRICE_OUT": str(PRICE_OUT),
+        "BABYAGI_PRICE": f"{PRICE_IN}/{PRICE_OUT}",
         "BABYAGI_MAX_OUTPUT_TOKENS": "1000",
     }
     variables = (

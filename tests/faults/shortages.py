@@ -265,15 +265,13 @@ def _made(folder: Path) -> Path:
 
 def _priced(folder: Path, server: LocalServer, documents: Path) -> Any:
     flags = {"objective": "Which stores are large?", "llm_model": "some-model", "max_tasks": "5",
-             "max_cost_usd": "5", "files": documents}  # fmt: skip
+             "max_cost_usd": "5", "files": documents, "dialect": "chat"}  # fmt: skip
     environment: Mapping[str, str] = {
         "BABYAGI_HOME": str(folder / "home"),
         "BABYAGI_RESULT_STORE": "builtin",
         "OPENAI_BASE_URL": server.base_url,
-        "BABYAGI_PROBE": "false",
-        "BABYAGI_DIALECT": "chat",
-        "BABYAGI_PRICE_IN": str(PRICE_IN),
-        "BABYAGI_PRICE_OUT": str(PRICE_OUT),
+        "BABYAGI_PROTOCOL": "untested",
+        "BABYAGI_PRICE": f"{PRICE_IN}/{PRICE_OUT}",
         "BABYAGI_EMBEDDING_MODEL": "hash",
     }
     return load_settings(flags=flags, environ=environment, cwd=folder).settings

@@ -57,7 +57,7 @@ async def _running(
         server.base_url,
         BABYAGI_FILES=str(folder / "docs"),
         BABYAGI_CONCURRENCY="3",
-        BABYAGI_DRAIN_S=str(DRAIN_S),
+        SUPPORT_DEFAULTS=f"drain_s={DRAIN_S}",
         BABYAGI_EMBEDDING_MODEL="hash",
         OPENAI_API_KEY="sk-test",
     )

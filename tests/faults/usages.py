@@ -201,15 +201,14 @@ def _settings(kind: Kind, server: LocalServer, folder: Path, n: int) -> Any:
     environ = {
         "BABYAGI_HOME": str(folder / "home"),
         "BABYAGI_RESULT_STORE": "builtin",
-        "BABYAGI_WORKER_NAME": f"worker-{n}",
         "OPENAI_BASE_URL": server.base_url,
-        "BABYAGI_PROBE": "false",
-        "BABYAGI_DIALECT": "chat" if kind.is_about_vectors else kind.dialect,
+        "BABYAGI_PROTOCOL": "untested",
         "BABYAGI_MAX_OUTPUT_TOKENS": str(MAX_OUTPUT_TOKENS),
-        "BABYAGI_PRICE_IN": str(PRICE_IN),
-        "BABYAGI_PRICE_OUT": str(PRICE_OUT),
+        "BABYAGI_PRICE": f"{PRICE_IN}/{PRICE_OUT}",
         "BABYAGI_EMBEDDING_MODEL": "some-embedder" if kind.is_about_vectors else "hash",
     }
+    flags |= {"worker_name": f"worker-{n}"}
+    flags |= {"dialect": "chat" if kind.is_about_vectors else kind.dialect}
     return load_settings(flags={**flags, **limits}, environ=environ, cwd=folder).settings
 
 

@@ -18,9 +18,7 @@ def test_a_known_name_at_an_unknown_or_local_endpoint_has_no_price():
 
 
 def test_a_choice_of_the_person_takes_precedence():
-    price = find_price(
-        "no-such-model-at-all", base_url="http://127.0.0.1:1/v1", price_in=1.5, price_out=0.0
-    )
+    price = find_price("no-such-model-at-all", base_url="http://127.0.0.1:1/v1", chosen=(1.5, 0.0))
 
     assert price == Price(prompt_usd_per_mtok=1.5, completion_usd_per_mtok=0.0)
 

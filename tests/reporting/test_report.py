@@ -60,8 +60,8 @@ def test_a_report_of_an_objective_that_no_check_could_judge_says_why_and_what_he
     assert "> **Not confirmed:** nothing is left to do, and no check could say" in report
     assert "are not answered" not in report and "tasks add" not in report
     assert (
-        "`babyagi extend --objective 3 --max-tasks 50`, then `BABYAGI_USE_MY_MODEL=1 "
-        "BABYAGI_MODEL_CREATION=MODEL babyagi resume --objective 3`"
+        "`babyagi extend --objective 3 --max-tasks 50`, then `BABYAGI_ROLE_MODELS=creation=MODEL "
+        "babyagi resume --objective 3 --use-my-model`"
     ) in report
 
 

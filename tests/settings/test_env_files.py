@@ -3,9 +3,7 @@ them."""
 
 from __future__ import annotations
 
-import hashlib
 import os
-from pathlib import Path
 
 import pytest
 
@@ -22,13 +20,13 @@ from babyagi.settings.values import (
 )
 
 ANY_VALUE = set(
-    """objective initial_task instance_name planning llm_model model_execution model_creation model_prioritization model_report
-    openai_temperature dialect protocol probe concurrency cadence worker_name results_store_name no_color log_format
-    enable_command_line_args llama_ctx_max llama_threads_num llama_idle_s""".split()
+    """objective initial_task instance_name llm_model role_models
+    openai_temperature protocol concurrency cadence results_store_name no_color
+    enable_command_line_args llama_ctx_max llama_threads_num""".split()
 )
 LOWER_LIMITS = set(
-    """max_tasks max_calls max_tokens max_cost_usd max_time_s max_failures max_new_tasks context_tokens max_output_tokens
-    model_timeout_s drain_s""".split()
+    """max_tasks max_calls max_tokens max_cost_usd max_time_s context_tokens max_output_tokens
+    model_timeout_s""".split()
 )
 ONE_VALUE = {"embedding_model"}
 KEYS = {
@@ -44,10 +42,10 @@ KEYS = {
 }
 WAITS = set(
     """http_proxy https_proxy no_proxy
-    files tools ask approve memory openai_base_url openai_organization azure_api_version price_in price_out lease_s notify cooperative_mode join_existing_objective
+    files tools ask approve memory openai_base_url openai_organization azure_api_version price lease_s notify cooperative_mode join_existing_objective
     use_my_model home task_store result_store chroma_url weaviate_url weaviate_grpc_port weaviate_use_embedded pinecone_api_key
-    pinecone_cloud pinecone_region pinecone_environment embedding_base_url agent_hosts log_file log_level otel_endpoint extra_env_files trust_env_file
-    llama llama_model_path gpt_4 search_engine search_url searxng_url web_allow mcp tools_from agent
+    pinecone_environment embedding_base_url agent_hosts log_level otel_endpoint extra_env_files
+    llama llama_model_path gpt_4 search_engine search_url planning log_format dialect max_failures max_new_tasks drain_s worker_name web_allow mcp tools_from agent
     pipeline deepset_cloud_url github_repository github_url
     serve_host serve_port serve_names serve_token""".split()
 )
@@ -71,10 +69,6 @@ def load(tmp_path):
 
 def waiting(loaded: Loaded) -> list[str]:
     return [found.variable for found in loaded.waiting]
-
-
-def digest_of(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 # What may come from such a file
@@ -103,17 +97,12 @@ HARMFUL = {
     "tools": "write_file",
     "ask": "true",
     "approve": "none",
-    "memory": "shared",
     "openai_base_url": "http://127.0.0.1:9/v1",
-    "openai_organization": "org-of-another",
-    "azure_api_version": "2024-10-21",
-    "price_in": "0",
-    "price_out": "0",
+    "price": "0/0",
     "lease_s": "1",
     "notify": "touch here",
     "cooperative_mode": "local",
     "join_existing_objective": "1",
-    "use_my_model": "yes",
     "home": "elsewhere",
     "task_store": "sqlite:////tmp/x.db",
     "result_store": "builtin",
@@ -122,35 +111,20 @@ HARMFUL = {
     "https_proxy": "http://127.0.0.1:9",
     "http_proxy": "http://127.0.0.1:9",
     "no_proxy": "*",
-    "weaviate_grpc_port": "9",
     "weaviate_use_embedded": "on",
     "pinecone_api_key": "k",
-    "pinecone_cloud": "aws",
-    "pinecone_region": "us-east-1",
     "pinecone_environment": "us-east-1-aws",
     "embedding_base_url": "http://127.0.0.1:9",
-    "agent_hosts": "evil.example",
-    "mcp": "servers.json",
-    "tools_from": "evil.py",
-    "agent": "evil.yaml#one",
-    "search_engine": "searxng",
-    "search_url": "http://127.0.0.1:9",
-    "searxng_url": "http://127.0.0.1:9",
+    "search_engine": "http://127.0.0.1:9",
     "llama_model_path": "m.gguf",
     "web_allow": "10.0.0.0/8",
     "serve_host": "0.0.0.0",
-    "serve_port": "80",
     "serve_names": "evil.example",
     "serve_token": "known-to-others-12345",
     "pipeline": "https://evil.example",
-    "deepset_cloud_url": "https://evil.example",
-    "github_repository": "evil/example",
-    "github_url": "https://evil.example",
-    "log_file": "x.log",
     "log_level": "debug",
     "otel_endpoint": "http://127.0.0.1:9",
     "extra_env_files": "more.env",
-    "trust_env_file": "0" * 64,
 }
 
 
@@ -179,12 +153,9 @@ LIMITS = {
     "max_tokens": (["1", "1999999"], ["0", "2000001"]),
     "max_cost_usd": (["0.001", "0.99"], ["0", "0.0", "-0", "1e-400", "1e-9", "1.01"]),
     "max_time_s": (["0.001", "90s", "1h59m"], ["0", "0s", "0d0h", "0.0000001", "2.1h", "1d"]),
-    "max_failures": (["1", "2"], ["4"]),
-    "max_new_tasks": (["1", "9"], ["11"]),
     "context_tokens": (["1", "3999"], ["0", "4001"]),
     "max_output_tokens": (["16", "1999"], ["2001"]),
     "model_timeout_s": (["1", "119"], ["121"]),
-    "drain_s": (["0.1", "9"], ["0", "11"]),
 }
 
 
@@ -394,25 +365,6 @@ def test_trust_can_be_taken_back_and_is_kept_where_only_its_person_reads(load, t
     assert waiting(load()) == ["BABYAGI_NOTIFY"]
 
 
-def test_a_digest_in_the_environment_trusts_and_one_in_a_file_does_not(load, tmp_path):
-    (tmp_path / "more.env").write_text("BABYAGI_NOTIFY=touch x\n")
-    digest = digest_of(tmp_path / "more.env")
-
-    assert waiting(load(f"BABYAGI_TRUST_ENV_FILE={digest}\n", DOTENV_EXTENSIONS="more.env")) == [
-        "BABYAGI_NOTIFY",
-        "BABYAGI_TRUST_ENV_FILE",
-    ]
-    assert (
-        load(
-            "", DOTENV_EXTENSIONS="more.env", BABYAGI_TRUST_ENV_FILE=f"{'0' * 64},{digest.upper()}"
-        ).waiting
-        == ()
-    )
-    assert waiting(load("", DOTENV_EXTENSIONS="more.env", BABYAGI_TRUST_ENV_FILE="0" * 64)) == [
-        "BABYAGI_NOTIFY"
-    ]
-
-
 def test_a_home_that_a_file_names_says_nothing_about_what_is_trusted(load, tmp_path):
     text = f"BABYAGI_HOME={tmp_path / 'planted'}\n"
     (tmp_path / ".env").write_text(text)
@@ -439,29 +391,28 @@ def test_a_folder_cannot_bring_the_home_that_trusts_it(load, tmp_path, monkeypat
 
 
 def test_a_run_for_which_something_waits_is_told_what_to_type(load, tmp_path):
-    loaded = load("BABYAGI_NOTIFY=touch x\nBABYAGI_LOG_FILE=x.log\n")
+    loaded = load("BABYAGI_NOTIFY=touch x\nBABYAGI_LOG_LEVEL=debug\n")
 
     with pytest.raises(SettingsError) as caught:
         loaded.require_trust()
 
     assert (
         caught.value.what
-        == ".env is not trusted, so these settings in it have no effect: BABYAGI_NOTIFY, BABYAGI_LOG_FILE"
+        == ".env is not trusted, so these settings in it have no effect: BABYAGI_NOTIFY, BABYAGI_LOG_LEVEL"
     )
     assert (
         "babyagi config trust" in caught.value.fix
-        and f"BABYAGI_TRUST_ENV_FILE={digest_of(tmp_path / '.env')}" in caught.value.fix
+        and f"DOTENV_EXTENSIONS={tmp_path / '.env'}" in caught.value.fix
     )
     loaded.require_trust({"task_store"})
     with pytest.raises(SettingsError):
-        loaded.require_trust({"log_file"})
+        loaded.require_trust({"log_level"})
 
 
 def test_what_is_missed_because_it_waits_is_no_fault(load):
     assert waiting(load("LLM_MODEL=llama3.2\nOPENAI_BASE_URL=http://127.0.0.1:11434/v1\n")) == [
         "OPENAI_BASE_URL"
     ]
-    assert waiting(load("BABYAGI_PRICE_IN=1\n")) == ["BABYAGI_PRICE_IN"]
 
 
 # What is shown to whoever trusts

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 from dotenv import dotenv_values
 
+from babyagi.cli.about import list_values
 from babyagi.errors import SettingsError
-from babyagi.settings.fields import Settings, declared_fields
+from babyagi.settings.fields import GONE, Settings, declared_fields
 from babyagi.settings.load import (
     Loaded,
     load_settings,
@@ -198,7 +199,7 @@ def test_a_flag_that_is_no_setting_is_a_programmers_error(load):
 
 
 def test_all_faults_are_reported_together(load, tmp_path):
-    (tmp_path / ".env").write_text("BABYAGI_DIALECT=klingon\n")
+    (tmp_path / ".env").write_text("BABYAGI_CADENCE=klingon\n")
 
     what = fault_of(
         load,
@@ -211,7 +212,7 @@ def test_all_faults_are_reported_together(load, tmp_path):
     assert "BABYAGI_LEASE_S must be a number of seconds, got 'sixty'" in what
     assert "--max-time must be a time such as 90s, 30m or 1h30m, got 'soon'" in what
     assert "BABYAGI_CONCURRENCY must be a whole number from 1 to 64, got '65'" in what
-    assert "BABYAGI_DIALECT in .env must be one of auto, chat, responses, got 'klingon'" in what
+    assert "BABYAGI_CADENCE in .env must be one of each, batched, got 'klingon'" in what
     assert "BABYAGI_TYPO is not a setting" in what
     assert what.startswith("5 settings cannot be used:\n")
 
@@ -346,20 +347,17 @@ def test_llama_is_a_model_in_this_process_and_others_of_that_name_need_a_server(
     assert settings.model_is_explicit
     assert load(LLM_MODEL="llama").settings.llm_model == "llama"
     assert f"OPENAI_BASE_URL={server}" in fault_of(load, LLM_MODEL="llama3.2")
-    assert "BABYAGI_MODEL_REPORT=llama3.2" in fault_of(load, BABYAGI_MODEL_REPORT="llama3.2")
+    what = fault_of(load, BABYAGI_ROLE_MODELS="report=llama3.2")
+    assert "BABYAGI_ROLE_MODELS=llama3.2" in what
     assert (
         load(LLM_MODEL="llama3.2", OPENAI_BASE_URL=server + "/").settings.openai_base_url == server
     )
 
 
 def test_the_bounds_of_a_model_in_this_process_are_numbers(load):
-    settings = load(LLAMA_CTX_MAX="4096", LLAMA_THREADS_NUM="8", BABYAGI_LLAMA_IDLE_S="60").settings
+    settings = load(LLAMA_CTX_MAX="4096", LLAMA_THREADS_NUM="8").settings
 
-    assert (settings.llama_ctx_max, settings.llama_threads_num, settings.llama_idle_s) == (
-        4096,
-        8,
-        60.0,
-    )
+    assert (settings.llama_ctx_max, settings.llama_threads_num) == (4096, 8)
     assert "LLAMA_CTX_MAX" in fault_of(load, LLAMA_CTX_MAX="long")
 
 
@@ -377,8 +375,6 @@ def test_settings_that_need_each_other_are_asked_for_together(load):
     assert "BABYAGI_EMBEDDING_MODEL" in fault_of(
         load, BABYAGI_EMBEDDING_BASE_URL="http://127.0.0.1:1/v1"
     )
-    assert "BABYAGI_PRICE_OUT" in fault_of(load, BABYAGI_PRICE_IN="0.5")
-    assert load(BABYAGI_PRICE_IN="0", BABYAGI_PRICE_OUT="2").settings.price_out == 2.0
 
 
 @pytest.mark.parametrize(
@@ -406,14 +402,7 @@ def test_a_result_store_whose_variables_are_set_is_the_one_that_is_meant(load, v
         ({}, ("aws", "us-east-1")),
         ({"PINECONE_ENVIRONMENT": "us-west1-gcp"}, ("gcp", "us-west1")),
         ({"PINECONE_ENVIRONMENT": "eu-west-1"}, ("aws", "eu-west-1")),
-        (
-            {
-                "PINECONE_ENVIRONMENT": "us-west1-gcp",
-                "PINECONE_REGION": "eastus2",
-                "PINECONE_CLOUD": "azure",
-            },
-            ("azure", "eastus2"),
-        ),
+        ({"PINECONE_ENVIRONMENT": "eastus2-azure"}, ("azure", "eastus2")),
     ],
 )
 def test_the_place_of_a_pinecone_index_can_be_said_as_in_the_original(load, variables, place):
@@ -570,12 +559,64 @@ def test_a_cost_limit_is_explicit_when_a_person_set_it_even_to_the_default(load)
 
 
 def test_each_role_has_its_own_model_or_the_common_one(load):
-    assert load(LLM_MODEL="big", BABYAGI_MODEL_PRIORITIZATION="small").settings.model_by_role == {
+    models = "prioritization=small, report=other=a b"
+
+    assert load(LLM_MODEL="big", BABYAGI_ROLE_MODELS=models).settings.model_by_role == {
         Role.EXECUTION: "big",
         Role.CREATION: "big",
         Role.PRIORITIZATION: "small",
-        Role.REPORT: "big",
+        Role.REPORT: "other=a b",
     }
+    for wrong in ("small", "planner=small", "report="):
+        assert "must be a list of ROLE=MODEL" in fault_of(load, BABYAGI_ROLE_MODELS=wrong)
+
+
+def test_a_price_is_two_numbers(load):
+    assert load(BABYAGI_PRICE="0.25/2").settings.price == (0.25, 2.0)
+    assert load({"price": (0, 2.5)}).settings.price == (0.0, 2.5)
+    for wrong in ("0.25", "1/2/3", "-1/2", "nan/1", "a/b"):
+        assert "BABYAGI_PRICE must be two numbers" in fault_of(load, BABYAGI_PRICE=wrong)
+
+
+@pytest.mark.parametrize(
+    ("ending", "dialect"),
+    [("", "auto"), ("/chat/completions", "chat"), ("/responses/", "responses")],
+)
+def test_a_models_address_that_is_written_whole_says_the_dialect(load, ending, dialect):
+    address = "http://127.0.0.1:8080/v1"
+    settings = load(OPENAI_BASE_URL=address + ending).settings
+
+    assert (settings.openai_base_url, settings.dialect) == (address, dialect)
+
+
+def test_the_search_is_an_engine_or_an_address(load):
+    address = "http://127.0.0.1:8080"
+
+    assert load(BABYAGI_SEARCH="brave").settings.search_engine == "brave"
+    assert load(BABYAGI_SEARCH=address + "/").settings.search_engine == address
+    assert "BABYAGI_SEARCH must be one of" in fault_of(load, BABYAGI_SEARCH="searxng")
+
+
+def test_variables_that_were_settings_once_are_named_in_one_line_and_shown(load, tmp_path):
+    (tmp_path / ".env").write_text("BABYAGI_PROBE=false\n")
+    loaded = load(PINECONE_REGION="eu-west-1")
+
+    assert loaded.notices == (
+        "no settings any more, and without effect: "
+        "PINECONE_REGION (PINECONE_ENVIRONMENT=REGION-CLOUD); "
+        "BABYAGI_PROBE (BABYAGI_PROTOCOL=untested asks no questions)",
+    )
+    assert [shown.label for shown in list_values(loaded)][-2:] == [
+        "PINECONE_REGION",
+        "BABYAGI_PROBE",
+    ]
+    assert loaded.settings == load().settings
+
+
+def test_no_variable_is_a_setting_and_gone():
+    variables = {name for one in declared_fields().values() for name in one.variables}
+
+    assert variables & set(GONE) == set()
 
 
 @pytest.mark.parametrize(
@@ -657,10 +698,15 @@ def test_the_example_file_has_every_variable_and_both_readers_agree_on_it():
 
     assert by_docker == dotenv_values(stream=io.StringIO(text), interpolate=False)
     assert list(by_docker) == [
-        declared.variables[0] for declared in declared_fields().values() if declared.variables
+        declared.variables[0]
+        for declared in declared_fields().values()
+        if declared.variables and declared.is_listed
     ]
+    assert len(by_docker) <= 48
     assert all(
-        older in text for declared in declared_fields().values() for older in declared.variables[1:]
+        variable in text
+        for declared in declared_fields().values()
+        for variable in declared.variables[: None if declared.is_listed else 1]
     )
 
 

@@ -270,7 +270,7 @@ async def test_all_wrong_settings_are_told_at_once(home, server):
         server.base_url,
         OPENAI_TEMPERATURE="hot",
         BABYAGI_LEASE_S="sixty",
-        BABYAGI_DIALECT="latin",
+        BABYAGI_CADENCE="latin",
     )
 
     ended = await babyagi("run", "x", "--max-tasks", "many", env=env)

@@ -48,7 +48,7 @@ async def place(tmp_path):
     servers.write_text(json.dumps({"mcpServers": {"s": entry}}))
     async with LocalServer(answer) as model:
         more = {"OPENAI_API_KEY": "sk-test", "BABYAGI_EMBEDDING_MODEL": "hash"}
-        env = environ(tmp_path / "home", model.base_url, BABYAGI_MCP=str(servers), **more)
+        env = environ(tmp_path / "home", model.base_url, SUPPORT_DEFAULTS=f"mcp={servers}", **more)
         ended = await babyagi("submit", "Ask the tool", "--task", "Ask it", env=env)
         assert ended.code == 0, ended.said
         yield env, form

@@ -135,11 +135,9 @@ async def test_the_same_tools_in_a_run_end_with_a_report_that_has_the_link(
             BABYAGI_MAX_COST_USD="0",
             BABYAGI_PROTOCOL=protocol,
             BABYAGI_SEARCH=engine,
-            BABYAGI_SEARCH_URL=services.base_url,
             BABYAGI_PIPELINE=at,
-            DEEPSET_CLOUD_API_ENDPOINT=services.base_url,
-            BABYAGI_GITHUB_URL=services.base_url,
-            BABYAGI_GITHUB_REPOSITORY=REPOSITORY,
+            SUPPORT_DEFAULTS=f"search_url={services.base_url} deepset_cloud_url={services.base_url} "
+            f"github_url={services.base_url} github_repository={REPOSITORY}",
         )
         ended = await babyagi(
             "run", QUESTION, "--tools", "ask_pipeline,web,github", "--task", QUESTION, env=env

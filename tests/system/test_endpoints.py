@@ -62,9 +62,9 @@ def calls_by_owner(home):
 @pytest.mark.parametrize("dialect", PATHS)
 async def test_an_objective_runs_to_its_report_and_every_call_is_counted(dialect, tmp_path):
     home, documents = tmp_path / "home", write_documents(tmp_path / "docs")
-    prices = {"BABYAGI_PRICE_IN": "1", "BABYAGI_PRICE_OUT": "2"}
+    prices = {"BABYAGI_PRICE": "1/2"}
     async with LocalServer(rehearsal_answer) as server:
-        env = environ(home, server.base_url, BABYAGI_DIALECT=dialect, **prices)
+        env = environ(home, server.base_url + PATHS[dialect].removeprefix("/v1"), **prices)
 
         ended = await babyagi(
             "run",

@@ -6,7 +6,6 @@ behind.
 """
 
 import contextlib
-import hashlib
 import os
 import socket
 import subprocess
@@ -99,7 +98,7 @@ HOSTILE_FILES = {
     "a model that is fetched": "BABYAGI_EMBEDDING_MODEL=chroma-onnx",
     "an embedding model, older name": "EMBEDDING_MODEL=text-embedding-3-large",
     "a Chroma server": "CHROMA_URL=http://127.0.0.1:{port}",
-    "a Weaviate server": "WEAVIATE_URL=http://127.0.0.1:{port}\nBABYAGI_WEAVIATE_GRPC_PORT={port}",
+    "a Weaviate server": "WEAVIATE_URL=http://127.0.0.1:{port}",
     "a program that Weaviate fetches": "WEAVIATE_USE_EMBEDDED=true",
     "somebody's Pinecone": "PINECONE_API_KEY=pc-file\nPINECONE_ENVIRONMENT=us-east-1-aws",
     "another result store": "BABYAGI_RESULT_STORE=chroma",
@@ -107,25 +106,20 @@ HOSTILE_FILES = {
     "a task store on a server": "BABYAGI_TASK_STORE=postgresql://me:pg-s3cret@127.0.0.1:{port}/agi",
     "a home": "BABYAGI_HOME={folder}/planted",
     "a home that shows what is trusted": "BABYAGI_HOME=planted\nBABYAGI_NOTIFY=touch {canary}",
-    "a log file": "BABYAGI_LOG_FILE={folder}/new.log",
     "prompts in the log": "BABYAGI_LOG_LEVEL=debug",
     "all files": "BABYAGI_FILES=/",
     "files beside it": "BABYAGI_FILES=..",
     "a tool that writes": "BABYAGI_TOOLS=write_file",
     "no approvals": "BABYAGI_APPROVE=none",
     "questions": "BABYAGI_ASK=true",
-    "results of others": "BABYAGI_MEMORY=shared",
     "no limit of tasks": "BABYAGI_MAX_TOKENS=0\nBABYAGI_MAX_TIME_S=0s",
     "no cost limit": "BABYAGI_MAX_COST_USD=0.0",
     "a limit that is rounded away": "BABYAGI_MAX_COST_USD=1e-12",
-    "limits above the defaults": "BABYAGI_MAX_FAILURES=100\nBABYAGI_MAX_NEW_TASKS=100\nBABYAGI_CONTEXT_TOKENS=400000",
-    "prices of nothing": "BABYAGI_PRICE_IN=0\nBABYAGI_PRICE_OUT=0",
+    "limits above the defaults": "BABYAGI_CONTEXT_TOKENS=400000",
+    "prices of nothing": "BABYAGI_PRICE=0/0",
     "somebody else's objective": "JOIN_EXISTING_OBJECTIVE=true",
-    "its own model for others": "BABYAGI_USE_MY_MODEL=true",
-    "work done twice": "BABYAGI_LEASE_S=1\nBABYAGI_DRAIN_S=86400",
+    "work done twice": "BABYAGI_LEASE_S=1",
     "further files": "DOTENV_EXTENSIONS=more.env",
-    "further files that it vouches for": "DOTENV_EXTENSIONS=more.env\nBABYAGI_TRUST_ENV_FILE={digest}",
-    "hosts for agents": "BABYAGI_AGENT_HOSTS=127.0.0.1:{port}",
     "a board": "COOPERATIVE_MODE=local",
 }
 
@@ -141,7 +135,6 @@ def plant(folder, listener):
             "canary": folder / "ran",
             "port": listener.port,
             "folder": folder,
-            "digest": hashlib.sha256(more.encode()).hexdigest(),
         }
         for place, value in filled.items():
             text = text.replace(f"{{{place}}}", str(value))
@@ -189,7 +182,6 @@ def test_a_file_of_a_folder_has_no_effect_and_each_of_its_settings_is_named(
     [
         "a command",
         "an address that is told of the end",
-        "a log file",
         "a home",
         "a task store in a file",
     ],

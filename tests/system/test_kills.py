@@ -241,7 +241,7 @@ async def test_sigterm_drains_within_its_time_and_a_resumed_run_goes_on(
     latency_s, tmp_path, server, documents
 ):
     home = tmp_path / "home"
-    env = make_environ(home, server, documents, BABYAGI_DRAIN_S="3")
+    env = make_environ(home, server, documents, SUPPORT_DEFAULTS="drain_s=3")
     process = await start("run", OBJECTIVE, env=env)
     while len(server.requests) < 12:
         await asyncio.sleep(0.005)

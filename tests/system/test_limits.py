@@ -12,6 +12,7 @@ from support.processes import babyagi, environ, look, rows
 pytestmark = pytest.mark.system
 
 PRICE_IN, PRICE_OUT = 20.0, 60.0  # US dollars for a million tokens
+PRICE = f"{PRICE_IN}/{PRICE_OUT}"
 
 
 def never_done():
@@ -105,9 +106,7 @@ async def test_a_model_that_proposes_ten_tasks_for_ever_is_stopped_by_the_limit(
 ):
     home = tmp_path / "home"
     async with LocalServer(never_done(), latency_s=0.02) as server:
-        env = environ(
-            home, server.base_url, BABYAGI_PRICE_IN=str(PRICE_IN), BABYAGI_PRICE_OUT=str(PRICE_OUT)
-        )
+        env = environ(home, server.base_url, BABYAGI_PRICE=PRICE)
         no_other = [
             text for name in ("tasks", "cost") if name != reason for text in (f"--max-{name}", "0")
         ]
@@ -157,7 +156,7 @@ async def test_a_limit_of_money_without_a_price_is_refused_before_any_call(tmp_p
         )
 
     assert ended.code == 2
-    assert "BABYAGI_PRICE_IN" in ended.err
+    assert "BABYAGI_PRICE" in ended.err
     assert server.requests == []
     assert rows(home, "SELECT id FROM objective") == []
 
@@ -257,8 +256,7 @@ async def test_no_call_begins_after_an_answer_whose_cost_cannot_be_held_under_th
         env = environ(
             tmp_path / "home",
             server.base_url,
-            BABYAGI_PRICE_IN=str(PRICE_IN),
-            BABYAGI_PRICE_OUT=str(PRICE_OUT),
+            BABYAGI_PRICE=PRICE,
         )
 
         ended = await babyagi("run", "Never be done", "--max-cost", "0.9", env=env)
@@ -294,8 +292,7 @@ async def test_an_answer_that_cannot_be_read_is_charged_with_what_it_says_that_i
         env = environ(
             tmp_path / "home",
             server.base_url,
-            BABYAGI_PRICE_IN=str(PRICE_IN),
-            BABYAGI_PRICE_OUT=str(PRICE_OUT),
+            BABYAGI_PRICE=PRICE,
         )
 
         ended = await babyagi("run", "Never be done", "--max-cost", "0.9", env=env)

@@ -217,8 +217,7 @@ async def try_command(fault):
             folder / "home",
             server.base_url,
             OPENAI_API_KEY="sk-x",
-            BABYAGI_PRICE_IN="1",
-            BABYAGI_PRICE_OUT="4",
+            BABYAGI_PRICE="1/4",
         )
         await babyagi("run", "Find out about parts", "--max-tasks", str(N_DONE), env=env)
         time_s = math.ceil((await look("status", env=env))["usage"]["time_s"] + LIMIT_S)

@@ -87,7 +87,7 @@ class Board:
             "BABYAGI_TASK_STORE": self.task_store,
             "OPENAI_API_KEY": "sk-test",
             "BABYAGI_EMBEDDING_MODEL": "hash",
-            "BABYAGI_MAX_NEW_TASKS": "40",
+            "SUPPORT_DEFAULTS": "max_new_tasks=40",
             "BABYAGI_LEASE_S": str(LEASE_S),
         }
         return environ(self.folder / home, self.server.base_url, **fixed | more)
@@ -244,7 +244,7 @@ async def test_a_worker_restarted_under_its_name_goes_on_long_before_its_lease_e
     script.n_tasks = 1
     script.gate.clear()
     objective_id = await board.submit()
-    env = {"BABYAGI_WORKER_NAME": "me", "BABYAGI_LEASE_S": "3600"}
+    env = {"SUPPORT_DEFAULTS": "worker_name=me max_new_tasks=40", "BABYAGI_LEASE_S": "3600"}
     doomed = await board.start("worker", **env)
     await board.until(lambda: board.is_executing(1))
 
@@ -308,7 +308,8 @@ async def test_a_worker_that_lacks_the_folder_says_so_once_and_claims_nothing(
     script.n_tasks = 2
     script.gate.clear()
     objective_id = await board.submit("--files", str(folder))
-    lacking = await board.start("worker", home="elsewhere", BABYAGI_WORKER_NAME="lacking")
+    defaults = "worker_name=lacking max_new_tasks=40"
+    lacking = await board.start("worker", home="elsewhere", SUPPORT_DEFAULTS=defaults)
 
     await board.until(board.is_hindered)
     (worker,) = await look("show", "workers", env=board.env())

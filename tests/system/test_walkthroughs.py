@@ -293,7 +293,7 @@ class Endpoint:
 
 @pytest.mark.parametrize(
     ("setting", "spoken"),
-    [("native", "native"), ("json", "json"), ("text", "text"), ("auto", "text")],
+    [("native", "native"), ("json", "json"), ("text", "text"), ("untested", "text")],
 )
 async def test_a_person_chooses_the_protocol_and_a_killed_run_goes_on_in_it(
     setting, spoken, tmp_path
@@ -305,7 +305,7 @@ async def test_a_person_chooses_the_protocol_and_a_killed_run_goes_on_in_it(
     )
     model = Endpoint(spoken)
     async with LocalServer(model) as server:
-        if setting == "auto":
+        if setting == "untested":
             server.fail_next("400-tools-ollama", n=None)
         env = environ(tmp_path / "home", server.base_url, BABYAGI_PROTOCOL=setting)
         # the first task is said, for else the folder's texts are shown and nothing is searched
@@ -325,4 +325,4 @@ async def test_a_person_chooses_the_protocol_and_a_killed_run_goes_on_in_it(
     steps = rows(tmp_path / "home", "SELECT key FROM step WHERE kind = 'tool' ORDER BY id")
     assert [step["key"] for step in steps] == [f"1/execute/{n}/tool/1" for n in (1, 2, 3)]
     with_tools = sum(bool(record.body.get("tools")) for record in server.requests)
-    assert with_tools == {"native": 5, "json": 0, "text": 0, "auto": 1}[setting]
+    assert with_tools == {"native": 5, "json": 0, "text": 0, "untested": 1}[setting]

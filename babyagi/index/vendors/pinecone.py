@@ -194,7 +194,7 @@ class PineconeIndex:
                 raise
             what = f"Pinecone cannot create an index in {self._cloud}, {self._region}"
             why = " ".join(str(error).split())[:500]
-            fix = "set PINECONE_CLOUD and PINECONE_REGION to values that the project's plan allows"
+            fix = "set PINECONE_ENVIRONMENT=REGION-CLOUD to a place that the project's plan allows"
             raise IndexUnavailableError(what, why=why, fix=fix, guide="results") from error
         index = await self._index(dimension)
         if index is None:

@@ -252,14 +252,11 @@ class WeaviateIndex:
         if REFUSED.search(why):
             fix = "set WEAVIATE_API_KEY to a key that may write"
         elif self._is_embedded:
-            fix = (
-                "if an embedded server is still running, connect to it: WEAVIATE_URL="
-                f"http://127.0.0.1:{EMBEDDED_PORT} BABYAGI_WEAVIATE_GRPC_PORT={EMBEDDED_GRPC_PORT}"
-            )
+            where = f"WEAVIATE_URL=http://127.0.0.1:{EMBEDDED_PORT}"
+            fix = f"if an embedded server is still running, connect to it: {where}"
         else:
             host, port = grpc_address(self._url, self._grpc_port)
-            change = "to change them, set WEAVIATE_URL and BABYAGI_WEAVIATE_GRPC_PORT"
-            fix = f"check that {self._url} and {host}:{port} (gRPC) answer; {change}"
+            fix = f"check that {self._url} (WEAVIATE_URL) and {host}:{port} (gRPC) answer"
         what = f"{self._server} cannot answer now"
         return IndexUnavailableError(what, why=why, fix=fix, guide="results")
 
@@ -276,7 +273,8 @@ def grpc_address(url: str, port: int | None = None) -> tuple[str, int]:
         return host.replace(".", ".grpc.", 1), port or 443
     if host.endswith(".weaviate.cloud"):
         return f"grpc-{host}", port or 443
-    return host, port or GRPC_PORT
+    is_embedded = urlsplit(url).port == EMBEDDED_PORT  # one that another process started
+    return host, port or (EMBEDDED_GRPC_PORT if is_embedded else GRPC_PORT)
 
 
 def _host(url: str) -> str:

@@ -78,7 +78,7 @@ async def test_a_region_that_there_is_not_says_which_variables_to_set(server):
     await index.close()
 
     assert "gcp, us-east-1" in raised.value.what and "not found" in raised.value.why
-    assert "PINECONE_CLOUD" in raised.value.fix and "PINECONE_REGION" in raised.value.fix
+    assert "PINECONE_ENVIRONMENT" in raised.value.fix
 
 
 async def test_many_long_vectors_fit_the_requests_that_the_service_takes(server):
