@@ -548,7 +548,7 @@ class App:
             self._tracer = open_tracer(settings.otel_endpoint)
             if self._tracer is not NO_TRACER:
                 stack.push_async_callback(asyncio.to_thread, self._tracer.close)
-            index = open_index(settings, stack)
+            index = open_index(settings, stack, tell=self._tell)
             await self.models.prepare()
             self._worker = WorkerLoop(
                 self.store, partial(self._open_loop, index), pace=pace, runtime=runtime
