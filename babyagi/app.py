@@ -465,6 +465,7 @@ class App:
                 async with nullcontext() if notifier is None else notifier.watching(objective_id):
                     return await work
 
+            await self.models.prepare()
             return await around(objective_id, notifying())
 
         async with (
@@ -549,7 +550,8 @@ class App:
             if self._tracer is not NO_TRACER:
                 stack.push_async_callback(asyncio.to_thread, self._tracer.close)
             index = open_index(settings, stack, tell=self._tell)
-            await self.models.prepare()
+            if around is None:  # else with the first objective: an idle worker stays small
+                await self.models.prepare()
             self._worker = WorkerLoop(
                 self.store, partial(self._open_loop, index), pace=pace, runtime=runtime
             )
