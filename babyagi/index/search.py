@@ -49,7 +49,7 @@ MAX_WORDS = 24
 # Characters of the results that are cached for the next search; each takes 3 bytes with its codes,
 # and a result, however short, as much as `SHORTEST_KEPT_CHARS`. Some searches' worth of candidates.
 # Results that are too long to be compared whole are not cached.
-MAX_KEPT_CHARS, SHORTEST_KEPT_CHARS = 1_000_000, 1_000
+MAX_KEPT_CHARS, SHORTEST_KEPT_CHARS = 500_000, 1_000
 FILL_BATCH = 2_000
 # The index is counted again when results have grown by this share: counting reads all its ids,
 # which is too slow for every search.
