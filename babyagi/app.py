@@ -42,7 +42,7 @@ from babyagi.files.home import (
     take_name,
 )
 from babyagi.inbox import Authority
-from babyagi.index.indexer import Indexer
+from babyagi.index.indexer import Indexer, collection_of
 from babyagi.index.port import VectorIndex
 from babyagi.index.shared import open_search
 from babyagi.journal import Backends, Gate, OnPiece
@@ -464,6 +464,7 @@ class App:
                 async with nullcontext() if notifier is None else notifier.watching(objective_id):
                     return await work
 
+            await self.models.prepare()
             return await around(objective_id, notifying())
 
         async with (
@@ -540,15 +541,17 @@ class App:
             new_id=lambda: new_worker_id(self._identity.name),
             knows_dead=partial(is_bearer_dead, settings.home),
             tell=self._tell,
-            around=around,
         )
         async with AsyncExitStack() as stack:
             stack.push_async_callback(self.models.close)
             self._tracer = open_tracer(settings.otel_endpoint)
             if self._tracer is not NO_TRACER:
                 stack.push_async_callback(asyncio.to_thread, self._tracer.close)
-            index = open_index(settings, stack)
-            await self.models.prepare()
+            index = open_index(settings, stack, tell=self._tell)
+            if around is None:
+                await self.models.prepare()
+            else:  # the first objective brings it: an idle worker stays small
+                runtime = replace(runtime, around=partial(_giving_back, index, around))
             self._worker = WorkerLoop(
                 self.store, partial(self._open_loop, index), pace=pace, runtime=runtime
             )
@@ -714,6 +717,17 @@ async def open_app_to_look(settings: Settings) -> AsyncIterator[App]:
         host = socket.gethostname()
         identity = Worker(id="", name="", host=host, pid=os.getpid(), lease_until=utc_now())
         yield App(settings, store, identity=identity)
+
+
+async def _giving_back(
+    index: VectorIndex, around: Around, objective_id: int, work: Coroutine[Any, Any, Objective]
+) -> Objective:
+    """Await the work on the objective, then drop its vectors if they are in this process's memory.
+    A search that needs them again reads them from the task store."""
+    objective = await around(objective_id, work)
+    if index.is_memory:
+        await index.drop(collection_of(objective))
+    return objective
 
 
 def _origin_of(file: str) -> str:

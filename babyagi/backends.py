@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime
 from importlib.util import find_spec
@@ -124,10 +124,12 @@ def require_descriptors(concurrency: int) -> None:
 # The index that the settings name. Only this section knows all vendors.
 # --------------------------------------------------------------------------------------------------
 
-MODULE_AND_PACKAGE = {
-    "chroma": ("chromadb", "chromadb"),
-    "weaviate": ("weaviate", "weaviate-client>=4.23"),
-    "pinecone": ("pinecone", "pinecone>=9"),
+# Chroma imports the last two whatever it is used for.
+CHROMA_MODULES = ("chromadb", "grpc", "opentelemetry.exporter.otlp.proto.grpc")
+MODULES_AND_PACKAGE = {
+    "chroma": (CHROMA_MODULES, "chromadb"),
+    "weaviate": (("weaviate",), "weaviate-client>=4.23"),
+    "pinecone": (("pinecone",), "pinecone>=9"),
 }
 
 
@@ -138,8 +140,9 @@ def require_result_store(settings: Settings) -> None:
         SettingsError: its library is not installed, or a variable that it needs is not set.
     """
     store = settings.effective_result_store
-    module, package = MODULE_AND_PACKAGE.get(store, ("", ""))
-    if module and find_spec(module) is None:
+    modules, package = MODULES_AND_PACKAGE.get(store, ((), ""))
+    module = "" if _is_usual(settings) else _find_missing(modules)
+    if module:
         other = "builtin" if store == "chroma" else "chroma"
         raise SettingsError(
             f"the result store is {store.capitalize()}, and its library is not installed",
@@ -163,6 +166,23 @@ def require_result_store(settings: Settings) -> None:
         )
 
 
+def _is_usual(settings: Settings) -> bool:
+    """Return whether the index is the embedded Chroma, and nobody named it."""
+    is_auto = settings.result_store == "auto" and not settings.chroma_url
+    return is_auto and settings.effective_result_store == "chroma"
+
+
+def _find_missing(modules: Iterable[str]) -> str:
+    """Return the first module that is not installed; "" if all are."""
+    for module in modules:
+        try:
+            if find_spec(module) is None:
+                return module
+        except ImportError:  # what it is a part of is not installed
+            return module
+    return ""
+
+
 async def ask_result_store(settings: Settings) -> None:
     """Check that the chosen index can be used now; a server is asked (`VectorIndex.ping`).
 
@@ -174,15 +194,24 @@ async def ask_result_store(settings: Settings) -> None:
         await open_index(settings, stack).ping()
 
 
-def open_index(settings: Settings, stack: AsyncExitStack) -> VectorIndex:
+def open_index(
+    settings: Settings, stack: AsyncExitStack, *, tell: Callable[[str], None] = lambda _: None
+) -> VectorIndex:
     """Return the index that the settings name; `stack` closes it. No vendor's package is imported,
     and no connection is made, before the index is first used.
+
+    Args:
+        tell: receives a line if nobody named an index, and it cannot be Chroma.
 
     Raises:
         SettingsError: see `require_result_store`.
     """
     require_result_store(settings)
     index = _make_index(settings, stack)
+    if _is_usual(settings):
+        from babyagi.index.usual import UsualIndex
+
+        index = UsualIndex(index, tell=tell)
     stack.push_async_callback(index.close)
     return index
 
@@ -250,4 +279,6 @@ def describe_index(settings: Settings) -> str:
         case "pinecone":
             cloud, region = settings.pinecone_place
             return f"Pinecone ({cloud}, {region})"
+    if _is_usual(settings) and (missing := _find_missing(CHROMA_MODULES)):
+        return f"built-in, because Chroma cannot be imported: {missing} is missing"
     return f"Chroma at {settings.chroma_url}" if settings.chroma_url else "Chroma, embedded"

@@ -26,7 +26,6 @@ from babyagi.llm.learning import (
     read_abilities,
     write_abilities,
 )
-from babyagi.llm.llama import Engine, EngineBounds, LlamaEmbedder, LlamaModel
 from babyagi.llm.port import Abilities, Adaptive, ChatModel, Completion, Embedder
 from babyagi.llm.prices import Price, find_price
 from babyagi.llm.prompt import Prompt
@@ -48,6 +47,8 @@ from babyagi.tools.base import Calls
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
+
+    from babyagi.llm.llama import Engine
 
 _HOW = {
     "native": "in the API's own fields",
@@ -175,6 +176,8 @@ class Models:
         if name == ONNX_EMBEDDING_MODEL:
             return OnnxEmbedder(offload=asyncio.to_thread)
         if name == LLAMA_MODEL:
+            from babyagi.llm.llama import LlamaEmbedder
+
             return LlamaEmbedder(self._open_engine())
         return OpenAIEmbedder(
             name, self._open_endpoint(self._embedding_url()), price=self.embedding_price(name)
@@ -208,6 +211,8 @@ class Models:
         if name == "human":
             return self._open_human()
         if name == LLAMA_MODEL:
+            from babyagi.llm.llama import LlamaModel
+
             return LlamaModel(self._open_engine(), temperature=temperature)
         base_url = self._settings.openai_base_url
         is_known = is_known_provider(base_url)
@@ -293,6 +298,8 @@ class Models:
         """Return the engine that runs a GGUF model in this process; it is opened once, and loads
         the model with the first call."""
         if self._engine is None:
+            from babyagi.llm.llama import Engine, EngineBounds
+
             settings = self._settings
             bounds = EngineBounds(
                 context_tokens=settings.llama_ctx_max,

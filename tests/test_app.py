@@ -1,3 +1,4 @@
+import gc
 import resource
 
 import pytest
@@ -5,6 +6,8 @@ import pytest
 from babyagi.app import open_app
 from babyagi.backends import open_store
 from babyagi.errors import CredentialsError, SettingsError, StoreUnusableError
+from babyagi.index.builtin import BuiltinIndex
+from babyagi.index.indexer import collection_of
 from babyagi.settings.load import load_settings
 from babyagi.tasks import ANSWER_TASK, ObjectiveStatus, Role, StopReason
 from babyagi.taskstore.lifecycle import EARLIER_DEFAULTS
@@ -55,6 +58,32 @@ async def test_a_run_on_a_folder_ends_with_a_report_that_quotes_it(settings, doc
     async with open_store(settings()) as store:
         assert objective.stop_reason is StopReason.FINISHED
         assert "(one.md:1)" in (await store.report(objective.id) or "")
+
+
+async def test_a_worker_gives_back_the_vectors_of_an_objective_that_has_ended(settings):
+    held, others = [], find_indexes()
+
+    async with open_app(settings()) as app:
+
+        async def see(objective_id, work):
+            indexes = [one for one in find_indexes() if one not in others]
+            held.append([len(await one.ids(collection_of(first))) for one in indexes])
+            ended = await work
+            held.append([len(await one.ids(collection_of(first))) for one in indexes])
+            if objective_id == first.id:
+                await app.start_objective(always_new=True)
+            else:
+                app.stop()
+            return ended
+
+        first, _ = await app.start_objective()
+        await app.serve_all(see)
+
+    assert held[1] > [0] and held == [[0], held[1], [0], [0]]
+
+
+def find_indexes():
+    return [one for one in gc.get_objects() if isinstance(one, BuiltinIndex)]
 
 
 async def test_where_too_few_files_may_be_open_nothing_begins_and_a_line_says_what_to_type(

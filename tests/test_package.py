@@ -1,7 +1,6 @@
-"""The wheel, installed without extras in a clean environment: it has all its files, and does the
+"""The wheel, installed with the default lock in a clean environment: it has all its files, and does the
 real job without a network."""
 
-import email
 import json
 import os
 import re
@@ -14,10 +13,10 @@ from importlib import metadata
 from pathlib import Path
 
 import pytest
-from packaging.requirements import Requirement
-from packaging.utils import canonicalize_name
+from packaging.markers import default_environment
 
 from tests.quotes import cited
+from tests.test_locks import locked_at
 
 pytestmark = [pytest.mark.system, pytest.mark.timeout(600)]
 
@@ -37,10 +36,11 @@ def wheel(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def python(wheel, tmp_path_factory):
-    """The interpreter of an environment that holds the wheel and what it asks for, nothing else.
+    """The interpreter of an environment that holds the wheel and what the default lock names,
+    nothing else.
 
-    What it asks for is linked from here, in the versions of the lock. With `LONG_TESTS` pip fetches
-    it, in the newest versions.
+    What it names is linked from here. With `LONG_TESTS` pip fetches what the wheel asks for, in the
+    newest versions.
     """
     folder = tmp_path_factory.mktemp("environment")
     venv.create(folder, with_pip=False, symlinks=True)
@@ -50,27 +50,10 @@ def python(wheel, tmp_path_factory):
         pip(*into, str(wheel), python=sys.executable)
     else:
         (packages,) = folder.glob("lib/python3*/site-packages")
-        for name in needed_by(wheel):
+        for name in locked_at("default", default_environment()):
             link(name, packages)
         pip(*into, "--no-deps", str(wheel), python=sys.executable)
     return interpreter
-
-
-def needed_by(wheel):
-    """The names of all packages that a wheel leads to when none of its extras is asked for."""
-    with zipfile.ZipFile(wheel) as archive:
-        (inside,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
-        asked = email.message_from_bytes(archive.read(inside)).get_all("Requires-Dist")
-    found = set[tuple[str, str]]()
-    left = [(one, "") for one in asked or []]
-    while left:
-        text, extra = left.pop()
-        one = Requirement(text)
-        if one.marker is None or one.marker.evaluate({"extra": extra}):
-            wanted = {(canonicalize_name(one.name), of) for of in {"", *one.extras}} - found
-            found |= wanted
-            left += [(more, of) for name, of in wanted for more in metadata.requires(name) or []]
-    return {name for name, _ in found}
 
 
 def link(name, packages):

@@ -29,7 +29,7 @@ from babyagi.tasks import Result, Task
 
 BYTES_PER_TOKEN = 4
 N_POOL = 50  # nearest results that are examined one by one
-N_CACHED = 512  # texts whose words are cached: a result is examined for several prompts
+N_CACHED = 128  # texts whose words are cached: a result is examined for several prompts
 MAX_HOLDERS = 10  # a mark that more results hold distinguishes little
 MAX_MARKED = 8  # results that are given because they hold marks
 # If no result holds a mark, near results are added until there are three, and at least one, if they

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 MAX_TEXT_BYTES = 32_768  # 10 kB of prose take about 2 ms, unique words several times as long
 # Texts whose vectors are cached: the objective's text is embedded with each of its tasks.
 N_KEPT, MAX_KEPT_CHARS = 100, 1_000
-# Words whose n-grams are cached: up to 10 MB.
-N_KEPT_WORDS, MAX_KEPT_WORD_CHARS = 4_096, 20
+# Words whose n-grams are cached: up to 2.5 MB.
+N_KEPT_WORDS, MAX_KEPT_WORD_CHARS = 1_024, 20
 # A run without spaces is cut into words of this length, so that the cost per character is bounded.
 MAX_WORD_CHARS = 64
 # The share of n-grams in the vector; the rest is whole words. With 0.4, a quarter of the misspelt

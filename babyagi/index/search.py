@@ -46,9 +46,10 @@ MAX_COMPARED = 200
 N_CANDIDATES = 100  # each from vectors and from words; measured by `python -m benchmarks.retrieval`
 N_LATEST = 100  # additional candidates while not all new results have vectors
 MAX_WORDS = 24
-# Characters of the results that are cached for the next search; each takes 3 bytes with its codes.
+# Characters of the results that are cached for the next search; each takes 3 bytes with its codes,
+# and a result, however short, as much as `SHORTEST_KEPT_CHARS`. Some searches' worth of candidates.
 # Results that are too long to be compared whole are not cached.
-MAX_KEPT_CHARS = 10_000_000
+MAX_KEPT_CHARS, SHORTEST_KEPT_CHARS = 500_000, 1_000
 FILL_BATCH = 2_000
 # The index is counted again when results have grown by this share: counting reads all its ids,
 # which is too slow for every search.
@@ -314,7 +315,7 @@ class ResultSearch:
             elif len(one.result.text) <= MAX_CHARS:
                 self.forget(one.result.task_id)
                 self._kept[one.result.task_id] = one
-                self._n_kept_chars += len(one.result.text)
+                self._n_kept_chars += _kept_chars(one.result)
         while self._n_kept_chars > MAX_KEPT_CHARS:
             self.forget(next(iter(self._kept)))
         return kept
@@ -323,7 +324,7 @@ class ResultSearch:
         """Drop the task's result from the cache, because it may have changed."""
         kept = self._kept.pop(task_id, None)
         if kept is not None:
-            self._n_kept_chars -= len(kept.result.text)
+            self._n_kept_chars -= _kept_chars(kept.result)
 
     async def fill_memory(self) -> None:
         """If the index is in this process's memory, put the vectors that it lacks into it."""
@@ -387,9 +388,8 @@ class ResultSearch:
             n_held = await self._count(n_expected)
             if n_held < n_expected:
                 raise IndexUnavailableError(f"the index has only {n_held} of {n_expected} results")
-            self._n_trusted = (
-                n_held if self._index.is_memory else n_held + int(GROWTH_SHARE * n_held)
-            )
+            if not self._index.is_memory:  # whose vectors may be given back at any time
+                self._n_trusted = n_held + int(GROWTH_SHARE * n_held)
         hits = await self._index.query(self._collection, query, k=k)
         if len(hits) < min(k, n_expected):
             self._n_trusted = 0
@@ -469,6 +469,10 @@ class ResultSearch:
             )
             for result in best
         ]
+
+
+def _kept_chars(result: Result) -> int:
+    return max(len(result.text), SHORTEST_KEPT_CHARS)
 
 
 def _compare(words: Words, kept: Sequence[_Kept]) -> list[float]:

@@ -27,8 +27,9 @@ UNMARKED = "\x02"
 MARK_CHARS = 8
 MAX_SOURCES_SAID = 3
 # How many fenced passages and disarmed replies are cached for all running tasks together. Each
-# request of an agent contains those of the request before it.
-N_SHOWN = 2048
+# request of an agent contains those of the request before it; beyond a few requests of each they
+# would only take memory, 3 to 10 kB each.
+N_SHOWN = 256
 _FENCED = re.compile(
     rf"(?s)<<(?P<label>[\w ]+) {UNMARKED} from (?P<origin>[^\n]*)\n(?P<text>.*?)\n{UNMARKED}>>"
 )

@@ -37,7 +37,6 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urljoin, urlsplit
-from urllib.robotparser import RobotFileParser
 
 from babyagi.errors import SettingsError, ToolError
 from babyagi.net.addresses import (
@@ -54,6 +53,8 @@ from babyagi.net.addresses import (
 from babyagi.redaction import redact
 
 if TYPE_CHECKING:
+    from urllib.robotparser import RobotFileParser
+
     from httpcore2 import AsyncNetworkBackend, AsyncNetworkStream, Response
 
 USER_AGENT = "babyagi"
@@ -375,6 +376,8 @@ def _unpacker(encoding: str) -> Callable[[bytes, int], bytes]:
 
 def _parse_rules(text: str) -> RobotFileParser:
     """Parse a robots.txt, without the lines on which the parser would raise an error."""
+    from urllib.robotparser import RobotFileParser
+
     rules = RobotFileParser()
     rules.parse([line for line in text.splitlines() if _is_readable(line)])
     return rules

@@ -27,7 +27,6 @@ from babyagi.tools.issues import (
     build_search_issues,
 )
 from babyagi.tools.pipelines import ASK_PIPELINE, RemotePipeline, build_pipeline_search
-from babyagi.tools.python import Workspace, build_python_with_files
 from babyagi.tools.search import OPEN_PAGE, WEB_SEARCH, build_open_page, build_web_search
 
 ASK_USER = "ask_user"
@@ -128,10 +127,10 @@ def effect_of(name: str) -> Effect:
 
 def open_tools(names: Collection[str], context: ToolContext) -> tuple[Tool, ...]:
     """Open the named tools, and return those for which the context has what they need."""
-    return tuple(tool for tool in _open_all(context) if tool.name in names)
+    return tuple(tool for tool in _open_all(names, context) if tool.name in names)
 
 
-def _open_all(context: ToolContext) -> Iterator[Tool]:
+def _open_all(names: Collection[str], context: ToolContext) -> Iterator[Tool]:
     if context.folder is not None:
         # Parsing a PDF takes long. In a thread of its own, it neither keeps a pool of threads busy
         # nor delays the end of a run.
@@ -142,7 +141,20 @@ def _open_all(context: ToolContext) -> Iterator[Tool]:
         yield build_web_search(context.searcher, context.pages, ranker=context.ranker)
     if context.pages is not None:
         yield build_open_page(context.pages, ranker=context.ranker)
-    yield build_python_with_files(
+    if RUN_PYTHON in names:
+        yield _open_python(context)
+    if context.pipeline is not None:
+        yield build_pipeline_search(context.pipeline, proxies=context.proxies)
+    if context.github is not None:
+        yield build_search_issues(context.github, proxies=context.proxies)
+        yield build_issue_link(context.github)
+    yield build_ask_user()
+
+
+def _open_python(context: ToolContext) -> Tool:
+    from babyagi.tools.python import Workspace, build_python_with_files
+
+    return build_python_with_files(
         Workspace(
             offload=context.offload,
             folder=context.folder,
@@ -155,9 +167,3 @@ def _open_all(context: ToolContext) -> Iterator[Tool]:
             "objective's files, keeps files of its own for the task, and has no network."
         ),
     )
-    if context.pipeline is not None:
-        yield build_pipeline_search(context.pipeline, proxies=context.proxies)
-    if context.github is not None:
-        yield build_search_issues(context.github, proxies=context.proxies)
-        yield build_issue_link(context.github)
-    yield build_ask_user()

@@ -283,6 +283,7 @@ async def test_what_was_used_last_is_kept_longest(monkeypatch):
     store, objective = await open_library()
     sizes = [len(result.text) for result in await store.results(objective.id, task_ids=[1, 2, 3])]
     monkeypatch.setattr("babyagi.index.search.MAX_KEPT_CHARS", sum(sizes) - 1)
+    monkeypatch.setattr("babyagi.index.search.SHORTEST_KEPT_CHARS", 1)
     reads = []
 
     async def count():

@@ -364,7 +364,10 @@ def _count_crashes(mark: Path) -> int:
 
 
 def _open_client(directory: Path) -> Client:
-    import_chroma()
+    try:
+        import_chroma()
+    except Exception as error:  # such as a RuntimeError where SQLite is too old for it
+        raise ImportError(f"{type(error).__name__}: {error}") from error
     import chromadb
     from chromadb.config import Settings
 

@@ -803,7 +803,7 @@ FAULTS = (ValueError, TypeError, LookupError, AttributeError, OverflowError, Rec
 
 # How many parsed JSON texts are cached. Caching pays because many tasks have the same origins, and
 # because each transaction reads the spec of its objective.
-N_CACHED_TEXTS = 4_000
+N_CACHED_TEXTS = 256
 N_CACHED_SPECS = 50
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
