@@ -13,8 +13,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Literal, overload
 
-from babyagi.app import App
-from babyagi.backends import utc_now
+from babyagi.app.application import App
+from babyagi.app.backends import utc_now
+from babyagi.app.options import AgentOptions, Ask, SettingOptions, names_of, require_known
+from babyagi.app.toolbox import grant_to_files
 from babyagi.components.description import load_description
 from babyagi.components.kinds import KEY_VARIABLES
 from babyagi.errors import NotFoundError, ParkedError
@@ -27,8 +29,6 @@ from babyagi.llm.prompt import Message
 from babyagi.memory.kinds import ConversationMemory, ConversationSummaryMemory
 from babyagi.memory.log import Known, MemoryLog, join_origins, path_of, require_name
 from babyagi.memory.remembering import Remembering
-from babyagi.offload import call_either, run_blocking
-from babyagi.options import AgentOptions, Ask, SettingOptions, names_of, require_known
 from babyagi.react.asking import Asked
 from babyagi.react.calling import require_names, side_by_side
 from babyagi.react.executor import Executor, OnSignal, ask_agent, build_agent_tool, to_step
@@ -47,6 +47,7 @@ from babyagi.react.steps import (
     Stopped,
     T,
 )
+from babyagi.runtime.offload import call_either, run_blocking
 from babyagi.settings.fields import declared_fields, find_longest_output
 from babyagi.settings.load import load_here
 from babyagi.settings.values import Secret
@@ -63,7 +64,6 @@ from babyagi.tasks import (
 )
 from babyagi.taskstore.limits import raise_by_kept_back
 from babyagi.taskstore.sqlite import MemoryTaskStore
-from babyagi.toolbox import grant_to_files
 from babyagi.tools.base import Observation, Tool
 from babyagi.tools.declare import collect_tools
 

@@ -28,17 +28,10 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, overload
 
 from babyagi import events
 from babyagi.agents.report import NO_OUTPUT, OUTPUT, read_answer
-from babyagi.app import App, Company, RunOutcome, open_app
-from babyagi.backends import require_result_store, utc_now
-from babyagi.errors import MalformedReplyError, NotFoundError
-from babyagi.inbox import describe, needs_leave, record, take_words
-from babyagi.journal import OnPiece, TextPiece
-from babyagi.llm.client import is_client
-from babyagi.llm.embeddings import fetch_files
-from babyagi.llm.port import ChatModel, Completion
-from babyagi.model_clients import missing_key
-from babyagi.offload import call_either, run_blocking
-from babyagi.options import (
+from babyagi.app.application import App, Company, RunOutcome, open_app
+from babyagi.app.backends import require_result_store, utc_now
+from babyagi.app.model_clients import missing_key
+from babyagi.app.options import (
     LIMIT_NAMES,
     Ask,
     RunOptions,
@@ -47,6 +40,13 @@ from babyagi.options import (
     rename,
     require_known,
 )
+from babyagi.app.toolbox import Given
+from babyagi.errors import MalformedReplyError, NotFoundError
+from babyagi.inbox import describe, needs_leave, record, take_words
+from babyagi.journal import OnPiece, TextPiece
+from babyagi.llm.client import is_client
+from babyagi.llm.embeddings import fetch_files
+from babyagi.llm.port import ChatModel, Completion
 from babyagi.react.calling import require_names
 from babyagi.react.outputs import OutputType, output_type_of
 from babyagi.react.protocols.base import Conversation
@@ -54,12 +54,12 @@ from babyagi.react.protocols.choice import find_protocol
 from babyagi.react.steps import Act, T
 from babyagi.reporting.artifacts import find_artifacts
 from babyagi.reporting.sources import Source, trace_sources
+from babyagi.runtime.offload import call_either, run_blocking
 from babyagi.settings.fields import ONNX_EMBEDDING_MODEL, Settings, declared_fields
 from babyagi.settings.load import load_for_program, variables_here
 from babyagi.tasks import Artifact, Duty, Event, Limits, Objective, Result, Step, StopReason, Usage
 from babyagi.taskstore.lifecycle import duty_owner
 from babyagi.taskstore.sql.store import TaskStore
-from babyagi.toolbox import Given
 from babyagi.tools.base import Observation
 from babyagi.tools.catalog import TOOL_NAMES, build_ask_user
 from babyagi.tools.declare import collect_tools

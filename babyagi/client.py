@@ -19,9 +19,10 @@ from pathlib import Path
 from string import Formatter
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypedDict, TypeVar
 
-from babyagi import answers, errors
-from babyagi.app import open_app
-from babyagi.backends import open_store
+from babyagi import errors
+from babyagi.app.application import open_app
+from babyagi.app.backends import open_store
+from babyagi.app.options import names_of, rename, require_known
 from babyagi.errors import (
     BabyagiError,
     CredentialsError,
@@ -31,12 +32,12 @@ from babyagi.errors import (
     SettingsError,
     StoreUnavailableError,
 )
-from babyagi.heavy_imports import import_whole
-from babyagi.json_shapes import event_shape
-from babyagi.options import names_of, rename, require_known
+from babyagi.runtime.heavy_imports import import_whole
 from babyagi.settings.fields import declared_fields
 from babyagi.settings.load import load_for_program, variables_here
-from babyagi.verb_table import (
+from babyagi.verbs import answers
+from babyagi.verbs.json_shapes import event_shape
+from babyagi.verbs.verb_table import (
     BASE,
     MAX_LISTED,
     SEE_LISTS,

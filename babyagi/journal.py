@@ -47,6 +47,7 @@ from babyagi.llm.port import Abilities, Adaptive, ChatModel, Completion, Embedde
 from babyagi.llm.prompt import Message, Prompt, mark_of, seal, unmark
 from babyagi.llm.retry import Deadline
 from babyagi.redaction import redact
+from babyagi.runtime.tracing import NO_TRACER, Tracer, answered
 from babyagi.tasks import (
     MAX_ARTIFACTS,
     MAX_SOURCES,
@@ -79,7 +80,6 @@ from babyagi.tools.base import (
     run_in_time,
 )
 from babyagi.tools.declare import FunctionTool
-from babyagi.tracing import NO_TRACER, Tracer, answered
 
 logger = logging.getLogger(__name__)
 

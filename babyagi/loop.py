@@ -60,12 +60,11 @@ from babyagi.llm.human import NAME as HUMAN
 from babyagi.llm.prompt import Message, Prompt, Speaker, estimate_tokens
 from babyagi.memory.log import join_origins
 from babyagi.memory.remembering import TaskMemory
-from babyagi.names import name_key
-from babyagi.offload import call_either
 from babyagi.react.outputs import require_json
 from babyagi.react.protocols.choice import AUTO, choose_protocol, step_down
 from babyagi.react.steps import AgentBounds
 from babyagi.reporting.report import compose_report
+from babyagi.runtime.offload import call_either
 from babyagi.tasks import (
     READING_TOOLS,
     CheckedPart,
@@ -89,6 +88,7 @@ from babyagi.tasks import (
     find_sources,
 )
 from babyagi.taskstore.lifecycle import MAX_LACKS, SETTLED, may_start
+from babyagi.taskstore.names import name_key
 from babyagi.taskstore.nouns import (
     NOTHING_CHECKED,
     Checked,

@@ -20,7 +20,7 @@ from math import ceil
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from babyagi.offload import ThreadOffload
+from babyagi.runtime.offload import ThreadOffload
 from babyagi.tasks import Limits, ObjectiveSpec, Role
 from babyagi.taskstore.sql.store import TaskStore
 from babyagi.taskstore.sqlite import open_sqlite

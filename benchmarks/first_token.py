@@ -20,7 +20,7 @@ from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from babyagi.backends import utc_now
+from babyagi.app.backends import utc_now
 from babyagi.cli.live import LiveView
 from babyagi.journal import TextPiece
 from babyagi.llm.client import Endpoint, OpenAIModel

@@ -52,7 +52,7 @@ from babyagi.llm.port import ChatModel, Completion
 from babyagi.llm.prompt import Prompt, Speaker, ToolCall
 from babyagi.llm.rehearsal import RehearsalModel
 from babyagi.loop import Bounds, Loop
-from babyagi.offload import ThreadOffload, run_inline
+from babyagi.runtime.offload import ThreadOffload, run_inline
 from babyagi.tasks import Claim, DutyClaim, Limits, Objective, Proposal, Role, Worker
 from babyagi.taskstore.nouns import Deferral, Planned
 from babyagi.taskstore.postgres import StatementPipeline
@@ -103,11 +103,11 @@ N_QUEUED = 20
 RESULT_BYTES = 500
 # statements of Python at commit 35507d87, whose package was unpacked with
 # `git archive 35507d87 babyagi | tar -x -C FOLDER` and counted with `count_statements(FOLDER, …)`
-HEAD = ("agents", "names.py", "react", "loop.py")
+HEAD = ("agents", "taskstore/names.py", "react", "loop.py")
 N_HEAD_STATEMENTS = 5263
 MAX_HEAD_SHARE = 0.55
 JUDGING = (
-    *("names.py", "agents/phrases.py", "agents/outcomes.py", "agents/evidence.py"),
+    *("taskstore/names.py", "agents/phrases.py", "agents/outcomes.py", "agents/evidence.py"),
     *("agents/replies/creation.py", "agents/replies/reading.py"),
     *("llm/rehearsal.py", "index/subjects.py"),
 )

@@ -36,7 +36,7 @@ from babyagi.index.hashing import HashEmbedder
 from babyagi.index.indexer import Indexer
 from babyagi.index.port import Hit, VectorIndex
 from babyagi.index.search import ResultSearch
-from babyagi.offload import ThreadOffload
+from babyagi.runtime.offload import ThreadOffload
 from babyagi.tasks import Objective
 from babyagi.taskstore.sql.store import TaskStore
 from babyagi.taskstore.sqlite import open_sqlite

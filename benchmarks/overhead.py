@@ -33,7 +33,7 @@ from babyagi.index.vendors.chroma import ChromaIndex
 from babyagi.journal import Backends, Gate
 from babyagi.llm.prompt import Prompt
 from babyagi.loop import Bounds, Loop
-from babyagi.offload import ThreadOffload
+from babyagi.runtime.offload import ThreadOffload
 from babyagi.tasks import Limits, Objective, Proposal, Role, Worker
 from babyagi.taskstore.sqlite import open_sqlite
 from babyagi.worker.process import Runtime, WorkerLoop

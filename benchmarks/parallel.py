@@ -19,8 +19,8 @@ from datetime import datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from babyagi import backends
-from babyagi.app import open_app
+from babyagi.app import backends
+from babyagi.app.application import open_app
 from babyagi.events import TASK_CLAIMED, TASK_DONE, TASK_RECORDED
 from babyagi.settings.load import load_settings
 from babyagi.tasks import Proposal

@@ -27,7 +27,7 @@ from babyagi.index.hashing import HashEmbedder
 from babyagi.index.indexer import text_of
 from babyagi.index.search import MAX_WORDS, N_CANDIDATES, ResultSearch, fuse
 from babyagi.index.trigrams import Words, searchable
-from babyagi.offload import ThreadOffload
+from babyagi.runtime.offload import ThreadOffload
 from babyagi.tasks import Limits, Objective, Proposal, Result, Worker
 from babyagi.taskstore.nouns import Planned
 from babyagi.taskstore.sql.store import TaskStore

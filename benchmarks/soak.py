@@ -31,7 +31,7 @@ from pathlib import Path
 from babyagi.index.hashing import HashEmbedder
 from babyagi.llm.port import Completion, OnText
 from babyagi.llm.prompt import Prompt, bound_tokens
-from babyagi.offload import ThreadOffload
+from babyagi.runtime.offload import ThreadOffload
 from babyagi.tasks import Limits, Reservation, Role, StopReason, TaskStatus, Usage
 from babyagi.taskstore.sqlite import open_sqlite
 from support.prompts import results_in

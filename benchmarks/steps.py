@@ -24,9 +24,9 @@ from typing import Any
 from babyagi.index.hashing import HashEmbedder
 from babyagi.journal import Backends, Gate, Journal
 from babyagi.llm.prompt import Message, Speaker
-from babyagi.offload import ThreadOffload
 from babyagi.react.executor import Executor
 from babyagi.react.steps import AgentBounds, Stopped
+from babyagi.runtime.offload import ThreadOffload
 from babyagi.tasks import Effect, Limits, Passage, Role, Worker
 from babyagi.taskstore.sqlite import MemoryTaskStore, open_sqlite
 from babyagi.tools.base import Tool

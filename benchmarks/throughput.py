@@ -29,7 +29,7 @@ from queue import Queue
 from typing import Any, TypeVar
 
 from babyagi.loop import MAX_PLANNED
-from babyagi.offload import Offload, ThreadOffload, run_inline
+from babyagi.runtime.offload import Offload, ThreadOffload, run_inline
 from babyagi.tasks import (
     Claim,
     DutyClaim,

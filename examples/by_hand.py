@@ -3,7 +3,7 @@
 import asyncio
 from pathlib import Path
 
-from babyagi.backends import utc_now
+from babyagi.app.backends import utc_now
 from babyagi.files.folder import Folder
 from babyagi.index.builtin import BuiltinIndex
 from babyagi.index.hashing import HashEmbedder
@@ -12,7 +12,7 @@ from babyagi.index.search import ResultSearch
 from babyagi.journal import Backends, Gate
 from babyagi.llm.rehearsal import RehearsalModel
 from babyagi.loop import Bounds, Loop
-from babyagi.offload import run_inline
+from babyagi.runtime.offload import run_inline
 from babyagi.tasks import ObjectiveSpec, Role, Worker
 from babyagi.taskstore.sqlite import MemoryTaskStore
 from babyagi.tools.files import build_file_tools

@@ -15,9 +15,9 @@ import numpy as np
 import onnxruntime
 from tokenizers import Tokenizer
 
+from babyagi.app.toolbox import open_tool_context
 from babyagi.retrieval.rank import rank
 from babyagi.settings.load import load_here
-from babyagi.toolbox import open_tool_context
 from babyagi.tools.catalog import open_tools
 
 MAX_READ = 64  # how many texts the model reads for one question: those that BM25 ranks first

@@ -16,7 +16,7 @@ from pathlib import Path
 from babyagi.cli import main
 
 IMPORTED = (
-    "babyagi.app",
+    "babyagi.app.application",
     "babyagi.cli.root",
     "babyagi.cli.run",
     "babyagi.llm.client",

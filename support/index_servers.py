@@ -15,7 +15,7 @@ from pathlib import Path
 from babyagi.index.builtin import BuiltinIndex
 from babyagi.index.port import VectorIndex
 from babyagi.index.vendors.chroma import SYNC_THRESHOLD, ChromaIndex, ChromaServerIndex
-from babyagi.offload import ThreadOffload
+from babyagi.runtime.offload import ThreadOffload
 
 INDEXES = ("builtin", "chroma", "chroma-server", "weaviate", "pinecone")
 START_S = 60.0

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from babyagi.app import App, open_app
+from babyagi.app.application import App, open_app
 from babyagi.serve.door import cookie_name
 from babyagi.serve.operations import Desk
 from babyagi.serve.server import open_server

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from babyagi.llm.prompt import Prompt, Speaker, ToolCall
-from babyagi.offload import run_inline
+from babyagi.runtime.offload import run_inline
 from babyagi.tasks import Approval, Effect, Fence, Passage, Role, Step
 from babyagi.taskstore.nouns import Kept, Outcome
 from babyagi.taskstore.sql.store import TaskStore

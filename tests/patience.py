@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
-from babyagi.heavy_imports import import_openai
+from babyagi.runtime.heavy_imports import import_openai
 from support.world import START, World
 
 PATIENCE_S = 0.002

@@ -12,14 +12,14 @@ import pytest
 
 import babyagi
 from babyagi import api, events
-from babyagi.backends import open_store, utc_now
+from babyagi.app.backends import open_store, utc_now
 from babyagi.errors import CredentialsError, SettingsError
 from babyagi.journal import TextPiece
-from babyagi.json_shapes import status_shape
 from babyagi.llm.prompt import Speaker, ToolCall
 from babyagi.settings.load import load_here
 from babyagi.tasks import Duty, Role
 from babyagi.taskstore.sqlite import MemoryTaskStore
+from babyagi.verbs.json_shapes import status_shape
 from support.scripted import ScriptedModel
 from support.workers import join
 from tests.cli import samples

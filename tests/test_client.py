@@ -21,7 +21,7 @@ from babyagi.errors import (
     find_fix,
 )
 from babyagi.tasks import Level, ObjectiveStatus, StopReason, TaskStatus
-from babyagi.verb_table import VERBS
+from babyagi.verbs.verb_table import VERBS
 from support.served import serving
 from tests.cli import homes, looked_at
 

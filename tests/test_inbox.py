@@ -21,7 +21,7 @@ from babyagi.inbox import (
     write_request,
 )
 from babyagi.llm.prompt import Speaker, ToolCall
-from babyagi.offload import run_inline
+from babyagi.runtime.offload import run_inline
 from babyagi.tasks import (
     Approval,
     Effect,

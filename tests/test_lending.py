@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from babyagi.app import open_app
+from babyagi.app.application import open_app
+from babyagi.app.toolbox import Given, Toolbox
 from babyagi.errors import SettingsError
 from babyagi.files.home import (
     forget,
@@ -41,9 +42,8 @@ from babyagi.tasks import (
 )
 from babyagi.taskstore.lifecycle import identity_key
 from babyagi.taskstore.sqlite import MemoryTaskStore
-from babyagi.toolbox import Given, Toolbox
 from babyagi.tools.catalog import READING, TOOL_NAMES, effect_of
-from babyagi.verbs import settle, why_objective
+from babyagi.verbs.actions import settle, why_objective
 from support.world import START, World, make_spec
 from tests.test_inbox import Till, calling, make_tool
 

@@ -17,7 +17,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from babyagi.backends import MODULES_AND_PACKAGE
+from babyagi.app.backends import MODULES_AND_PACKAGE
 from babyagi.settings.fields import declared_fields
 from support.advisories import CHANGELOG
 
@@ -160,7 +160,7 @@ sys.meta_path.insert(0, Nowhere())
 from babyagi.index.hashing import HashEmbedder
 from babyagi.index.port import IndexItem
 from babyagi.index.vendors.chroma import ChromaIndex
-from babyagi.offload import run_inline
+from babyagi.runtime.offload import run_inline
 
 async def main():
     index = ChromaIndex(Path(tempfile.mkdtemp()), offload=run_inline)

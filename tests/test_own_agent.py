@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 import babyagi
-from babyagi.app import open_app
+from babyagi.app.application import open_app
 from babyagi.errors import SettingsError
 from babyagi.files.home import forget, memory_of
 from babyagi.llm.prompt import Speaker, ToolCall

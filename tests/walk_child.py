@@ -16,15 +16,15 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from babyagi.backends import utc_now
+from babyagi.app.backends import utc_now
 from babyagi.index.hashing import HashEmbedder
 from babyagi.journal import Backends, Gate, Journal
 from babyagi.llm.client import Endpoint, OpenAIModel
 from babyagi.llm.port import Completion, OnText
 from babyagi.llm.prompt import Prompt
-from babyagi.offload import run_inline
 from babyagi.react.executor import Executor
 from babyagi.react.steps import AgentBounds
+from babyagi.runtime.offload import run_inline
 from babyagi.tasks import Approval, Claim, Effect, Passage, Reservation, Role, Worker
 from babyagi.taskstore.lifecycle import MAX_LOST_PAUSE_S
 from babyagi.taskstore.sql.store import TaskStore

@@ -26,8 +26,8 @@ from babyagi.errors import (
 from babyagi.journal import Journal
 from babyagi.llm.port import Completion
 from babyagi.llm.prompt import Prompt
+from babyagi.llm.shapes import to_strict
 from babyagi.react.asking import ask
-from babyagi.shapes import to_strict
 from babyagi.tasks import (
     ANSWER_TASK,
     Objective,

@@ -23,18 +23,18 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
-from babyagi.backends import ask_result_store, describe_index
+from babyagi.app.backends import ask_result_store, describe_index
 from babyagi.cli.preflight import CONNECT_TIMEOUT_S, host_and_port, missing_credentials
 from babyagi.cli.session import NOTHING, load, open_log_file, with_store
 from babyagi.cli.text import Line, Style, fit, has_colour, is_live_terminal, pad, safe_line
 from babyagi.errors import BabyagiError, NotFoundError, SettingsError
 from babyagi.files import private
 from babyagi.files.home import remembered_abilities
-from babyagi.notify import is_address
 from babyagi.redaction import redact_url
 from babyagi.settings.fields import LLAMA_MODEL, ONNX_EMBEDDING_MODEL, Settings, declared_fields
 from babyagi.settings.load import Loaded, describe_waiting, find_keys_in_clear, render_value
 from babyagi.settings.values import Declared, parse_url
+from babyagi.worker.notify import is_address
 
 
 def guide_folder() -> Path:
@@ -415,8 +415,8 @@ async def _greet(settings: Settings) -> str:
 def _check_abilities(settings: Settings, *, is_probing: bool) -> list[Check]:
     """Show which abilities of the model at OPENAI_BASE_URL are known, and which protocol `auto`
     therefore chooses. Return nothing for the address of a known provider."""
+    from babyagi.app.model_clients import address_of, probe_abilities, say_how
     from babyagi.llm.learning import describe, is_known_provider, read_abilities
-    from babyagi.model_clients import address_of, probe_abilities, say_how
 
     if is_known_provider(settings.openai_base_url):
         return []

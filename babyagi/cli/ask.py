@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from babyagi.agent import Agent
-    from babyagi.json_shapes import Json
     from babyagi.memory.log import Known, MemoryLog
     from babyagi.react.steps import AgentStep, Run, Signal
     from babyagi.tasks import Usage
+    from babyagi.verbs.json_shapes import Json
 
 SETTINGS = ("llm_model", "agent_hosts", "max_calls", "max_tokens", "max_cost_usd")
 
@@ -58,7 +58,7 @@ def ask(
     import asyncio
 
     from babyagi.agent import Agent
-    from babyagi.backends import require_descriptors
+    from babyagi.app.backends import require_descriptors
     from babyagi.cli import exits, session
     from babyagi.cli.run import tell_notices
 
@@ -140,7 +140,7 @@ def _conclude(run: Run[str]) -> None:
 
 
 def _shape(question: str, run: Run[str]) -> Json:
-    from babyagi.json_shapes import usage_shape
+    from babyagi.verbs.json_shapes import usage_shape
 
     return {
         "v": 1,
@@ -154,8 +154,8 @@ def _shape(question: str, run: Run[str]) -> Json:
 
 
 def _step_shape(step: AgentStep) -> Json:
-    from babyagi.json_shapes import pick
     from babyagi.react.steps import Act
+    from babyagi.verbs.json_shapes import pick
 
     act = step.decision if isinstance(step.decision, Act) else None
     pairs = zip(act.calls if act else (), step.observations, strict=True)
@@ -273,7 +273,7 @@ def _open(name: str) -> MemoryLog:
     from functools import partial
     from secrets import token_hex
 
-    from babyagi.backends import utc_now
+    from babyagi.app.backends import utc_now
     from babyagi.memory.log import MemoryLog, path_of
 
     return MemoryLog(path_of(_home(), name), clock=utc_now, new_id=partial(token_hex, 8))
@@ -304,8 +304,8 @@ def _counts(known: Known) -> Json:
 
 
 def _known_shape(known: Known) -> Json:
-    from babyagi.json_shapes import pick, usage_shape
     from babyagi.memory.log import write_fact
+    from babyagi.verbs.json_shapes import pick, usage_shape
 
     return {
         "summary": pick(known.summary, "text upto origins"),

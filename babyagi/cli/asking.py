@@ -25,10 +25,10 @@ from babyagi.inbox import Decision, needs_leave
 from babyagi.settings.fields import Settings
 from babyagi.tasks import ObjectiveStatus, Step
 from babyagi.taskstore.sql.store import TaskStore
-from babyagi.verbs import Request, gather_request, settle
+from babyagi.verbs.actions import Request, gather_request, settle
 
 if TYPE_CHECKING:
-    from babyagi.model_clients import AskHuman
+    from babyagi.app.model_clients import AskHuman
 
 _log = logging.getLogger(__name__)
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from babyagi.inbox import Decision
     from babyagi.tasks import Step, Worker
     from babyagi.taskstore.sql.store import TaskStore
-    from babyagi.verbs import Request
+    from babyagi.verbs.actions import Request
 
 
 EXCERPT_LINES = 12
@@ -224,9 +224,9 @@ def list_requests(task: int | None, objective: str, step_id: int | None, as_json
 
     A long request is cut in the list; `babyagi inbox TASK` shows it whole.
     """
-    from babyagi import json_shapes, verbs
     from babyagi.cli.session import NOTHING, load, with_store
     from babyagi.inbox import find_named, pick_named
+    from babyagi.verbs import actions, json_shapes
 
     settings = load(needs=NOTHING).settings
 
@@ -236,7 +236,7 @@ def list_requests(task: int | None, objective: str, step_id: int | None, as_json
             wanted = find_named(steps, task, step_id=step_id)
         if task is not None and not wanted:
             pick_named(steps, task, step_id=step_id, ask="babyagi inbox")
-        return [await verbs.gather_request(store, step, settings, among=steps) for step in wanted]
+        return [await actions.gather_request(store, step, settings, among=steps) for step in wanted]
 
     requests = with_store(fetch)
     if as_json:
@@ -317,9 +317,9 @@ class _Named:
 def _decide(
     named: _Named, decision: Decision, text: str, *, as_json: bool, is_seen: bool = False
 ) -> None:
-    from babyagi import json_shapes, verbs
     from babyagi.cli import render, session
     from babyagi.inbox import Decision, decide, pick_named
+    from babyagi.verbs import actions, json_shapes
 
     settings = session.load(needs=session.STORE).settings
 
@@ -330,15 +330,15 @@ def _decide(
         decide(step, decision, text)  # checked before the person is shown and asked anything
         request = None
         if decision is Decision.APPROVE:
-            request = await verbs.gather_request(store, step, settings, among=steps)
+            request = await actions.gather_request(store, step, settings, among=steps)
             if not is_seen and not _is_confirmed(request):
                 return None
         home = settings.home
-        elsewhere = await verbs.find_asking_elsewhere(store, step, home=home)
-        settled = await verbs.settle(store, step, decision, text, home=home, seen=request)
+        elsewhere = await actions.find_asking_elsewhere(store, step, home=home)
+        settled = await actions.settle(store, step, decision, text, home=home, seen=request)
         objective = session.touch(await store.objective(step.objective_id))
         going_on = render.render_going_on(objective, await store.counts(objective.id))
-        is_served = bool(verbs.serving(await store.workers(), objective.id))
+        is_served = bool(actions.serving(await store.workers(), objective.id))
         return settled, "" if is_served else going_on, elsewhere
 
     changed = session.with_store(change, changes=True)

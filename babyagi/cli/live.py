@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Self
 
 from babyagi import events
-from babyagi.backends import utc_now
+from babyagi.app.backends import utc_now
 from babyagi.cli import render
 from babyagi.cli.text import (
     Line,
@@ -26,9 +26,9 @@ from babyagi.cli.text import (
 )
 from babyagi.cli.views import PlainView, count_serving
 from babyagi.inbox import asking_task, describe
-from babyagi.json_shapes import model_of
 from babyagi.tasks import Event, Objective, ObjectiveStatus, Step, Task, TaskStatus, Worker
 from babyagi.text import say_count
+from babyagi.verbs.json_shapes import model_of
 
 if TYPE_CHECKING:
     from rich.live import Live

@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from babyagi.reporting.why import Facts
     from babyagi.tasks import Objective, Place, Result
     from babyagi.taskstore.sql.store import TaskStore
-    from babyagi.verbs import Changed
-    from babyagi.verbs import Row as Standing
+    from babyagi.verbs.actions import Changed
+    from babyagi.verbs.actions import Row as Standing
 
 MIN_TASKS = 20  # rows on a terminal, however low it is
 MAX_LISTED = 1_000  # items of a list, unless --limit says otherwise
@@ -68,15 +68,15 @@ limit_option = click.option(
 @json_option
 def status(objective: str, as_json: bool) -> None:
     """Show the state of one objective, and what to type next."""
-    from babyagi import json_shapes, verbs
     from babyagi.cli import render, session, views
+    from babyagi.verbs import actions, json_shapes
 
-    stand = session.with_objective(objective, verbs.find_stand)
+    stand = session.with_objective(objective, actions.find_stand)
     if as_json:
         print_json(json_shapes.stand_shape(stand))
         return
     found = stand.objective
-    is_served, trouble = bool(verbs.serving(stand.workers, found.id)), stand.index_trouble
+    is_served, trouble = bool(actions.serving(stand.workers, found.id)), stand.index_trouble
     lines = render.render_status(
         found, stand.counts, terminal_width(), is_served=is_served, index_trouble=trouble
     )
@@ -95,7 +95,7 @@ def tasks_list(objective: str, statuses: Sequence[str], limit: int | None, as_js
     """List the tasks in the order in which workers claim them."""
     from babyagi.cli.session import with_objective
     from babyagi.reporting.why import find_facts
-    from babyagi.verbs import count_tasks
+    from babyagi.verbs.actions import count_tasks
 
     wanted = [TaskStatus(status) for status in statuses]
 
@@ -116,11 +116,11 @@ tasks = Family(tasks_list, "List the tasks in order, or change the list. Alone, 
 async def _print_tasks(
     store: TaskStore, facts: Facts, wanted: Sequence[TaskStatus], limit: int
 ) -> int:
-    from babyagi import json_shapes, verbs
     from babyagi.reporting.why import explain_tasks
+    from babyagi.verbs import actions, json_shapes
 
     n_shown, written = 0, JsonList()
-    async for page in verbs.choose_pages(store, facts, wanted, limit):
+    async for page in actions.choose_pages(store, facts, wanted, limit):
         pairs = zip(page, await explain_tasks(store, facts, page), strict=True)
         written.add(json_shapes.listed_task_shape(task, reason) for task, reason in pairs)
         n_shown += len(page)
@@ -141,7 +141,7 @@ async def _echo_tasks(
 ) -> int:
     from babyagi.cli import render
     from babyagi.reporting.why import explain_tasks
-    from babyagi.verbs import choose_pages
+    from babyagi.verbs.actions import choose_pages
 
     n_shown, width = 0, terminal_width()
     echo_lines([render.render_tasks_head()])
@@ -195,9 +195,9 @@ def results(
 
 
 def _list_results(objective: str, limit: int | None, *, as_json: bool) -> None:
-    from babyagi import json_shapes
     from babyagi.cli import render, session
     from babyagi.reporting.artifacts import Made, find_artifacts
+    from babyagi.verbs import json_shapes
 
     bound = _bound(limit, fits_screen=False)
 
@@ -239,15 +239,16 @@ def objectives(
     The newest comes last. LAST is the time since the last event of an objective. With WORDS, list
     only objectives whose text contains all of them.
     """
-    from babyagi import backends, json_shapes, verbs
+    from babyagi.app import backends
     from babyagi.cli import render, session
     from babyagi.cli.text import terminal_width
+    from babyagi.verbs import actions, json_shapes
 
     async def fetch(store: TaskStore) -> tuple[list[Row], int]:
-        found = await verbs.find_objectives(store, words, is_ended=is_ended, is_active=is_active)
+        found = await actions.find_objectives(store, words, is_ended=is_ended, is_active=is_active)
         shown = found if shows_all else found[-(MAX_LISTED if as_json else MAX_SHOWN) :]
         rows = [
-            (one, await store.counts(one.id), await verbs.find_last_event_at(store, one))
+            (one, await store.counts(one.id), await actions.find_last_event_at(store, one))
             for one in shown
         ]
         return rows, len(found) - len(shown)
@@ -275,9 +276,9 @@ def objectives(
 @json_option
 def pause(objective: str, as_json: bool) -> None:
     """Pause an objective: no worker makes a further call for it."""
-    from babyagi import verbs
+    from babyagi.verbs import actions
 
-    _steer(verbs.pause, objective, as_json)
+    _steer(actions.pause, objective, as_json)
 
 
 @click.command()
@@ -285,9 +286,9 @@ def pause(objective: str, as_json: bool) -> None:
 @json_option
 def cancel(objective: str, as_json: bool) -> None:
     """End an objective; its results are kept and reported."""
-    from babyagi import verbs
+    from babyagi.verbs import actions
 
-    _steer(verbs.cancel, objective, as_json)
+    _steer(actions.cancel, objective, as_json)
 
 
 @click.command()
@@ -300,14 +301,14 @@ def extend(objective: str, as_json: bool, **limits: str | None) -> None:
     An objective that has ended at a limit, or as stalled, failed or unmet, becomes active again.
     """
 
-    from babyagi import verbs
+    from babyagi.verbs import actions
 
     given = parse_flags(limits)
     if not given:
         raise wrong_usage("extend needs at least one limit", "babyagi extend --max-tasks 100")
 
     async def change(store: TaskStore, before: Objective) -> Standing:
-        found, counts = await verbs.extend(store, before, given)
+        found, counts = await actions.extend(store, before, given)
         if not as_json and before.stop_reason is not None and found.stop_reason is None:
             echo(f"Objective {found.id} had ended ({before.stop_reason}), and is active again.")
         return found, counts
@@ -319,8 +320,8 @@ def _steer(
     change: Callable[[TaskStore, Objective], Awaitable[Standing]], selector: str, as_json: bool
 ) -> None:
     """Make a change to the selected objective itself, and print its new state."""
-    from babyagi import json_shapes
     from babyagi.cli import render, session
+    from babyagi.verbs import json_shapes
 
     objective, counts = session.with_objective(selector, change, changes=True)
     if as_json:
@@ -360,10 +361,10 @@ def add(name: str, first: bool, after: tuple[int, ...], objective: str, as_json:
 
     An objective that has ended becomes active again, unless it was cancelled.
     """
-    from babyagi import verbs
     from babyagi.tasks import Place
+    from babyagi.verbs import actions
 
-    add_task = partial(verbs.add_task, to=Place.FIRST if first else Place.LAST, after=after)
+    add_task = partial(actions.add_task, to=Place.FIRST if first else Place.LAST, after=after)
     _change(lambda store, found: add_task(store, found, name), objective, as_json)
 
 
@@ -383,11 +384,13 @@ def move(
     task_id: int, first: bool, last: bool, before: int | None, objective: str, as_json: bool
 ) -> None:
     """Put a queued task at another place of the list."""
-    from babyagi import verbs
+    from babyagi.verbs import actions
 
     to = _place(first=first, last=last, before=before)
 
-    _change(lambda store, found: verbs.move_task(store, found, task_id, to=to), objective, as_json)
+    _change(
+        lambda store, found: actions.move_task(store, found, task_id, to=to), objective, as_json
+    )
 
 
 def _place(first: bool, last: bool, before: int | None) -> Place | int:
@@ -415,9 +418,9 @@ def edit(task_id: int, name: str, objective: str, as_json: bool) -> None:
     its place in the list and in the dependencies of other tasks.
     """
 
-    from babyagi import verbs
+    from babyagi.verbs import actions
 
-    _change(lambda store, found: verbs.edit_task(store, found, task_id, name), objective, as_json)
+    _change(lambda store, found: actions.edit_task(store, found, task_id, name), objective, as_json)
 
 
 @tasks.command()
@@ -430,9 +433,9 @@ def skip(task_id: int, objective: str, as_json: bool) -> None:
     Tasks that depend on it no longer wait for it.
     """
 
-    from babyagi import verbs
+    from babyagi.verbs import actions
 
-    _change(lambda store, found: verbs.skip_task(store, found, task_id), objective, as_json)
+    _change(lambda store, found: actions.skip_task(store, found, task_id), objective, as_json)
 
 
 @tasks.command()
@@ -445,9 +448,9 @@ def retry(task_id: int, objective: str, as_json: bool) -> None:
     If its objective has ended, `babyagi resume` then continues it.
     """
 
-    from babyagi import verbs
+    from babyagi.verbs import actions
 
-    _change(lambda store, found: verbs.retry_task(store, found, task_id), objective, as_json)
+    _change(lambda store, found: actions.retry_task(store, found, task_id), objective, as_json)
 
 
 def _change(
@@ -455,7 +458,7 @@ def _change(
 ) -> None:
     """Make a change to one task of the selected objective, and print the outcome."""
     from babyagi.cli.session import with_objective
-    from babyagi.json_shapes import changed_shape
+    from babyagi.verbs.json_shapes import changed_shape
 
     changed = with_objective(objective, change, changes=True)
     if as_json:

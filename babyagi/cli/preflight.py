@@ -7,7 +7,7 @@ import socket
 from collections.abc import Iterable
 from urllib.parse import urlsplit
 
-from babyagi.backends import require_result_store
+from babyagi.app.backends import require_result_store
 from babyagi.cli.text import Style, is_person_there, warn
 from babyagi.errors import CredentialsError, ModelUnavailableError
 from babyagi.net.addresses import is_loopback
@@ -56,7 +56,7 @@ def missing_credentials(
             fix="type the command on a terminal, or choose another model with LLM_MODEL",
             guide="models",
         )
-    from babyagi.model_clients import missing_key
+    from babyagi.app.model_clients import missing_key
 
     return missing_key(settings, asked)
 

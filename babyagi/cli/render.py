@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from babyagi.cli.text import Line, Style, cell_width, fit, pad, safe, safe_line
-from babyagi.json_shapes import is_rehearsal, model_of
 from babyagi.reporting.artifacts import Made, say_artifact
 from babyagi.reporting.next_command import Need, NextCommand, next_command, say_stop
 from babyagi.tasks import (
@@ -21,6 +20,7 @@ from babyagi.tasks import (
     Usage,
 )
 from babyagi.text import say_count, say_duration
+from babyagi.verbs.json_shapes import is_rehearsal, model_of
 
 REHEARSAL_LINE = "REHEARSAL: no language model was asked"
 

@@ -214,8 +214,8 @@ async def _render(
     if format_ == MARKDOWN:
         return markdown.encode("utf-8", "replace")
     if format_ == JSON:
-        from babyagi.json_shapes import report_shape
         from babyagi.reporting.report import load_artifacts, load_sources
+        from babyagi.verbs.json_shapes import report_shape
 
         sources = await load_sources(store, objective)
         made = await load_artifacts(store, objective)
@@ -236,7 +236,7 @@ def report(objective: str, output: str | None, report_format: str | None, as_jso
 
     If the objective has no report yet, the results of its tasks so far are printed.
     """
-    from babyagi.backends import utc_now
+    from babyagi.app.backends import utc_now
     from babyagi.cli.session import pick_objective, with_store
 
     wanted = JSON if as_json and report_format is None else report_format

@@ -268,7 +268,7 @@ def workers(as_json: bool) -> None:
     worker cannot work on it.
     """
     from babyagi.cli import session, views
-    from babyagi.json_shapes import worker_shape
+    from babyagi.verbs.json_shapes import worker_shape
 
     found = session.with_store(lambda store: store.workers())
     if as_json:

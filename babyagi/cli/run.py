@@ -20,8 +20,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from babyagi import json_shapes
-from babyagi.backends import open_store, utc_now
+from babyagi.app.backends import open_store, utc_now
 from babyagi.cli import preflight, render, session
 from babyagi.cli.asking import Asker, find_person
 from babyagi.cli.exits import ExitCode, Terminated, code_of_error, code_of_objective
@@ -50,7 +49,6 @@ from babyagi.errors import (
     StoreUnusableError,
 )
 from babyagi.index.indexer import find_trouble
-from babyagi.json_shapes import is_rehearsal, models_of
 from babyagi.reporting.artifacts import find_artifacts
 from babyagi.reporting.next_command import quoted
 from babyagi.reporting.report import load_report, load_sources
@@ -58,10 +56,12 @@ from babyagi.settings.fields import ROLES, Settings, declared_fields
 from babyagi.settings.load import Loaded
 from babyagi.tasks import ANSWER_TASK, Objective, ObjectiveStatus, StopReason
 from babyagi.taskstore.sql.store import TaskStore
-from babyagi.verbs import serving
+from babyagi.verbs import json_shapes
+from babyagi.verbs.actions import serving
+from babyagi.verbs.json_shapes import is_rehearsal, models_of
 
 if TYPE_CHECKING:
-    from babyagi.app import App, Company, RunOutcome
+    from babyagi.app.application import App, Company, RunOutcome
 
 # --------------------------------------------------------------------------------------------------
 # Run an objective and show it meanwhile: open the store, start the objective, work on it and watch
@@ -84,7 +84,7 @@ def run_objective(
     """Run the objective that the flags, the environment and the settings files describe. With
     --join, work on the objective that `selector` names instead, which another process started.
     Return the exit code."""
-    from babyagi.toolbox import require_folder
+    from babyagi.app.toolbox import require_folder
 
     loaded = session.load(flags)
     if loaded.settings.join_existing_objective:
@@ -184,7 +184,7 @@ def require_objective(settings: Settings, command: str = "babyagi run") -> None:
 
 @asynccontextmanager
 async def _open(loaded: Loaded) -> AsyncIterator[App]:
-    from babyagi.app import open_app
+    from babyagi.app.application import open_app
 
     async with open_app(loaded.settings, ask_human=find_person(), tell=tell) as app:
         yield app
@@ -460,7 +460,7 @@ async def _seated(
     """Yield the view in which this process shows its work on the objective, and the `Company` that
     says how a person can be asked meanwhile. The person at the terminal is asked there, unless the
     model is a person, who needs the terminal."""
-    from babyagi.app import ALONE, Company
+    from babyagi.app.application import ALONE, Company
 
     is_shared = "human" in models_of(objective)
     is_asking = not (as_json or is_shared) and is_person_there() and is_in_foreground()
@@ -656,7 +656,7 @@ def submit_objective(flags: Mapping[str, Any], *, always_new: bool, as_json: boo
 
 
 async def _submit(loaded: Loaded, *, always_new: bool, as_json: bool) -> int:
-    from babyagi.app import open_app
+    from babyagi.app.application import open_app
 
     async with open_app(loaded.settings, tell=tell) as app:
         objective, is_new = await app.start_objective(always_new=always_new)

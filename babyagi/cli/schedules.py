@@ -17,9 +17,9 @@ from babyagi.cli.options import (
 from babyagi.cli.text import Line, Style, echo, echo_lines, fit, print_json, terminal_width
 
 if TYPE_CHECKING:
-    from babyagi.schedules import Schedule, Tick
     from babyagi.settings.fields import Settings
     from babyagi.settings.load import Loaded
+    from babyagi.taskstore.schedules import Schedule, Tick
     from babyagi.taskstore.sql.store import TaskStore
 
 N_TICKS_SHOWN = 20
@@ -136,9 +136,9 @@ def add(objective_words: tuple[str, ...], as_json: bool, **flags: Any) -> None:
 
 
 async def _add(loaded: Loaded, given: dict[str, Any], *, as_json: bool) -> None:
-    from babyagi.app import Timing, open_app
+    from babyagi.app.application import Timing, open_app
     from babyagi.cli.run import tell, tell_notices
-    from babyagi.json_shapes import VERSION, schedule_shape
+    from babyagi.verbs.json_shapes import VERSION, schedule_shape
 
     timing = Timing(**given)
     async with open_app(loaded.settings, tell=tell) as app:
@@ -166,7 +166,7 @@ def _say_needs(settings: Settings) -> str:
 
 def _list(*, with_removed: bool, as_json: bool) -> None:
     from babyagi.cli.session import with_store
-    from babyagi.json_shapes import schedule_shape
+    from babyagi.verbs.json_shapes import schedule_shape
 
     found = with_store(lambda store: store.schedules(with_removed=with_removed))
     if as_json:
@@ -179,7 +179,7 @@ def _list(*, with_removed: bool, as_json: bool) -> None:
 
 def _show(schedule_id: int, n_ticks: int, *, as_json: bool) -> None:
     from babyagi.cli.session import with_store
-    from babyagi.json_shapes import VERSION, schedule_shape, tick_shape
+    from babyagi.verbs.json_shapes import VERSION, schedule_shape, tick_shape
 
     async def fetch(store: TaskStore) -> tuple[Schedule, list[Tick]]:
         return await store.schedule(schedule_id), await store.ticks(schedule_id, limit=n_ticks)
@@ -218,8 +218,8 @@ def remove(schedule_id: int, as_json: bool) -> None:
 
 def _switch(schedule_id: int, status: str, as_json: bool) -> None:
     from babyagi.cli.session import with_store
-    from babyagi.json_shapes import VERSION, schedule_shape
-    from babyagi.schedules import ScheduleStatus
+    from babyagi.taskstore.schedules import ScheduleStatus
+    from babyagi.verbs.json_shapes import VERSION, schedule_shape
 
     to = ScheduleStatus(status)
     found = with_store(lambda store: store.switch_schedule(schedule_id, to=to), changes=True)

@@ -56,7 +56,7 @@ def work_and_serve(is_idle: bool, as_json: bool, **flags: Any) -> int:
 async def _serve(loaded: Loaded, *, works: bool, as_json: bool) -> int:
     from functools import partial
 
-    from babyagi.app import open_app
+    from babyagi.app.application import open_app
     from babyagi.cli.run import tell
     from babyagi.cli.worker import is_unwatched, say_beginning, show_lines, writing_log
     from babyagi.serve.server import serve as serve_app

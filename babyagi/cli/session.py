@@ -29,7 +29,7 @@ from babyagi.tasks import Objective, ObjectiveStatus
 from babyagi.taskstore.sql.store import TaskStore
 
 if TYPE_CHECKING:
-    from babyagi.results import Results
+    from babyagi.app.results import Results
 
 # -- the log file; nothing is logged to the terminal
 # --------------------------------------------------------------------------------------------------
@@ -224,7 +224,7 @@ def with_store(
             not come from an untrusted file; if not, the store is opened read-only.
         settings: the settings, if they are loaded already.
     """
-    from babyagi.backends import open_store
+    from babyagi.app.backends import open_store
 
     settings = settings or load(needs=STORE if changes else NOTHING).settings
 
@@ -263,7 +263,7 @@ def with_results(
     """Open the results and the index of the selected objective, call `body` with them, and return
     the objective with the value of `body`. `model` replaces the embedding model; `changes` as in
     `with_store`."""
-    from babyagi.app import open_app, open_app_to_look
+    from babyagi.app.application import open_app, open_app_to_look
     from babyagi.cli import preflight
 
     settings = load(only_looks=not changes).settings

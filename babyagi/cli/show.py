@@ -11,7 +11,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
-from babyagi import events, json_shapes, verbs
+from babyagi import events
 from babyagi.cli import render
 from babyagi.cli.session import NOTHING, is_over, load, with_objective, with_results
 from babyagi.cli.text import (
@@ -50,7 +50,8 @@ from babyagi.settings.values import parse_duration_s
 from babyagi.tasks import PNG, Duty, Event, Objective, Result, Step, StepState, Task, Usage
 from babyagi.taskstore.sql.store import TaskStore
 from babyagi.text import say_count, say_duration
-from babyagi.verbs import Shown
+from babyagi.verbs import actions, json_shapes
+from babyagi.verbs.actions import Shown
 
 FOLDED_ROWS = 4  # of a text that is not shown whole
 MAX_FULL_CHARS = 1_000_000
@@ -89,7 +90,7 @@ class Look:
 def show_calls(what: str, *, selector: str, step: int | None, is_full: bool, as_json: bool) -> None:
     """Print a task by its number, or what was done for the objective itself (`plan`, `order`,
     `check` or `report`), with prompts, replies and tool calls."""
-    duty = Duty(what) if what in [duty.value for duty in verbs.SHOWN_DUTIES] else None
+    duty = Duty(what) if what in [duty.value for duty in actions.SHOWN_DUTIES] else None
     task_id = 0 if duty else _parse_task(what)
     settings = load(needs=NOTHING).settings
     secrets = settings.known_secrets
@@ -97,8 +98,8 @@ def show_calls(what: str, *, selector: str, step: int | None, is_full: bool, as_
     async def fetch(store: TaskStore, picked: Objective) -> Shown:
         if duty is not None:
             n_times = 0 if is_full or as_json else N_TIMES
-            return await verbs.fetch_duty(store, picked, duty, n_times=n_times, only=step)
-        return await verbs.fetch_task(store, picked, task_id)
+            return await actions.fetch_duty(store, picked, duty, n_times=n_times, only=step)
+        return await actions.fetch_task(store, picked, task_id)
 
     shown = with_objective(selector, fetch, settings=settings)
     if as_json:
@@ -157,7 +158,7 @@ def render_shown(shown: Shown, look: Look, *, secrets: Sequence[str] = ()) -> It
     Args:
         secrets: texts that must not be shown.
     """
-    exchanges = list(verbs.number_exchanges(shown, secrets, look.only))
+    exchanges = list(actions.number_exchanges(shown, secrets, look.only))
     if look.only is None:
         yield from _render_head(shown, look)
     for exchange in exchanges:
@@ -356,8 +357,8 @@ def show_why(task: str | None, *, selector: str, as_json: bool) -> None:
 
     async def fetch(store: TaskStore, picked: Objective) -> tuple[Reason, str]:
         if task is None:
-            return await verbs.why_objective(store, picked), f"Objective {picked.id}"
-        return await verbs.why_task(store, picked, _parse_task(task)), f"Task {task}"
+            return await actions.why_objective(store, picked), f"Objective {picked.id}"
+        return await actions.why_task(store, picked, _parse_task(task)), f"Task {task}"
 
     reason, name = with_objective(selector, fetch)
     if as_json:

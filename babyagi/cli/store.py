@@ -34,12 +34,12 @@ from babyagi.cli.text import (
 from babyagi.text import say_count
 
 if TYPE_CHECKING:
+    from babyagi.app.results import IndexStatus
     from babyagi.index.indexer import CheckReport
-    from babyagi.results import IndexStatus
     from babyagi.tasks import Objective
     from babyagi.taskstore.nouns import Verification
     from babyagi.taskstore.sql.store import TaskStore
-    from babyagi.verbs import Prunable
+    from babyagi.verbs.actions import Prunable
 
 
 N_NAMED = 10
@@ -110,9 +110,10 @@ MAX_DAYS = 36_500.0
 @json_option
 def show_index(objective: str, as_json: bool) -> None:
     """Show how many results of each objective are indexed."""
-    from babyagi import backends, json_shapes
+    from babyagi.app import backends
+    from babyagi.app.results import load_index_status
     from babyagi.cli.session import NOTHING, load, pick_objective, with_store
-    from babyagi.results import load_index_status
+    from babyagi.verbs import json_shapes
 
     async def fetch(store: TaskStore) -> list[IndexStatus]:
         is_all = objective == ALL
@@ -149,8 +150,8 @@ def verify(objective: str | None, is_index: bool, as_json: bool) -> int:
     the results in the index are compared with those in the task store instead. Nothing is changed.
     The exit code is 7 if something is wrong.
     """
-    from babyagi import json_shapes
     from babyagi.cli import exits, session
+    from babyagi.verbs import json_shapes
 
     if is_index:
         picked, report = session.with_results(objective or "latest", lambda opened: opened.check())
@@ -224,7 +225,7 @@ def migrate() -> None:
     """
     import asyncio
 
-    from babyagi.backends import migrate_store
+    from babyagi.app.backends import migrate_store
     from babyagi.cli.session import STORE, load
 
     versions = asyncio.run(migrate_store(load(needs=STORE).settings))
@@ -270,9 +271,9 @@ def delete(
     It shows what it would delete, and asks first. With --old, active objectives, and paused ones
     with results, are kept. A conversation is deleted without a question.
     """
-    from babyagi import verbs
     from babyagi.cli.ask import forget
     from babyagi.cli.session import load, with_store
+    from babyagi.verbs import actions
 
     if memory is not None:
         forget(memory)
@@ -287,7 +288,7 @@ def delete(
         )
         if not doomed or not (is_sure or _is_confirmed(question, fix=fix)):
             return [], []
-        return doomed, [await verbs.delete_whole(store, settings, one) for one in doomed]
+        return doomed, [await actions.delete_whole(store, settings, one) for one in doomed]
 
     deleted, troubles = with_store(work, changes=True, settings=settings)
     for trouble in dict.fromkeys(filter(None, troubles)):
@@ -317,10 +318,11 @@ async def _find_old(
 ) -> tuple[list[Objective], str, str]:
     """As `_find_one`, of the objectives that are to be deleted because of their age. They are
     listed first."""
-    from babyagi import backends, verbs
+    from babyagi.app import backends
+    from babyagi.verbs import actions
 
     before = backends.utc_now() - timedelta(days=min(days, MAX_DAYS))
-    found = await verbs.find_prunable(store, before=before)
+    found = await actions.find_prunable(store, before=before)
     for line in render_prunable(found):
         say(line)
     fix = f"babyagi store delete --old --older-than {days:g} --yes"

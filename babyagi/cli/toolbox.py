@@ -12,10 +12,10 @@ from babyagi.cli.text import Line, Style, echo, echo_lines, print_json, safe, wa
 from babyagi.errors import SettingsError, ToolError
 
 if TYPE_CHECKING:
-    from babyagi.json_shapes import Json
     from babyagi.settings.fields import Settings
     from babyagi.tools.base import Observation, Tool
     from babyagi.tools.mcp import Connection, McpServer
+    from babyagi.verbs.json_shapes import Json
 
 SETTINGS = ("files", "tools", "mcp")
 # the setting without which a tool cannot be opened
@@ -76,7 +76,7 @@ def _list_of_servers(settings: Settings) -> list[Tool]:
     answer, is said on standard error."""
     import asyncio
 
-    from babyagi.toolbox import describe_left_out
+    from babyagi.app.toolbox import describe_left_out
     from babyagi.tools.mcp import load_servers
 
     if settings.mcp is None:
@@ -89,7 +89,7 @@ def _list_of_servers(settings: Settings) -> list[Tool]:
 
 
 def _shape(tool: Tool, is_granted: bool) -> Json:
-    from babyagi.json_shapes import pick
+    from babyagi.verbs.json_shapes import pick
 
     shape = {**pick(tool, "name effect"), "granted": is_granted}
     return {**shape, **pick(tool, "description parameters")}
@@ -135,8 +135,8 @@ def _show(observation: Observation) -> int:
 def _open(settings: Settings, names: tuple[str, ...]) -> tuple[Tool, ...]:
     """Open the tools of these names as a new objective would, with the settings' folder. Tools that
     lack a setting are left out."""
+    from babyagi.app.toolbox import open_tool_context, require_folder
     from babyagi.files.folder import Folder
-    from babyagi.toolbox import open_tool_context, require_folder
     from babyagi.tools.catalog import open_tools
 
     require_folder(settings)
@@ -204,7 +204,7 @@ def _list_by_server(flags: dict[str, object], as_json: bool) -> int:
 
 
 def _shape_of_server(connection: Connection, found: list[Tool], fault: str) -> Json:
-    from babyagi.json_shapes import pick
+    from babyagi.verbs.json_shapes import pick
 
     tools = [{**_shape(tool, False), "own_name": connection.own_name(tool.name)} for tool in found]
     left_out = [pick(one, "name reason") for one in connection.left_out]
@@ -228,7 +228,7 @@ def _show_server(connection: Connection, found: list[Tool], fault: str) -> None:
 
 async def _list_servers(servers: list[McpServer]) -> list[tuple[Connection, list[Tool], str]]:
     """Return of each server its closed connection, its tools, and why it has none."""
-    from babyagi.toolbox import list_tools
+    from babyagi.app.toolbox import list_tools
     from babyagi.tools.mcp import open_servers
 
     async with open_servers(servers) as connections:
@@ -250,7 +250,7 @@ def _servers(flags: dict[str, object]) -> list[McpServer]:
 
 
 async def _call_server(flags: dict[str, object], name: str, arguments: str) -> Observation:
-    from babyagi.toolbox import list_tools
+    from babyagi.app.toolbox import list_tools
     from babyagi.tools.mcp import open_servers
 
     server = name.partition("__")[0]

@@ -26,14 +26,14 @@ from babyagi.cli.text import (
 )
 from babyagi.errors import StoreUnavailableError, first_error
 from babyagi.index.indexer import describe_trouble
-from babyagi.json_shapes import event_shape
 from babyagi.redaction import redact
 from babyagi.reporting.transcript import first_line
 from babyagi.reporting.why import describe_outage
 from babyagi.tasks import Event, Joined, Objective, Worker
 from babyagi.taskstore.sql.store import TaskStore
 from babyagi.text import say_count
-from babyagi.verbs import serving
+from babyagi.verbs.actions import serving
+from babyagi.verbs.json_shapes import event_shape
 
 NAME_WIDTH = 80
 RESULT_WIDTH = 120  # of the first line of a result

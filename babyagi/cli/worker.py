@@ -23,7 +23,7 @@ from babyagi.taskstore.sql.store import TaskStore
 from babyagi.text import say_count
 
 if TYPE_CHECKING:
-    from babyagi.app import App
+    from babyagi.app.application import App
 
 logger = logging.getLogger("babyagi.events")
 
@@ -38,7 +38,7 @@ def serve_all(flags: Mapping[str, Any], *, as_json: bool) -> int:
 
 
 async def _serve_all(loaded: Loaded, *, as_json: bool) -> int:
-    from babyagi.app import open_app
+    from babyagi.app.application import open_app
 
     is_logged = is_unwatched(as_json=as_json)
     say = logger.info if is_logged else warn if as_json else echo

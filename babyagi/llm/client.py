@@ -33,7 +33,6 @@ from babyagi.errors import (
     OverdueError,
     ToolsUnsupportedError,
 )
-from babyagi.heavy_imports import import_openai, is_openai_imported
 from babyagi.llm.errors import (
     Form,
     ModelAddress,
@@ -71,6 +70,7 @@ from babyagi.llm.streaming import (
 from babyagi.net.addresses import Proxies
 from babyagi.net.bodies import bound_body
 from babyagi.redaction import redact_url
+from babyagi.runtime.heavy_imports import import_openai, is_openai_imported
 from babyagi.tasks import Reservation, Role
 from babyagi.text import clean
 

@@ -23,14 +23,14 @@ from babyagi.errors import (
     RequestRefusedError,
     SettingsError,
 )
-from babyagi.heavy_imports import import_chroma
 from babyagi.llm.client import Endpoint
 from babyagi.llm.errors import RefusedParameterError
 from babyagi.llm.prices import Price
 from babyagi.llm.prompt import bound_text_tokens
 from babyagi.llm.reading import Call, least_tokens, read_usage
 from babyagi.llm.retry import Deadline
-from babyagi.offload import Offload
+from babyagi.runtime.heavy_imports import import_chroma
+from babyagi.runtime.offload import Offload
 from babyagi.tasks import Reservation, Usage
 from babyagi.text import clean
 

@@ -38,7 +38,7 @@ from babyagi.llm.prompt import Prompt, bound_tokens
 from babyagi.llm.reading import as_mapping, build_completion
 from babyagi.llm.retry import Deadline
 from babyagi.llm.streaming import AnswerListener, ChatReplyBuilder, StreamError
-from babyagi.offload import ThreadOffload
+from babyagi.runtime.offload import ThreadOffload
 from babyagi.tasks import Reservation, Role, Usage
 from babyagi.text import clean
 

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from babyagi.errors import SettingsError
-from babyagi.heavy_imports import import_whole
 from babyagi.net.addresses import hostname_of
+from babyagi.runtime.heavy_imports import import_whole
 from babyagi.tasks import Limits
 
 

@@ -19,7 +19,7 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import Any
 
-from babyagi.shapes import is_deep
+from babyagi.llm.shapes import is_deep
 from babyagi.tasks import Passage
 from babyagi.text import GAP, clean, disarm
 

@@ -17,7 +17,7 @@ from babyagi.llm.prompt import (
     ToolCall,
     bound_tokens,
 )
-from babyagi.shapes import is_deep
+from babyagi.llm.shapes import is_deep
 from babyagi.tasks import Usage
 from babyagi.text import clean
 

@@ -18,7 +18,7 @@ from babyagi.llm.reading import (
     find_choice,
     larger_usage,
 )
-from babyagi.shapes import is_deep
+from babyagi.llm.shapes import is_deep
 from babyagi.text import clean
 
 AFTER_END_S = 5.0  # the longest wait for the usage, which follows the answer

@@ -19,8 +19,8 @@ from babyagi.errors import (
 )
 from babyagi.llm.port import Abilities, Completion
 from babyagi.llm.prompt import Message, Prompt, Speaker, ToolSpec, shrink
+from babyagi.llm.shapes import fit_schema
 from babyagi.react.protocols.base import say
-from babyagi.shapes import fit_schema
 from babyagi.tasks import Role, Usage
 from babyagi.text import clean, disarm, repeated_end
 from babyagi.tools.base import Calls

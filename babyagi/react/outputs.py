@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from babyagi.errors import MalformedReplyError
+from babyagi.llm.shapes import Shape, ShapeError, shape_of, to_strict
 from babyagi.react.protocols.base import fill, say
 from babyagi.react.values import find_values
-from babyagi.shapes import Shape, ShapeError, shape_of, to_strict
 from babyagi.tools.base import DECODER
 
 ANSWER = "answer"  # the field for a value that is not an object

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 from babyagi import events
 from babyagi.reporting.why import Facts, Why, find_hold
-from babyagi.schedules import ScheduleStatus, TickOutcome
 from babyagi.tasks import ObjectiveStatus, StopReason, TaskStatus
 from babyagi.taskstore.nouns import Queue, Standing, Vitals
+from babyagi.taskstore.schedules import ScheduleStatus, TickOutcome
 from babyagi.taskstore.sql.store import TaskStore
 
 _HOLDS = (

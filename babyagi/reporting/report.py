@@ -13,11 +13,11 @@ from babyagi import events
 from babyagi.agents.report import Written, read_answer
 from babyagi.inbox import asking_task, describe
 from babyagi.index.indexer import find_trouble
-from babyagi.offload import Offload, run_inline
 from babyagi.reporting.artifacts import Made, find_artifacts, render_artifacts
 from babyagi.reporting.next_command import Need, next_command, say_stop
 from babyagi.reporting.sources import NO_SOURCES, Sources, render_sources, trace_sources
 from babyagi.reporting.why import describe_outage
+from babyagi.runtime.offload import Offload, run_inline
 from babyagi.tasks import (
     Duty,
     Event,

@@ -18,10 +18,10 @@ from pathlib import Path
 from babyagi.errors import ToolError
 from babyagi.files.private import make_folder, write_file
 from babyagi.net.door import Door, Page
-from babyagi.offload import Offload, run_inline
 from babyagi.retrieval import page_text
 from babyagi.retrieval.engines import Hit, Searcher
 from babyagi.retrieval.rank import BM25, Ranker, rank, split_parts, top_p
+from babyagi.runtime.offload import Offload, run_inline
 from babyagi.text import clean
 
 READ_TIMEOUT_S = 20.0

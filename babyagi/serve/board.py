@@ -24,8 +24,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from babyagi import json_shapes, verb_table, verbs
-from babyagi.backends import utc_now
+from babyagi.app.backends import utc_now
 from babyagi.errors import BabyagiError, NotFoundError, find_fix
 from babyagi.pages.markdown import make_renderer, render_html
 from babyagi.pages.pictures import KINDS as TIMELINE_KINDS
@@ -40,7 +39,8 @@ from babyagi.serve.operations import OPERATIONS, Desk
 from babyagi.serve.wire import parse_parameters
 from babyagi.tasks import Duty, Level, Objective, StopReason, TaskStatus
 from babyagi.text import UNSEEN, harmless_lines, shorten
-from babyagi.verb_table import SEE_LISTS, Call, Verb, carry_out
+from babyagi.verbs import actions, json_shapes, verb_table
+from babyagi.verbs.verb_table import SEE_LISTS, Call, Verb, carry_out
 
 if TYPE_CHECKING:
     from babyagi.reporting.why import Facts, Reason
@@ -178,7 +178,7 @@ async def _objectives(desk: Desk, request: Request) -> Response:
 
 async def _row(desk: Desk, objective: Objective) -> dict[str, Any]:
     counts = await desk.store.counts(objective.id)
-    reason = await verbs.why_objective(desk.store, objective)
+    reason = await actions.why_objective(desk.store, objective)
     return {**_head(objective, counts), "reason": reason}
 
 
@@ -196,7 +196,7 @@ async def _inbox(desk: Desk, request: Request) -> Response:
     place = await _place(desk)
     steps = await desk.store.inbox()
     asked = [
-        await verbs.gather_request(desk.store, step, desk.settings, among=steps)
+        await actions.gather_request(desk.store, step, desk.settings, among=steps)
         for step in steps[:MAX_ROWS]
     ]
     shapes = [json_shapes.request_shape(one) | {"created_at": one.step.created_at} for one in asked]
@@ -237,7 +237,7 @@ def _said(request: Request) -> list[tuple[str, str]]:
 
 async def _objective(desk: Desk, request: Request) -> Response:
     objective, after = await _begin(desk, request)
-    stand = await verbs.find_stand(desk.store, objective)
+    stand = await actions.find_stand(desk.store, objective)
     facts = await find_facts(desk.store, objective.id)
     columns = []
     for title, states in COLUMNS:
@@ -357,7 +357,7 @@ async def _report(desk: Desk, request: Request) -> Response:
 async def _task(desk: Desk, request: Request) -> Response:
     objective, after = await _begin(desk, request)
     task_id = verb_table.parse_id(request.path_params["task"], "task")
-    shown = await verbs.fetch_task(desk.store, objective, task_id)
+    shown = await actions.fetch_task(desk.store, objective, task_id)
     result = await asyncio.to_thread(_render_result, shown)
     said = {"task": shown.task, "result": result, "given": json_shapes.given_results(shown.steps)}
     return await _render_shown(desk, request, "task.html", shown, after=after, **said)
@@ -370,23 +370,23 @@ async def _duty(desk: Desk, request: Request) -> Response:
         raise NotFoundError(
             "there is no such page", why=f"the pages are {', '.join(DUTIES)}", fix=SEE_LISTS
         )
-    shown = await verbs.fetch_duty(desk.store, objective, duty, n_times=MAX_TIMES)
+    shown = await actions.fetch_duty(desk.store, objective, duty, n_times=MAX_TIMES)
     return await _render_shown(desk, request, "duty.html", shown, after=after, name=DUTIES[duty])
 
 
 async def _render_shown(
-    desk: Desk, request: Request, template: str, shown: verbs.Shown, **values: Any
+    desk: Desk, request: Request, template: str, shown: actions.Shown, **values: Any
 ) -> Response:
     known = {
         "objective": shown.objective,
         "shown": shown,
-        "exchanges": list(verbs.number_exchanges(shown, desk.settings.known_secrets)),
+        "exchanges": list(actions.number_exchanges(shown, desk.settings.known_secrets)),
         "events": f"/objectives/{shown.objective.id}/events",
     }
     return await _render(desk, request, template, **known, **values)
 
 
-def _render_result(shown: verbs.Shown) -> str:
+def _render_result(shown: actions.Shown) -> str:
     text = shown.result.text if shown.result is not None else ""
     if len(text) > MAX_DRAWN_CHARS:
         return Markup("<pre>{}</pre>").format(text)
@@ -407,7 +407,7 @@ async def _pick(desk: Desk, request: Request) -> Objective:
 
 async def _render_tab(desk: Desk, request: Request, tab: str, **values: Any) -> Response:
     """Return the page of a tab of an objective, with the objective's state at the top."""
-    stand = values.pop("stand", None) or await verbs.find_stand(
+    stand = values.pop("stand", None) or await actions.find_stand(
         desk.store, await _pick(desk, request)
     )
     objective = stand.objective
@@ -415,7 +415,7 @@ async def _render_tab(desk: Desk, request: Request, tab: str, **values: Any) -> 
         "events": f"/objectives/{objective.id}/events",
         "stand": stand,
         **_head(objective, stand.counts),
-        "n_serving": len(verbs.serving(stand.workers, objective.id)),
+        "n_serving": len(actions.serving(stand.workers, objective.id)),
         "tabs": TABS,
         "tab": tab,
     }

@@ -19,9 +19,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from babyagi.errors import BabyagiError, NotFoundError
-from babyagi.notify import event_fields
 from babyagi.tasks import Event
 from babyagi.taskstore.sql.store import TaskStore
+from babyagi.worker.notify import event_fields
 
 logger = logging.getLogger(__name__)
 

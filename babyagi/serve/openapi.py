@@ -7,12 +7,13 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from babyagi import __version__, answers, verb_table
-from babyagi.schedules import Tick
+from babyagi import __version__
+from babyagi.llm.shapes import shape_of
 from babyagi.serve.operations import OPERATIONS
 from babyagi.serve.wire import PROBLEM
-from babyagi.shapes import shape_of
-from babyagi.verb_table import TEXT, Verb
+from babyagi.taskstore.schedules import Tick
+from babyagi.verbs import answers, verb_table
+from babyagi.verbs.verb_table import TEXT, Verb
 
 BASE = verb_table.BASE
 _KINDS = {"task": "integer", "number": "integer", "schedule": "integer"}

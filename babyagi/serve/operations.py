@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from babyagi import answers, verb_table
-from babyagi.json_shapes import Json
 from babyagi.serve.door import Keys
 from babyagi.serve.feed import Feed
 from babyagi.tasks import Level
-from babyagi.verb_table import REPEATABLE, VERBS, Verb, change
+from babyagi.verbs import answers, verb_table
+from babyagi.verbs.json_shapes import Json
+from babyagi.verbs.verb_table import REPEATABLE, VERBS, Verb, change
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

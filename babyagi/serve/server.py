@@ -29,8 +29,8 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from babyagi.app import App
-from babyagi.backends import max_descriptors, open_store, utc_now
+from babyagi.app.application import App
+from babyagi.app.backends import max_descriptors, open_store, utc_now
 from babyagi.errors import BabyagiError, RequestError, SettingsError
 from babyagi.files import private
 from babyagi.files.home import make_home
@@ -40,7 +40,7 @@ from babyagi.serve.feed import Feed, Place, parse_place
 from babyagi.serve.openapi import BASE, make_document
 from babyagi.serve.operations import OPERATIONS, Desk
 from babyagi.tasks import Level
-from babyagi.verb_table import (
+from babyagi.verbs.verb_table import (
     METRICS,
     Answer,
     Call,

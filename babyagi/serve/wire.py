@@ -19,7 +19,7 @@ from babyagi import errors
 from babyagi.errors import BabyagiError, RequestError, find_fix, kind_of
 from babyagi.redaction import redact
 from babyagi.text import clean
-from babyagi.verb_table import (
+from babyagi.verbs.verb_table import (
     MAX_NUMBER,
     NOT_JSON,
     WHY_NOT_JSON,
@@ -32,7 +32,7 @@ from babyagi.verb_table import (
 if TYPE_CHECKING:
     from starlette.requests import Request
 
-    from babyagi.verb_table import Answer
+    from babyagi.verbs.verb_table import Answer
 
 logger = logging.getLogger(__name__)
 

@@ -89,7 +89,7 @@ GONE: Mapping[str, str] = {
     "BABYAGI_SERVE_PORT": "babyagi serve --port",
     "BABYAGI_LOG_FORMAT": "--log-format",
     "BABYAGI_LOG_FILE": "babyagi.log in BABYAGI_HOME",
-    "BABYAGI_TRUST_ENV_FILE": "DOTENV_EXTENSIONS with the file's absolute path, or babyagi trust",
+    "BABYAGI_TRUST_ENV_FILE": "DOTENV_EXTENSIONS with the file's absolute path, or babyagi config trust",
     "BABYAGI_LLAMA_IDLE_S": "always 600 seconds",
     "BABYAGI_DRAIN_S": "always 10 seconds",
     "BABYAGI_MAX_FAILURES": "always 3",

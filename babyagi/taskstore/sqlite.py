@@ -25,7 +25,7 @@ from typing import Any, TypeVar
 
 from babyagi.errors import StoreUnavailableError, StoreUnusableError
 from babyagi.files import private
-from babyagi.offload import Offload, run_inline
+from babyagi.runtime.offload import Offload, run_inline
 from babyagi.taskstore.sql import database
 from babyagi.taskstore.sql.database import (
     Cursor,

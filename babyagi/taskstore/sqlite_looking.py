@@ -21,7 +21,7 @@ from typing import TypeVar
 from urllib.parse import quote
 
 from babyagi.errors import StoreUnavailableError, StoreUnusableError
-from babyagi.offload import Offload
+from babyagi.runtime.offload import Offload
 from babyagi.taskstore.sql import database
 from babyagi.taskstore.sql.database import Transaction
 from babyagi.taskstore.sql.store import TaskStore

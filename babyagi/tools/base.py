@@ -20,7 +20,7 @@ from typing import Any, Protocol
 from babyagi.errors import ToolError
 from babyagi.llm.port import Abilities, Completion
 from babyagi.llm.prompt import Prompt, ToolSpec
-from babyagi.shapes import MAX_DEPTH, coerce, is_deep, is_of, show, takes_null
+from babyagi.llm.shapes import MAX_DEPTH, coerce, is_deep, is_of, show, takes_null
 from babyagi.tasks import Artifact, Effect, Fetched, Passage, Role, Step, write_form
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")

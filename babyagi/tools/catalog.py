@@ -11,10 +11,10 @@ from typing import Any
 from babyagi.errors import SettingsError, ToolError
 from babyagi.files.folder import Folder
 from babyagi.net.addresses import Proxies
-from babyagi.offload import Offload
 from babyagi.retrieval.engines import Searcher
 from babyagi.retrieval.pages import Pages
 from babyagi.retrieval.rank import BM25, Ranker
+from babyagi.runtime.offload import Offload
 from babyagi.tasks import Effect, Passage, ToolGrant
 from babyagi.tools.base import Tool, in_thread, takes_text
 from babyagi.tools.calculator import build_calculator

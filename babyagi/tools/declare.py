@@ -27,7 +27,7 @@ from types import ModuleType
 from typing import Any, NotRequired, overload
 
 from babyagi.errors import SettingsError, ToolError
-from babyagi.shapes import Shape, ShapeError, object_of, to_plain
+from babyagi.llm.shapes import Shape, ShapeError, object_of, to_plain
 from babyagi.tasks import Effect, Passage
 from babyagi.tools.base import Tool, in_thread
 

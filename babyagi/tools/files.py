@@ -22,10 +22,10 @@ from babyagi.files.folder import (
     ListedFile,
     Listing,
 )
-from babyagi.offload import Offload
 from babyagi.retrieval.page_text import MAX_CHARS, MAX_OFFICE_CHARS
 from babyagi.retrieval.pages import read_document
 from babyagi.retrieval.rank import Counted, count_words, cut_pieces, score_words
+from babyagi.runtime.offload import Offload
 from babyagi.tasks import Effect, FolderTexts, Passage
 from babyagi.text import shorten
 from babyagi.tools.base import Preview, Tool, number_schema, takes, text_schema

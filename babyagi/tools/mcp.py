@@ -46,12 +46,12 @@ from typing import IO, TYPE_CHECKING, Any, get_type_hints
 from urllib.parse import unquote
 
 from babyagi.errors import SettingsError, ToolError, first_error
-from babyagi.heavy_imports import import_whole
+from babyagi.llm.shapes import MAX_DEPTH, Shape, ShapeError, is_deep, read_schema, shape_of
 from babyagi.net.addresses import is_in_clear
 from babyagi.net.bodies import bound_body
 from babyagi.redaction import redact
+from babyagi.runtime.heavy_imports import import_whole
 from babyagi.sandbox import tree
-from babyagi.shapes import MAX_DEPTH, Shape, ShapeError, is_deep, read_schema, shape_of
 from babyagi.tasks import Effect, Passage, ToolGrant
 from babyagi.text import clean, disarm, one_line, shorten
 from babyagi.tools.base import Tool

@@ -20,8 +20,8 @@ from typing import Any
 from babyagi.errors import ToolError
 from babyagi.files.folder import MAX_FILE_BYTES, Folder
 from babyagi.files.private import make_folder, write_bytes
-from babyagi.offload import Offload
 from babyagi.pages.html import sanitise_svg
+from babyagi.runtime.offload import Offload
 from babyagi.sandbox.python import (
     START_TIMEOUT_S,
     TIMEOUT_S,

@@ -18,8 +18,8 @@ from babyagi.errors import (
     StoreUnavailableError,
     StoreUnusableError,
 )
-from babyagi.schedules import TICK_DECIDED
 from babyagi.tasks import Objective, Worker
+from babyagi.taskstore.schedules import TICK_DECIDED
 from babyagi.taskstore.sql.store import TaskStore
 from babyagi.text import say_count
 from babyagi.worker.lease import KnowsDead, WorkerLease, knows_nobody_dead

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 
 from babyagi.cli.session import close_log
-from babyagi.offload import ThreadOffload
+from babyagi.runtime.offload import ThreadOffload
 from babyagi.taskstore.sqlite import open_sqlite
 from support.workers import join
 from tests.cli import homes, samples

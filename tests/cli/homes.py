@@ -5,7 +5,7 @@ import json
 import os
 from pathlib import Path
 
-from babyagi.backends import open_store
+from babyagi.app.backends import open_store
 from babyagi.cli.root import run_guarded
 from babyagi.settings.load import load_settings
 from babyagi.tasks import Duty, Proposal, Reservation, StopReason, Usage, Worker

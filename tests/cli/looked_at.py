@@ -5,7 +5,7 @@ import asyncio
 import json
 
 from babyagi import events
-from babyagi.backends import open_store
+from babyagi.app.backends import open_store
 from babyagi.inbox import QUESTION, write_request
 from babyagi.llm.kept import write_prompt
 from babyagi.llm.port import Completion

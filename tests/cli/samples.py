@@ -4,11 +4,11 @@ import json
 from datetime import UTC, datetime, timedelta
 
 from babyagi import events
+from babyagi.app.results import IndexStatus
 from babyagi.index.indexer import CheckReport
 from babyagi.index.search import RankedResult, Ranking
 from babyagi.reporting.artifacts import Made
 from babyagi.reporting.sources import Source, SourceKind, Sources
-from babyagi.results import IndexStatus
 from babyagi.tasks import (
     Artifact,
     Effect,

@@ -3,7 +3,7 @@ from dataclasses import replace
 
 import pytest
 
-from babyagi.backends import open_store
+from babyagi.app.backends import open_store
 from babyagi.cli.root import run_guarded
 from babyagi.files.home import home_id
 from babyagi.inbox import write_request

@@ -10,7 +10,7 @@ from babyagi.cli.root import run_guarded
 from babyagi.files.folder import Folder
 from babyagi.files.home import make_home, remember_folder
 from babyagi.llm.prompt import Speaker, ToolCall
-from babyagi.offload import run_inline
+from babyagi.runtime.offload import run_inline
 from babyagi.tasks import Effect, Passage, Role, StopReason
 from babyagi.taskstore.sqlite import open_sqlite
 from babyagi.tools.base import Tool

@@ -201,7 +201,7 @@ def test_a_log_is_the_same_in_pages_of_any_size(look, monkeypatch, page):
 def test_a_list_of_tasks_is_the_same_in_pages_of_any_size(look, monkeypatch, page):
     looked_at.fill_running_home()
     whole = json.loads(look("tasks", "--json"))
-    monkeypatch.setattr("babyagi.verbs.PAGE", page)
+    monkeypatch.setattr("babyagi.verbs.actions.PAGE", page)
 
     assert json.loads(look("tasks", "--json")) == whole
     assert [task["id"] for task in whole] == [1, 2, 4, 3, 5, 6, 7]

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from babyagi.backends import open_store
+from babyagi.app.backends import open_store
 from babyagi.cli import objectives, root
 from babyagi.cli.root import run_guarded
 from babyagi.tasks import Proposal, Worker

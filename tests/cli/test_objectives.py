@@ -3,7 +3,7 @@ import json
 
 import pytest
 
-from babyagi.backends import open_store
+from babyagi.app.backends import open_store
 from babyagi.cli.root import run_guarded
 from babyagi.tasks import Reservation, StopReason
 from babyagi.taskstore.nouns import Intention

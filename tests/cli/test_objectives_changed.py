@@ -2,7 +2,7 @@ import asyncio
 
 import pytest
 
-from babyagi.backends import open_store
+from babyagi.app.backends import open_store
 from babyagi.cli.root import run_guarded
 from babyagi.tasks import Duty, StopReason
 from support.workers import join

@@ -175,7 +175,7 @@ def test_help_loads_nothing_heavy_and_no_store():
     code = (
         "import sys; before = set(sys.modules)\n"
         "from babyagi.cli.root import run_guarded; run_guarded(['--help'])\n"
-        "heavy = {'asyncio', 'sqlite3', 'babyagi.app', 'babyagi.reporting.report'}\n"
+        "heavy = {'asyncio', 'sqlite3', 'babyagi.app.application', 'babyagi.reporting.report'}\n"
         "names = set(sys.modules) - before; roots = {name.partition('.')[0] for name in names}\n"
         "print(sorted(heavy & names), sorted(roots - sys.stdlib_module_names), file=sys.stderr)"
     )

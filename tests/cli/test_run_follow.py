@@ -6,7 +6,7 @@ from typing import Any, cast
 import pytest
 
 from babyagi import events
-from babyagi.app import RunOutcome
+from babyagi.app.application import RunOutcome
 from babyagi.cli.report import Output
 from babyagi.cli.run import work_on
 from babyagi.cli.views import Follower, LoggedView, PlainView

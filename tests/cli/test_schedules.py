@@ -3,9 +3,9 @@ from typing import Any
 
 import pytest
 
-from babyagi.backends import open_store
+from babyagi.app.backends import open_store
 from babyagi.cli.root import run_guarded
-from babyagi.schedules import ScheduleStatus
+from babyagi.taskstore.schedules import ScheduleStatus
 from tests.cli import homes
 from tests.cli.homes import printed_json
 
@@ -115,7 +115,7 @@ def test_a_limit_a_day_that_cannot_be_held_is_refused_and_the_usual_one_is_left_
 
 def test_the_folder_of_a_schedule_is_that_of_what_its_ticks_begin(capsys, tmp_path, home):
     from babyagi.files.home import remembered_folder
-    from babyagi.schedules import schedule_uid
+    from babyagi.taskstore.schedules import schedule_uid
 
     (tmp_path / "documents").mkdir()
     added = printed_json(capsys, *EVERY_HOUR, "--files", "documents")["schedule"]

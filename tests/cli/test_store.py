@@ -8,8 +8,8 @@ from contextlib import AsyncExitStack
 
 import pytest
 
-from babyagi.app import open_app
-from babyagi.backends import open_index, open_store
+from babyagi.app.application import open_app
+from babyagi.app.backends import open_index, open_store
 from babyagi.cli.root import run_guarded
 from babyagi.index.indexer import collection_of
 from babyagi.index.vendors.chroma import OWNER_FILE

@@ -1,9 +1,9 @@
 from datetime import timedelta
 
 from babyagi.cli.views import count_serving, render_serving, render_workers
-from babyagi.json_shapes import worker_shape
 from babyagi.tasks import Duty
-from babyagi.verbs import serving
+from babyagi.verbs.actions import serving
+from babyagi.verbs.json_shapes import worker_shape
 from tests.cli import samples
 
 

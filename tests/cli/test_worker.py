@@ -3,7 +3,7 @@ import json
 
 import pytest
 
-from babyagi.app import open_app
+from babyagi.app.application import open_app
 from babyagi.cli.root import run_guarded
 from babyagi.cli.run import Wanted, wait_for
 from babyagi.cli.worker import say_beginning, show_lines

@@ -25,7 +25,7 @@ from typing import Any
 
 from babyagi import events, inbox
 from babyagi.index.hashing import HashEmbedder
-from babyagi.offload import run_inline
+from babyagi.runtime.offload import run_inline
 from babyagi.tasks import (
     Limits,
     ObjectiveStatus,

@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from babyagi.app import App, open_app
+from babyagi.app.application import App, open_app
+from babyagi.app.toolbox import Given
 from babyagi.errors import BabyagiError
 from babyagi.inbox import (
     APPROVAL,
@@ -44,10 +45,9 @@ from babyagi.tasks import (
 )
 from babyagi.taskstore.lifecycle import new_step, open_step
 from babyagi.taskstore.sql import database
-from babyagi.toolbox import Given
 from babyagi.tools.base import Observation
 from babyagi.tools.catalog import TOOL_NAMES
-from babyagi.verbs import settle
+from babyagi.verbs.actions import settle
 from support.world import START
 from tests.faults.doors_site import Site
 

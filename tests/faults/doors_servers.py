@@ -11,11 +11,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from babyagi.app import App, open_app
+from babyagi.app.application import App, open_app
+from babyagi.app.toolbox import Given
 from babyagi.errors import BabyagiError
 from babyagi.inbox import CHANGED
 from babyagi.tasks import Objective, Proposal
-from babyagi.toolbox import Given
 from tests.faults.doors_peers import Peer, answer_all
 from tests.faults.doors_site import Site
 

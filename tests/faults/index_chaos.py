@@ -32,7 +32,7 @@ from babyagi.errors import BabyagiError, IndexUnavailableError, LeaseLostError
 from babyagi.index.hashing import HashEmbedder
 from babyagi.index.indexer import Indexer
 from babyagi.index.search import ResultSearch
-from babyagi.offload import ThreadOffload
+from babyagi.runtime.offload import ThreadOffload
 from babyagi.tasks import Claim, Duty, Limits, Objective, Proposal, Worker
 from babyagi.taskstore.nouns import Planned
 from babyagi.taskstore.sql.store import TaskStore

@@ -27,7 +27,7 @@ from typing import Any
 from babyagi.errors import ModelUnavailableError, StoreUnavailableError
 from babyagi.llm.port import Completion, OnText
 from babyagi.llm.prompt import Prompt
-from babyagi.offload import run_inline
+from babyagi.runtime.offload import run_inline
 from babyagi.tasks import Limits, Objective, Reservation, Role, TaskStatus, Usage
 from babyagi.taskstore.sqlite import open_sqlite
 from babyagi.worker.lease import reap_namesakes

@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any
 
 from babyagi.journal import Journal
-from babyagi.offload import run_inline
+from babyagi.runtime.offload import run_inline
 from babyagi.tasks import Claim, Fence, Step, StepState
 from babyagi.taskstore import lifecycle
 from babyagi.taskstore.nouns import Intention

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
 
-from babyagi.offload import run_inline
+from babyagi.runtime.offload import run_inline
 from babyagi.taskstore.sqlite import MemoryTaskStore, open_sqlite
 from support.table import print_table, verdict
 from tests.faults.spread import spread

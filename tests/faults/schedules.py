@@ -21,8 +21,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from babyagi.offload import run_inline
-from babyagi.schedules import (
+from babyagi.runtime.offload import run_inline
+from babyagi.tasks import Duty, Limits, StopReason, Worker
+from babyagi.taskstore.schedules import (
     CatchUp,
     Overlap,
     Rule,
@@ -35,7 +36,6 @@ from babyagi.schedules import (
     jittered,
     next_due,
 )
-from babyagi.tasks import Duty, Limits, StopReason, Worker
 from babyagi.taskstore.sql.store import TaskStore
 from babyagi.taskstore.sqlite import open_sqlite
 from support.table import print_table

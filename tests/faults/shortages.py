@@ -26,7 +26,7 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
-from babyagi.app import Company, open_app
+from babyagi.app.application import Company, open_app
 from babyagi.cli.root import run_guarded
 from babyagi.cli.session import close_log
 from babyagi.settings.load import load_settings

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from babyagi.offload import run_inline
+from babyagi.runtime.offload import run_inline
 from babyagi.taskstore.sqlite import open_sqlite
 from support.local_server import LocalServer
 from support.processes import Process, babyagi, environ, finish, rows, start, write_documents

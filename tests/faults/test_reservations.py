@@ -5,7 +5,7 @@ import asyncio
 
 import pytest
 
-from babyagi.offload import run_inline
+from babyagi.runtime.offload import run_inline
 from babyagi.taskstore.sql.store import open_postgres
 from babyagi.taskstore.sqlite import MemoryTaskStore, open_sqlite
 from tests.taskstore.histories import History, Time

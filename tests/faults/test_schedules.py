@@ -2,7 +2,7 @@
 
 import pytest
 
-from babyagi.schedules import TickOutcome
+from babyagi.taskstore.schedules import TickOutcome
 from tests.faults import schedules
 
 pytestmark = pytest.mark.faults

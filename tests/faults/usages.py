@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from babyagi import events
-from babyagi.app import open_app
+from babyagi.app.application import open_app
 from babyagi.settings.load import load_settings
 from babyagi.tasks import Event, StopReason, Usage
 from support.local_server import LocalServer

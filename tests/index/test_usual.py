@@ -8,7 +8,7 @@ from babyagi.errors import IndexUnavailableError
 from babyagi.index.builtin import BuiltinIndex
 from babyagi.index.usual import UsualIndex
 from babyagi.index.vendors.chroma import ChromaIndex
-from babyagi.offload import run_inline
+from babyagi.runtime.offload import run_inline
 from tests.index.contract import ITEMS, VectorIndexContract
 
 

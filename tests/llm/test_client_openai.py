@@ -82,7 +82,7 @@ async def test_without_a_key_none_is_taken_from_the_environment(server, hostile)
 @pytest.mark.system
 def test_a_variable_that_turns_the_log_of_openai_on_changes_no_log_of_this_process():
     program = (
-        "import logging; from babyagi.heavy_imports import import_openai; import_openai();"
+        "import logging; from babyagi.runtime.heavy_imports import import_openai; import_openai();"
         "print(logging.getLogger().handlers, logging.getLogger('openai').level)"
     )
     found = subprocess.run(
@@ -136,7 +136,7 @@ async def test_azure_is_asked_at_the_deployment_with_its_version_and_its_own_hea
 @pytest.mark.system
 def test_importing_and_the_models_that_ask_nobody_load_no_openai():
     program = (
-        "import asyncio, sys, babyagi, babyagi.app, babyagi.cli.root;"
+        "import asyncio, sys, babyagi, babyagi.app.application, babyagi.cli.root;"
         "from babyagi.llm.rehearsal import RehearsalModel;"
         "from babyagi.llm.prompt import Prompt, Message, Speaker;"
         "from babyagi.tasks import Role;"

@@ -15,7 +15,7 @@ from babyagi.index.vendors.weaviate import WeaviateIndex
 from babyagi.llm.client import Endpoint
 from babyagi.net.addresses import Proxies
 from babyagi.net.door import Request, ask_json
-from babyagi.notify import UndeliveredError, make_sender
+from babyagi.worker.notify import UndeliveredError, make_sender
 from support.connections import HERE, listening
 
 pytestmark = pytest.mark.filterwarnings("default::DeprecationWarning")

@@ -6,8 +6,8 @@ import pytest
 from babyagi.reporting import metrics
 from babyagi.reporting.metrics import read_metrics
 from babyagi.reporting.why import Why, explain_tasks, find_facts
-from babyagi.schedules import Rule, ScheduleSpec
 from babyagi.tasks import Limits, Proposal, StopReason, TaskStatus
+from babyagi.taskstore.schedules import Rule, ScheduleSpec
 from babyagi.taskstore.sqlite import MemoryTaskStore
 from tests.taskstore.contract import Clock, begin, make_spec, make_worker
 

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from babyagi import notify
 from babyagi.cli.root import run_guarded
 from babyagi.cli.session import close_log
 from babyagi.files.home import remember_hook, remembered_folder
@@ -20,6 +19,7 @@ from babyagi.serve.openapi import BASE
 from babyagi.serve.operations import OPERATIONS
 from babyagi.tasks import Level
 from babyagi.taskstore.sql.keys import Keys
+from babyagi.worker import notify
 from support.connections import HERE, listening
 from support.served import serving
 from support.workers import join

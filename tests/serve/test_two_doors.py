@@ -15,13 +15,13 @@ import click
 import jsonschema  # type: ignore[import-untyped]  # it has no types
 import pytest
 
-from babyagi import json_shapes
-from babyagi.backends import open_store
+from babyagi.app.backends import open_store
 from babyagi.cli.root import babyagi as command_group
 from babyagi.cli.root import run_guarded
 from babyagi.cli.session import close_log
 from babyagi.serve.openapi import BASE, reply_of
 from babyagi.serve.operations import OPERATIONS
+from babyagi.verbs import json_shapes
 from support.served import serving
 from tests.cli import homes, looked_at
 

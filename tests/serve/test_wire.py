@@ -18,7 +18,7 @@ from babyagi.serve.wire import (
     write_error,
 )
 from babyagi.tasks import TaskStatus
-from babyagi.verb_table import VERBS, Submission, TasksQuery
+from babyagi.verbs.verb_table import VERBS, Submission, TasksQuery
 
 (Addition,) = (verb.given for verb in VERBS if verb.name == "add_task")
 (LogQuery,) = (verb.given for verb in VERBS if verb.name == "log")

@@ -2,12 +2,12 @@
 
 import pytest
 
-from babyagi.app import open_app
+from babyagi.app.application import open_app
+from babyagi.app.toolbox import Given
 from babyagi.errors import SettingsError
 from babyagi.settings.load import load_for_program, load_settings, read_env_file, trust_file
 from babyagi.tasks import ANSWER_TASK, Role
-from babyagi.toolbox import Given
-from babyagi.verb_table import Submission, settings_of
+from babyagi.verbs.verb_table import Submission, settings_of
 from support.prompts import origins_in
 from support.scripted import ScriptedModel
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from babyagi.inbox import QUESTION, write_request
-from babyagi.offload import ThreadOffload
+from babyagi.runtime.offload import ThreadOffload
 from babyagi.tasks import Proposal
 from babyagi.taskstore.sqlite import open_sqlite
 from support.processes import babyagi, environ, finish, start

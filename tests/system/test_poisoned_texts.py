@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from babyagi.files.folder import Folder
-from babyagi.offload import run_inline
+from babyagi.runtime.offload import run_inline
 from babyagi.tasks import Effect, Passage, Planning, TaskStatus
 from babyagi.text import disarm
 from babyagi.tools.base import Tool, takes

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from babyagi.offload import ThreadOffload
 from babyagi.react.asking import MAX_REASKS
+from babyagi.runtime.offload import ThreadOffload
 from babyagi.tasks import Limits, Role, StopReason, TaskStatus
 from babyagi.taskstore.sqlite import MemoryTaskStore, open_sqlite
 from support.scripted import ScriptedModel

@@ -7,10 +7,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from babyagi.backends import utc_now
-from babyagi.offload import run_inline
-from babyagi.schedules import Overlap, Rule, ScheduleSpec, TickOutcome
+from babyagi.app.backends import utc_now
+from babyagi.runtime.offload import run_inline
 from babyagi.tasks import Limits
+from babyagi.taskstore.schedules import Overlap, Rule, ScheduleSpec, TickOutcome
 from babyagi.taskstore.sql.store import open_postgres
 from babyagi.taskstore.sqlite import open_sqlite
 from support.processes import environ, start

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from babyagi.errors import LeaseLostError, SettingsError
-from babyagi.offload import run_inline
+from babyagi.runtime.offload import run_inline
 from babyagi.tasks import Duty, Place, Proposal, Reservation, TaskStatus, Usage
 from babyagi.taskstore.nouns import Intention, Outcome, Planned
 from babyagi.taskstore.sql.store import TaskStore, open_postgres

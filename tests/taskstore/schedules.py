@@ -6,7 +6,8 @@ import pytest
 
 from babyagi import events
 from babyagi.errors import LeaseLostError, NotFoundError, SettingsError
-from babyagi.schedules import (
+from babyagi.tasks import Limits, ObjectiveSpec, ObjectiveStatus, Role, StopReason, Worker
+from babyagi.taskstore.schedules import (
     CatchUp,
     Overlap,
     Rule,
@@ -15,7 +16,6 @@ from babyagi.schedules import (
     TickOutcome,
     TickReason,
 )
-from babyagi.tasks import Limits, ObjectiveSpec, ObjectiveStatus, Role, StopReason, Worker
 
 BEGINS = datetime(2030, 1, 1, tzinfo=UTC)
 HOUR_S = 3600.0

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from babyagi.errors import BabyagiError
-from babyagi.offload import run_inline
+from babyagi.runtime.offload import run_inline
 from babyagi.tasks import (
     CheckedPart,
     Duty,

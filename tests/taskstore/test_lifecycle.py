@@ -5,7 +5,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from babyagi import names
 from babyagi.tasks import (
     CheckedPart,
     Checks,
@@ -19,7 +18,7 @@ from babyagi.tasks import (
     ToolGrant,
     Usage,
 )
-from babyagi.taskstore import lifecycle, limits
+from babyagi.taskstore import lifecycle, limits, names
 from babyagi.taskstore.sql.database import parse_queries
 from babyagi.taskstore.sql.transitions import Progress
 from tests.cli import samples

@@ -15,7 +15,7 @@ from babyagi import events
 from babyagi.files.folder import Folder
 from babyagi.inbox import Decision, decide
 from babyagi.llm.rehearsal import RehearsalModel
-from babyagi.offload import run_inline
+from babyagi.runtime.offload import run_inline
 from babyagi.tasks import Limits, ObjectiveStatus, Role, StepState, TaskStatus
 from babyagi.taskstore.sql.store import migrate_postgres, open_postgres
 from babyagi.taskstore.sqlite import open_sqlite

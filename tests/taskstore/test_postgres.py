@@ -22,8 +22,8 @@ from babyagi.errors import (
     StoreUnavailableError,
     StoreUnusableError,
 )
-from babyagi.offload import ThreadOffload, run_inline
 from babyagi.redaction import redact_url
+from babyagi.runtime.offload import ThreadOffload, run_inline
 from babyagi.tasks import Duty, Proposal, TaskStatus
 from babyagi.taskstore import postgres
 from babyagi.taskstore.nouns import Intention, Kept, Outcome, Planned

@@ -20,7 +20,7 @@ from pathlib import Path
 import pytest
 
 from babyagi.errors import StoreUnavailableError, StoreUnusableError
-from babyagi.offload import ThreadOffload, run_inline
+from babyagi.runtime.offload import ThreadOffload, run_inline
 from babyagi.tasks import Duty, Memory, Proposal, StopReason
 from babyagi.taskstore import sqlite
 from babyagi.taskstore.nouns import Intention, Kept, Outcome, Planned

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from babyagi.errors import StoreUnusableError
-from babyagi.offload import ThreadOffload, run_inline
+from babyagi.runtime.offload import ThreadOffload, run_inline
 from babyagi.tasks import Proposal
 from babyagi.taskstore.sql import database
 from babyagi.taskstore.sql.store import TaskStore

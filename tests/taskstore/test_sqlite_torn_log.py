@@ -6,7 +6,7 @@ from contextlib import closing
 
 import pytest
 
-from babyagi.offload import run_inline
+from babyagi.runtime.offload import run_inline
 from babyagi.taskstore.nouns import Intention, Outcome
 from babyagi.taskstore.sqlite import open_sqlite
 from tests.taskstore.contract import CALL, SPENT, Clock, begin, plan_from

@@ -6,7 +6,7 @@ import queue
 
 import pytest
 
-from babyagi.offload import ThreadOffload, run_inline
+from babyagi.runtime.offload import ThreadOffload, run_inline
 from babyagi.taskstore.sqlite import LOOK_S, FileWatch, SqliteDatabase, open_sqlite
 from tests.taskstore.contract import Clock, begin
 

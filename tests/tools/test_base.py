@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from babyagi.errors import ToolError
+from babyagi.llm.shapes import ShapeError, fit_schema, read_schema
 from babyagi.react.protocols.base import describe_input
-from babyagi.shapes import ShapeError, fit_schema, read_schema
 from babyagi.tasks import Effect, Passage
 from babyagi.tools.base import Tool, parse_arguments
 

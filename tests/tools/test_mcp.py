@@ -13,10 +13,10 @@ from typing import Any
 import httpx2
 import pytest
 
+from babyagi.app.toolbox import grant_given
 from babyagi.errors import SettingsError, ToolError
 from babyagi.sandbox import tree
 from babyagi.tasks import Effect
-from babyagi.toolbox import grant_given
 from babyagi.tools import mcp
 from babyagi.tools.base import Tool
 from babyagi.tools.mcp import McpServer, load_servers, open_servers

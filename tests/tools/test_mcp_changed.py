@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from babyagi.app.toolbox import grant_given
 from babyagi.cli.inbox import render_request
 from babyagi.inbox import CHANGED, Authority, Decision, decide, describe, sign_decision, take_words
 from babyagi.llm.prompt import Speaker, ToolCall
 from babyagi.settings.fields import Settings
 from babyagi.tasks import Approval, Effect, Role, StopReason, TaskStatus
-from babyagi.toolbox import grant_given
 from babyagi.tools.mcp import McpServer, open_servers
-from babyagi.verbs import gather_request
+from babyagi.verbs.actions import gather_request
 from support.scripted import ScriptedModel
 from support.world import World, make_spec
 

@@ -8,7 +8,7 @@ import pytest
 from babyagi.errors import ToolError
 from babyagi.files.folder import Folder
 from babyagi.files.private import find_wide
-from babyagi.offload import run_inline
+from babyagi.runtime.offload import run_inline
 from babyagi.tasks import Artifact, Passage, find_sources
 from babyagi.tools.base import Observation
 from babyagi.tools.python import Workspace, build_python, build_python_with_files, strip_fence

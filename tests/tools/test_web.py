@@ -8,10 +8,10 @@ import pytest
 
 from babyagi.errors import ToolError
 from babyagi.net.door import Door
-from babyagi.offload import run_inline
 from babyagi.retrieval.engines import ENGINES, Answering, Searcher
 from babyagi.retrieval.pages import Pages
 from babyagi.retrieval.rank import BM25
+from babyagi.runtime.offload import run_inline
 from babyagi.tools.base import parse_arguments
 from babyagi.tools.search import MAX_PAGE_CHARS, build_open_page, build_web_search
 from tests.small_web import read_here

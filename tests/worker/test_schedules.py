@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from babyagi.errors import StoreUnavailableError
-from babyagi.schedules import TICK_DECIDED, Overlap, Rule, ScheduleSpec, TickOutcome
+from babyagi.taskstore.schedules import TICK_DECIDED, Overlap, Rule, ScheduleSpec, TickOutcome
 from babyagi.worker.process import MAX_TICK_WAIT_S
 from support.scripted import ScriptedModel
 from support.virtual import VirtualWorld, virtually

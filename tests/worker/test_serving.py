@@ -17,7 +17,7 @@ from babyagi.errors import (
 from babyagi.inbox import QUESTION, Decision, decide, write_decision, write_request
 from babyagi.reporting.report import load_report
 from babyagi.tasks import Limits, ObjectiveStatus, Role, StopReason, TaskStatus
-from babyagi.verbs import serving
+from babyagi.verbs.actions import serving
 from babyagi.worker.process import Runtime, WorkerLoop
 from babyagi.worker.serving import Pace, Patience
 from support.scripted import ScriptedModel, is_probe

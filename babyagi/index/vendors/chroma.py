@@ -21,12 +21,12 @@ from babyagi.errors import (
     StoreUnusableError,
 )
 from babyagi.files import private
-from babyagi.heavy_imports import import_chroma, showing_no_environment
 from babyagi.index.port import PING_TIMEOUT_S, Hit, IndexItem
 from babyagi.index.vendors import translating_server
 from babyagi.net.addresses import Proxies
-from babyagi.offload import Offload
 from babyagi.redaction import redact
+from babyagi.runtime.heavy_imports import import_chroma, showing_no_environment
+from babyagi.runtime.offload import Offload
 
 if TYPE_CHECKING:
     from chromadb.api import AsyncClientAPI

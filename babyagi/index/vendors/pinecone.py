@@ -19,11 +19,11 @@ from contextlib import AbstractContextManager, asynccontextmanager, suppress
 from typing import Any
 
 from babyagi.errors import BabyagiError, IndexUnavailableError, StoreUnusableError
-from babyagi.heavy_imports import import_whole
 from babyagi.index.port import EXCERPT_CHARS, PING_TIMEOUT_S, Hit, IndexItem, to_numbers
 from babyagi.index.vendors import translating_server
 from babyagi.net.addresses import Proxies
 from babyagi.redaction import redact
+from babyagi.runtime.heavy_imports import import_whole
 
 CALL_TIMEOUT_S = 20.0
 # an estimate: the documentation gives no number (docs.pinecone.io, Check data freshness,

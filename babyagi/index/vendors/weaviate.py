@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from babyagi.errors import BabyagiError, IndexUnavailableError, StoreUnusableError
-from babyagi.heavy_imports import import_whole
 from babyagi.index.port import PING_TIMEOUT_S, Hit, IndexItem, to_numbers
 from babyagi.index.vendors import translating_server
 from babyagi.net.addresses import Proxies
 from babyagi.redaction import redact
+from babyagi.runtime.heavy_imports import import_whole
 
 if TYPE_CHECKING:
     from weaviate import WeaviateAsyncClient

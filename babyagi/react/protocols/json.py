@@ -23,6 +23,7 @@ from typing import Any
 from babyagi.errors import MalformedReplyError
 from babyagi.llm.port import Completion
 from babyagi.llm.prompt import N_SHOWN, Message, Prompt, Speaker, ToolCall, fence
+from babyagi.llm.shapes import MAX_TEXT_CHARS, fit_schema
 from babyagi.react.protocols import native
 from babyagi.react.protocols.base import (
     WRITTEN_CALL,
@@ -49,7 +50,6 @@ from babyagi.react.steps import (
     Fail,
     Finish,
 )
-from babyagi.shapes import MAX_TEXT_CHARS, fit_schema
 from babyagi.tools.base import DECODER
 
 ANSWER = "answer"  # the choice to answer, where the answer is written afterwards

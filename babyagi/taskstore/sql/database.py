@@ -24,18 +24,7 @@ from types import MappingProxyType
 from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, cast
 
 from babyagi.errors import NotFoundError, StoreUnavailableError, StoreUnusableError
-from babyagi.offload import Offload, run_inline
-from babyagi.schedules import (
-    CatchUp,
-    Overlap,
-    Rule,
-    Schedule,
-    ScheduleSpec,
-    ScheduleStatus,
-    Tick,
-    TickOutcome,
-    TickReason,
-)
+from babyagi.runtime.offload import Offload, run_inline
 from babyagi.tasks import (
     Approval,
     CheckedPart,
@@ -69,6 +58,17 @@ from babyagi.tasks import (
 )
 from babyagi.taskstore.limits import to_microusd, unconfirmed
 from babyagi.taskstore.nouns import Lease
+from babyagi.taskstore.schedules import (
+    CatchUp,
+    Overlap,
+    Rule,
+    Schedule,
+    ScheduleSpec,
+    ScheduleStatus,
+    Tick,
+    TickOutcome,
+    TickReason,
+)
 
 P = ParamSpec("P")
 T = TypeVar("T")

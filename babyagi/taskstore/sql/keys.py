@@ -14,10 +14,10 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from babyagi.errors import SettingsError
-from babyagi.schedules import Schedule
 from babyagi.tasks import Objective, Step, Task
 from babyagi.taskstore import lifecycle
 from babyagi.taskstore.nouns import KEY_AGE_S, EarlierRequest, KeyedRequest, Plan
+from babyagi.taskstore.schedules import Schedule
 from babyagi.taskstore.sql import transitions
 from babyagi.taskstore.sql.database import (
     ONCE,

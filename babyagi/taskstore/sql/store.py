@@ -20,25 +20,8 @@ from typing import Any
 
 from babyagi import events
 from babyagi.errors import LeaseLostError, NotFoundError, SettingsError, StoreUnusableError
-from babyagi.offload import Offload
 from babyagi.redaction import redact_url
-from babyagi.schedules import (
-    Fired,
-    Schedule,
-    ScheduleSpec,
-    ScheduleStatus,
-    Situation,
-    Tick,
-    TickOutcome,
-    TickReason,
-    Verdict,
-    day_of,
-    decide,
-    decide_by_limit,
-    jittered,
-    next_due,
-    objective_uid,
-)
+from babyagi.runtime.offload import Offload
 from babyagi.tasks import (
     WAITS_FOR_PERSON,
     Duty,
@@ -70,6 +53,23 @@ from babyagi.taskstore.nouns import (
     Verification,
     Vitals,
     Window,
+)
+from babyagi.taskstore.schedules import (
+    Fired,
+    Schedule,
+    ScheduleSpec,
+    ScheduleStatus,
+    Situation,
+    Tick,
+    TickOutcome,
+    TickReason,
+    Verdict,
+    day_of,
+    decide,
+    decide_by_limit,
+    jittered,
+    next_due,
+    objective_uid,
 )
 from babyagi.taskstore.sql import database, transitions
 from babyagi.taskstore.sql.database import (

@@ -15,7 +15,6 @@ from typing import Any
 from babyagi import events
 from babyagi.errors import LeaseLostError
 from babyagi.marks import find_marks, held_marks
-from babyagi.names import name_key
 from babyagi.tasks import (
     Claim,
     DutyClaim,
@@ -32,6 +31,7 @@ from babyagi.tasks import (
     Unanswered,
 )
 from babyagi.taskstore import lifecycle
+from babyagi.taskstore.names import name_key
 from babyagi.taskstore.nouns import NOTHING_CHECKED, Checked, Kept, Outcome, Plan, Planned
 from babyagi.taskstore.sql import transitions
 from babyagi.taskstore.sql.database import (

@@ -13,7 +13,6 @@ from typing import Any
 
 from babyagi import events
 from babyagi.errors import NotFoundError
-from babyagi.schedules import Schedule
 from babyagi.tasks import (
     Claim,
     Duty,
@@ -32,6 +31,7 @@ from babyagi.tasks import (
 )
 from babyagi.taskstore import lifecycle, limits
 from babyagi.taskstore.nouns import Claimable, Deferral
+from babyagi.taskstore.schedules import Schedule
 from babyagi.taskstore.sql import database
 from babyagi.taskstore.sql.database import (
     ALL_ROWS,

@@ -18,7 +18,7 @@ from babyagi.index.hashing import HashEmbedder
 from babyagi.index.indexer import BATCH, MAX_MISS_SHARE, Indexer, collection_of
 from babyagi.index.port import IndexItem
 from babyagi.index.vendors.chroma import CRASH_FILE, ChromaIndex
-from babyagi.offload import ThreadOffload, run_inline
+from babyagi.runtime.offload import ThreadOffload, run_inline
 from babyagi.taskstore.sqlite import open_sqlite
 from tests.index.contract import ITEMS, VectorIndexContract, make_id, make_item
 from tests.index.library import START, TEXTS, Embedding, fill_library

@@ -24,31 +24,31 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from babyagi import answers, json_shapes, verbs
-from babyagi.app import App, Timing
-from babyagi.backends import describe_index, utc_now
+from babyagi.app.application import App, Timing
+from babyagi.app.backends import describe_index, utc_now
+from babyagi.app.options import LIMIT_NAMES
+from babyagi.app.results import load_index_status
 from babyagi.errors import NotFoundError, RequestError, SettingsError
 from babyagi.files.home import forget, remember_hook
 from babyagi.inbox import Decision
+from babyagi.llm.shapes import ShapeError, shape_of
 from babyagi.net.addresses import read_target
-from babyagi.notify import is_address
-from babyagi.options import LIMIT_NAMES
 from babyagi.reporting.artifacts import find_artifacts
 from babyagi.reporting.metrics import read_metrics
 from babyagi.reporting.report import load_artifacts, load_page, load_report, load_sources
 from babyagi.reporting.why import Reason, explain_tasks, find_facts
-from babyagi.results import load_index_status
-from babyagi.schedules import DAILY_LIMIT_USD, CatchUp, Overlap, Schedule, ScheduleStatus
 from babyagi.settings.fields import declared_fields
-from babyagi.shapes import ShapeError, shape_of
 from babyagi.tasks import ANSWER_TASK, Level, Limits, Objective, Place, Task, TaskStatus
 from babyagi.taskstore.nouns import KeyedRequest
+from babyagi.taskstore.schedules import DAILY_LIMIT_USD, CatchUp, Overlap, Schedule, ScheduleStatus
 from babyagi.taskstore.sql.store import TaskStore
 from babyagi.text import clean, shorten
+from babyagi.verbs import actions, answers, json_shapes
+from babyagi.worker.notify import is_address
 
 if TYPE_CHECKING:
-    from babyagi.notify import Hooks
     from babyagi.settings.fields import Settings
+    from babyagi.worker.notify import Hooks
 
 BASE = "/api/v1"
 LATEST = "latest"
@@ -446,14 +446,14 @@ async def list_objectives(store: TaskStore, given: ObjectivesQuery) -> Answer:
     shapes = []
     for one in page:
         counts = await store.counts(one.id)
-        last_at = await verbs.find_last_event_at(store, one)
+        last_at = await actions.find_last_event_at(store, one)
         shapes.append(json_shapes.objective_shape(one, counts, last_event_at=last_at))
     return Answer(value=shapes, next={"after": page[-1].id} if len(left) > limit else None)
 
 
 async def find_objectives(store: TaskStore, query: ObjectivesQuery) -> list[Objective]:
     words, state = query.words.split(), query.state
-    return await verbs.find_objectives(
+    return await actions.find_objectives(
         store, words, is_ended=state == "ended", is_active=state == "active"
     )
 
@@ -588,7 +588,7 @@ def _too_high(name: str, most: float) -> RequestError:
 
 async def delete(store: TaskStore, settings: Settings, objective: Objective) -> json_shapes.Json:
     """Delete an objective and its data for good."""
-    trouble = await verbs.delete_whole(store, settings, objective)
+    trouble = await actions.delete_whole(store, settings, objective)
     return {"v": json_shapes.VERSION, "deleted": [objective.id], "trouble": trouble}
 
 
@@ -597,21 +597,21 @@ async def prune(
 ) -> json_shapes.Json:
     """Delete for good all objectives that ended long ago, or that never got an answer."""
     days = _within(older_than_days, "older_than_days", 0, 36_500)
-    going = await verbs.find_prunable(store, before=utc_now() - timedelta(days=days))
+    going = await actions.find_prunable(store, before=utc_now() - timedelta(days=days))
     for one in going:
-        await verbs.delete_whole(store, settings, one.objective)
+        await actions.delete_whole(store, settings, one.objective)
     return json_shapes.prunable_shape(going)
 
 
-async def extend(call: Call, objective: Objective, given: LimitFields) -> verbs.Row:
+async def extend(call: Call, objective: Objective, given: LimitFields) -> actions.Row:
     """Set new limits for an objective."""
     limits = given_limits(call, given)
     if not limits:
         raise RequestError("no limit is given", "send a limit, such as max_tasks")
-    return await verbs.extend(call.store, objective, limits)
+    return await actions.extend(call.store, objective, limits)
 
 
-async def ask_further(call: Call, objective: Objective, given: Question) -> verbs.Row:
+async def ask_further(call: Call, objective: Objective, given: Question) -> actions.Row:
     """Ask a further question, which the objective then has to answer as well."""
     new = given_limits(call, given)
     limits: Limits | None = replace(objective.spec.limits, **new) if new else None
@@ -641,7 +641,7 @@ async def read_tasks(
     """Return at most `limit` tasks with the wanted statuses, which follow the task `after` (None:
     from the beginning), and whether there are more."""
     wanted, found = query.status or tuple(TaskStatus), list[Task]()
-    async for page in verbs.walk_tasks(store, objective_id, wanted, after=after, limit=limit + 1):
+    async for page in actions.walk_tasks(store, objective_id, wanted, after=after, limit=limit + 1):
         found += page
         if len(found) > limit:
             break
@@ -652,24 +652,24 @@ async def show_task(
     call: Call, objective: Objective, task_id: int, step: int | None = None
 ) -> json_shapes.Json:
     """Show a task with its prompts, replies and tool calls."""
-    return _show(call, await verbs.fetch_task(call.store, objective, task_id), step)
+    return _show(call, await actions.fetch_task(call.store, objective, task_id), step)
 
 
 async def show_duty(
     call: Call, objective: Objective, duty: str, step: int | None = None
 ) -> json_shapes.Json:
     """Show the calls of one duty (work for the whole objective): plan, order, check or report."""
-    known = next((one for one in verbs.SHOWN_DUTIES if one.value == duty), None)
+    known = next((one for one in actions.SHOWN_DUTIES if one.value == duty), None)
     if known is None:
         raise NotFoundError(
             "there is no such duty",
             why="the duties, which are work for a whole objective, are plan, order, check, report",
             fix="end the path with one of these",
         )
-    return _show(call, await verbs.fetch_duty(call.store, objective, known, only=step), step)
+    return _show(call, await actions.fetch_duty(call.store, objective, known, only=step), step)
 
 
-def _show(call: Call, shown: verbs.Shown, only: int | None) -> json_shapes.Json:
+def _show(call: Call, shown: actions.Shown, only: int | None) -> json_shapes.Json:
     return json_shapes.shown_shape(shown, call.desk.settings.known_secrets, only=only)
 
 
@@ -679,10 +679,10 @@ async def add_task(
     name: str,
     first: bool = False,
     after: tuple[int, ...] = (),
-) -> verbs.Changed:
+) -> actions.Changed:
     """Add a task to the list of an objective."""
     to = Place.FIRST if first else Place.LAST
-    return await verbs.add_task(store, objective, name, to=to, after=after)
+    return await actions.add_task(store, objective, name, to=to, after=after)
 
 
 async def move_task(
@@ -691,7 +691,7 @@ async def move_task(
     task_id: int,
     to: Literal["first", "last"] | None = None,
     before: int | None = None,
-) -> verbs.Changed:
+) -> actions.Changed:
     """Move a queued task to another place of the list.
 
     The new position of a task: at an end of the list (`to`), or before the task with the id
@@ -702,7 +702,7 @@ async def move_task(
         raise RequestError("the new position is missing", fix)
     place = Place(to) if to is not None else before
     assert place is not None
-    return await verbs.move_task(store, objective, task_id, to=place)
+    return await actions.move_task(store, objective, task_id, to=place)
 
 
 # -- results, reports, the log
@@ -771,15 +771,17 @@ async def log(
 # --------------------------------------------------------------------------------------------------
 
 
-async def inbox(store: TaskStore, settings: Settings, given: ObjectiveQuery) -> list[verbs.Request]:
+async def inbox(
+    store: TaskStore, settings: Settings, given: ObjectiveQuery
+) -> list[actions.Request]:
     """List the requests of tasks that wait for a person."""
     steps = await store.inbox(await _chosen_id(store, given))
-    return [await verbs.gather_request(store, step, settings, among=steps) for step in steps]
+    return [await actions.gather_request(store, step, settings, among=steps) for step in steps]
 
 
-async def show_request(store: TaskStore, settings: Settings, number: int) -> verbs.Request:
+async def show_request(store: TaskStore, settings: Settings, number: int) -> actions.Request:
     """Show one request of a task that waits for a person."""
-    return await verbs.gather_request(store, await store.open_step(number), settings)
+    return await actions.gather_request(store, await store.open_step(number), settings)
 
 
 async def _chosen_id(store: TaskStore, given: ObjectiveQuery) -> int | None:
@@ -814,7 +816,7 @@ async def _decide(
     settings, step = call.desk.settings, await call.store.open_step(number)
     request = None
     if seen is not None:
-        request = await verbs.gather_request(call.store, step, settings)
+        request = await actions.gather_request(call.store, step, settings)
         state = request.preview.state if request.preview is not None else ""
         if not hmac.compare_digest(seen.encode(), state.encode()):
             raise RequestError(
@@ -823,8 +825,8 @@ async def _decide(
                 status=409,
             )
     home = settings.home
-    elsewhere = await verbs.find_asking_elsewhere(call.store, step, home=home)
-    step = await verbs.settle(call.store, step, decision, text, home=home, seen=request)
+    elsewhere = await actions.find_asking_elsewhere(call.store, step, home=home)
+    step = await actions.settle(call.store, step, decision, text, home=home, seen=request)
     return json_shapes.decided_shape(step, decision, elsewhere)
 
 
@@ -934,7 +936,7 @@ def _within(value: float, name: str, least: float, most: float) -> Any:
 # --------------------------------------------------------------------------------------------------
 
 
-def _row(row: verbs.Row) -> json_shapes.Json:
+def _row(row: actions.Row) -> json_shapes.Json:
     return json_shapes.status_shape(*row)
 
 
@@ -942,7 +944,7 @@ def _why(reason: Reason) -> json_shapes.Json:
     return {"v": json_shapes.VERSION, **json_shapes.why_shape(reason)}
 
 
-def _requests(found: list[verbs.Request]) -> list[json_shapes.Json]:
+def _requests(found: list[actions.Request]) -> list[json_shapes.Json]:
     return list(map(json_shapes.request_shape, found))
 
 
@@ -1008,22 +1010,22 @@ VERBS: tuple[Verb, ...] = (
     look("/objectives", list_objectives, list[answers.Objective], "show objectives"),
     change("/objectives", submit, answers.Submitted, "submit", status=201, finds=True),
     change("/objectives/prune", prune, answers.Pruned, "store delete", **REPEATABLE),
-    look(_ONE, verbs.find_stand, answers.Stand, "status", name="status"),
+    look(_ONE, actions.find_stand, answers.Stand, "status", name="status"),
     change(_ONE, delete, answers.Deleted, "store delete", method="DELETE", **REPEATABLE),
-    look(f"{_ONE}/why", verbs.why_objective, answers.ReasonGiven, "show"),
-    change(f"{_ONE}/pause", verbs.pause, answers.Status, "pause"),
-    change(f"{_ONE}/resume", verbs.resume, answers.Status, "resume"),
-    change(f"{_ONE}/cancel", verbs.cancel, answers.Status, "cancel"),
+    look(f"{_ONE}/why", actions.why_objective, answers.ReasonGiven, "show"),
+    change(f"{_ONE}/pause", actions.pause, answers.Status, "pause"),
+    change(f"{_ONE}/resume", actions.resume, answers.Status, "resume"),
+    change(f"{_ONE}/cancel", actions.cancel, answers.Status, "cancel"),
     change(f"{_ONE}/extend", extend, answers.Status, "extend"),
     change(f"{_ONE}/questions", ask_further, answers.Status, "run --continue"),
     look(f"{_ONE}/tasks", list_tasks, list[answers.ListedTask], "tasks", "show tasks"),
     change(f"{_ONE}/tasks", add_task, answers.Changed, "tasks add", status=201),
     look(_TASK, show_task, answers.ShownTask, "show"),
-    look(f"{_TASK}/why", verbs.why_task, answers.ReasonGiven, "show"),
+    look(f"{_TASK}/why", actions.why_task, answers.ReasonGiven, "show"),
     change(f"{_TASK}/move", move_task, answers.Changed, "tasks move"),
-    change(f"{_TASK}/edit", verbs.edit_task, answers.Changed, "tasks edit"),
-    change(f"{_TASK}/skip", verbs.skip_task, answers.Changed, "tasks skip"),
-    change(f"{_TASK}/retry", verbs.retry_task, answers.Changed, "tasks retry"),
+    change(f"{_TASK}/edit", actions.edit_task, answers.Changed, "tasks edit"),
+    change(f"{_TASK}/skip", actions.skip_task, answers.Changed, "tasks skip"),
+    change(f"{_TASK}/retry", actions.retry_task, answers.Changed, "tasks retry"),
     look(f"{_ONE}/duties/{{duty}}", show_duty, answers.ShownDuty, "show"),
     look(f"{_ONE}/results", list_results, list[answers.Result], "show results"),
     look(f"{_ONE}/results/search", search, answers.Hits, "show results"),

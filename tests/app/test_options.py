@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from babyagi import options
+from babyagi.app import options
+from babyagi.app.options import OTHER_NAMES, AgentOptions, RunOptions, SettingOptions, names_of
 from babyagi.llm.port import ChatModel
 from babyagi.loop import Enrich
 from babyagi.memory.kinds import ConversationMemory
-from babyagi.options import OTHER_NAMES, AgentOptions, RunOptions, SettingOptions, names_of
 from babyagi.react.steps import AgentBounds, AtLimit, OnMalformed, Trim
 from babyagi.settings.fields import Settings, declared_fields
 from babyagi.settings.values import Secret

@@ -15,23 +15,23 @@ from datetime import datetime
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
-from babyagi.answers import Given
 from babyagi.inbox import Decision, asking_task, decisions, describe, read_request
-from babyagi.notify import event_fields
 from babyagi.reporting.artifacts import Made, artifacts_shape
 from babyagi.reporting.sources import Sources, sources_shape
-from babyagi.schedules import Schedule, Tick
 from babyagi.tasks import Event, Objective, Result, Role, Step, Task, TaskStatus, Usage, Worker
-from babyagi.verbs import number_exchanges, serving
+from babyagi.taskstore.schedules import Schedule, Tick
+from babyagi.verbs.actions import number_exchanges, serving
+from babyagi.verbs.answers import Given
+from babyagi.worker.notify import event_fields
 
 if TYPE_CHECKING:
+    from babyagi.app.results import IndexStatus
     from babyagi.index.indexer import CheckReport
     from babyagi.index.search import Ranking
     from babyagi.reporting.transcript import Exchange
     from babyagi.reporting.why import Reason
-    from babyagi.results import IndexStatus
     from babyagi.taskstore.nouns import Verification
-    from babyagi.verbs import Changed, Prunable, Request, Shown, Stand
+    from babyagi.verbs.actions import Changed, Prunable, Request, Shown, Stand
 
 
 def given_results(steps: Sequence[Step]) -> list[Given]:

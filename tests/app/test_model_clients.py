@@ -1,9 +1,9 @@
 import pytest
 
+from babyagi.app.model_clients import Models, missing_key
 from babyagi.files.home import remember_abilities
 from babyagi.llm.port import Patient
 from babyagi.llm.prompt import Message, Prompt, Speaker
-from babyagi.model_clients import Models, missing_key
 from babyagi.settings.fields import Settings
 from babyagi.settings.values import Secret
 from babyagi.tasks import Role

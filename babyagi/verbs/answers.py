@@ -16,8 +16,8 @@ from babyagi import tasks
 from babyagi.inbox import Decision
 from babyagi.reporting.transcript import Part
 from babyagi.reporting.why import Why
-from babyagi.schedules import CatchUp, Overlap, Rule, ScheduleStatus, Tick
 from babyagi.tasks import Limits, ObjectiveStatus, Reservation, StopReason, TaskStatus
+from babyagi.taskstore.schedules import CatchUp, Overlap, Rule, ScheduleStatus, Tick
 
 # -- parts of several answers
 # --------------------------------------------------------------------------------------------------

@@ -16,15 +16,18 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from babyagi import events, notify, schedules
+from babyagi import events
 from babyagi.agents.prompting import prompt_version
-from babyagi.backends import (
+from babyagi.app.backends import (
     is_on_a_server,
     open_index,
     open_store,
     require_descriptors,
     utc_now,
 )
+from babyagi.app.model_clients import AskHuman, Models
+from babyagi.app.results import Results
+from babyagi.app.toolbox import NOTHING_GIVEN, Given, Toolbox, require_folder, with_named_tools
 from babyagi.errors import CredentialsError, LimitReachedError, ModelRejectedError, SettingsError
 from babyagi.files import private
 from babyagi.files.home import (
@@ -51,12 +54,11 @@ from babyagi.llm.prices import hold_money_limit
 from babyagi.loop import Bounds, Loop, OwnAgent
 from babyagi.memory.log import MemoryLog, path_of
 from babyagi.memory.remembering import TaskMemory
-from babyagi.model_clients import AskHuman, Models
 from babyagi.net.door import Door
 from babyagi.react.outputs import require_json
 from babyagi.reporting.next_command import quoted, raise_limit
 from babyagi.reporting.why import describe_outage
-from babyagi.results import Results
+from babyagi.runtime.tracing import NO_TRACER, Tracer, open_tracer
 from babyagi.settings.fields import LOCAL_EMBEDDING_MODEL, Settings
 from babyagi.settings.load import bare_environment
 from babyagi.settings.values import parse_duration_s
@@ -74,12 +76,12 @@ from babyagi.tasks import (
     TaskStatus,
     Worker,
 )
+from babyagi.taskstore import schedules
 from babyagi.taskstore.lifecycle import further_question
 from babyagi.taskstore.limits import find_used_up
 from babyagi.taskstore.sql.store import TaskStore
 from babyagi.text import one_line, shorten
-from babyagi.toolbox import NOTHING_GIVEN, Given, Toolbox, require_folder, with_named_tools
-from babyagi.tracing import NO_TRACER, Tracer, open_tracer
+from babyagi.worker import notify
 from babyagi.worker.lease import reap_namesakes
 from babyagi.worker.process import Around, Runtime, WorkerLoop
 from babyagi.worker.serving import Pace, Patience, nobody

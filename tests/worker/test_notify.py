@@ -11,13 +11,13 @@ from threading import Thread
 
 import pytest
 
-from babyagi import notify
 from babyagi.llm.prompt import Speaker, ToolCall
-from babyagi.notify import Notifier, Signer, is_address, make_sender
 from babyagi.settings.load import bare_environment
 from babyagi.settings.values import parse_notify
 from babyagi.tasks import Role, StopReason
 from babyagi.tools.catalog import build_ask_user
+from babyagi.worker import notify
+from babyagi.worker.notify import Notifier, Signer, is_address, make_sender
 from support.scripted import ScriptedModel
 from support.world import World
 

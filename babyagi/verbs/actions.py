@@ -166,7 +166,7 @@ async def cancel(store: TaskStore, objective: Objective) -> Row:
 
 
 async def _write_report(store: TaskStore, objective_id: int) -> None:
-    from babyagi.backends import utc_now
+    from babyagi.app.backends import utc_now
     from babyagi.reporting.report import write_without_model
 
     writer = Worker(
@@ -193,7 +193,7 @@ async def extend(store: TaskStore, objective: Objective, limits: Mapping[str, An
 async def delete_whole(store: TaskStore, settings: Settings, objective: Objective) -> str:
     """Delete the objective, its vectors in the index, and what this home folder stores about it.
     Return the reason for which vectors may remain in the index; '' if none remain."""
-    from babyagi.backends import drop_collection
+    from babyagi.app.backends import drop_collection
 
     has_results = bool(await store.result_ids(objective.id))
     await store.delete_objective(objective.id)
@@ -360,7 +360,7 @@ async def add_task(
         LimitReachedError: the objective has ended, and a limit lets no further task start.
         ObjectiveStoppedError: the objective was cancelled.
     """
-    from babyagi.app import require_room
+    from babyagi.app.application import require_room
 
     for task_id in after:
         await store.task(objective.id, task_id)
@@ -402,7 +402,7 @@ async def retry_task(store: TaskStore, objective: Objective, task_id: int) -> Ch
 
     An objective that has ended becomes active again.
     """
-    from babyagi.app import require_room
+    from babyagi.app.application import require_room
 
     if objective.status is ObjectiveStatus.ENDED and find_used_up(objective) != "tasks":
         # the limit of tasks does not matter, because this task was counted when it first began

@@ -13,7 +13,7 @@ from babyagi.errors import BabyagiError, SettingsError
 from babyagi.files.home import make_home
 from babyagi.index.indexer import collection_of
 from babyagi.index.port import VectorIndex
-from babyagi.offload import ThreadOffload
+from babyagi.runtime.offload import ThreadOffload
 from babyagi.settings.fields import Settings
 from babyagi.tasks import Objective
 from babyagi.taskstore.sql.store import TaskStore, migrate_postgres, open_postgres

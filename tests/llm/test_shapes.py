@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, NamedTuple, NotRequired, TypedDict
 import pydantic
 import pytest
 
-from babyagi.shapes import ShapeError, fit_schema, shape_of, to_plain, to_strict
+from babyagi.llm.shapes import ShapeError, fit_schema, shape_of, to_plain, to_strict
 
 
 class Point(NamedTuple):

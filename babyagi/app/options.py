@@ -1,7 +1,7 @@
 """The options of the Python API, typed for type checkers.
 
-Settings are declared in `settings/fields.py`; `tests/test_options.py` checks that this file agrees
-with it.
+Settings are declared in `settings/fields.py`; `tests/app/test_options.py` checks that this file
+agrees with it.
 """
 
 from __future__ import annotations

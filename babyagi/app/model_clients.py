@@ -11,10 +11,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from babyagi.backends import utc_now
+from babyagi.app.backends import utc_now
 from babyagi.errors import CredentialsError, SettingsError
 from babyagi.files.home import remember_abilities, remembered_abilities
-from babyagi.heavy_imports import import_openai
 from babyagi.index.hashing import HashEmbedder
 from babyagi.llm.client import Account, Endpoint, OpenAIModel
 from babyagi.llm.embeddings import OnnxEmbedder, OpenAIEmbedder
@@ -34,6 +33,7 @@ from babyagi.llm.retry import Deadline, read_deadline
 from babyagi.react.asking import find_abilities
 from babyagi.react.protocols.choice import AUTO, HELD, choose_protocol
 from babyagi.redaction import redact_url
+from babyagi.runtime.heavy_imports import import_openai
 from babyagi.settings.fields import (
     LLAMA_MODEL,
     LOCAL_EMBEDDING_MODEL,

@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
+from babyagi.app.results import Results
 from babyagi.errors import IndexUnavailableError, ModelRejectedError
 from babyagi.index.builtin import BuiltinIndex
 from babyagi.index.hashing import HashEmbedder
 from babyagi.index.indexer import Indexer, collection_of
 from babyagi.journal import Backends, Gate
-from babyagi.results import Results
 from babyagi.tasks import Worker
 from babyagi.taskstore.sqlite import MemoryTaskStore
 from support.virtual import VirtualClock, virtually

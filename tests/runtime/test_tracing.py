@@ -1,7 +1,7 @@
 import pytest
 
 from babyagi.errors import ModelUnavailableError
-from babyagi.tracing import NO_TRACER, OtelTracer, open_tracer
+from babyagi.runtime.tracing import NO_TRACER, OtelTracer, open_tracer
 from support.scripted import ScriptedModel
 from support.virtual import VirtualWorld, virtually
 from tests.test_loop import Script

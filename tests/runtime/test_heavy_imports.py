@@ -5,11 +5,11 @@ import sys
 
 import pytest
 
-from babyagi.heavy_imports import import_openai, is_openai_imported
+from babyagi.runtime.heavy_imports import import_openai, is_openai_imported
 
 BOTH_AT_ONCE = """
 import asyncio, threading
-from babyagi.heavy_imports import import_chroma, import_openai
+from babyagi.runtime.heavy_imports import import_chroma, import_openai
 from babyagi.llm.client import Endpoint, OpenAIModel
 from babyagi.llm.prompt import Message, Prompt, Speaker
 from babyagi.tasks import Role
@@ -55,7 +55,7 @@ def test_a_model_is_asked_while_chroma_is_imported():
 BEFORE_A_CLAIM = """
 import asyncio, sys
 from pathlib import Path
-from babyagi.app import open_app
+from babyagi.app.application import open_app
 from babyagi.settings.load import load_settings
 
 async def main():
@@ -88,7 +88,7 @@ def test_the_client_of_models_is_imported_before_a_task_is_claimed_that_would_wa
 # The finder stops the two threads where each is to hold a part of numpy that the other waits for.
 PARTS_AT_ONCE = """
 import sys, threading
-from babyagi.heavy_imports import import_chroma
+from babyagi.runtime.heavy_imports import import_chroma
 
 numpy_begun, chroma_at_its_part = threading.Event(), threading.Event()
 

@@ -17,7 +17,7 @@ from itertools import chain, repeat
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Any, NewType, NotRequired, Required, Union
 
-from babyagi.heavy_imports import import_whole
+from babyagi.runtime.heavy_imports import import_whole
 from babyagi.text import shorten
 
 if TYPE_CHECKING:

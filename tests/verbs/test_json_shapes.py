@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from babyagi import json_shapes
+from babyagi.verbs import json_shapes
 from tests.cli import samples
 
-SNAPSHOTS = Path(__file__).parent / "cli" / "snapshots"
+SNAPSHOTS = Path(__file__).parents[1] / "cli" / "snapshots"
 
 SHAPES = {
     "tasks": lambda: [json_shapes.task_shape(samples.task())],

@@ -16,7 +16,7 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from babyagi.errors import ParkedError, SettingsError
-from babyagi.heavy_imports import import_whole
+from babyagi.runtime.heavy_imports import import_whole
 
 # -- the conventions
 # --------------------------------------------------------------------------------------------------

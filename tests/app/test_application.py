@@ -3,15 +3,15 @@ import resource
 
 import pytest
 
-from babyagi.app import open_app
-from babyagi.backends import open_store
+from babyagi.app.application import open_app
+from babyagi.app.backends import open_store
+from babyagi.app.toolbox import open_pipeline
 from babyagi.errors import CredentialsError, SettingsError, StoreUnusableError
 from babyagi.index.builtin import BuiltinIndex
 from babyagi.index.indexer import collection_of
 from babyagi.settings.load import load_settings
 from babyagi.tasks import ANSWER_TASK, ObjectiveStatus, Role, StopReason
 from babyagi.taskstore.lifecycle import EARLIER_DEFAULTS
-from babyagi.toolbox import open_pipeline
 from support.workers import join
 
 

@@ -3,7 +3,8 @@ from itertools import islice
 
 import pytest
 
-from babyagi.schedules import (
+from babyagi.tasks import Limits
+from babyagi.taskstore.schedules import (
     CatchUp,
     Overlap,
     Rule,
@@ -22,7 +23,6 @@ from babyagi.schedules import (
     require_cron,
     schedule_uid,
 )
-from babyagi.tasks import Limits
 from support.world import make_spec
 
 BERLIN = "Europe/Berlin"

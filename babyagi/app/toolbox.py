@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from babyagi.backends import utc_now
+from babyagi.app.backends import utc_now
 from babyagi.errors import SettingsError, ToolError
 from babyagi.files.folder import Folder
 from babyagi.files.home import (
@@ -32,11 +32,11 @@ from babyagi.net.door import Door
 from babyagi.react.outputs import OutputType
 from babyagi.retrieval.engines import ENGINES, KEYLESS, Answering, Searcher
 from babyagi.retrieval.pages import Pages
-from babyagi.schedules import schedule_uid
 from babyagi.settings.fields import Settings
 from babyagi.settings.load import variables_here
 from babyagi.tasks import FolderTexts, Objective, ObjectiveSpec, ToolGrant, write_form
 from babyagi.taskstore.lifecycle import identity_key
+from babyagi.taskstore.schedules import schedule_uid
 from babyagi.tools import pipelines
 from babyagi.tools.base import Tool
 from babyagi.tools.catalog import (
