@@ -561,7 +561,9 @@ async def _listen_there(
             raise _error_of(reply)
         async for line in reply.aiter_lines():
             if line == "event: gone":
-                raise NotFoundError(f"objective {objective} was deleted")
+                raise NotFoundError(
+                    f"objective {objective} was deleted", fix="babyagi show objectives lists all"
+                )
             if line.startswith("data: "):
                 yield line.removeprefix("data: ").encode()
     raise StoreUnavailableError(f"{http.base_url} ended the stream of events")
@@ -574,7 +576,10 @@ async def _translating(http: httpx2.AsyncClient) -> AsyncIterator[None]:
     try:
         yield
     except httpx2.InvalidURL as error:
-        raise SettingsError(f"this is not the address of a server: {http.base_url}") from error
+        raise SettingsError(
+            f"this is not the address of a server: {http.base_url}",
+            fix='Client(url="http://127.0.0.1:8642"), as babyagi serve prints it',
+        ) from error
     except httpx2.HTTPError as error:
         raise StoreUnavailableError(
             f"{http.base_url} does not answer",

@@ -286,7 +286,7 @@ FIX_BY_ERROR: dict[type[BabyagiError], str] = {
     NotFoundError: "babyagi show objectives lists what exists",
     LimitReachedError: "babyagi extend raises a limit",
     ObjectiveStoppedError: "babyagi resume continues it",
-    RequestError: "",  # its text says it
+    RequestError: "send what the operation takes; GET /api/v1/openapi.json lists it",
     SettingsError: "babyagi config shows every setting and where it comes from",
 }
 """What to type for an error without a `fix` of its own. The first class that matches is used."""

@@ -89,7 +89,7 @@ GONE: Mapping[str, str] = {
     "BABYAGI_SERVE_PORT": "babyagi serve --port",
     "BABYAGI_LOG_FORMAT": "--log-format",
     "BABYAGI_LOG_FILE": "babyagi.log in BABYAGI_HOME",
-    "BABYAGI_TRUST_ENV_FILE": "DOTENV_EXTENSIONS with the file's absolute path, or babyagi config trust",
+    "BABYAGI_TRUST_ENV_FILE": "DOTENV_EXTENSIONS=ABSOLUTE_PATH, or babyagi config trust",
     "BABYAGI_LLAMA_IDLE_S": "always 600 seconds",
     "BABYAGI_DRAIN_S": "always 10 seconds",
     "BABYAGI_MAX_FAILURES": "always 3",
@@ -155,7 +155,8 @@ class ObjectiveFields:
 
     planning: str = declare("separate", "BABYAGI_PLANNING --planning",
         "Who proposes new tasks: a separate agent (separate), or the execution agent at the end "
-        "of its result (combined).", choices=("separate", "combined"), is_listed=False)
+        "of its result (combined).", choices=("separate", "combined"), untrusted=anything,
+        is_listed=False)
 
     llm_model: str = declare(DEFAULT_MODEL, "LLM_MODEL OPENAI_API_MODEL --model",
         "The language model; `human` asks you, `rehearsal` needs no key and no network, "
@@ -381,9 +382,9 @@ class Settings(ObjectiveFields):
     embedding_model: str = declare("", "BABYAGI_EMBEDDING_MODEL EMBEDDING_MODEL",
         f"The model that makes vectors; `{LOCAL_EMBEDDING_MODEL}` is built in and needs no key and "
         f"no download, `{ONNX_EMBEDDING_MODEL}` is Chroma's own, which is fetched once (80 MB), "
-        f"`{LLAMA_MODEL}` the model in LLAMA_MODEL_PATH.",
-        default_text=f"{OPENAI_EMBEDDING_MODEL} with a key for OpenAI, else "
-        f"{LOCAL_EMBEDDING_MODEL}", untrusted=lambda model, _: model == LOCAL_EMBEDDING_MODEL)
+        f"`{LLAMA_MODEL}` the model in LLAMA_MODEL_PATH. With a key for OpenAI and no other address "
+        f"{OPENAI_EMBEDDING_MODEL}, else {LOCAL_EMBEDDING_MODEL}.",
+        default_text=f"OpenAI's, else {LOCAL_EMBEDDING_MODEL}", untrusted=lambda model, _: model == LOCAL_EMBEDDING_MODEL)
     embedding_base_url: str = declare("", "BABYAGI_EMBEDDING_BASE_URL",
         "The server that makes vectors, if it is not OPENAI_BASE_URL.", parse=parse_url,
         default_text="OPENAI_BASE_URL")

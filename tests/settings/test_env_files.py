@@ -20,7 +20,7 @@ from babyagi.settings.values import (
 )
 
 ANY_VALUE = set(
-    """objective initial_task instance_name llm_model role_models
+    """objective initial_task instance_name planning llm_model role_models
     openai_temperature protocol concurrency cadence results_store_name no_color
     enable_command_line_args llama_ctx_max llama_threads_num""".split()
 )
@@ -45,7 +45,7 @@ WAITS = set(
     files tools ask approve memory openai_base_url openai_organization azure_api_version price lease_s notify cooperative_mode join_existing_objective
     use_my_model home task_store result_store chroma_url weaviate_url weaviate_grpc_port weaviate_use_embedded pinecone_api_key
     pinecone_environment embedding_base_url agent_hosts log_level otel_endpoint extra_env_files
-    llama llama_model_path gpt_4 search_engine search_url planning log_format dialect max_failures max_new_tasks drain_s worker_name web_allow mcp tools_from agent
+    llama llama_model_path gpt_4 search_engine search_url log_format dialect max_failures max_new_tasks drain_s worker_name web_allow mcp tools_from agent
     pipeline deepset_cloud_url github_repository github_url
     serve_host serve_port serve_names serve_token""".split()
 )
@@ -123,6 +123,9 @@ HARMFUL = {
     "serve_token": "known-to-others-12345",
     "pipeline": "https://evil.example",
     "log_level": "debug",
+    "memory": "shared",
+    "use_my_model": "yes",
+    "agent_hosts": "evil.example",
     "otel_endpoint": "http://127.0.0.1:9",
     "extra_env_files": "more.env",
 }

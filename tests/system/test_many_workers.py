@@ -236,7 +236,7 @@ async def test_a_worker_of_another_name_joins_by_the_text_of_the_objective_or_sa
 
     assert (joined.code, board.is_over(objective_id)) == (0, True), joined.said
     assert f"joins objective {objective_id}, named day" in joined.err
-    assert undecided.code == 2 and "babyagi run --join --objective 2" in undecided.err
+    assert undecided.code == 2 and "babyagi worker --objective 2" in undecided.err
     assert (await finish(await board.start(*join, INSTANCE_NAME="day"))).code == 0
 
 
