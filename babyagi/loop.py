@@ -1,10 +1,18 @@
-"""Carries out one try of a task, and the duties: the work for the whole objective, such as
-planning.
+"""One turn of a task, and the duties: the work for the whole objective.
 
-A try: execute the task → commit its result, or the information that it lacked. A planning: take all
-tasks with a committed outcome → ask for new tasks → commit these. Each commit is one transaction of
-the task store. So work that is interrupted anywhere continues at the next claim, with every
-finished call read from the journal.
+The worker calls `run_turn` for a claimed task, `run_duty` for a claimed duty, and `give_up_duty`
+for one that failed too often. One `Loop` serves one objective:
+
+    execute → record_result or record_lack → (plan) record_plan → (order) reorder → …
+    → (check) finish_check → (report) record_report
+
+Each of these six is one transaction of the task store; between them there are only steps in the
+journal. Duties run beside the tasks. With combined planning the plan is committed with the result.
+
+After a kill the next claim reads the inputs and the finished calls of the same try from the
+journal. Where a reply cannot be read, a try fails, a plan brings no tasks, an order changes
+nothing, a check says "not met", and a report says why it has no text. All other errors go to the
+worker.
 """
 
 from __future__ import annotations
@@ -227,16 +235,18 @@ class Loop:
         shown: tuple[int, ...],
         journal: Journal,
     ) -> None:
-        plan = await self._plan_of(claim.task, outcome)
         is_last = claim.task.n_lacks + 1 >= MAX_LACKS
+        # at the last allowed lack, the text that there is stays as the result, in part
         if outcome.lack and not (is_last and outcome.text):
             lack = Lack(what=outcome.lack, shown=shown, found=outcome.text)
+            plan = await self._plan_of(claim.task, outcome)
             await journal.commit(
                 lambda first: self._store.record_lack(claim, lack=lack, plan=plan, first=first)
             )
             return
         text = await self._enrich(claim.task, outcome.text, journal)
         changed = ("tool:enrich",) if text != outcome.text else ()
+        plan = await self._plan_of(claim.task, replace(outcome, text=text))
         await self._remember(claim, outcome, journal)
         await journal.commit(
             lambda first: self._store.record_result(
@@ -419,7 +429,7 @@ class Loop:
         known = (
             listed.choose(
                 texts,
-                context_tokens=_window(journal, Role.EXECUTION),
+                context_tokens=_context_tokens(journal, Role.EXECUTION),
                 without={task.id},
             )
             if listed is not None
@@ -682,7 +692,7 @@ class Loop:
     ) -> Planned:
         known = self._names.choose(
             [objective.spec.asked, *(one.text for one in finished)],
-            context_tokens=_window(journal, Role.CREATION),
+            context_tokens=_context_tokens(journal, Role.CREATION),
             without={one.task.id for one in finished},
         )
         try:
@@ -836,7 +846,7 @@ class Loop:
             is_met, reason, checked = await self._judge(objective, journal)
         open_parts = (*checked.missing, *checked.unproven)
         proposals, fallback = list[Proposal](), list[Proposal]()
-        if open_parts and await self._lacks_work(objective.id):
+        if open_parts and await self._has_no_work_left(objective.id):
             results = await self._store.results(objective.id)
             sources = find_sources(origin for result in results for origin in result.origins)
             origins = ("model", *sources)
@@ -871,7 +881,7 @@ class Loop:
             if finished_at.get(result.task_id) == result.created_at
         )
 
-    async def _lacks_work(self, objective_id: int) -> bool:
+    async def _has_no_work_left(self, objective_id: int) -> bool:
         """Return whether no task is left to do, or the last ones brought nothing new."""
         if all(name.status in SETTLED for name in (await self._listed(objective_id)).names()):
             return True
@@ -903,13 +913,14 @@ class Loop:
         show = partial(self._excerpts_for, objective, results, CHECK_TOKENS)
         new_ids = await self._find_unchecked(objective.id, results)
         excerpts, left_out = await show(parts=objective.checks.parts, unread=new_ids)
+        views: list[tuple[bool, Checked]] = []
         try:
             reply = await look(excerpts=excerpts)
             if is_person:
                 missing = () if reply.is_met else reply.missing
                 why = "; ".join(missing)
                 return reply.is_met, why, replace(NOTHING_CHECKED, missing=missing)
-            views = [verify(reply)]
+            views.append(verify(reply))
             unread = _find_cut(excerpts, left_out, results, first=new_ids)
             for path in ("check/doubt", "check/third"):
                 seen = [part for _, found in views for part in found.parts]
@@ -923,7 +934,8 @@ class Loop:
                 if settled is not None:
                     break
         except FAULTS_OF_THE_TASK as error:
-            return False, f"the check could not be made: {error.what}", NOTHING_CHECKED
+            found = views[-1][1] if views else NOTHING_CHECKED
+            return False, f"the check could not be made: {error.what}", found
         is_met, found = settled or views[-1]
         return is_met, "" if is_met else say_why_not(found), found
 
@@ -1129,7 +1141,7 @@ def _say_last_try(task: Task) -> str:
     return "\n".join(filter(None, [task.lack.found, say("still_needed", what=lacked)]))
 
 
-def _window(journal: Journal, role: Role) -> int:
+def _context_tokens(journal: Journal, role: Role) -> int:
     """Return the context of the role's model in tokens; 0 if it is not known."""
     known = journal.abilities(role)
     return known.context_tokens if known is not None else 0

@@ -1066,6 +1066,18 @@ async def test_the_check_is_told_which_codes_and_numbers_of_the_objective_no_res
     assert block_of(asked_of(world, "check")[0], "in no result") == "m-99"
 
 
+async def test_what_the_first_check_found_missing_is_asked_for_although_the_second_cannot_be_read():
+    def check(prompt):
+        is_second = bool(block_of(prompt, "contested parts"))
+        return "Who knows?" if is_second else check_reply(missing=["the price of lamps"])
+
+    world = make_world(Script(check=check, missing=propose("Find the price of lamps")))
+
+    await world.run()
+
+    assert "2: Find the price of lamps" in executed(world)
+
+
 async def test_an_answer_that_every_check_misquotes_stays_the_report_word_for_word():
     letter = "Dear all,\n\n  the mill opens at nine.\n\nYours, Ann"
     script = Script(execute=lambda _: letter, check=check_reply(("a heading", 1, "# To all")))
