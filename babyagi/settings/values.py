@@ -364,8 +364,8 @@ class Declared:
             sent to its provider. An untrusted file may set the key if these addresses are the
             provider's own, on this machine, or in the same file. None for a setting that is not a
             key.
-        is_listed: False for a name of the original BabyAGI, of the shell or of a service, which
-            the example file only mentions.
+        is_listed: False for what is rarely set, or a name of the original BabyAGI, of the shell
+            or of a service, which the example file only mentions.
         section: the title of a new section of the example file that begins with this setting; empty
             within a section.
     """
