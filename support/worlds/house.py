@@ -7,10 +7,11 @@ import asyncio
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
+from babyagi.duties.resources import Bounds
 from babyagi.journal import Gate
 from babyagi.llm.port import Completion, OnText
 from babyagi.llm.prompt import Message, Prompt, bound_tokens
-from babyagi.loop import Bounds, Loop
+from babyagi.loop import Loop
 from babyagi.settings.fields import Settings
 from babyagi.tasks import Limits, Objective, Planning, Reservation, Role
 from babyagi.worker.serving import Pace
@@ -185,5 +186,6 @@ class House(VirtualWorld):
     def open_loop(self, objective: Objective, gate: Gate) -> Loop:
         loop = super().open_loop(objective, gate)
         if self.loop_bounds is not None:
-            loop._bounds, loop._protocol = self.loop_bounds, self.loop_bounds.protocol
+            loop._resources = replace(loop._resources, bounds=self.loop_bounds)
+            loop._protocol = self.loop_bounds.protocol
         return loop
