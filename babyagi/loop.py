@@ -27,10 +27,7 @@ from datetime import datetime
 from babyagi.agents.execution import execute_task
 from babyagi.agents.outcomes import Outcome
 from babyagi.agents.prioritization import order_tasks
-from babyagi.duties.checking import check
-from babyagi.duties.inputs import choose_inputs
-from babyagi.duties.planning import N_COMPARED, give_up_planning, mark_repeats, plan
-from babyagi.duties.report import find_answer, give_up_report, report
+from babyagi.duties import checking, inputs, planning, report
 from babyagi.duties.resources import Bounds, Resources, embedder
 from babyagi.errors import FAULTS_OF_THE_TASK, ParkedError
 from babyagi.index.indexer import Indexer
@@ -95,8 +92,6 @@ class Loop:
         self._resources = Resources(
             backends=backends, search=search, tools=tools, bounds=bounds, clock=clock
         )
-        self._backends = backends
-        self._store = backends.store
         self._indexer = indexer
         self._protocol = bounds.protocol
 
@@ -107,7 +102,7 @@ class Loop:
         """Carry out the claimed task, and commit its result; or commit which information was
         missing. If a person must be asked, the task is left waiting for the answer."""
         journal = Journal(
-            self._backends,
+            self._resources.backends,
             fence=claim.fence,
             prefix=f"{claim.task.try_no}/",
             approval=objective.spec.approval,
@@ -127,30 +122,30 @@ class Loop:
         """Carry the task out. Return its outcome, and the ids of the tasks whose results were in
         its prompt."""
         resources, agent = self._resources, self._resources.bounds.agent
-        inputs = await choose_inputs(resources, task, objective, journal, protocol=self._protocol)
+        begun = await inputs.choose(resources, task, objective, journal, protocol=self._protocol)
         # where the prompt holds the whole folder, there is nothing to look up in it
         tools = [
             tool
             for tool in resources.tools
-            if not (inputs.holds_folder and tool.name in READING_TOOLS)
+            if not (begun.holds_folder and tool.name in READING_TOOLS)
         ]
-        if inputs.may_recall:
+        if begun.may_recall:
             tools.append(build_recall(resources.search, embed=embedder(journal, "recall")))
         outcome = await execute_task(
             task,
-            context=inputs.context,
+            context=begun.context,
             tools=tools,
             journal=journal,
             bounds=agent.bounds
             if agent
             else AgentBounds(max_output_tokens=resources.bounds.max_output_tokens),
-            protocol=inputs.protocol,
+            protocol=begun.protocol,
         )
         if outcome.has_fallen_back:
             # known to this worker from the next try on, so that no further try begins with a
             # refusal
             self._protocol = "text"
-        return outcome, inputs.shown
+        return outcome, begun.shown
 
     async def _commit(
         self,
@@ -168,7 +163,9 @@ class Loop:
             lack = Lack(what=outcome.lack, shown=shown, found=outcome.text)
             plan = await self._plan_of(claim.task, outcome)
             await journal.commit(
-                lambda first: self._store.record_lack(claim, lack=lack, plan=plan, first=first)
+                lambda first: self._resources.store.record_lack(
+                    claim, lack=lack, plan=plan, first=first
+                )
             )
             return
         text = await self._enrich(claim.task, outcome.text, journal)
@@ -176,7 +173,7 @@ class Loop:
         plan = await self._plan_of(claim.task, replace(outcome, text=text))
         await self._remember(claim, outcome, journal)
         await journal.commit(
-            lambda first: self._store.record_result(
+            lambda first: self._resources.store.record_result(
                 claim,
                 text=text,
                 origins=(*outcome.origins, *changed),
@@ -217,10 +214,13 @@ class Loop:
             dropped=outcome.plan.dropped,
         )
         if not outcome.lack:
-            seen = await self._store.plannable(
-                task.objective_id, n_results=N_COMPARED, n_finished=N_COMPARED, limit=0
+            seen = await self._resources.store.plannable(
+                task.objective_id,
+                n_results=planning.N_COMPARED,
+                n_finished=planning.N_COMPARED,
+                limit=0,
             )
-            return await mark_repeats(self._resources, made, {task.id: outcome.text}, seen)
+            return await planning.mark_repeats(self._resources, made, {task.id: outcome.text}, seen)
         if not (proposals or outcome.after):
             return None
         unanswered = Unanswered(task_id=task.id, lack=outcome.lack, after=outcome.after)
@@ -243,7 +243,7 @@ class Loop:
         )
 
     def _traced(self, fence: Fence, objective: Objective) -> AbstractContextManager[object]:
-        return self._backends.tracer.work(
+        return self._resources.backends.tracer.work(
             objective.uid, objective_id=objective.id, owner=fence.owner
         )
 
@@ -258,17 +258,17 @@ class Loop:
         with self._traced(claim.fence, objective):
             match claim.duty:
                 case Duty.PLAN:
-                    await plan(self._resources, claim, objective)
+                    await planning.plan(self._resources, claim, objective)
                 case Duty.ORDER:
                     await self._order(claim, objective, window)
                 case Duty.CHECK:
-                    await check(self._resources, claim, objective)
+                    await checking.check(self._resources, claim, objective)
                 case Duty.REPORT:
-                    await report(self._resources, claim, objective)
+                    await report.write(self._resources, claim, objective)
                 case Duty.INDEX:
                     await self.feed_index(claim)
         if claim.duty is Duty.REPORT and objective.ended_at is not None:
-            self._backends.tracer.objective(
+            self._resources.backends.tracer.objective(
                 objective.uid,
                 objective_id=objective.id,
                 began_at=objective.created_at,
@@ -282,17 +282,19 @@ class Loop:
         logger.error("objective %d: the %s is given up: %s", objective.id, claim.duty, why)
         match claim.duty:
             case Duty.PLAN:
-                await give_up_planning(self._resources, claim, objective, why=why)
+                await planning.give_up(self._resources, claim, objective, why=why)
             case Duty.ORDER:
-                await self._store.reorder(claim, revision=objective.order_revision, task_ids=())
+                await self._resources.store.reorder(
+                    claim, revision=objective.order_revision, task_ids=()
+                )
             case Duty.CHECK:
-                await self._store.finish_check(
+                await self._resources.store.finish_check(
                     claim, is_met=False, reason=f"the check could not be made: {why}"
                 )
             case Duty.REPORT:
-                await give_up_report(self._resources, claim, objective, why=why)
+                await report.give_up(self._resources, claim, objective, why=why)
             case Duty.INDEX:
-                await self._store.release(claim)
+                await self._resources.store.release(claim)
 
     async def _order(self, claim: DutyClaim, objective: Objective, window: Window | None) -> None:
         """Ask for a new order of the queued tasks, and commit it."""
@@ -307,7 +309,7 @@ class Loop:
                 except FAULTS_OF_THE_TASK as error:
                     logger.warning("the task list keeps its order: %s", error.what)
             is_applied = await journal.commit(
-                lambda first: self._store.reorder(
+                lambda first: self._resources.store.reorder(
                     claim, revision=seen.revision, task_ids=task_ids, first=first
                 )
             )
@@ -319,7 +321,7 @@ class Loop:
 
     async def feed_index(self, claim: DutyClaim) -> int:
         """Index one batch of results, and return how many they were."""
-        journal = Journal(self._backends, fence=claim.fence)
+        journal = Journal(self._resources.backends, fence=claim.fence)
         return await self._indexer.run_once(embed=embedder(journal, "index"))
 
     # -- what the worker asks besides
@@ -327,12 +329,14 @@ class Loop:
 
     async def see_list(self, objective: Objective) -> Window:
         """Return the part of the task list that an order is asked for."""
-        return await self._store.window(objective.id, n_head=N_WINDOW_HEAD, n_new=N_WINDOW_NEW)
+        return await self._resources.store.window(
+            objective.id, n_head=N_WINDOW_HEAD, n_new=N_WINDOW_NEW
+        )
 
     async def has_answer(self, claim: DutyClaim) -> bool:
         """Return whether the model has written the report's text, so that only reading it into the
         required type is left to do."""
-        return bool(await find_answer(self._store, claim))
+        return bool(await report.find_answer(self._resources.store, claim))
 
     async def probe(self, fence: Fence, *, number: int, role: Role) -> None:
         """Ask the role's model for one word, to find out whether it answers. This costs at most 48
@@ -345,7 +349,7 @@ class Loop:
         Raises:
             Whatever `Journal.complete` raises; `OverdueError` after `PROBE_TIMEOUT_S`.
         """
-        journal = Journal(self._backends, fence=fence)
+        journal = Journal(self._resources.backends, fence=fence)
         await journal.complete(
             f"probe/{fence.claim_no}/{number}", PROBE, role=role, timeout_s=PROBE_TIMEOUT_S
         )
@@ -363,7 +367,7 @@ class Loop:
         in at most `within_s` seconds and within the objective's remaining limits."""
         memory = self._resources.memory
         if memory is not None:
-            journal = Journal(self._backends, fence=claim.fence)
+            journal = Journal(self._resources.backends, fence=claim.fence)
             calls = journal.below(f"memory/{objective.report_no}")
             await memory.flush(calls, within_s=within_s)
 

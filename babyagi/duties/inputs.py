@@ -56,7 +56,7 @@ class Inputs:
     holds_folder: bool
 
 
-async def choose_inputs(
+async def choose(
     resources: Resources, task: Task, objective: Objective, journal: Journal, *, protocol: str
 ) -> Inputs:
     """Return the inputs of a try: those that an earlier claim of it recorded, else choose them.

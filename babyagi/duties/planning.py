@@ -27,6 +27,7 @@ from babyagi.tasks import (
 )
 from babyagi.taskstore.names import name_key
 from babyagi.taskstore.nouns import Plannable, Planned
+from babyagi.taskstore.sql.store import TaskStore
 
 logger = logging.getLogger(__name__)
 
@@ -64,7 +65,7 @@ async def plan(resources: Resources, claim: DutyClaim, objective: Objective) -> 
     )
 
 
-async def give_up_planning(
+async def give_up(
     resources: Resources, claim: DutyClaim, objective: Objective, *, why: str
 ) -> None:
     """Commit, without a model, that no tasks come from the tasks that would be planned from."""
@@ -124,15 +125,15 @@ async def _show(
         Finished(
             task=task,
             result=cut.get(task.id),
-            read=() if task.id in cut else await _read_of(resources, task),
+            read=() if task.id in cut else await _find_read(resources.store, task),
         )
         for task in tasks
     ]
 
 
-async def _read_of(resources: Resources, task: Task) -> tuple[str, ...]:
+async def _find_read(store: TaskStore, task: Task) -> tuple[str, ...]:
     """Return the origins of everything that the tries of a task read."""
-    steps = await resources.store.steps(task.objective_id, owner=f"task:{task.id}")
+    steps = await store.steps(task.objective_id, owner=f"task:{task.id}")
     return tuple(origin for step in steps for origin in step.origins)
 
 

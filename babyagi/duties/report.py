@@ -28,7 +28,7 @@ from babyagi.taskstore.sql.store import TaskStore
 REPORT_TOKENS = 12_000  # of results in the report's prompt
 
 
-async def report(resources: Resources, claim: DutyClaim, objective: Objective) -> None:
+async def write(resources: Resources, claim: DutyClaim, objective: Objective) -> None:
     """Write the report: one result word for word if it answers every part, else a text that the
     model writes from the results."""
     journal, bounds = resources.journal(claim), resources.bounds
@@ -61,10 +61,11 @@ async def report(resources: Resources, claim: DutyClaim, objective: Objective) -
     if answer and objective.spec.output_schema is not None:
         await write_output(objective, answer, journal=journal, read=bounds.read_output)
     written = Written(text=answer, why_not=why, left_out=tuple(left_out))
-    await _commit(resources.store, claim, objective, written)
+    markdown = await compose_report(resources.store, objective, written)
+    await resources.store.record_report(claim, markdown=markdown)
 
 
-async def give_up_report(
+async def give_up(
     resources: Resources, claim: DutyClaim, objective: Objective, *, why: str
 ) -> None:
     """Write the report without a further call: with the model's text if there is one. `why` is the
@@ -80,15 +81,10 @@ async def give_up_report(
         if objective.spec.output_schema is not None:
             await resources.journal(claim).keep(NO_OUTPUT, why)
     written = Written(text=answer, why_not=why, left_out=tuple(left_out))
-    await _commit(store, claim, objective, written)
+    markdown = await compose_report(store, objective, written)
+    await store.record_report(claim, markdown=markdown)
 
 
 async def find_answer(store: TaskStore, claim: DutyClaim) -> str:
     """Return the text that the model has written for the report; "" if there is none."""
     return read_answer(await store.steps(claim.fence.objective_id, owner=claim.fence.owner))
-
-
-async def _commit(
-    store: TaskStore, claim: DutyClaim, objective: Objective, written: Written
-) -> None:
-    await store.record_report(claim, markdown=await compose_report(store, objective, written))
