@@ -28,7 +28,7 @@ from babyagi.agents.execution import execute_task
 from babyagi.agents.outcomes import Outcome
 from babyagi.agents.prioritization import order_tasks
 from babyagi.duties import checking, inputs, planning, report
-from babyagi.duties.resources import Bounds, Resources, embedder
+from babyagi.duties.resources import Bounds, Enrich, OwnAgent, Resources, embedder
 from babyagi.errors import FAULTS_OF_THE_TASK, ParkedError
 from babyagi.index.indexer import Indexer
 from babyagi.index.search import ResultSearch
@@ -54,6 +54,8 @@ from babyagi.taskstore.nouns import Planned, Window
 from babyagi.text import clean
 from babyagi.tools.base import Tool
 from babyagi.tools.recall import build_recall
+
+__all__ = ["Bounds", "Enrich", "Loop", "OwnAgent"]  # what building a loop takes
 
 logger = logging.getLogger(__name__)
 

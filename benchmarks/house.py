@@ -43,7 +43,6 @@ from unittest import mock
 
 from babyagi import errors, events
 from babyagi.cli import main as babyagi_main
-from babyagi.duties.resources import Bounds
 from babyagi.index.builtin import BuiltinIndex
 from babyagi.index.hashing import HashEmbedder
 from babyagi.index.indexer import Indexer
@@ -52,7 +51,7 @@ from babyagi.journal import Backends, Gate
 from babyagi.llm.port import ChatModel, Completion
 from babyagi.llm.prompt import Prompt, Speaker, ToolCall
 from babyagi.llm.rehearsal import RehearsalModel
-from babyagi.loop import Loop
+from babyagi.loop import Bounds, Loop
 from babyagi.runtime.offload import ThreadOffload, run_inline
 from babyagi.tasks import Claim, DutyClaim, Limits, Objective, Proposal, Role, Worker
 from babyagi.taskstore.nouns import Deferral, Planned

@@ -24,7 +24,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import FrameType
 
-from babyagi.duties.resources import Bounds
 from babyagi.index.builtin import BuiltinIndex
 from babyagi.index.hashing import HashEmbedder
 from babyagi.index.indexer import Indexer
@@ -33,7 +32,7 @@ from babyagi.index.search import ResultSearch
 from babyagi.index.vendors.chroma import ChromaIndex
 from babyagi.journal import Backends, Gate
 from babyagi.llm.prompt import Prompt
-from babyagi.loop import Loop
+from babyagi.loop import Bounds, Loop
 from babyagi.runtime.offload import ThreadOffload
 from babyagi.tasks import Limits, Objective, Proposal, Role, Worker
 from babyagi.taskstore.sqlite import open_sqlite

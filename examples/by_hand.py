@@ -4,7 +4,6 @@ import asyncio
 from pathlib import Path
 
 from babyagi.app.backends import utc_now
-from babyagi.duties.resources import Bounds
 from babyagi.files.folder import Folder
 from babyagi.index.builtin import BuiltinIndex
 from babyagi.index.hashing import HashEmbedder
@@ -12,7 +11,7 @@ from babyagi.index.indexer import Indexer
 from babyagi.index.search import ResultSearch
 from babyagi.journal import Backends, Gate
 from babyagi.llm.rehearsal import RehearsalModel
-from babyagi.loop import Loop
+from babyagi.loop import Bounds, Loop
 from babyagi.runtime.offload import run_inline
 from babyagi.tasks import ObjectiveSpec, Role, Worker
 from babyagi.taskstore.sqlite import MemoryTaskStore

@@ -11,7 +11,6 @@ from datetime import UTC, datetime, timedelta
 from itertools import count
 from typing import Any
 
-from babyagi.duties.resources import Bounds, Enrich
 from babyagi.inbox import Authority
 from babyagi.index.builtin import BuiltinIndex
 from babyagi.index.hashing import HashEmbedder
@@ -20,7 +19,7 @@ from babyagi.index.shared import open_search
 from babyagi.journal import ANY_AUTHORITY, Backends, Gate, OnPiece
 from babyagi.llm.port import ChatModel, Embedder
 from babyagi.llm.rehearsal import RehearsalModel
-from babyagi.loop import Loop
+from babyagi.loop import Bounds, Enrich, Loop
 from babyagi.tasks import Effect, Limits, Objective, ObjectiveSpec, Role, ToolGrant, Worker
 from babyagi.taskstore.sqlite import MemoryTaskStore
 from babyagi.tools.base import Tool

@@ -28,7 +28,6 @@ from babyagi.app.backends import (
 from babyagi.app.model_clients import AskHuman, Models
 from babyagi.app.results import Results
 from babyagi.app.toolbox import NOTHING_GIVEN, Given, Toolbox, require_folder, with_named_tools
-from babyagi.duties.resources import Bounds, OwnAgent
 from babyagi.errors import CredentialsError, LimitReachedError, ModelRejectedError, SettingsError
 from babyagi.files import private
 from babyagi.files.home import (
@@ -52,7 +51,7 @@ from babyagi.index.shared import open_search
 from babyagi.journal import Backends, Gate, OnPiece
 from babyagi.llm.embeddings import OnnxEmbedder, missing_files
 from babyagi.llm.prices import hold_money_limit
-from babyagi.loop import Loop
+from babyagi.loop import Bounds, Loop, OwnAgent
 from babyagi.memory.log import MemoryLog, path_of
 from babyagi.memory.remembering import TaskMemory
 from babyagi.net.door import Door

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 if TYPE_CHECKING:
-    from babyagi.duties.resources import Enrich
     from babyagi.llm.port import ChatModel
+    from babyagi.loop import Enrich
     from babyagi.memory.kinds import ConversationMemory
     from babyagi.react.steps import AtLimit, OnMalformed, Trim
     from babyagi.settings.values import Secret

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from babyagi.app.backends import utc_now
-from babyagi.duties.resources import Enrich
 from babyagi.errors import SettingsError, ToolError
 from babyagi.files.folder import Folder
 from babyagi.files.home import (
@@ -28,6 +27,7 @@ from babyagi.files.home import (
     remembered_lent,
 )
 from babyagi.llm.port import ChatModel
+from babyagi.loop import Enrich
 from babyagi.net.door import Door
 from babyagi.react.outputs import OutputType
 from babyagi.retrieval.engines import ENGINES, KEYLESS, Answering, Searcher

@@ -7,11 +7,10 @@ import asyncio
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from babyagi.duties.resources import Bounds
 from babyagi.journal import Gate
 from babyagi.llm.port import Completion, OnText
 from babyagi.llm.prompt import Message, Prompt, bound_tokens
-from babyagi.loop import Loop
+from babyagi.loop import Bounds, Loop
 from babyagi.settings.fields import Settings
 from babyagi.tasks import Limits, Objective, Planning, Reservation, Role
 from babyagi.worker.serving import Pace

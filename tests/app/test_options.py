@@ -8,8 +8,8 @@ import pytest
 
 from babyagi.app import options
 from babyagi.app.options import OTHER_NAMES, AgentOptions, RunOptions, SettingOptions, names_of
-from babyagi.duties.resources import Enrich
 from babyagi.llm.port import ChatModel
+from babyagi.loop import Enrich
 from babyagi.memory.kinds import ConversationMemory
 from babyagi.react.steps import AgentBounds, AtLimit, OnMalformed, Trim
 from babyagi.settings.fields import Settings, declared_fields
