@@ -241,6 +241,14 @@ def by_kind() -> dict[str, type[BabyagiError]]:
     return found
 
 
+FAULTS_OF_THE_TASK = (
+    ContextTooLongError,
+    RequestRefusedError,
+    EndlessAnswerError,
+    MalformedReplyError,
+)
+"""The errors that concern only one try of one task, and not the model or other tasks."""
+
 PERSON_MENDS = (
     CredentialsError,
     ModelRejectedError,

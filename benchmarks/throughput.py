@@ -28,7 +28,7 @@ from pathlib import Path
 from queue import Queue
 from typing import Any, TypeVar
 
-from babyagi.loop import MAX_PLANNED
+from babyagi.duties.planning import MAX_PLANNED
 from babyagi.runtime.offload import Offload, ThreadOffload, run_inline
 from babyagi.tasks import (
     Claim,

@@ -20,7 +20,8 @@ from babyagi.cli.exits import ExitCode, code_of_objective
 from babyagi.cli.renamed import RENAMED
 from babyagi.cli.root import babyagi as command_group
 from babyagi.cli.root import route
-from babyagi.loop import N_COMPARED, N_WINDOW_HEAD, N_WINDOW_NEW
+from babyagi.duties.planning import N_COMPARED
+from babyagi.loop import N_WINDOW_HEAD, N_WINDOW_NEW
 from babyagi.settings.fields import declared_fields
 from babyagi.tasks import ObjectiveStatus, StopReason, TaskStatus
 

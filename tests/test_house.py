@@ -39,7 +39,7 @@ def test_a_function_can_be_held_in_the_head(path):
 
 def test_every_file_has_a_room():
     rooms = set(
-        "agents app cli components files guide index llm memory net pages react reporting retrieval "
+        "agents app cli components duties files guide index llm memory net pages react reporting retrieval "
         "runtime sandbox serve settings taskstore tools verbs worker".split()
     )
     halls = set(

@@ -14,6 +14,7 @@ from typing import Protocol
 
 from babyagi import events
 from babyagi.errors import (
+    FAULTS_OF_THE_TASK,
     PERSON_MENDS,
     BabyagiError,
     ContextTooLongError,
@@ -37,7 +38,7 @@ from babyagi.errors import (
 from babyagi.index.indexer import Availability
 from babyagi.journal import Gate
 from babyagi.llm.retry import MAX_HOLD_S
-from babyagi.loop import Loop, is_fault_of_the_task, tries_for
+from babyagi.loop import Loop
 from babyagi.tasks import (
     WAITS_FOR_PERSON,
     Claim,
@@ -876,7 +877,7 @@ class Serving:
                 and (error.retry_after_s or 0.0) <= MAX_MODEL_WAIT_S
             )
             may_wait = is_short and claim.fence.claim_no < MAX_REPORT_TRIES
-            if may_wait or await self._loop.has_answer(claim, objective):
+            if may_wait or await self._loop.has_answer(claim):
                 raise
             await self._loop.give_up_duty(
                 claim, objective, why=f"the model could not be reached: {error.what}"
@@ -931,8 +932,8 @@ class Serving:
             case BabyagiError() if isinstance(error, PERSON_MENDS):
                 self.fail(error)
                 await work.release(error.what)
-            case BabyagiError() if is_fault_of_the_task(error):
-                await work.fail(error.what, tries_for(error, self._pace.max_failures))
+            case BabyagiError() if isinstance(error, FAULTS_OF_THE_TASK):
+                await work.fail(error.what, _tries_for(error, self._pace.max_failures))
             case _ if shortage := find_shortage(error):
                 await work.release(shortage.what, delay_s=self._wait_for_machine(shortage))
             case _:  # a bug in this program: the traceback goes to the log, and the worker lives
@@ -950,7 +951,9 @@ class Serving:
             match error:
                 case OverdueError(has_begun=True):
                     return await self._judge_overdue(error, work.fence)
-                case BabyagiError() if is_fault_of_the_task(error) and work.task_id is not None:
+                case BabyagiError() if (
+                    isinstance(error, FAULTS_OF_THE_TASK) and work.task_id is not None
+                ):
                     if self._same_faults.note(error, work.task_id):
                         return await self._judge_fault(error, work.fence)
         except Exception as found:
@@ -1112,3 +1115,11 @@ class Serving:
 
 def _now_s() -> float:
     return asyncio.get_running_loop().time()
+
+
+def _tries_for(error: BabyagiError, max_failures: int) -> int:
+    """Return how many tries may fail with this error before the work is given up: 1 if another try
+    would fail the same way, at most 2 if the model did not end its answer, else `max_failures`."""
+    if isinstance(error, ContextTooLongError | RequestRefusedError):
+        return 1
+    return min(2, max_failures) if isinstance(error, EndlessAnswerError) else max_failures

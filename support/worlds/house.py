@@ -185,5 +185,6 @@ class House(VirtualWorld):
     def open_loop(self, objective: Objective, gate: Gate) -> Loop:
         loop = super().open_loop(objective, gate)
         if self.loop_bounds is not None:
-            loop._bounds, loop._protocol = self.loop_bounds, self.loop_bounds.protocol
+            loop._resources = replace(loop._resources, bounds=self.loop_bounds)
+            loop._protocol = self.loop_bounds.protocol
         return loop

@@ -27,7 +27,8 @@ class TracedWorld(VirtualWorld):
         from dataclasses import replace
 
         loop = super().open_loop(objective, gate)
-        loop._backends = replace(loop._backends, tracer=self.tracer)
+        backends = replace(loop._resources.backends, tracer=self.tracer)
+        loop._resources = replace(loop._resources, backends=backends)
         return loop
 
 
