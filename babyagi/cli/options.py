@@ -31,7 +31,7 @@ def _objective_option(metavar: str, default: str) -> Callable[[F], F]:
         metavar=metavar,
         default=default,
         show_default=True,
-        help="The number of the objective; latest is the one that you used last.",
+        help="The number of the objective; latest is the one that was used or created last.",
     )
 
 

@@ -2,7 +2,7 @@
 line and the API share.
 
 Each function takes a store and returns data types, which `json_shapes.py` converts to JSON. Nothing
-here prints, asks a person, or chooses the objective.
+here prints or asks a person.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import os
 import socket
 from bisect import bisect_left
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import accumulate
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from babyagi import events, inbox
 from babyagi.errors import BabyagiError, NotFoundError, SettingsError
-from babyagi.files.home import forget, home_id, new_worker_id
+from babyagi.files.home import forget, home_id, new_worker_id, touched
 from babyagi.inbox import Decision
 from babyagi.reporting.artifacts import Made, find_artifacts
 from babyagi.reporting.sources import NO_SOURCES, Sources, trace_sources
@@ -85,6 +86,22 @@ async def find_objectives(
         and (one.status is not ObjectiveStatus.ENDED or not is_active)
         and all(word in one.spec.asked.casefold() for word in wanted)
     ]
+
+
+async def find_latest(store: TaskStore, home: Path | None) -> Objective | None:
+    """Return the objective that `latest` means in every command, route and client: the one that
+    was used or created last from this home folder and is still in the task store, else the newest;
+    None if there is none.
+
+    Args:
+        home: the home folder; None if no home is used.
+    """
+    for uid, number in reversed(touched(home) if home is not None else []):
+        with suppress(NotFoundError):
+            found = await store.objective(number)
+            if found.uid == uid:  # otherwise it belongs to another task store
+                return found
+    return next(iter(await store.objectives(limit=1)), None)
 
 
 async def find_last_event_at(store: TaskStore, objective: Objective) -> datetime:

@@ -270,14 +270,23 @@ def test_a_log_in_the_home_is_for_its_owner_and_one_elsewhere_follows_the_umask(
         (StopReason.FINISHED, 'babyagi run --continue 1 "a further question"'),
     ],
 )
-def test_where_nothing_is_unfinished_resume_says_how_the_last_objective_goes_on(
+def test_resume_never_takes_another_objective_than_the_latest_and_says_how_that_goes_on(
     reason, fix, home, capsys
 ):
     homes.fill_home(reason=reason)
+    homes.fill_home("Another")
+    with open_touched(home) as touched:
+        touched.write("uid-Find-what-the-documents-promise 1")
 
-    assert run_guarded(["resume"]) == 8
+    assert run_guarded(["resume", "--objective", "latest"]) == 2
 
-    assert f"  try:     {fix}" in capsys.readouterr().err.splitlines()
+    said = capsys.readouterr().err
+    assert f"the latest objective, 1, has ended ({reason}); nothing is resumed" in said
+    assert f"  try:     {fix}" in said.splitlines()
+
+
+def open_touched(home):
+    return (home / "touched").open("w")
 
 
 @pytest.mark.parametrize(("typed", "objective"), [("tea\n", "tea"), ("of two\nlines", "of two")])
