@@ -138,7 +138,9 @@ def _read_given_type(run: Callable[..., Any]) -> type:
     )
 
 
-FROM_CALL = frozenset("call desk store settings objective task_id schedule_id number duty".split())
+FROM_CALL = frozenset(
+    "call desk store settings objective task_id schedule_id number duty is_repeated".split()
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,6 +178,7 @@ class Call:
         level: the level of the client's key.
         made: what this request made before, when it was carried out, but its answer got lost in a
             crash; else None.
+        is_repeated: whether this request was carried out before, but its answer got lost.
     """
 
     desk: Desk
@@ -183,6 +186,7 @@ class Call:
     given: Any
     level: Level = Level.ADMIN
     made: Any = None
+    is_repeated: bool = False
 
     @property
     def store(self) -> TaskStore:
@@ -196,8 +200,8 @@ class Call:
         match name:
             case "call":
                 return self
-            case "desk":
-                return self.desk
+            case "desk" | "is_repeated":
+                return getattr(self, name)
             case "store" | "settings":
                 return getattr(self.desk, name)
             case "objective":
@@ -263,7 +267,8 @@ async def carry_out(verb: Verb, call: Call, key: str = "") -> Answer:
     if earlier is not None and earlier.answer is not None:
         return _read_answer(earlier.answer)
     with call.store.carrying_out(request):
-        answer = await _run(verb, replace(call, made=earlier.made if earlier else None))
+        made = earlier.made if earlier else None
+        answer = await _run(verb, replace(call, made=made, is_repeated=earlier is not None))
     found = await call.objective() if "objective" in call.path else None
     text = json.dumps({"status": answer.status, "value": answer.value})
     about = found.id if found is not None else None
@@ -612,7 +617,7 @@ async def extend(call: Call, objective: Objective, given: LimitFields) -> action
     limits = given_limits(call, given)
     if not limits:
         raise RequestError("no limit is given", "send a limit, such as max_tasks")
-    return await actions.extend(call.store, objective, limits)
+    return await actions.extend(call.store, objective, limits, is_repeated=call.is_repeated)
 
 
 async def ask_further(call: Call, objective: Objective, given: Question) -> actions.Row:
