@@ -236,7 +236,7 @@ def objectives(
 ) -> None:
     """List objectives with times, states and costs.
 
-    The newest comes last. LAST is the time since the last event of an objective. With WORDS, list
+    The newest comes last. LAST is how long ago the last event of an objective was. With WORDS, list
     only objectives whose text contains all of them.
     """
     from babyagi.app import backends

@@ -150,7 +150,7 @@ def went(instead: str) -> dict[str, Any]:
 
     def say(context: click.Context, option: click.Parameter, value: Any) -> Any:
         if context.get_parameter_source(option.name or "") is ParameterSource.COMMANDLINE:
-            warn(f"{option.opts[-1]} went from {context.command_path}: {instead}", Style.DIM)
+            warn(f"{option.opts[-1]} still works here; from now on {instead}", Style.DIM)
         return value
 
     return {"hidden": True, "callback": say}

@@ -667,6 +667,10 @@ async def _submit(loaded: Loaded, *, always_new: bool, as_json: bool) -> int:
     ended = ", and has ended" if is_over(objective) else ""
     how = "is queued" if is_new else f"was there already{ended}"
     echo(f"Objective {objective.id} {how}: {fit(objective.spec.text, 400)}", Style.BOLD)
+    if ended:
+        here = f"babyagi report --objective {objective.id}"
+        echo(f"Its report:  {here}  (--new starts it anew)")
+        return ExitCode.OK
     echo("Work on it:  babyagi worker  (one or more, wherever this task store can be reached)")
     echo(f"Watch it:    babyagi watch --objective {objective.id}")
     return ExitCode.OK

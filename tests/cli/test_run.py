@@ -148,7 +148,7 @@ def test_bare_without_an_objective_it_says_what_it_is_and_what_to_type(capsys):
     assert run_guarded([]) == 0
 
     said = capsys.readouterr()
-    for typed in ("babyagi demo", "babyagi run", "babyagi guide", "babyagi --help"):
+    for typed in ("babyagi demo", "babyagi run", "babyagi guide", "babyagi help"):
         assert typed in said.out
     assert said.err == ""
 

@@ -300,6 +300,19 @@ def test_a_dash_stands_for_the_objective_on_standard_input(
     assert f"Objective 1 is queued: {objective}" in capsys.readouterr().out
 
 
+def test_submit_of_what_has_ended_offers_its_report_and_a_new_start(home, capsys):
+    line = ["submit", "Sing", "--model", "rehearsal"]
+    assert run_guarded(line) == 0
+    assert run_guarded(["cancel"]) == 0
+    capsys.readouterr()
+
+    assert run_guarded(line) == 0
+
+    said = capsys.readouterr().out
+    assert "babyagi report --objective 1" in said and "--new" in said
+    assert "babyagi worker" not in said
+
+
 def test_an_empty_standard_input_is_no_objective(home, capsys, monkeypatch):
     monkeypatch.setattr("sys.stdin", io.StringIO("\n"))
 
