@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from babyagi.settings.fields import Settings
 
 Selector = int | Literal["latest"]
-"""Chooses an objective by its number, or the newest one."""
+"""Chooses an objective by its number, or the one that was used or created last."""
 
 OUTSIDE = "use the client within: async with babyagi.Client(…) as client"
 TIMEOUT_S = 120.0
@@ -506,7 +506,7 @@ async def _listen_here(
 ) -> AsyncGenerator[bytes, None]:
     # only one caller can wait for the changes of an opened store
     async with open_store(settings, only_looks=True) as store:
-        id_ = (await pick_objective(store, str(objective))).id
+        id_ = (await pick_objective(store, str(objective), home=settings.home)).id
         last = await store.last_event_id(id_) if after is None else after
         while True:
             for event in await store.events(id_, after_id=last):

@@ -236,7 +236,7 @@ def objectives(
 ) -> None:
     """List objectives with times, states and costs.
 
-    The newest comes last. LAST is the time since the last event of an objective. With WORDS, list
+    The newest comes last. LAST is how long ago the last event of an objective was. With WORDS, list
     only objectives whose text contains all of them.
     """
     from babyagi.app import backends
@@ -308,10 +308,7 @@ def extend(objective: str, as_json: bool, **limits: str | None) -> None:
         raise wrong_usage("extend needs at least one limit", "babyagi extend --max-tasks 100")
 
     async def change(store: TaskStore, before: Objective) -> Standing:
-        found, counts = await actions.extend(store, before, given)
-        if not as_json and before.stop_reason is not None and found.stop_reason is None:
-            echo(f"Objective {found.id} had ended ({before.stop_reason}), and is active again.")
-        return found, counts
+        return await actions.extend(store, before, given)
 
     _steer(change, objective, as_json)
 
@@ -323,11 +320,16 @@ def _steer(
     from babyagi.cli import render, session
     from babyagi.verbs import json_shapes
 
-    objective, counts = session.with_objective(selector, change, changes=True)
+    async def work(store: TaskStore, before: Objective) -> tuple[Objective, Standing]:
+        return before, await change(store, before)
+
+    before, (objective, counts) = session.with_objective(selector, work, changes=True)
     if as_json:
         print_json(json_shapes.status_shape(objective, counts))
         return
     how = "is" if objective.stop_reason is None else "has"
+    if before.stop_reason is not None and objective.stop_reason is None:
+        how = f"had ended ({before.stop_reason}), and is again"
     echo(f"Objective {objective.id} {how} {render.render_status_words(objective)}.")
     echo(f"Limits: {render.render_limit_values(objective.spec.limits)}.")
     echo(f"Next: {render.render_next(objective, counts)}")

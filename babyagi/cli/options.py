@@ -31,7 +31,7 @@ def _objective_option(metavar: str, default: str) -> Callable[[F], F]:
         metavar=metavar,
         default=default,
         show_default=True,
-        help="The number of the objective; latest is the one that you used last.",
+        help="The number of the objective; latest is the one that was used or created last.",
     )
 
 
@@ -150,7 +150,7 @@ def went(instead: str) -> dict[str, Any]:
 
     def say(context: click.Context, option: click.Parameter, value: Any) -> Any:
         if context.get_parameter_source(option.name or "") is ParameterSource.COMMANDLINE:
-            warn(f"{option.opts[-1]} went from {context.command_path}: {instead}", Style.DIM)
+            warn(f"{option.opts[-1]} still works here; from now on {instead}", Style.DIM)
         return value
 
     return {"hidden": True, "callback": say}

@@ -102,7 +102,7 @@ def demo(
     **went("give --output a suffix (.md, .html, .json), or type babyagi report --format"),
 )
 @json_option
-@click.option("--objective", **went("babyagi worker --objective"))
+@click.option("--objective", **went("type babyagi worker --objective"))
 @click.option(
     "--continue",
     "continued",
@@ -197,7 +197,7 @@ HINTS = (
     "                                for a server of your own",
     "  babyagi guide start           the first steps, page by page",
     "",
-    'All commands: babyagi --help. OBJECTIVE="…" babyagi runs that objective.',
+    'All commands: babyagi help. OBJECTIVE="…" babyagi runs that objective.',
 )
 
 
@@ -243,7 +243,8 @@ def worker(objective: str | None, as_json: bool, **flags: Any) -> int:
     """Work on all active objectives until told to stop.
 
     Objectives submitted later are included. While there is nothing to do, the worker waits. On
-    Ctrl-C or SIGTERM it lets the calls in flight end, and stops.
+    Ctrl-C or SIGTERM it lets the calls in flight end, and stops. --output and --format need
+    --objective.
     """
     from babyagi.cli.run import join_objective
     from babyagi.cli.worker import serve_all
@@ -346,7 +347,7 @@ def guide(topic: str | None) -> None:
     for name, title in topics:
         echo(f"babyagi guide {name:<14} {title}")
     if not topics:
-        echo("This installation has no guide pages; babyagi --help lists the commands.")
+        echo("This installation has no guide pages; babyagi help lists the commands.")
 
 
 def _show_page(topic: str) -> None:

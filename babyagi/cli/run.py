@@ -532,9 +532,9 @@ class Wanted:
     """Describes the objective to join: by a number, `latest` or an instance name (`selector`), or
     without a selector by its text and instance name.
 
-    If several objectives match, the newest unfinished one is meant, else the newest. `latest` never
-    means an objective that has ended. If none has the text and the name, the one unfinished
-    objective with the text is meant.
+    `latest` means what it means everywhere. If several objectives match, the newest unfinished one
+    is meant, else the newest. If none has the text and the name, the one unfinished objective with
+    the text is meant.
     """
 
     selector: str = ""
@@ -545,8 +545,6 @@ class Wanted:
         return self.selector or fit(self.text, 60) or self.instance_name
 
     def fits(self, objective: Objective) -> bool:
-        if self.selector == session.LATEST:
-            return not is_over(objective)
         if self.selector:
             return objective.spec.instance_name == self.selector
         has_text = not self.text or objective.spec.text == self.text
@@ -561,6 +559,8 @@ class Wanted:
             SettingsError: several unfinished objectives of other names have the text.
         """
         objectives = await store.objectives()
+        if self.selector == session.LATEST:
+            return await session.pick_objective(store, session.LATEST) if objectives else None
         if self.selector.isdecimal():
             number = int(self.selector[:18])
             is_to_come = not objectives or number > objectives[-1].id
@@ -667,6 +667,10 @@ async def _submit(loaded: Loaded, *, always_new: bool, as_json: bool) -> int:
     ended = ", and has ended" if is_over(objective) else ""
     how = "is queued" if is_new else f"was there already{ended}"
     echo(f"Objective {objective.id} {how}: {fit(objective.spec.text, 400)}", Style.BOLD)
+    if ended:
+        here = f"babyagi report --objective {objective.id}"
+        echo(f"Its report:  {here}  (--new starts it anew)")
+        return ExitCode.OK
     echo("Work on it:  babyagi worker  (one or more, wherever this task store can be reached)")
     echo(f"Watch it:    babyagi watch --objective {objective.id}")
     return ExitCode.OK

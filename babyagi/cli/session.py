@@ -7,8 +7,7 @@ import asyncio
 import logging
 import os
 import tempfile
-from collections.abc import AsyncGenerator, Awaitable, Callable, Container, Iterable, Mapping
-from contextlib import aclosing, suppress
+from collections.abc import Awaitable, Callable, Container, Iterable, Mapping
 from functools import partial
 from io import TextIOWrapper
 from logging.handlers import RotatingFileHandler
@@ -17,15 +16,15 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from babyagi.cli.text import safe
+from babyagi.cli.text import fit, safe, safe_line
 from babyagi.cli.trusting import settle
-from babyagi.errors import NotFoundError, SettingsError
+from babyagi.errors import NotFoundError, ObjectiveStoppedError, SettingsError
 from babyagi.files import private
-from babyagi.files.home import remember_touch, touched
+from babyagi.files.home import remember_touch
 from babyagi.redaction import redact
 from babyagi.settings.fields import Settings
 from babyagi.settings.load import Loaded, load_settings
-from babyagi.tasks import Objective, ObjectiveStatus
+from babyagi.tasks import Objective, ObjectiveStatus, StopReason
 from babyagi.taskstore.sql.store import TaskStore
 
 if TYPE_CHECKING:
@@ -293,20 +292,9 @@ def _home() -> Path | None:
     return context.meta.get(HOME) if context is not None else None
 
 
-async def _touched(store: TaskStore) -> AsyncGenerator[Objective, None]:
-    """Yield the objectives that the person used with this home folder and that are still in the
-    task store, the last used first."""
-    home = _home()
-    for uid, number in reversed(touched(home) if home is not None else []):
-        with suppress(NotFoundError):
-            found = await store.objective(number)
-            if found.uid == uid:  # otherwise it belongs to another task store
-                yield found
-
-
 async def pick_objective(store: TaskStore, selector: str) -> Objective:
     """Return the objective that `selector` (a number or `latest`) means. `latest` is the one that
-    the person used last, else the newest.
+    the person used or created last, else the newest.
 
     Raises:
         NotFoundError: there is no such objective.
@@ -314,63 +302,35 @@ async def pick_objective(store: TaskStore, selector: str) -> Objective:
     """
     if selector != LATEST:
         return await store.objective(_parse_id(selector))
-    async with aclosing(_touched(store)) as found:
-        async for objective in found:
-            return objective
-    newest = await store.objectives(limit=1)
-    if not newest:
-        raise _none_yet()
-    return newest[0]
+    from babyagi.verbs.actions import find_latest
 
-
-def _none_yet() -> NotFoundError:
-    return NotFoundError(
-        "there is no objective yet",
-        why="the task store contains none",
-        fix='babyagi demo, or babyagi run "an objective"',
-        guide="start",
-    )
+    found = await find_latest(store, _home())
+    if found is None:
+        raise NotFoundError(
+            "there is no objective yet",
+            why="the task store contains none",
+            fix='babyagi demo, or babyagi run "an objective"',
+            guide="start",
+        )
+    return found
 
 
 async def pick_unfinished(store: TaskStore, selector: str) -> Objective:
-    """Return the objective to continue. A number selects that objective; `latest` selects the
-    unfinished objective that the person used last, else the newest unfinished one.
-
-    An objective that was set aside (paused because no model answered) counts as unfinished only if
-    the person used it last of all.
-
-    Raises:
-        NotFoundError: there is no such objective.
-        SettingsError: the selector is neither a number nor `latest`.
-    """
-    if selector != LATEST:
-        return await store.objective(_parse_id(selector))
-    async with aclosing(_touched(store)) as found:
-        is_last = True
-        async for objective in found:
-            if not is_over(objective) and (is_last or not objective.is_set_aside):
-                return objective
-            is_last = False
-    objectives = await store.objectives()
-    if not objectives:
-        raise _none_yet()
-    unfinished = [one for one in objectives if not is_over(one) and not one.is_set_aside]
-    if not unfinished:
-        raise await _none_unfinished(store)
-    return unfinished[-1]
-
-
-async def _none_unfinished(store: TaskStore) -> NotFoundError:
-    """Return the error that says how to go on with the objective that the person used last."""
+    """Return the objective to continue. Raises as `pick_objective` does, and
+    `ObjectiveStoppedError` if `latest` means one that has ended and has its report."""
     from babyagi.cli.render import render_going_on
 
-    last = await pick_objective(store, LATEST)
-    goes_on = render_going_on(last, await store.counts(last.id))
-    asks = f'babyagi run --continue {last.id} "a further question"'
-    return NotFoundError(
-        "there is no unfinished objective",
-        why="every objective of the task store has ended and has its report, or never began",
-        fix=f"{goes_on}; or {asks}" if goes_on else asks,
+    found = await pick_objective(store, selector)
+    if selector != LATEST or not is_over(found):
+        return found
+    goes_on = render_going_on(found, await store.counts(found.id))
+    asks = f'babyagi run --continue {found.id} "a further question"'
+    is_cancelled = found.stop_reason is StopReason.CANCELLED
+    others = "babyagi show objectives --active lists what can be resumed"
+    raise ObjectiveStoppedError(
+        f"the latest objective, {found.id}, has ended ({found.stop_reason}); nothing is resumed",
+        why=safe_line(fit(found.spec.text, 200)),
+        fix="; or ".join([*filter(None, [goes_on]), others if is_cancelled else asks]),
         guide="objectives",
     )
 

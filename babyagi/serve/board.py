@@ -402,7 +402,7 @@ async def _begin(desk: Desk, request: Request) -> tuple[Objective, int]:
 
 
 async def _pick(desk: Desk, request: Request) -> Objective:
-    return await verb_table.pick_objective(desk.store, request.path_params["objective"])
+    return await desk.pick(request.path_params["objective"])
 
 
 async def _render_tab(desk: Desk, request: Request, tab: str, **values: Any) -> Response:

@@ -47,7 +47,6 @@ from babyagi.verbs.verb_table import (
     EventsQuery,
     Verb,
     carry_out,
-    pick_objective,
 )
 
 if TYPE_CHECKING:
@@ -445,7 +444,7 @@ async def _stream(desk: Desk, request: Request) -> Response:
     if desk.feed.n_listeners >= MAX_LISTENERS:
         raise RequestError("there are too many listeners", "try again in a moment", status=503)
     selector = request.path_params.get("objective")
-    objective_id = (await pick_objective(desk.store, selector)).id if selector else None
+    objective_id = (await desk.pick(selector)).id if selector else None
     said = request.headers.get("last-event-id") or query.after
     place = parse_place(said) if said else None
     if said and (place is None or (objective_id is not None and place.last_by_objective)):

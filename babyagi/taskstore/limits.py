@@ -7,11 +7,13 @@ A name that contains `microusd` is an amount of money in whole micro-dollars.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import replace
 
-from babyagi.errors import LimitReachedError, ObjectiveStoppedError
+from babyagi.errors import LimitReachedError, ObjectiveStoppedError, SettingsError
 from babyagi.tasks import Limits, Objective, ObjectiveStatus, Reservation, Step, Usage
 from babyagi.taskstore.lifecycle import is_reached
+from babyagi.text import say_count, say_duration
 
 # The most calls, tokens and micro-dollars that are counted for one step. A larger number is a
 # mistake of the endpoint, and might overflow a sum.
@@ -236,6 +238,51 @@ def find_used_up(objective: Objective, limits: Limits | None = None) -> str:
 
 def _is_raised(limit: float, before: Limits, name: str) -> bool:
     return limit == 0 or limit > getattr(before, FIELD_BY_NAME[name])
+
+
+def require_unused(objective: Objective, limits: Mapping[str, float]) -> None:
+    """Check that each of the new limits, named as the fields of `Limits`, is above what the
+    objective has used already. 0, which means no limit, is. Raises `SettingsError`."""
+    usage = objective.usage
+    cents, seconds = math.floor(usage.cost_usd * 100) + 1, math.floor(objective.active_s) + 1
+    used = {  # with the words for it, and the option with its least value
+        "max_tasks": (
+            objective.n_begun,
+            say_count(objective.n_begun, "task"),
+            f"--max-tasks {objective.n_begun + 1}",
+        ),
+        "max_calls": (
+            usage.calls,
+            say_count(usage.calls, "call"),
+            f"--max-calls {usage.calls + 1}",
+        ),
+        "max_tokens": (
+            usage.tokens,
+            say_count(usage.tokens, "token"),
+            f"--max-tokens {usage.tokens + 1}",
+        ),
+        "max_cost_usd": (
+            usage.cost_usd,
+            f"${usage.cost_usd:.4f} of cost",
+            f"--max-cost {cents / 100:.2f}",
+        ),
+        "max_time_s": (
+            objective.active_s,
+            f"{say_duration(objective.active_s)} of time",
+            f"--max-time {seconds}s",
+        ),
+    }
+    for name, limit in limits.items():
+        n_used, words, least = used[name]
+        if is_reached(limit, n_used):
+            are = (
+                "are" if n_used != 1 and name in ("max_tasks", "max_calls", "max_tokens") else "is"
+            )
+            raise SettingsError(
+                f"{words} {are} used already; give {least} or more",
+                fix=f"babyagi extend --objective {objective.id} {least}",
+                guide="limits",
+            )
 
 
 def require_call_allowed(objective: Objective, *, owner: str, reservation: Reservation) -> None:

@@ -2,7 +2,7 @@
 line and the API share.
 
 Each function takes a store and returns data types, which `json_shapes.py` converts to JSON. Nothing
-here prints, asks a person, or chooses the objective.
+here prints or asks a person.
 """
 
 from __future__ import annotations
@@ -11,14 +11,15 @@ import os
 import socket
 from bisect import bisect_left
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from babyagi import events, inbox
-from babyagi.errors import BabyagiError, NotFoundError, SettingsError
-from babyagi.files.home import forget, home_id, new_worker_id
+from babyagi.errors import BabyagiError, NotFoundError, ObjectiveStoppedError, SettingsError
+from babyagi.files.home import forget, home_id, new_worker_id, touched
 from babyagi.inbox import Decision
 from babyagi.reporting.artifacts import Made, find_artifacts
 from babyagi.reporting.sources import NO_SOURCES, Sources, trace_sources
@@ -44,7 +45,7 @@ from babyagi.tasks import (
     TaskStatus,
     Worker,
 )
-from babyagi.taskstore.limits import find_used_up
+from babyagi.taskstore.limits import find_used_up, require_unused
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -85,6 +86,22 @@ async def find_objectives(
         and (one.status is not ObjectiveStatus.ENDED or not is_active)
         and all(word in one.spec.asked.casefold() for word in wanted)
     ]
+
+
+async def find_latest(store: TaskStore, home: Path | None) -> Objective | None:
+    """Return the objective that `latest` means in every command, route and client: the one that
+    was used or created last from this home folder and is still in the task store, else the newest;
+    None if there is none.
+
+    Args:
+        home: the home folder; None if no home is used.
+    """
+    for uid, number in reversed(touched(home) if home is not None else []):
+        with suppress(NotFoundError):
+            found = await store.objective(number)
+            if found.uid == uid:  # otherwise it belongs to another task store
+                return found
+    return next(iter(await store.objectives(limit=1)), None)
 
 
 async def find_last_event_at(store: TaskStore, objective: Objective) -> datetime:
@@ -137,8 +154,10 @@ def serving(workers: Sequence[Worker], objective_id: int) -> list[Worker]:
     return [worker for worker in workers if serves(worker)]
 
 
-async def pause(store: TaskStore, objective: Objective) -> Row:
+async def pause(store: TaskStore, objective: Objective, is_repeated: bool = False) -> Row:
     """Pause an objective: workers make no more calls for it."""
+    if not is_repeated:
+        _require_active(objective, "paused")
     found = await store.pause_objective(objective.id)
     return found, await store.counts(found.id)
 
@@ -152,17 +171,29 @@ async def resume(store: TaskStore, objective: Objective) -> Row:
     return found, await store.counts(found.id)
 
 
-async def cancel(store: TaskStore, objective: Objective) -> Row:
+async def cancel(store: TaskStore, objective: Objective, is_repeated: bool = False) -> Row:
     """End an objective; its results are kept.
 
     If no worker serves it that could write its report, the report is written here, without a model.
     """
+    if objective.has_report and not is_repeated:
+        _require_active(objective, "cancelled")
     found = await store.end_objective(
         objective.id, reason=StopReason.CANCELLED, detail="by the command `cancel`"
     )
     if not found.has_report and not serving(await store.workers(), found.id):
         await _write_report(store, found.id)
     return await store.objective(found.id), await store.counts(found.id)
+
+
+def _require_active(objective: Objective, done: str) -> None:
+    if objective.status is ObjectiveStatus.ENDED:
+        raise ObjectiveStoppedError(
+            f"objective {objective.id} has already ended ({objective.stop_reason}); "
+            f"nothing was {done}",
+            fix=f"babyagi status --objective {objective.id}",
+            guide="objectives",
+        )
 
 
 async def _write_report(store: TaskStore, objective_id: int) -> None:
@@ -179,12 +210,23 @@ async def _write_report(store: TaskStore, objective_id: int) -> None:
     await write_without_model(store, objective_id, writer=writer, lease_s=REPORT_LEASE_S)
 
 
-async def extend(store: TaskStore, objective: Objective, limits: Mapping[str, Any]) -> Row:
+async def extend(
+    store: TaskStore,
+    objective: Objective,
+    limits: Mapping[str, Any],
+    *,
+    is_repeated: bool = False,
+) -> Row:
     """Change some limits of the objective, and keep the others.
 
     Args:
         limits: the new values, by the names of the fields of `Limits`.
+
+    Raises:
+        SettingsError: a new limit is not above what is used already.
     """
+    if not is_repeated:
+        require_unused(objective, limits)
     new = replace(objective.spec.limits, **limits)
     found = await store.extend_objective(objective.id, limits=new)
     return found, await store.counts(found.id)

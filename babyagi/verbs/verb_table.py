@@ -138,7 +138,9 @@ def _read_given_type(run: Callable[..., Any]) -> type:
     )
 
 
-FROM_CALL = frozenset("call desk store settings objective task_id schedule_id number duty".split())
+FROM_CALL = frozenset(
+    "call desk store settings objective task_id schedule_id number duty is_repeated".split()
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,6 +163,10 @@ class Desk:
     def settings(self) -> Settings:
         return self.app.settings
 
+    async def pick(self, selector: str) -> Objective:
+        """Return the objective that `selector` chooses; see `pick_objective`."""
+        return await pick_objective(self.store, selector, home=self.settings.home)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
@@ -172,6 +178,7 @@ class Call:
         level: the level of the client's key.
         made: what this request made before, when it was carried out, but its answer got lost in a
             crash; else None.
+        is_repeated: whether this request was carried out before, but its answer got lost.
     """
 
     desk: Desk
@@ -179,21 +186,22 @@ class Call:
     given: Any
     level: Level = Level.ADMIN
     made: Any = None
+    is_repeated: bool = False
 
     @property
     def store(self) -> TaskStore:
         return self.desk.store
 
     async def objective(self) -> Objective:
-        return await pick_objective(self.store, self.path["objective"])
+        return await self.desk.pick(self.path["objective"])
 
     async def argument(self, name: str) -> Any:
         """Return the argument for a parameter with this name."""
         match name:
             case "call":
                 return self
-            case "desk":
-                return self.desk
+            case "desk" | "is_repeated":
+                return getattr(self, name)
             case "store" | "settings":
                 return getattr(self.desk, name)
             case "objective":
@@ -259,7 +267,8 @@ async def carry_out(verb: Verb, call: Call, key: str = "") -> Answer:
     if earlier is not None and earlier.answer is not None:
         return _read_answer(earlier.answer)
     with call.store.carrying_out(request):
-        answer = await _run(verb, replace(call, made=earlier.made if earlier else None))
+        made = earlier.made if earlier else None
+        answer = await _run(verb, replace(call, made=made, is_repeated=earlier is not None))
     found = await call.objective() if "objective" in call.path else None
     text = json.dumps({"status": answer.status, "value": answer.value})
     about = found.id if found is not None else None
@@ -278,15 +287,15 @@ def _read_answer(text: str) -> Answer:
     return Answer(**json.loads(text))
 
 
-async def pick_objective(store: TaskStore, selector: str) -> Objective:
-    """Return the objective with the number `selector`, or the newest one if `selector` is `latest`.
-    Raises `NotFoundError` if there is none."""
+async def pick_objective(store: TaskStore, selector: str, *, home: Path) -> Objective:
+    """Return the objective with the number `selector`, or if `selector` is `latest`, the one that
+    was used or created last from this home. Raises `NotFoundError` if there is none."""
     if selector != LATEST:
         return await store.objective(parse_id(selector, "objective"))
-    newest = await store.objectives(limit=1)
-    if not newest:
+    found = await actions.find_latest(store, home)
+    if found is None:
         raise NotFoundError("there is no objective yet", fix="POST /api/v1/objectives")
-    return newest[0]
+    return found
 
 
 def parse_id(text: str, what: str) -> int:
@@ -608,7 +617,7 @@ async def extend(call: Call, objective: Objective, given: LimitFields) -> action
     limits = given_limits(call, given)
     if not limits:
         raise RequestError("no limit is given", "send a limit, such as max_tasks")
-    return await actions.extend(call.store, objective, limits)
+    return await actions.extend(call.store, objective, limits, is_repeated=call.is_repeated)
 
 
 async def ask_further(call: Call, objective: Objective, given: Question) -> actions.Row:
@@ -772,10 +781,10 @@ async def log(
 
 
 async def inbox(
-    store: TaskStore, settings: Settings, given: ObjectiveQuery
+    desk: Desk, store: TaskStore, settings: Settings, given: ObjectiveQuery
 ) -> list[actions.Request]:
     """List the requests of tasks that wait for a person."""
-    steps = await store.inbox(await _chosen_id(store, given))
+    steps = await store.inbox(await _chosen_id(desk, given))
     return [await actions.gather_request(store, step, settings, among=steps) for step in steps]
 
 
@@ -784,9 +793,9 @@ async def show_request(store: TaskStore, settings: Settings, number: int) -> act
     return await actions.gather_request(store, await store.open_step(number), settings)
 
 
-async def _chosen_id(store: TaskStore, given: ObjectiveQuery) -> int | None:
+async def _chosen_id(desk: Desk, given: ObjectiveQuery) -> int | None:
     """Return the id of the objective that the query names; None if it names none."""
-    return (await pick_objective(store, given.objective)).id if given.objective else None
+    return (await desk.pick(given.objective)).id if given.objective else None
 
 
 async def answer(call: Call, number: int, text: str) -> json_shapes.Json:
@@ -893,7 +902,7 @@ async def index_status(
     """Show how many results of each objective are indexed."""
     found = await store.objectives()
     if given.objective:
-        found = [await pick_objective(store, given.objective)]
+        found = [await pick_objective(store, given.objective, home=settings.home)]
     name = describe_index(settings)
     rows = [await load_index_status(store, one) for one in found]
     return [json_shapes.index_status_shape(row, index=name) for row in rows]
@@ -915,9 +924,9 @@ async def index_rebuild(
     return {"v": json_shapes.VERSION, "objective_id": objective.id, "n_results": n_results}
 
 
-async def verify(store: TaskStore, given: ObjectiveQuery) -> json_shapes.Json:
+async def verify(desk: Desk, store: TaskStore, given: ObjectiveQuery) -> json_shapes.Json:
     """Check every row of the task store for damage."""
-    found = await store.verify(await _chosen_id(store, given))
+    found = await store.verify(await _chosen_id(desk, given))
     return json_shapes.verification_shape(found)
 
 

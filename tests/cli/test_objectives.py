@@ -258,8 +258,39 @@ def test_an_objective_that_ended_by_a_limit_is_extended_and_says_how_to_go_on(ca
 
     assert run_guarded(["extend", "--max-tasks", "100"]) == 0
 
-    assert f"babyagi resume --objective {objective_id}" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert f"babyagi resume --objective {objective_id}" in said
+    assert said.count("active") == 1
     assert printed_json(capsys, "status")["status"] == "active"
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        (["--max-tasks", "1"], "1 task is used already; give --max-tasks 2 or more"),
+        (["--max-calls", "1"], "1 call is used already; give --max-calls 2 or more"),
+        (["--max-tokens", "120"], "120 tokens are used already; give --max-tokens 121 or more"),
+    ],
+)
+def test_a_limit_that_is_used_up_already_is_refused_and_the_objective_stays_ended(
+    typed, said, capsys
+):
+    homes.fill_home(reason=StopReason.LIMIT_TASKS)
+
+    assert run_guarded(["extend", *typed]) == 2
+
+    assert said in capsys.readouterr().err
+    assert printed_json(capsys, "status")["status"] == "ended"
+
+
+@pytest.mark.parametrize("verb", ["pause", "cancel"])
+def test_what_has_ended_is_neither_paused_nor_cancelled_and_that_is_said(verb, capsys):
+    homes.fill_home(reason=StopReason.FINISHED)
+
+    assert run_guarded([verb]) == 2
+
+    said = capsys.readouterr().err
+    assert "objective 1 has already ended (finished); nothing was " in said
 
 
 def test_extend_without_a_limit_is_a_usage_error(capsys):

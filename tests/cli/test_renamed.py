@@ -77,5 +77,5 @@ def test_an_option_that_went_from_run_still_acts_and_says_what_to_set(capsys):
 
     assert run_guarded(line) == 0
 
-    assert "--memory went from babyagi submit: set BABYAGI_MEMORY\n" in capsys.readouterr().err
+    assert "--memory still works here; from now on set BABYAGI_MEMORY\n" in capsys.readouterr().err
     assert homes.printed_json(capsys, "status")["memory"] == "shared"

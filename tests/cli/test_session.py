@@ -270,14 +270,23 @@ def test_a_log_in_the_home_is_for_its_owner_and_one_elsewhere_follows_the_umask(
         (StopReason.FINISHED, 'babyagi run --continue 1 "a further question"'),
     ],
 )
-def test_where_nothing_is_unfinished_resume_says_how_the_last_objective_goes_on(
+def test_resume_never_takes_another_objective_than_the_latest_and_says_how_that_goes_on(
     reason, fix, home, capsys
 ):
     homes.fill_home(reason=reason)
+    homes.fill_home("Another")
+    with open_touched(home) as touched:
+        touched.write("uid-Find-what-the-documents-promise 1")
 
-    assert run_guarded(["resume"]) == 8
+    assert run_guarded(["resume", "--objective", "latest"]) == 2
 
-    assert f"  try:     {fix}" in capsys.readouterr().err.splitlines()
+    said = capsys.readouterr().err
+    assert f"the latest objective, 1, has ended ({reason}); nothing is resumed" in said
+    assert f"  try:     {fix}" in said.splitlines()
+
+
+def open_touched(home):
+    return (home / "touched").open("w")
 
 
 @pytest.mark.parametrize(("typed", "objective"), [("tea\n", "tea"), ("of two\nlines", "of two")])
@@ -289,6 +298,19 @@ def test_a_dash_stands_for_the_objective_on_standard_input(
     assert run_guarded(["submit", "-", "--model", "rehearsal"]) == 0
 
     assert f"Objective 1 is queued: {objective}" in capsys.readouterr().out
+
+
+def test_submit_of_what_has_ended_offers_its_report_and_a_new_start(home, capsys):
+    line = ["submit", "Sing", "--model", "rehearsal"]
+    assert run_guarded(line) == 0
+    assert run_guarded(["cancel"]) == 0
+    capsys.readouterr()
+
+    assert run_guarded(line) == 0
+
+    said = capsys.readouterr().out
+    assert "babyagi report --objective 1" in said and "--new" in said
+    assert "babyagi worker" not in said
 
 
 def test_an_empty_standard_input_is_no_objective(home, capsys, monkeypatch):

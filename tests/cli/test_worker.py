@@ -54,14 +54,13 @@ async def test_a_joiner_finds_the_newest_unfinished_objective_that_it_means(boar
     assert (objective.id if objective is not None else None) == found
 
 
-async def test_of_ended_ones_a_name_means_the_newest_and_latest_means_none(board):
+async def test_of_ended_ones_a_name_means_the_newest_of_them(board):
     for objective_id in (2, 3):
         await homes.enter(board, objective_id)
         await homes.end(board, objective_id, StopReason.FINISHED)
 
     found = await Wanted(selector="me").find(board)
     assert found is not None and found.id == 2
-    assert await Wanted(selector="latest").find(board) is None
 
 
 async def test_a_name_that_nobody_has_is_told_which_one_is_joined_by_its_text(board, capsys):

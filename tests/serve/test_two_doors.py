@@ -116,9 +116,10 @@ CHANGES = (
     ),
     change("pause", f"{ONE}/pause"),
     change(
-        "extend --max-tasks 99 --max-cost 2.5 --max-calls 9 --max-tokens 8 --max-time 7",
+        "extend --max-tasks 99 --max-cost 2.5 --max-calls 999 --max-tokens 88888 --max-time 7h",
         f"{ONE}/extend",
-        {"max_tasks": 99, "max_cost_usd": 2.5, "max_calls": 9, "max_tokens": 8, "max_time_s": 7},
+        {"max_tasks": 99, "max_cost_usd": 2.5, "max_calls": 999, "max_tokens": 88888}
+        | {"max_time_s": 25200},
     ),
     change("cancel", f"{ONE}/cancel"),
     change("tasks add Sing", f"{ONE}/tasks", {"name": "Sing"}, status=201),
