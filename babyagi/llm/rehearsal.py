@@ -342,7 +342,8 @@ def split_quotes(path: str, lines: Mapping[int, str]) -> list[Quote]:
     headings."""
     found: list[Quote] = []
     headings: dict[int, str] = {}  # by level
-    for block in _split_blocks(_hide_code(lines)):
+    for one in _split_blocks(_hide_code(lines)):
+        block = one
         while block and (heading := _find_heading(block)):
             level, n_lines = heading
             headings = {one: text for one, text in headings.items() if one < level}
