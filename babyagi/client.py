@@ -162,7 +162,7 @@ class Client:
         if (url and (home is not None or settings)) or (token and not url):
             raise TypeError("Client takes a home with its settings, or a url with its token")
         given = {**({} if home is None else {"home": home}), **settings}
-        names = frozenset(declared_fields()) | {"first_task", "model"}
+        names = frozenset(declared_fields()) | {"first_task", "model", "url", "token"}
         require_known(given, names | names_of(LimitOptions), "Client")
         self._settings = rename(given, "Client")
         self._url, self._token = url, token

@@ -123,6 +123,10 @@ class ModelUnavailableError(BabyagiError):
         self.is_limit = is_limit
 
 
+class UnreachedError(ModelUnavailableError):
+    """The endpoint of the model could not be connected to: no byte of the request was sent."""
+
+
 class OverdueError(ModelUnavailableError):
     """A call of a model was cut off at its deadline.
 

@@ -263,7 +263,9 @@ async def test_a_client_is_used_within_its_block(home):
         await Client(home=home).workers()
 
 
-@pytest.mark.parametrize("given", [{"url": "x", "home": "y"}, {"token": "t"}, {"max_task": 3}])
+@pytest.mark.parametrize(
+    "given", [{"url": "x", "home": "y"}, {"token": "t"}, {"max_task": 3}, {"uri": "x"}]
+)
 def test_what_does_not_go_together_is_refused(given):
     with pytest.raises(TypeError):
         Client(**given)

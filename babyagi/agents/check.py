@@ -36,7 +36,7 @@ MAX_TEXT_CHARS = 200  # of a part, and of a quote; a longer one is cut off, perh
 MAX_PARTS = 12  # places of a schema: a small model fills all of them
 MAX_WITHIN_WORDS = 10_000  # places of a piece in other words, after which it is not looked for
 MAX_PIECES = 3  # of a quote with gaps, so many pieces are looked up
-NO_PART_NAMED = "the check named no part that is answered"
+NO_PART_NAMED = "the check did not say which part of the objective is answered"
 NOT_FOUND = "the check quoted words that stand in no result, for: {}"
 _SIGNS = re.compile(r"[\"'`*_“”‘’«»]")
 
@@ -238,8 +238,10 @@ def look_up(
             parts.append(CheckedPart(part=part.part, task_id=part.task_id, quote=""))
         else:
             missing.append(part.part)
+    proven = {part.part for part in parts if part.quote}
     found = Checked(
-        parts=tuple(parts),
+        # one proof is enough, whatever else the reply quotes for the same part
+        parts=tuple(part for part in parts if part.quote or part.part not in proven),
         missing=tuple(dict.fromkeys(missing)),
         contradictions=reply.contradictions,
     )

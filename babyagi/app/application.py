@@ -28,7 +28,13 @@ from babyagi.app.backends import (
 from babyagi.app.model_clients import AskHuman, Models
 from babyagi.app.results import Results
 from babyagi.app.toolbox import NOTHING_GIVEN, Given, Toolbox, require_folder, with_named_tools
-from babyagi.errors import CredentialsError, LimitReachedError, ModelRejectedError, SettingsError
+from babyagi.errors import (
+    CredentialsError,
+    LimitReachedError,
+    ModelRejectedError,
+    SettingsError,
+    UnreachedError,
+)
 from babyagi.files import private
 from babyagi.files.home import (
     answers_key,
@@ -89,6 +95,7 @@ from babyagi.worker.serving import Pace, Patience, nobody
 if TYPE_CHECKING:
     from babyagi.components.description import AgentDescription
 
+UNREACHED_S = 30.0  # after which a run leaves an endpoint that it could not connect to once
 MAX_LOOKED_AT = 200  # how many of the newest events of a kind are searched
 ANSWERED = (StopReason.FINISHED, StopReason.OBJECTIVE_MET)
 MAX_ORDERED_CHARS = 200  # of an objective or a first task in a notice
@@ -409,7 +416,8 @@ class App:
         or until a signal tells this worker to stop.
 
         A paused objective is resumed first. If the run got no answer of a model because of
-        something that a person must mend, such as a refused key, the objective is set aside:
+        something that a person must mend, such as a refused key or an address that was not reached
+        for half a minute, the objective is set aside:
         workers do not claim it until a person resumes it.
 
         Args:
@@ -420,13 +428,13 @@ class App:
             await self.store.resume_objective(objective.id)
         if after_id is None:
             after_id = await self.store.last_event_id(objective.id)
-        patience = Patience(is_person_there=company.is_person_there)
+        patience = Patience(unreached_s=UNREACHED_S, is_person_there=company.is_person_there)
         try:
             async with self._open_worker(company) as worker, self._notifying(objective.id):
                 objective, number = await worker.run(
                     objective.id, patience=patience, known=objective
                 )
-        except (CredentialsError, ModelRejectedError, SettingsError) as error:
+        except (CredentialsError, ModelRejectedError, SettingsError, UnreachedError) as error:
             await self.set_aside(objective.id, after_id=after_id, why=error.what)
             raise
         if number is not None:

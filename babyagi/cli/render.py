@@ -382,6 +382,8 @@ def render_going_on(objective: Objective, counts: Mapping[TaskStatus, int]) -> s
             return f"{found.resume}  (its report is still to be written)"
         case Need.ANSWERS:
             return f"{found.command}, answer what it shows, then {found.resume}"
+        case Need.MODEL:
+            return f"{found.command}  (with a MODEL of yours, and --files as before)"
         case Need.RETRY:
             number = "with the number of a dead task (babyagi tasks)"
             return f"{found.command} {number}, then {found.resume}"

@@ -9,7 +9,7 @@ import logging
 import sys
 from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol
 
 from babyagi import events
@@ -37,6 +37,7 @@ from babyagi.verbs.json_shapes import event_shape
 
 NAME_WIDTH = 80
 RESULT_WIDTH = 120  # of the first line of a result
+SAID_EVERY = timedelta(minutes=1)  # a line about the same outage
 REPORT_LINE = "the report is being written"
 logger = logging.getLogger("babyagi.events")
 
@@ -190,16 +191,32 @@ class EventNames:
         self._store = store
         self._name_by_id: dict[int, str] = {}
         self._objective_by_id: dict[int, Objective] = {}
+        self._outage_by_objective: dict[int, tuple[str, datetime]] = {}  # reason, when it was said
 
     async def render_event(self, event: Event) -> str | None:
         """Return a line such as `12:01:07 task 4 done: Read limits.md (2 new)`, with the local
         time. Return None for kinds of events that are not shown, or that the line of the finished
         task makes unnecessary."""
-        if event.kind in _SAID_LATER:
+        if event.kind in _SAID_LATER or self._is_same_outage(event):
             return None
         is_done = event.kind == events.TASK_DONE
         text = await (self._describe_done(event) if is_done else self._describe(event))
         return f"{event.at.astimezone():%H:%M:%S} {text}" if text else None
+
+    def _is_same_outage(self, event: Event) -> bool:
+        """Return whether the event repeats an outage that a line named within the last minute."""
+        outage, said_at = self._outage_by_objective.get(event.objective_id, ("", event.at))
+        reason = str(event.data.get("reason", ""))
+        match event.kind:
+            case events.MODEL_AVAILABLE:
+                self._outage_by_objective.pop(event.objective_id, None)
+            case events.TASK_RELEASED:
+                return bool(outage) and reason.endswith(outage)
+            case events.MODEL_UNAVAILABLE if reason == outage and event.at - said_at < SAID_EVERY:
+                return True
+            case events.MODEL_UNAVAILABLE:
+                self._outage_by_objective[event.objective_id] = (reason, event.at)
+        return False
 
     async def _describe(self, event: Event) -> str | None:
         return describe_event(event, await self.name_of(event))

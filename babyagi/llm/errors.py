@@ -18,6 +18,7 @@ from babyagi.errors import (
     ModelUnavailableError,
     RequestRefusedError,
     ToolsUnsupportedError,
+    UnreachedError,
 )
 from babyagi.llm.retry import parse_retry_after
 from babyagi.redaction import redact
@@ -265,7 +266,7 @@ def translate(error: Exception, address: ModelAddress) -> BabyagiError:
     elif kinds & _NOT_REACHED:
         what = f"{address.url} cannot be reached"
         fix = "check that the server is running and that the address is right"
-        return ModelUnavailableError(what, why=why, fix=fix)
+        return UnreachedError(what, why=why, fix=fix)
     else:
         what = f"the connection to {address.url} broke"
         return ModelUnavailableError(what, why=why, may_be_billed=True)

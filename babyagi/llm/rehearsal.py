@@ -15,9 +15,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby, zip_longest
+from itertools import zip_longest
 
 from babyagi.index.hashing import split_words
 from babyagi.llm.port import Completion, OnText
@@ -178,10 +178,11 @@ def _execute(prompt: Prompt, blocks: Sequence[Block], told: str) -> str:
         paths = [task.removeprefix(READ)] if is_reading else [*read]
         where = f" in {shorten(', '.join(paths), MAX_NAMED_CHARS)}" if paths else ""
         said = [f"{NOT_FOUND}{where}: {why}"]
-    answer = "\n".join([*said, *([] if is_reading else _list_unread(seen[:1], found=read))])
-    if '"objective_met"' not in told:
-        return answer
-    plan = _plan([(0, answer)], blocks)
+    answer = "\n".join(said)
+    unread = "\n".join([] if is_reading else _list_unread(seen[:1], found=read))
+    if '"objective_met"' not in told:  # another call plans, and is shown this answer alone
+        return f"{answer}\n{unread}" if unread else answer
+    plan = _plan([(0, unread)], blocks)
     return f"{answer}\n{_dump(lacks='', after=[], tasks=plan, objective_met=False)}"
 
 
@@ -247,14 +248,21 @@ def _order(blocks: Sequence[Block]) -> str:
 
 
 def _check(blocks: Sequence[Block]) -> str:
-    """Return the reply of a check: for each question the best quote of each result that bears on
-    it. A question without a quote is missing."""
+    """Return the reply of a check: for each question the best quote that says more than was asked,
+    and the task that found it. A question without a quote is missing."""
     questions = [question[:MAX_QUOTE_CHARS] for question in _questions(blocks)]
+    asked = _words("\n".join(questions))
+    results = sorted(_results(blocks), key=lambda result: not _UNREAD.search(result[1]))
+    task_by_quote = {
+        quote: number
+        for number, text in results  # of two tasks with the same quote the one that read the file
+        for quote in _find_quotes(text)
+        if not asked.issuperset(_words(quote.text))
+    }
     parts: list[dict[str, object]] = [
-        {"part": question, "task": number, "quote": quote.text, "deed": False}
+        {"part": question, "task": task_by_quote[quote], "quote": quote.text, "deed": False}
         for question in questions
-        for number, text in _results(blocks)
-        for quote in rank_quotes(question, _find_quotes(text))[:1]
+        for quote in rank_quotes(question, [*task_by_quote])[:1]
     ]
     missing = [one for one in questions if one not in [part["part"] for part in parts]]
     return _dump(parts=parts, missing=missing, contradictions=[], met=not missing)
@@ -316,6 +324,10 @@ def _find_quotes(text: str) -> list[Quote]:
     ]
 
 
+def _words(text: str) -> set[str]:
+    return set(re.findall(r"\w+", text.casefold()))
+
+
 def rank_quotes(question: str, quotes: Sequence[Quote]) -> list[Quote]:
     """Return the quotes that share words with the question, best first. A word counts more if few
     quotes have it. Stop words of the search do not count."""
@@ -330,8 +342,8 @@ def split_quotes(path: str, lines: Mapping[int, str]) -> list[Quote]:
     headings."""
     found: list[Quote] = []
     headings: dict[int, str] = {}  # by level
-    for is_blank, group in groupby(_hide_code(lines), key=lambda line: not line[1].strip()):
-        block = [] if is_blank else list(group)
+    for one in _split_blocks(_hide_code(lines)):
+        block = one
         while block and (heading := _find_heading(block)):
             level, n_lines = heading
             headings = {one: text for one, text in headings.items() if one < level}
@@ -345,6 +357,7 @@ def split_quotes(path: str, lines: Mapping[int, str]) -> list[Quote]:
             Quote(text=text, path=path, line=number, above=above)
             for run in _split_runs(block[1:] if is_table else block, is_table=is_table)
             for text, number in _cut(run)
+            if _words(text)  # the rule of a table says nothing
         ]
         headings.pop(LEAD, None)
         if len(block) == 1 and (first[-1].isalnum() or first.endswith(":")):
@@ -360,6 +373,22 @@ def _hide_code(lines: Mapping[int, str]) -> Iterator[Line]:
         is_fence = line.lstrip().startswith("```")
         is_code ^= is_fence
         yield number, "" if is_fence else f" {line}" if is_code else line
+
+
+def _split_blocks(lines: Iterable[Line]) -> Iterator[list[Line]]:
+    """Yield the lines between blank ones, cut before each marked heading and where a table begins
+    or ends."""
+    block: list[Line] = []
+    is_row = False
+    for number, line in lines:
+        was_row, is_row = is_row, line.startswith("|")
+        if block and (not line.strip() or _HEADING.match(line) or is_row != was_row):
+            yield block
+            block = []
+        if line.strip():
+            block.append((number, line))
+    if block:
+        yield block
 
 
 def _find_heading(block: Sequence[Line]) -> tuple[int, int] | None:

@@ -11,6 +11,10 @@ REHEARSED = (
     "nothing is left to do; the check was rehearsed as well and only compared words, so read "
     "whether this answers the question"
 )
+NOT_REHEARSED = (
+    "the rehearsal cannot answer this: it understands nothing, and only quotes lines that share "
+    "words with a question"
+)
 UNCHECKED = (
     "nothing is left to do, and no check could say which parts of the objective are answered"
 )
@@ -29,6 +33,7 @@ class Need(StrEnum):
     ANSWERS = "answers"
     LIMIT = "limit"  # a higher limit
     TASK = "task"  # a new task for what is not answered
+    MODEL = "model"  # a language model: this was a rehearsal
     CHECKER = "checker"  # a model that can check: no reply of this one says what is answered
     RETRY = "retry"  # another try of a task that was given up
     LEAVE = "leave"  # permission to go on: no task was given up, and no limit need be raised
@@ -49,9 +54,11 @@ class NextCommand:
 def say_stop(objective: Objective) -> str:
     """Return why the objective ended, after "it stopped:", and no more than was checked."""
     reason = objective.stop_reason or StopReason.FAILED
-    is_rehearsal = objective.spec.model_by_role[Role.CREATION] == "rehearsal"
+    is_rehearsal = _is_rehearsal(objective)
     if is_rehearsal and reason in (StopReason.FINISHED, StopReason.OBJECTIVE_MET):
         return REHEARSED
+    if is_rehearsal and reason is StopReason.UNMET:
+        return NOT_REHEARSED
     is_unchecked = reason is StopReason.UNMET and not objective.checks.missing
     return UNCHECKED if is_unchecked else reason.words
 
@@ -74,6 +81,9 @@ def next_command(objective: Objective, *, has_dead: bool, has_report: bool) -> N
             name = (objective.stop_reason or "").removeprefix("limit:")
             option, value = raise_limit(objective.spec.limits, name)
             command = f"babyagi extend {here} {option}"
+        case Need.MODEL:
+            asked = quoted([objective.spec.text, *objective.spec.further][-1])
+            command = resume = f"LLM_MODEL=MODEL babyagi run {asked}"
         case Need.CHECKER:
             command = f"babyagi extend {here} --max-tasks {objective.spec.limits.max_tasks}"
             resume = f"{USE_OTHER_CHECKER} {resume} --use-my-model"
@@ -101,11 +111,17 @@ def _find_need(objective: Objective, *, has_dead: bool, has_report: bool) -> Nee
         return Need.ANSWERS
     if not has_report:
         return Need.REPORT
+    if objective.stop_reason is StopReason.UNMET and _is_rehearsal(objective):
+        return Need.MODEL
     if objective.stop_reason is StopReason.UNMET:
         return Need.TASK if objective.checks.missing else Need.CHECKER
     if objective.stop_reason in (StopReason.STALLED, StopReason.FAILED):
         return Need.RETRY if has_dead else Need.LEAVE
     return Need.NOTHING
+
+
+def _is_rehearsal(objective: Objective) -> bool:
+    return objective.spec.model_by_role[Role.CREATION] == "rehearsal"
 
 
 def raise_limit(limits: Limits, name: str) -> tuple[str, str]:

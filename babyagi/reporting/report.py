@@ -444,6 +444,8 @@ def _how_to_go_on(objective: Objective, *, has_dead: bool) -> str:
             return f"`{found.command}` with one of the tasks that were given up{then}"
         case Need.TASK | Need.LEAVE:
             return f"`{found.command}`{then}"
+        case Need.MODEL:
+            return f"`{found.command}`, with a MODEL of yours, and `--files` as before"
         case Need.CHECKER:
             return f"`{found.command}`{then}, with a MODEL that replies in JSON when it is asked to"
     return ""

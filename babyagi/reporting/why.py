@@ -341,7 +341,7 @@ def _say_next(need: Need, command: str, resume: str) -> str:
     match need:
         case Need.NOTHING:
             return ""
-        case Need.RESUME:
+        case Need.RESUME | Need.MODEL:
             return resume
         case Need.REPORT:
             return f"{resume}  (its report is still to be written)"

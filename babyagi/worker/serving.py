@@ -33,6 +33,7 @@ from babyagi.errors import (
     RequestRefusedError,
     StoreUnavailableError,
     StoreUnusableError,
+    UnreachedError,
     find_shortage,
 )
 from babyagi.index.indexer import Availability
@@ -413,12 +414,15 @@ class Patience:
         with_pauses: while the objective is paused.
         when_blocked: while the worker is blocked, for example by a missing key, until a person
             removes the cause.
+        unreached_s: while a model whose endpoint was not connected to once cannot be reached, at
+            most so many seconds.
         is_person_there: while nothing but open questions is left and this function returns True,
             which means that a person is present to answer them.
     """
 
     with_pauses: bool = False
     when_blocked: bool = False
+    unreached_s: float = math.inf
     is_person_there: Callable[[], bool] = nobody
 
     def is_for_answers(self, reason: StopReason | None) -> bool:
@@ -494,6 +498,7 @@ class Serving:
         self._same_faults = SameFaults()
         self._judging = asyncio.Lock()
         self._n_probes = 0
+        self._unreached_since_s = math.inf
 
     async def run(self) -> Objective:
         """Work until the objective has ended and its report is written, until it is paused, or
@@ -502,6 +507,7 @@ class Serving:
         Raises:
             CredentialsError, ModelRejectedError, SettingsError: a person must act; claimed work is
                 queued again. Not raised with `Patience.when_blocked`.
+            UnreachedError: a model cannot be reached; see `Patience.unreached_s`.
             StoreUnusableError: the store is damaged.
             NotFoundError: the objective was deleted.
         """
@@ -569,7 +575,7 @@ class Serving:
         if objective is None:
             objective = await self._store.objective(self._objective_id)
         if not self._is_draining:
-            self._gate = Gate()
+            self._gate = Gate(reached=self._gate.reached)
         self._loop, self._fatal = self._process.open_loop(objective, self._gate), None
         index_feed = IndexFeed(
             self._store,
@@ -925,10 +931,7 @@ class Serving:
             case ObjectiveStoppedError():
                 await work.release(error.what)
             case ModelUnavailableError():
-                await work.release(
-                    f"the model is unavailable: {error.what}",
-                    delay_s=await self._wait_for_model(error),
-                )
+                await self._answer_outage(work, error)
             case BabyagiError() if isinstance(error, PERSON_MENDS):
                 self.fail(error)
                 await work.release(error.what)
@@ -1025,6 +1028,23 @@ class Serving:
         except EndlessAnswerError as error:
             raise ModelUnavailableError(error.what, may_be_billed=True) from error
         return None
+
+    async def _answer_outage(self, work: Work, error: ModelUnavailableError) -> None:
+        reason = f"the model is unavailable: {error.what}"
+        if isinstance(error, UnreachedError) and self._is_given_up():
+            fix = f"babyagi resume --objective {self._objective_id}, when it can be reached"
+            self.fail(UnreachedError(error.what, why=error.why, fix=fix))
+            return await work.release(reason)
+        return await work.release(reason, delay_s=await self._wait_for_model(error))
+
+    def _is_given_up(self) -> bool:
+        """Note that a model cannot be reached. Return whether its endpoint was never connected to,
+        for longer than this worker is patient."""
+        silent = self._gate.silent
+        if not silent or self._gate.reached.intersection(silent):
+            return False
+        self._unreached_since_s = min(self._unreached_since_s, _now_s())
+        return _now_s() - self._unreached_since_s >= self._patience.unreached_s
 
     async def _wait_for_model(self, error: ModelUnavailableError) -> float:
         """Pause claiming, append an event about the outage if it is new, and return the seconds

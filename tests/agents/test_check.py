@@ -101,6 +101,12 @@ def test_a_part_that_one_of_two_checks_proves_is_proven():
         assert verdict(*views)[1].parts == proven[1].parts
 
 
+def test_a_part_that_one_of_two_quotes_proves_is_proven():
+    is_met, found = check(*BOTH, (BOTH[0][0], 5, "?"))
+
+    assert is_met and not found.unproven
+
+
 @pytest.mark.parametrize(
     ("text", "quote", "origins", "is_met"),
     [

@@ -28,6 +28,14 @@ PRICES = 'Task 3: Look\n- "Apples cost 3 euros." (shop.md:7) under Prices\nThat 
 LISTING = "2 files\na.md  (12 B)\nb (1).md  (1.2 kB)"
 COMBINED = 'As the last line write one JSON object: {"lacks": "", "objective_met": false}'
 
+NOTES = {
+    "weekly.md": "# Weekly\nPresent: Ines\n## Pump station\n- Building waits until March.\n## Wells\n"
+    "- The wells are sampled each second Tuesday.\n",
+    "budget.md": "# Budget\nAs agreed:\n| Item | Cost | Owner |\n| --- | --- | --- |\n"
+    "| Pump station | 14000 euro | Ines |\n| Wells | 2000 euro | Mara |\n",
+    "ideas.txt": "Cost of the wells\n\nBuy a second sampler.\n",
+}
+
 
 async def answer(role, *blocks, told="", tools=()):
     """What the model replies to a prompt of these (label, origin, text) blocks."""
@@ -286,6 +294,41 @@ async def test_a_further_question_is_a_part_of_its_own():
     assert (reply["missing"], reply["met"]) == (["Where do zebras graze?"], False)
 
 
+async def test_a_check_names_for_each_question_the_task_that_read_the_file_of_the_best_quote():
+    asked = objective(f"What do apples cost?\n{ASKED_FURTHER}Who counts the cost of wells?")
+    wells = '- "Mara counts the wells." (team.md:2)'
+    searched = result(f"Task 5: Look\n{wells}\n\n1 files are not read:\n- team.md (12 B)")
+    heading = result('Task 7: Look\n- "Cost of wells" (ideas.txt:1)')
+
+    reply = await read(
+        "check",
+        asked,
+        heading,
+        searched,
+        result(PRICES),
+        result(f"Task 6: Read\n{wells}"),
+        searched,
+    )
+
+    assert [(part["task"], part["quote"]) for part in reply["parts"]] == [
+        (3, "Apples cost 3 euros."), (6, "Mara counts the wells."),
+    ]  # fmt: skip
+
+
+async def test_a_further_question_is_answered_in_the_report_without_the_listing_of_files(tmp_path):
+    for name, text in NOTES.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    world, first = await rehearse(tmp_path, "When is the pump station built?")
+
+    await world.store.ask_further(first.id, question="What is the cost of the wells?")
+    ended = await world.run(first)
+
+    report = await world.store.report(ended.id) or ""
+    assert ended.stop_reason is StopReason.FINISHED
+    assert "| Wells | 2000 euro | Mara |" in report
+    assert "not read as a whole" not in report
+
+
 async def test_the_memory_of_an_agent_gets_no_facts_and_a_summary_of_first_lines():
     turn = ("question 1", "person", "What do apples cost?\nAnd pears?")
 
@@ -473,6 +516,17 @@ def test_a_row_is_quoted_alone_under_the_head_of_its_table():
         (5, "Prices > | what | euros |", "| cake | 4 |")
     ]
     assert shown("a.csv", "what,euros\ntea,3\ncake,4\n")[1:] == [(3, "what,euros", "cake,4")]
+
+
+def test_neither_a_heading_within_a_block_nor_the_rule_of_a_table_is_quoted():
+    assert shown("a.md", NOTES["weekly.md"]) == [
+        (2, "Weekly", "Present: Ines"),
+        (4, "Weekly > Pump station", "Building waits until March."),
+        (6, "Weekly > Wells", "The wells are sampled each second Tuesday."),
+    ]
+    assert [text for _, _, text in shown("b.md", NOTES["budget.md"])] == [
+        "As agreed:", "| Pump station | 14000 euro | Ines |", "| Wells | 2000 euro | Mara |",
+    ]  # fmt: skip
 
 
 def test_an_item_is_quoted_without_its_mark_and_with_the_lines_that_go_on():

@@ -65,6 +65,20 @@ def test_a_report_of_an_objective_that_no_check_could_judge_says_why_and_what_he
     ) in report
 
 
+def test_a_rehearsal_that_does_not_answer_says_so_and_what_to_type_with_a_language_model():
+    spec = samples.spec(model="rehearsal", further=("Who?", 'Who "counts"?'))
+    for missing in ((), ("Who?",)):
+        objective = samples.objective(
+            stop_reason=StopReason.UNMET, spec=spec, checks=Checks(missing=missing)
+        )
+
+        report = render_report(objective, written=Written(text="So."), tasks=[], results=[])
+
+        assert "the rehearsal cannot answer this" in report
+        assert r'`LLM_MODEL=MODEL babyagi run "Who \"counts\"?"`' in report
+        assert "extend" not in report and "tasks add" not in report
+
+
 def test_a_report_of_the_rehearsal_model_does_not_say_that_every_part_is_answered():
     for model, is_said in (("rehearsal", False), ("gpt", True)):
         spec = samples.spec(model=model)

@@ -13,6 +13,7 @@ from babyagi.errors import (
     OverdueError,
     RequestRefusedError,
     SettingsError,
+    UnreachedError,
 )
 from babyagi.inbox import QUESTION, Decision, decide, write_decision, write_request
 from babyagi.reporting.report import load_report
@@ -134,6 +135,37 @@ def test_a_run_that_nobody_is_patient_with_raises_what_a_person_mends():
         assert await world.store.workers() == []
 
     run_virtually(live())
+
+
+UNREACHED = UnreachedError("m cannot be reached", why="no such name")
+
+
+@pytest.mark.parametrize("n_answered", [0, 1])
+def test_a_run_leaves_an_endpoint_that_it_never_reached_and_waits_for_one_that_it_did(n_answered):
+    n_calls = 0
+
+    def answer(prompt, role):
+        nonlocal n_calls
+        n_calls += 1
+        return "So it is." if n_calls <= n_answered else UNREACHED
+
+    async def live():
+        world = VirtualWorld(model=ScriptedModel(answer, answers_probes=True))
+        objective = await world.start(limits=Limits(max_time_s=300))
+        run = world.open_worker().run(objective.id, patience=Patience(unreached_s=30.0))
+        if n_answered:
+            return (await run)[0].stop_reason, await world.store.tasks(objective.id)
+        with pytest.raises(UnreachedError) as raised:
+            await run
+        assert raised.value.fix.startswith(f"babyagi resume --objective {objective.id}")
+        return None, await world.store.tasks(objective.id)
+
+    stop_reason, tasks = run_virtually(live())
+
+    assert stop_reason is (StopReason.LIMIT_TIME if n_answered else None)
+    assert [task.failures for task in tasks if task.status is TaskStatus.QUEUED] == [0] * (
+        1 - n_answered
+    )
 
 
 def test_a_joiner_waits_for_the_end_of_a_pause_and_a_run_leaves():
