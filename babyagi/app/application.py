@@ -489,6 +489,12 @@ class App:
         if self._worker is not None:
             self._worker.stop()
 
+    def wake(self) -> None:
+        """Let this process's worker, if it has one, look for work at once: what this process has
+        committed itself does not wake it."""
+        if self._worker is not None:
+            self._worker.wake()
+
     async def set_aside(self, objective_id: int, *, why: str, after_id: int | None = None) -> None:
         """Pause the objective with the reason `why`, unless another worker works on it or a model
         has answered since the event `after_id`."""

@@ -241,6 +241,8 @@ async def _run(verb: Verb, call: Call) -> Answer:
     assert verb.run is not None
     parameters = inspect.signature(verb.run).parameters
     found = await verb.run(**{name: await call.argument(name) for name in parameters})
+    if verb.level is not Level.READ:
+        call.desk.app.wake()
     if isinstance(found, Answer):
         return found
     return Answer(value=verb.shape(found), status=verb.status)

@@ -235,7 +235,7 @@ class WorkerLoop:
 
     async def _keep_lease(self) -> None:
         try:
-            await self.worker_lease.keep(on_lost=self._drop_all, on_freed=self._wake_all)
+            await self.worker_lease.keep(on_lost=self._drop_all, on_freed=self.wake)
         except BabyagiError as error:
             self._fail(error)
 
@@ -250,7 +250,7 @@ class WorkerLoop:
                 logger.warning("changes by other processes cannot be noticed now: %s", error.what)
                 await self._runtime.sleep(CHANGE_WAIT_S)
             if has_begun:
-                self._wake_all()
+                self.wake()
             has_begun = True
 
     async def _keep_schedules(self) -> None:
@@ -284,7 +284,8 @@ class WorkerLoop:
             self._changed.set()
         return MAX_TICK_WAIT_S if fired.wait_s is None else fired.wait_s
 
-    def _wake_all(self) -> None:
+    def wake(self) -> None:
+        """Let everything that waits here look at the store at once."""
         self._changed.set()
         self._may_tick.set()
         for serving in self._servings.values():

@@ -1,3 +1,4 @@
+import asyncio
 import gc
 import resource
 
@@ -10,8 +11,10 @@ from babyagi.errors import CredentialsError, SettingsError, StoreUnusableError
 from babyagi.index.builtin import BuiltinIndex
 from babyagi.index.indexer import collection_of
 from babyagi.settings.load import load_settings
-from babyagi.tasks import ANSWER_TASK, ObjectiveStatus, Role, StopReason
+from babyagi.tasks import ANSWER_TASK, Level, ObjectiveStatus, Role, StopReason
 from babyagi.taskstore.lifecycle import EARLIER_DEFAULTS
+from babyagi.verbs.verb_table import VERBS, Call, Desk, carry_out
+from babyagi.worker import process
 from support.workers import join
 
 
@@ -80,6 +83,39 @@ async def test_a_worker_gives_back_the_vectors_of_an_objective_that_has_ended(se
         await app.serve_all(see)
 
     assert held[1] > [0] and held == [[0], held[1], [0], [0]]
+
+
+async def test_what_this_process_submits_itself_is_begun_without_waiting(settings, monkeypatch):
+    monkeypatch.setattr(process, "CHANGE_WAIT_S", 3600.0)
+    (submit,) = (verb for verb in VERBS if verb.name == "submit")
+    served = []
+
+    async with open_app(settings()) as app, asyncio.timeout(120):
+        is_idle = asyncio.Event()
+
+        async def see(objective_id, work):
+            served.append(objective_id)
+            ended = await work
+            if len(served) > 1:
+                app.stop()
+            # after the last steps of this objective
+            asyncio.get_running_loop().call_later(0.1, is_idle.set)
+            return ended
+
+        async def submit_another():
+            await is_idle.wait()
+            call = Call(
+                desk=Desk(app=app),
+                path={},
+                given=submit.given(objective="Another one"),
+                level=Level.ADMIN,
+            )
+            await carry_out(submit, call)
+
+        await app.start_objective()
+        await asyncio.gather(app.serve_all(see), submit_another())
+
+    assert len(served) == 2
 
 
 def find_indexes():

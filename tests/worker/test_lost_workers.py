@@ -108,7 +108,7 @@ async def test_a_refused_write_that_changes_the_file_is_not_tried_again_at_once(
     store, worker, running = await work_on_a_disk_that_fills_up(
         full_after="claim_next", releases=True
     )
-    store.on_refused = lambda: asyncio.get_running_loop().call_later(0.1, worker._wake_all)
+    store.on_refused = lambda: asyncio.get_running_loop().call_later(0.1, worker.wake)
     n_before = store.n_refused
     await asyncio.sleep(60)
     n_in_minute = store.n_refused - n_before
