@@ -85,15 +85,21 @@ def next_command(objective: Objective, *, has_dead: bool, has_report: bool) -> N
             asked = quoted([objective.spec.text, *objective.spec.further][-1])
             command = resume = f"LLM_MODEL=MODEL babyagi run {asked}"
         case Need.CHECKER:
-            command = f"babyagi extend {here} --max-tasks {objective.spec.limits.max_tasks}"
+            command = f"babyagi extend {here} --max-tasks {_usable_max_tasks(objective)}"
             resume = f"{USE_OTHER_CHECKER} {resume} --use-my-model"
         case Need.TASK:
             command = f'babyagi tasks add {here} "what would answer what is missing"'
         case Need.RETRY:
             command = f"babyagi tasks retry TASK {here}"
         case Need.LEAVE:
-            command = f"babyagi extend {here} --max-tasks {objective.spec.limits.max_tasks}"
+            command = f"babyagi extend {here} --max-tasks {_usable_max_tasks(objective)}"
     return NextCommand(need=need, command=command, value=value, resume=resume)
+
+
+def _usable_max_tasks(objective: Objective) -> int:
+    """Return the objective's limit of tasks, raised to what `extend` accepts if it is used up."""
+    most = objective.spec.limits.max_tasks
+    return max(most, objective.n_begun + 1) if most else 0
 
 
 def quoted(text: str) -> str:

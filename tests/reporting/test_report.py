@@ -65,6 +65,14 @@ def test_a_report_of_an_objective_that_no_check_could_judge_says_why_and_what_he
     ) in report
 
 
+def test_the_way_on_is_a_limit_that_extend_accepts_where_all_tasks_are_used():
+    objective = samples.objective(stop_reason=StopReason.UNMET, n_begun=50)
+
+    report = render_report(objective, written=Written(text="It is so."), tasks=[], results=[])
+
+    assert "`babyagi extend --objective 3 --max-tasks 51`" in report
+
+
 def test_a_rehearsal_that_does_not_answer_says_so_and_what_to_type_with_a_language_model():
     spec = samples.spec(model="rehearsal", further=("Who?", 'Who "counts"?'))
     for missing in ((), ("Who?",)):
