@@ -60,17 +60,18 @@ N_QUEUED = 20
 RESULT_BYTES = 500
 N_WINDOW = 500  # tasks
 SAMPLE_S = 0.001  # of the processor's time
-# What the work of a function is called. Of the functions on the stack, the innermost one decides.
+# What the work of a function is called; where its name is not enough, with its file before it. Of
+# the functions on the stack, the innermost one decides.
 WORK_BY_FUNCTION = {
     "choose_context": "choosing what a task is shown",
     "execute_task": "executing: prompt, journal",
     "judge_reply": "executing: judging the reply",
     "Loop._execute": "executing: inputs of the try",
     "Loop._commit": "recording the result",
-    "Loop._plan": "planning",
+    "planning.plan": "planning",
     "Loop._order": "ordering the list",
-    "Loop._check": "check",
-    "Loop._report": "report",
+    "checking.check": "check",
+    "report.write": "report",
     "IndexFeed.feed": "indexing",
     "Serving._dispatch": "claiming",
     "BaseSelectorEventLoop._read_from_self": "hops between threads",
@@ -284,7 +285,9 @@ def sampling(n_by_work: Counter[str]) -> Iterator[None]:
     def note(_number: int, frame: FrameType | None) -> None:
         work = None
         while frame is not None and work is None:
-            work = WORK_BY_FUNCTION.get(frame.f_code.co_qualname)
+            name = frame.f_code.co_qualname
+            room = frame.f_globals.get("__name__", "").rpartition(".")[2]
+            work = WORK_BY_FUNCTION.get(name) or WORK_BY_FUNCTION.get(f"{room}.{name}")
             frame = frame.f_back
         n_by_work[work or OTHER_WORK] += 1
 

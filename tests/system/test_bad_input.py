@@ -460,7 +460,7 @@ async def test_a_server_that_goes_away_and_comes_back_costs_no_task(tmp_path):
         ended = await finish(process)
 
     assert ended.code == 0, ended.said
-    assert "the model is unavailable" in ended.err
+    assert "waiting for the model" in ended.err
     tasks = await look("tasks", env=env)
     assert {(task["status"], task["failures"], task["try_no"]) for task in tasks} == {
         ("done", 0, 1)
@@ -475,7 +475,7 @@ async def test_an_outage_ends_at_the_limit_of_time_with_a_report_of_what_there_i
 
     assert ended.code == 3, ended.said
     assert "Traceback" not in ended.said
-    assert "the model is unavailable" in ended.err
+    assert "waiting for the model" in ended.err
     assert (await look("status", env=env))["stop_reason"] == "limit:time"
     report = (await look("report", env=env))["markdown"]
     assert "There are no results" in report
