@@ -110,7 +110,8 @@ async def pause(
     what still arrives."""
     server.latency_s = SOON_S
     async with _running(folder, server, n_requests=chance.randint(1, 12)) as (process, env):
-        server.latency_s = chance.choice((SOON_S, NEVER_S))
+        # a command takes its time to start, in which a run whose calls end soon might end
+        server.latency_s = NEVER_S if by_command else chance.choice((SOON_S, NEVER_S))
         await asyncio.sleep(chance.uniform(0.0, 0.5))
         home = Path(env["BABYAGI_HOME"])
         if by_command:

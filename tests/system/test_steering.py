@@ -10,12 +10,14 @@ from support.processes import babyagi, environ, finish, look, start, write_docum
 
 pytestmark = pytest.mark.system
 
+LATENCY_S = 0.3
+LONGER_S = 4.0  # while a command starts, the run must not end
 OBJECTIVE = "What do the documents say about large stores?"
 
 
 @pytest.fixture
 async def server():
-    async with LocalServer(latency_s=0.3) as running:
+    async with LocalServer(latency_s=LATENCY_S) as running:
         yield running
 
 
@@ -35,6 +37,7 @@ async def start_and_wait(server, env, *, n_requests):
     while len(server.requests) < n_requests:
         await asyncio.sleep(0.005)
         assert process.returncode is None
+    server.latency_s = LONGER_S
     return process
 
 
@@ -43,6 +46,7 @@ async def test_a_cancelled_run_makes_no_further_call_but_its_report_and_ends_wit
 
     cancelled = await babyagi("cancel", env=env)
     n_at_cancel = len(server.requests)
+    server.latency_s = LATENCY_S
     ended = await finish(process)
 
     assert cancelled.code == 0
@@ -61,6 +65,7 @@ async def test_a_paused_run_makes_no_further_call_and_a_changed_list_is_what_it_
 
     paused = await babyagi("pause", env=env)
     n_at_pause = len(server.requests)
+    server.latency_s = LATENCY_S
     ended = await finish(process)
     assert (paused.code, ended.code) == (0, 0)
     assert ended.out == "" and "is paused" in ended.err
