@@ -394,11 +394,13 @@ class ObjectiveSpec:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckedPart:
     """A part of the objective, as the check names it, and a quote from the result of task `task_id`
-    that answers it; '' if the words that the check quoted stand in no result."""
+    that answers it; '' if the words that the check quoted stand in no result. `is_deed`: the part
+    asks for an action."""
 
     part: str
     task_id: int
     quote: str
+    is_deed: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

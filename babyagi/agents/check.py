@@ -6,12 +6,12 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
 from babyagi.agents.creation import MAX_OUTPUT_TOKENS, object_schema
 from babyagi.agents.execution import Excerpt
-from babyagi.agents.prompting import build_messages, say
+from babyagi.agents.prompting import build_messages, say, to_field
 from babyagi.agents.replies import (
     find_object,
     is_true,
@@ -60,28 +60,6 @@ CHECK_SCHEMA: Mapping[str, Any] = object_schema(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AnsweredPart:
-    """A part of the objective, the task whose result answers it according to the reply, and the
-    words that the reply quotes from that result. `is_deed`: the part asks for an action."""
-
-    part: str
-    task_id: int | None
-    quote: str
-    is_deed: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CheckReply:
-    """The reply of a check: whether the objective is met, the answered parts, what is missing, and
-    what results contradict each other about, one line each."""
-
-    is_met: bool
-    parts: tuple[AnsweredPart, ...] = ()
-    missing: tuple[str, ...] = ()
-    contradictions: tuple[str, ...] = ()
-
-
 async def check_objective(
     *,
     objective: Passage,
@@ -90,7 +68,7 @@ async def check_objective(
     journal: Journal,
     path: str = FIRST,
     contested: Sequence[str] = (),
-) -> CheckReply:
+) -> Checked:
     """Ask the model whether the results meet the objective, and return its verdict. A verdict that
     is "met" and names no part is asked for once more, and then counts as it is. Raises what
     `react.asking.ask` raises.
@@ -104,13 +82,14 @@ async def check_objective(
             is asked to decide that.
     """
     stance = say("settling") if contested else "" if path == FIRST else say("doubting")
+    sources = find_sources(source for excerpt in excerpts for source in excerpt.sources)
     messages = build_messages(
         "check",
         {
             "objective": [("objective", objective)],
             "results": [excerpt.to_labelled() for excerpt in excerpts],
-            "absent": _say_absent(objective.text, results),
-            "contested": _say_contested(contested, excerpts),
+            "absent": to_field("in no result", _find_absent(objective.text, results), "person"),
+            "contested": to_field("contested parts", contested, sources=sources),
             "stance": stance,
         },
     )
@@ -123,7 +102,7 @@ async def check_objective(
 
     has_asked_again = False
 
-    def read(completion: Completion) -> CheckReply:
+    def read(completion: Completion) -> Checked:
         nonlocal has_asked_again
         reply = parse_check(completion.text)
         if results and reply.is_met and not reply.parts and not has_asked_again:
@@ -135,24 +114,18 @@ async def check_objective(
     return asked.value
 
 
-def _say_absent(objective_text: str, results: Sequence[Result]) -> list[tuple[str, Passage]]:
-    """Return, for the prompt, the numbers, codes, names and quoted terms of the objective that no
-    result holds; nothing if there are none, or no results."""
+def _find_absent(objective_text: str, results: Sequence[Result]) -> list[str]:
+    """Return the numbers, codes, names and quoted terms of the objective that no result holds, on
+    one line; nothing if there are none, or no results."""
     marks = find_marks(objective_text) if results else frozenset()
     absent = marks - held_marks("\n".join(f"{one.task_name}\n{one.text}" for one in results), marks)
-    passage = Passage(text=", ".join(sorted(absent)), origin="person")
-    return [("in no result", passage)] if absent else []
+    return [", ".join(sorted(absent))] if absent else []
 
 
-def _say_contested(lines: Sequence[str], excerpts: Sequence[Excerpt]) -> list[tuple[str, Passage]]:
-    sources = find_sources(source for excerpt in excerpts for source in excerpt.sources)
-    passage = Passage(text="\n".join(lines), origin="model", sources=sources)
-    return [("contested parts", passage)] if lines else []
-
-
-def parse_check(text: str) -> CheckReply:
-    """Parse the reply of a check. The objective counts as met only if the reply says so, and names
-    nothing missing.
+def parse_check(text: str) -> Checked:
+    """Parse the reply of a check: what it says, and nothing looked up. The objective counts as met
+    only if the reply says so, and names nothing missing. A part whose task the reply does not name
+    has the task 0.
 
     Raises:
         MalformedReplyError: the reply does not say whether the objective is met.
@@ -166,16 +139,16 @@ def parse_check(text: str) -> CheckReply:
         for item in to_list(found.value.get("parts"))
     )
     parts = tuple(
-        AnsweredPart(
+        CheckedPart(
             part=to_line(node.get("part"), max_chars=MAX_TEXT_CHARS),
-            task_id=to_id(node.get("task")),
+            task_id=to_id(node.get("task")) or 0,
             quote=" ".join(quote.split()) if isinstance(quote := node.get("quote"), str) else "",
             is_deed=is_true(node.get("deed")),
         )
         for node in nodes
         if to_line(node.get("part"))
     )
-    return CheckReply(
+    return Checked(
         is_met=is_true(found.value.get("met")) and not missing,
         parts=parts,
         missing=missing,
@@ -203,13 +176,14 @@ def _to_contradictions(value: Any) -> tuple[str, ...]:
 
 
 def look_up(
-    reply: CheckReply,
+    reply: Checked,
     results: Sequence[Result],
     *,
     objective_text: str,
     doers: Collection[str] = (),
-) -> tuple[bool, Checked]:
-    """Return (whether the objective is met, the parts found answered and those found missing).
+) -> Checked:
+    """Return what stays of a reply after its quotes were looked up in the results: whether the
+    objective is met, the parts found answered and those found missing.
 
     A part is proven only if its quote stands in a result; it is looked for in the result that the
     reply names, then in the others. A quote that comes from a file, a page or a tool must hold
@@ -233,19 +207,20 @@ def look_up(
         )
         has_acted = result is not None and not set(doers).isdisjoint(result.origins)
         if result is not None and says_more and (has_acted or not part.is_deed):
-            parts.append(CheckedPart(part=part.part, task_id=result.task_id, quote=part.quote))
-        elif part.task_id in ids and part.task_id is not None and not part.is_deed:
-            parts.append(CheckedPart(part=part.part, task_id=part.task_id, quote=""))
+            parts.append(replace(part, task_id=result.task_id))
+        elif part.task_id in ids and not part.is_deed:
+            parts.append(replace(part, quote=""))
         else:
             missing.append(part.part)
     proven = {part.part for part in parts if part.quote}
-    found = Checked(
+    found = replace(
+        reply,
         # one proof is enough, whatever else the reply quotes for the same part
         parts=tuple(part for part in parts if part.quote or part.part not in proven),
         missing=tuple(dict.fromkeys(missing)),
-        contradictions=reply.contradictions,
     )
-    return reply.is_met and bool(parts) and not (missing or found.unproven), found
+    is_met = reply.is_met and bool(parts) and not (missing or found.unproven)
+    return replace(found, is_met=is_met)
 
 
 def say_why_not(found: Checked) -> str:
@@ -255,7 +230,7 @@ def say_why_not(found: Checked) -> str:
     return NOT_FOUND.format("; ".join(found.unproven)) if found.unproven else NO_PART_NAMED
 
 
-def _find(part: AnsweredPart, results: Sequence[Result]) -> Result | None:
+def _find(part: CheckedPart, results: Sequence[Result]) -> Result | None:
     """Return the result that holds the quote of the part; None if none does."""
     pieces = _pieces(part.quote)
     own_first = sorted(results, key=lambda result: result.task_id != part.task_id)
@@ -314,19 +289,15 @@ def _fold(text: str) -> str:
 # --------------------------------------------------------------------------------------------------
 
 
-def settle(views: Sequence[tuple[bool, Checked]]) -> tuple[bool, Checked] | None:
+def settle(views: Sequence[Checked]) -> Checked | None:
     """Combine checks of the same results, each as `look_up` returns it: the majority's verdict,
     with what these checks found. None where it needs one more check to decide."""
-    verdicts = [is_met for is_met, _ in views]
-    is_met = verdicts.count(True) > verdicts.count(False)
-    if verdicts.count(True) == verdicts.count(False):
+    agreeing, others = ([one for one in views if one.is_met is met] for met in (True, False))
+    if len(agreeing) == len(others):
         return None
-    agreeing = [found for verdict, found in views if verdict is is_met]
+    agreeing = max(agreeing, others, key=len)
     named = [part for found in agreeing for part in found.parts]
     parts = {part.part: part for part in sorted(named, key=lambda part: bool(part.quote))}
-    missing = () if is_met else agreeing[-1].missing
-    return is_met, Checked(
-        parts=tuple(parts.values()),
-        missing=missing,
-        contradictions=views[-1][1].contradictions,
+    return replace(
+        agreeing[-1], parts=tuple(parts.values()), contradictions=views[-1].contradictions
     )

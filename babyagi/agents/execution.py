@@ -10,7 +10,7 @@ from datetime import date
 from babyagi.agents.creation import split_combined
 from babyagi.agents.listed import list_known
 from babyagi.agents.outcomes import Outcome, find_fault
-from babyagi.agents.prompting import Field, build_messages, load_prompt, say
+from babyagi.agents.prompting import build_messages, load_prompt, say, to_field
 from babyagi.agents.replies import to_line, visible
 from babyagi.errors import MalformedReplyError
 from babyagi.journal import Journal
@@ -128,8 +128,8 @@ def _build_messages(task: Task, context: Context, *, has_tools: bool) -> tuple[M
             "objective": [] if task.is_answer else objective,
             "texts": [("file", text) for text in context.texts],
             "results": [*(excerpt.to_labelled() for excerpt in context.excerpts), *context.memory],
-            "gone": _lines("not there", context.gone),
-            "last_try": _lines("last try", last_try, context.last_sources),
+            "gone": to_field("not there", context.gone),
+            "last_try": to_field("last try", last_try, sources=context.last_sources),
             "known": list_known(context.known) if is_combined else [],
             "task": objective if task.is_answer else named,
             "ask": _ask(task, context),
@@ -142,12 +142,6 @@ def _ask(task: Task, context: Context) -> str:
     if not task.is_answer:
         return say("ask_task")
     return say("ask_from_texts" if context.texts else "ask_answer")
-
-
-def _lines(label: str, lines: Sequence[str], sources: tuple[str, ...] = ()) -> Field:
-    return (
-        [(label, Passage(text="\n".join(lines), origin="model", sources=sources))] if lines else []
-    )
 
 
 def _read(run: Run[str], task: Task, context: Context, messages: Sequence[Message]) -> Outcome:

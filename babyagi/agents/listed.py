@@ -6,10 +6,10 @@ import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 
-from babyagi.agents.prompting import Field
+from babyagi.agents.prompting import Field, to_field
 from babyagi.index.hashing import words_of
 from babyagi.llm.prompt import estimate_tokens
-from babyagi.tasks import Passage, TaskName, TaskStatus, find_sources
+from babyagi.tasks import TaskName, TaskStatus, find_sources
 from babyagi.text import shorten
 
 MAX_NAME_CHARS = 200
@@ -22,13 +22,8 @@ _OPEN = (TaskStatus.QUEUED, TaskStatus.RUNNING, TaskStatus.RECORDED, TaskStatus.
 
 def list_known(known: Sequence[TaskName]) -> Field:
     """Return a field of a prompt that lists the tasks, one per line: id, status, name."""
-    lines = [_line(name) for name in known]
     sources = find_sources(origin for name in known for origin in name.origins)
-    return (
-        [("listed tasks", Passage(text="\n".join(lines), origin="model", sources=sources))]
-        if lines
-        else []
-    )
+    return to_field("listed tasks", [_line(name) for name in known], sources=sources)
 
 
 def _line(name: TaskName) -> str:

@@ -55,6 +55,14 @@ def build_messages(name: str, fields: Mapping[str, Field]) -> tuple[Message, ...
     )
 
 
+def to_field(
+    label: str, lines: Sequence[str], origin: str = "model", *, sources: tuple[str, ...] = ()
+) -> Field:
+    """Return the lines as a field of one fenced block; an empty field if there are none."""
+    passage = Passage(text="\n".join(lines), origin=origin, sources=sources)
+    return [(label, passage)] if lines else []
+
+
 def _fill(template: str, fields: Mapping[str, Field]) -> str:
     """Return the template with its placeholders replaced. A line that is only a placeholder is left
     out if its field is empty."""

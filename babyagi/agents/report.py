@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from babyagi.agents.execution import Excerpt
 from babyagi.agents.outcomes import find_fault
-from babyagi.agents.prompting import build_messages
+from babyagi.agents.prompting import build_messages, to_field
 from babyagi.agents.replies import visible
 from babyagi.errors import (
     BabyagiError,
@@ -67,33 +67,17 @@ async def write_answer(
     Raises what `react.asking.ask` raises."""
 
     sources = find_sources(source for excerpt in excerpts for source in excerpt.sources)
+    is_unmet = objective.stop_reason is StopReason.UNMET
+    missing = objective.checks.missing if is_unmet else ()
     messages = build_messages(
         "report",
         {
             "objective": [("objective", objective.spec.passage)],
             "stop": (objective.stop_reason or StopReason.FAILED).words,
-            "missing": [
-                (
-                    "not answered",
-                    Passage(
-                        text="\n".join(objective.checks.missing), origin="model", sources=sources
-                    ),
-                )
-            ]
-            if objective.stop_reason is StopReason.UNMET and objective.checks.missing
-            else [],
-            "contradictions": [
-                (
-                    "contradictory results",
-                    Passage(
-                        text="\n".join(objective.checks.contradictions),
-                        origin="model",
-                        sources=sources,
-                    ),
-                )
-            ]
-            if objective.checks.contradictions
-            else [],
+            "missing": to_field("not answered", missing, sources=sources),
+            "contradictions": to_field(
+                "contradictory results", objective.checks.contradictions, sources=sources
+            ),
             "results": [excerpt.to_labelled() for excerpt in excerpts],
         },
     )

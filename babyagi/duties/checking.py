@@ -42,7 +42,7 @@ async def check(resources: Resources, claim: DutyClaim, objective: Objective) ->
     the missing parts. Commit the judgement and the tasks at once."""
     store = resources.store
     async with resources.journal(claim) as journal:
-        is_met, reason, checked = await _judge(resources, objective, journal)
+        checked, reason = await _judge(resources, objective, journal)
     open_parts = (*checked.missing, *checked.unproven)
     proposals, fallback = list[Proposal](), list[Proposal]()
     if open_parts and await _has_no_work_left(resources, objective.id):
@@ -60,7 +60,7 @@ async def check(resources: Resources, claim: DutyClaim, objective: Objective) ->
             )
     await store.finish_check(
         claim,
-        is_met=is_met,
+        is_met=checked.is_met,
         reason=reason,
         checked=checked,
         proposals=proposals,
@@ -70,8 +70,8 @@ async def check(resources: Resources, claim: DutyClaim, objective: Objective) ->
 
 async def _judge(
     resources: Resources, objective: Objective, journal: Journal
-) -> tuple[bool, str, Checked]:
-    """Return whether the objective is met, why not, and what was found part by part.
+) -> tuple[Checked, str]:
+    """Return what was found part by part, and why the objective is not met.
 
     The model is asked twice, the second time to doubt that the objective is met, with what the
     first reply quoted and results that were not in the first prompt whole. Where the two disagree,
@@ -92,31 +92,28 @@ async def _judge(
     show = partial(choose_excerpts, resources.store, objective, results, CHECK_TOKENS)
     new_ids = await _find_unchecked(resources.store, objective.id, results)
     excerpts, left_out = await show(parts=objective.checks.parts, unread=new_ids)
-    views: list[tuple[bool, Checked]] = []
+    views: list[Checked] = []
     try:
         reply = await look(excerpts=excerpts)
         if is_person:
-            missing = () if reply.is_met else reply.missing
-            why = "; ".join(missing)
-            return reply.is_met, why, replace(NOTHING_CHECKED, missing=missing)
+            return replace(reply, parts=()), "; ".join(reply.missing)
         views.append(verify(reply))
         unread = _find_cut(excerpts, left_out, results, first=new_ids)
         for path in ("check/doubt", "check/third"):
-            seen = [part for _, found in views for part in found.parts]
+            seen = [part for found in views for part in found.parts]
             parts = [*objective.checks.parts, *seen]
             excerpts, _ = await show(parts=parts, unread=unread)
-            lines = [one for _, found in views for one in (*found.missing, *found.unproven)]
+            lines = [one for found in views for one in (*found.missing, *found.unproven)]
             contested = [*lines, *reply.contradictions]
             reply = await look(path=path, excerpts=excerpts, contested=contested)
             views.append(verify(reply))
-            settled = settle(views)
-            if settled is not None:
+            if found := settle(views):
                 break
     except FAULTS_OF_THE_TASK as error:
-        found = views[-1][1] if views else NOTHING_CHECKED
-        return False, f"the check could not be made: {error.what}", found
-    is_met, found = settled or views[-1]
-    return is_met, "" if is_met else say_why_not(found), found
+        found = views[-1] if views else NOTHING_CHECKED
+        return replace(found, is_met=False), f"the check could not be made: {error.what}"
+    found = found or views[-1]
+    return found, "" if found.is_met else say_why_not(found)
 
 
 async def _find_unchecked(

@@ -118,7 +118,7 @@ class Planned:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checked:
-    """The outcome of a check whether the objective is met.
+    """The outcome of a check: whether the objective is met.
 
     Attributes:
         parts: the parts of the objective that results answer, as the check says.
@@ -128,6 +128,7 @@ class Checked:
             are added for the missing parts.
     """
 
+    is_met: bool = False
     parts: tuple[CheckedPart, ...] = ()
     missing: tuple[str, ...] = ()
     contradictions: tuple[str, ...] = ()
