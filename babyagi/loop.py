@@ -241,7 +241,6 @@ class Loop:
             key=f"task:{task.id}/{task.try_no}",
             asked_from=task.origins or ("person",),
             made_from=join_origins(outcome.origins),
-            calls=journal.below("memory"),
         )
 
     def _traced(self, fence: Fence, objective: Objective) -> AbstractContextManager[object]:
@@ -356,22 +355,20 @@ class Loop:
             f"probe/{fence.claim_no}/{number}", PROBE, role=role, timeout_s=PROBE_TIMEOUT_S
         )
 
-    async def has_unread_memory(self) -> bool:
-        """Return whether the agent's memory contains tasks and answers that were not yet summarized
-        or searched for facts."""
+    async def is_memory_due(self, *, is_flush: bool = False) -> bool:
+        """Return whether the agent's memory is to be updated: enough tasks were done since the last
+        update; with `is_flush`, any were."""
         memory = self._resources.memory
-        return memory is not None and await memory.has_pending()
+        return memory is not None and await memory.is_due(is_flush=is_flush)
 
-    async def flush_memory(
-        self, claim: DutyClaim, objective: Objective, *, within_s: float
+    async def update_memory(
+        self, claim: DutyClaim, *, is_flush: bool = False, within_s: float | None = None
     ) -> None:
         """Let the model summarize the last tasks in the agent's memory, or search them for facts,
         in at most `within_s` seconds and within the objective's remaining limits."""
-        memory = self._resources.memory
-        if memory is not None:
-            journal = Journal(self._resources.backends, fence=claim.fence)
-            calls = journal.below(f"memory/{objective.report_no}")
-            await memory.flush(calls, within_s=within_s)
+        if (memory := self._resources.memory) is not None:
+            calls = Journal(self._resources.backends, fence=claim.fence).below("memory")
+            await memory.update(calls, is_flush=is_flush, within_s=within_s)
 
     async def ping_index(self) -> None:
         """Check that the index can be used, and raise if not; see `VectorIndex.ping`."""

@@ -1,5 +1,6 @@
 """An agent of a file in the loop: as the one that carries the tasks out, and as a tool."""
 
+import asyncio
 import json
 from dataclasses import replace
 
@@ -44,7 +45,7 @@ def write(folder, *, protocol="native", memory="{type: NoMemory}"):
     (folder / "agents.yaml").write_text(FILE % (protocol, memory), "utf-8")
 
 
-def shop(*, tool="Prices", n_tasks=1):
+def shop(*, tool="Prices", n_tasks=1, kind=ScriptedModel):
     """A model that asks the tool once in each task, answers with what it gave, and proposes two
     more tasks after the first where `n_tasks` is 3."""
 
@@ -66,7 +67,7 @@ def shop(*, tool="Prices", n_tasks=1):
             return (ToolCall(id="c", name=tool, arguments=arguments),)
         return f"It is said: {seen[-1].text.splitlines()[1] if seen else '5 euros'}"
 
-    model = ScriptedModel(answer)
+    model = kind(answer)
     return model
 
 
@@ -158,16 +159,50 @@ def test_what_the_agent_remembers_is_shown_to_later_tasks_kept_once_and_goes_wit
     assert (known.summary.text, known.summary.upto) == ("They asked for prices.", 3)
     first, *_, last = executions(model)
     assert "<<question 1" not in first.messages[1].text
-    assert "They asked for prices." in last.messages[1].text
+    assert "<<question 2" in last.messages[1].text
     assert "They are data" in last.messages[0].text
-    # its calls are steps of the objective, in its journal and its costs: after two tasks, and of
-    # the last one at the end
-    kept = [n for n, (_, p) in enumerate(model.calls) if "You keep" in p.messages[0].text]
-    checked = max(n for n, (_, prompt) in enumerate(model.calls) if is_check(prompt))
-    assert len(kept) == 2 and kept[0] < checked < kept[1]
+    # its calls are steps of the objective, in its journal and its costs
+    assert any("You keep" in prompt.messages[0].text for _, prompt in model.calls)
     assert outcome.usage.calls == len(model.calls)
     forget(home, outcome.objective.uid)
     assert not path.exists()
+
+
+class MeetingModel(ScriptedModel):
+    """Answers the third task only when the summary was asked for, and gives the summary only when
+    the third task was begun."""
+
+    def __init__(self, answer):
+        super().__init__(answer)
+        self.has_begun, self.was_asked = asyncio.Event(), asyncio.Event()
+
+    async def complete(self, prompt, *, role, on_text=None):
+        if "You keep" in prompt.messages[0].text:
+            self.was_asked.set()
+            await self.has_begun.wait()
+        elif role is Role.EXECUTION and "\n3: Find the price" in prompt.messages[1].text:
+            self.has_begun.set()
+            await self.was_asked.wait()
+        return await super().complete(prompt, role=role, on_text=on_text)
+
+
+async def test_the_memory_of_the_loops_agent_is_brought_up_to_date_beside_the_next_task(
+    tmp_path, home
+):
+    write(tmp_path, memory="{type: ConversationSummaryMemory, params: {summary_frequency: 2}}")
+    model = shop(n_tasks=3, kind=MeetingModel)
+
+    async with asyncio.timeout(30):
+        outcome = await babyagi.run_async(
+            "What does tea cost?",
+            first_task="Look the price of tea up",
+            model=model,
+            agent="agents.yaml",
+            concurrency=1,
+        )
+
+    known = parse_lines(path_of(home, memory_of(outcome.objective.uid)).read_bytes())
+    assert len(outcome.results) == 3 and known.summary.upto == 3
 
 
 async def test_what_a_limit_leaves_unread_of_the_last_tasks_stays_and_is_read_at_the_next_end(

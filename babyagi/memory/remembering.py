@@ -46,7 +46,7 @@ from babyagi.memory.log import (
     write_fact,
 )
 from babyagi.react.asking import ask
-from babyagi.react.protocols.base import fill
+from babyagi.react.protocols.base import fill, say
 from babyagi.react.protocols.json import read_object
 from babyagi.tasks import Passage, Role, Usage, find_sources
 from babyagi.text import clean, one_line, shorten, split_sentences
@@ -180,11 +180,10 @@ async def _note(log: MemoryLog, why: str) -> None:
 
 # --------------------------------------------------------------------------------------------------
 # The memory of the agent that carries out the tasks of an objective. A task and its answer are a
-# turn. An update of the memory is part of the task, with its calls in the task's journal; a last
-# update follows the report.
+# turn. Updates run beside the tasks, with their calls in the journal; a last one follows the report.
 # --------------------------------------------------------------------------------------------------
 
-# errors of an update, in spite of which the task keeps its answer
+# errors of an update, in spite of which the work goes on
 FAULTS_OF_AN_UPDATE = (
     MalformedReplyError,
     ContextTooLongError,
@@ -216,31 +215,27 @@ class TaskMemory:
         key: str,
         asked_from: Sequence[str],
         made_from: Sequence[str],
-        calls: Calls,
     ) -> None:
-        """Store a task with its answer, unless the key is stored, and run an update if one is
-        due."""
+        """Store a task with its answer, unless the key is stored."""
         await self._log.add_turn(
             task_name, answer, key=key, asked_from=asked_from, made_from=made_from
         )
-        await self._update(calls)
 
-    async def has_pending(self) -> bool:
-        """Return whether there are turns that the summary or the facts do not cover yet."""
-        return bool(find_pending(self._kind, await self._log.read()))
+    async def is_due(self, *, is_flush: bool) -> bool:
+        """Return whether enough turns came since the last update; with `is_flush`, whether any
+        came."""
+        known = await self._log.read()
+        return is_due(self._kind, known) or (is_flush and bool(find_pending(self._kind, known)))
 
-    async def flush(self, calls: Calls, *, within_s: float) -> None:
-        """Run an update for the turns that the summary or the facts do not cover yet, however few,
-        for at most `within_s` seconds."""
+    async def update(
+        self, calls: Calls, *, is_flush: bool = False, within_s: float | None = None
+    ) -> None:
+        """Let the model update the memory if an update is due, for at most `within_s` seconds."""
         try:
             async with asyncio.timeout(within_s):
-                await self._update(calls, is_flush=True)
+                await update(self._kind, self._log, calls, is_flush=is_flush)
         except TimeoutError:
-            await _note_cut(self._log, within_s)
-
-    async def _update(self, calls: Calls, *, is_flush: bool = False) -> None:
-        try:
-            await update(self._kind, self._log, calls, is_flush=is_flush)
+            await _note_cut(self._log, within_s or 0.0)
         except FAULTS_OF_AN_UPDATE as error:
             await _note(self._log, error.what)
 
@@ -367,9 +362,11 @@ async def _extract(turns: Sequence[Turn], known: Known, log: MemoryLog, calls: C
 def _read_facts(completion: Completion, turns: Sequence[Turn], known: Known) -> list[Fact]:
     """Return the new facts in a reply, without known facts and without facts from turns that were
     not shown. Raises `MalformedReplyError` if the reply has no list of facts."""
-    given = read_object(completion.text.strip())[0].get("facts")
+    given = None
+    with suppress(MalformedReplyError):  # its message asks for the form of a tool call
+        given = read_object(completion.text.strip())[0].get("facts")
     if not isinstance(given, list):
-        raise MalformedReplyError('Reply {"facts": [...]}, with each fact as an object.')
+        raise MalformedReplyError(say("expect_facts"))
     turn_by_n = {turn.n: turn for turn in turns}
     names = {fold_name(fact.entity): fact.entity for fact in known.facts}
     seen = {(fold_name(fact.entity), fact.text.casefold()) for fact in known.facts}

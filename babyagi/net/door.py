@@ -5,7 +5,8 @@ or https, however the URL is written, resolved or redirected. A name is resolved
 all its addresses must be public, and the connection goes to one of them. No credentials or cookies
 are sent, and no proxy is used except a configured one. A fetch takes at most `timeout_s`, and a
 page has at most `max_bytes`, both compressed and decompressed. robots.txt is obeyed, and requests
-to a host are at least `pause_s` apart. Not checked: the addresses to which a configured proxy
+to a host are at least `pause_s` apart. A page that is refused is requested once more, under a
+second user agent that also names this program. Not checked: the addresses to which a configured proxy
 resolves a name, and the content of a page.
 
 `ask_json` and `ask_page` send one request to a service that the program or a person named. The
@@ -58,6 +59,8 @@ if TYPE_CHECKING:
     from httpcore2 import AsyncNetworkBackend, AsyncNetworkStream, Response
 
 USER_AGENT = "babyagi"
+# some sites refuse a name that they do not know; this form is the one that crawlers use
+SECOND_USER_AGENT = f"Mozilla/5.0 (compatible; {USER_AGENT})"
 MAX_REDIRECTS = 5
 MAX_ADDRESSES = 4  # of one name, tried one after the other
 MAX_ROBOTS_BYTES = 512_000  # a reader must take at least 500 KiB (RFC 9309)
@@ -65,6 +68,7 @@ MAX_NUMBER_CHARS = 40  # of the pause that a robots.txt asks for
 MAX_HOSTS = 256  # hosts whose rules and last visit are remembered
 MAX_ACCEPTED_PAUSE_S = 10.0  # used if a robots.txt asks for a longer pause
 _REDIRECTS = (301, 302, 303, 307, 308)
+_REFUSALS = (403, 406)
 _OURS = (b"User-Agent", USER_AGENT.encode())
 _HEADERS = (
     _OURS,
@@ -72,6 +76,7 @@ _HEADERS = (
     (b"Accept-Encoding", b"gzip"),
     (b"Accept-Language", b"en, *;q=0.5"),
 )
+_SECOND_HEADERS = ((b"User-Agent", SECOND_USER_AGENT.encode()), *_HEADERS[1:])
 
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 
@@ -165,16 +170,27 @@ class Door:
         try:
             target = read_target(url)
             await self._require_allowed_by_robots(target)
-            async with self._turn(target), self._ask(target) as response:
-                location = _header(response, b"location")
-                if response.status in _REDIRECTS and location:
-                    return _join(target.url, location)
-                if response.status != 200:
-                    raise ToolError(f"{target.url} answered {response.status}")
-                body, is_cut = await _read_body(response, self._max_bytes)
+            found = await self._read_page(target, _HEADERS)
+            if found in _REFUSALS:
+                found = await self._read_page(target, _SECOND_HEADERS)
         except AddressError as error:
             way = "" if url == led_from else f"{_shown(led_from)} redirects to "
             raise ToolError(f"{way}{_shown(url)}: {error}") from None
+        if isinstance(found, int):
+            raise ToolError(f"{target.url} answered {found}")
+        return found
+
+    async def _read_page(
+        self, target: Target, headers: Sequence[tuple[bytes, bytes]]
+    ) -> Page | str | int:
+        """Return the page, the URL to which the server redirects, or the status of its error."""
+        async with self._turn(target), self._ask(target, headers=headers) as response:
+            location = _header(response, b"location")
+            if response.status in _REDIRECTS and location:
+                return _join(target.url, location)
+            if response.status != 200:
+                return int(response.status)
+            body, is_cut = await _read_body(response, self._max_bytes)
         content_type = _header(response, b"content-type")
         return Page(url=target.url, content_type=content_type, body=body, is_cut=is_cut)
 

@@ -4,8 +4,8 @@ It runs as a separate program with bounded time and memory, because a hostile pa
 both. Its arguments are the content type and the URL; it reads the bytes from standard input, and
 writes one JSON object to standard output: `title` and `text`, or `error`.
 
-For a long HTML page, trafilatura finds the main text, if it is installed (the extra `web`); other
-HTML is read by `_PlainReader`. PDF is read by pypdf, Word by mammoth, workbooks by calamine.
+An HTML page is read by `_PlainReader`, its article first; of a long one trafilatura finds the main
+text, if it is installed (the extra `web`). PDF is read by pypdf, Word by mammoth, workbooks by calamine.
 Pictures, headers and footers are not extracted.
 """
 
@@ -16,7 +16,9 @@ import io
 import json
 import re
 import sys
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urljoin
@@ -32,7 +34,7 @@ MAX_CELLS = 5_000_000  # of a sheet, including empty ones between its first and 
 MAX_CPU_S = 15
 MAX_MEMORY_BYTES = 1536 * 2**20
 MAX_WHOLE_CHARS = 6000  # a longer page is reduced to its main text, without menus
-MIN_MAIN_PART = 0.2  # a main text with a smaller part of the whole has lost too much
+MIN_MAIN_PART = 0.5  # a main text with a smaller part of the article has lost too much
 _KIND_BY_MEDIA_TYPE = {
     "text/html": "html",
     "application/xhtml+xml": "html",
@@ -147,8 +149,14 @@ def _text_encoding(name: str) -> str:
 def _read_html(html: str, url: str) -> PageText:
     plain = _PlainReader(url)
     whole = plain.read(html)
+    article, rest = plain.split_article()
     main = _find_main_text(html, url) if len(whole) > MAX_WHOLE_CHARS else ""
-    text = main if len(main) > MIN_MAIN_PART * len(whole) else whole
+    if len(main) > MIN_MAIN_PART * len(article or whole):
+        text = main
+    elif not article or whole.startswith(article):
+        text = whole
+    else:
+        text = f"{article}\n\n{REST_HEADING}\n\n{rest}"
     return PageText(title=plain.title[:300], text=text[:MAX_CHARS])
 
 
@@ -172,6 +180,14 @@ def _find_main_text(html: str, url: str) -> str:
     return found or ""
 
 
+REST_HEADING = "# The rest of the page"
+_MAIN, _AROUND = "main", "around"
+_PLACES = {
+    **dict.fromkeys("main article".split(), _MAIN),
+    **dict.fromkeys("nav aside header footer".split(), _AROUND),
+    **dict.fromkeys("navigation banner contentinfo complementary".split(), _AROUND),
+}
+"""By tag or ARIA role, which part of a page an element is."""
 _SIGNS = {"li": "\n- ", "td": " | ", "th": " | ", "br": "\n"}
 _SILENT = frozenset("script style noscript template svg math iframe object canvas select".split())
 _BLOCKS = frozenset(
@@ -180,23 +196,48 @@ _BLOCKS = frozenset(
 )
 
 
+@dataclass(slots=True, kw_only=True)
+class _Block:
+    """A block of a page, such as a paragraph or an item.
+
+    Attributes:
+        place: `_MAIN` or `_AROUND` if the page's elements say so, else ''.
+        n_plain, n_linked: its characters outside and inside of links, without blanks.
+    """
+
+    place: str
+    parts: list[str] = field(default_factory=list)
+    n_plain: int = 0
+    n_linked: int = 0
+
+
 class _PlainReader(HTMLParser):
     """Converts the visible text of an HTML page to Markdown, with headings, lists, tables and
-    links."""
+    links. It can tell the article from what stands around it."""
 
     def __init__(self, url: str) -> None:
         super().__init__(convert_charrefs=True)
         self.title, self._is_title, self._url = "", False, url
-        self._parts: list[str] = []
+        self._blocks = [_Block(place="")]
         self._links: list[str] = []
         self._n_silent, self._silent_tag = 0, ""
+        self._open: list[tuple[str, str]] = []  # tag and place of each open element with a place
+        self._n_open: Counter[str] = Counter()
 
     def read(self, html: str) -> str:
-        """Return the text of the whole page."""
+        """Return the text of the whole page, in its order."""
         self.feed(html)
         self.close()
-        lines = [" ".join(line.split()) for line in "".join(self._parts).split("\n")]
-        return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()
+        return _join(self._blocks)
+
+    def split_article(self) -> tuple[str, str]:
+        """Return the text of the article, and that of the rest of the page, such as its menus."""
+        article = set(_find_article(self._blocks))
+        blocks = [*enumerate(self._blocks)]
+        return (
+            _join(block for at, block in blocks if at in article),
+            _join(block for at, block in blocks if at not in article),
+        )
 
     def parse_html_declaration(self, i: int) -> int:
         """Skip an invalid declaration, such as `<![foo`, as browsers do."""
@@ -213,44 +254,104 @@ class _PlainReader(HTMLParser):
             self._n_silent, self._silent_tag = 1, tag
             return
         self._is_title = tag == "title"
+        given = dict(attrs)
+        self._enter(tag, given.get("role") or "")
         if tag == "a":
-            href = dict(attrs).get("href") or ""
+            href = given.get("href") or ""
             is_link = bool(href) and not href.startswith(("#", "javascript:", "data:"))
             self._links.append(self._join(href) if is_link else "")
-            self._parts.append("[" if self._links[-1] else "")
+            self._put("[" if self._links[-1] else "")
         elif tag in _SIGNS:
-            self._parts.append(_SIGNS[tag])
+            self._put(_SIGNS[tag])
         elif tag in _BLOCKS:
             is_heading = len(tag) == 2 and tag[0] == "h" and tag[1].isdigit()
-            self._parts.append("\n\n" + ("#" * int(tag[1]) + " " if is_heading else ""))
+            self._put("\n\n" + ("#" * int(tag[1]) + " " if is_heading else ""))
 
     def handle_endtag(self, tag: str) -> None:
         if self._n_silent:
             self._n_silent -= tag == self._silent_tag
             return
+        self._leave(tag)
         if tag == "title":
             self._is_title = False
         if tag == "a" and self._links:
             href = self._links.pop()
-            self._parts.append(f"]({href})" if href else "")
+            self._put(f"]({href})" if href else "")
         elif tag == "tr":
-            self._parts.append("\n")
+            self._put("\n")
         elif tag in _BLOCKS:
-            self._parts.append("\n\n")
+            self._put("\n\n")
 
     def handle_data(self, data: str) -> None:
         if self._n_silent:
             return
         if self._is_title:
             self.title = " ".join((self.title + data).split())
+            return
+        self._put(data.replace("\n", " "))
+        n_chars = sum(map(len, data.split()))
+        if self._links:
+            self._blocks[-1].n_linked += n_chars
         else:
-            self._parts.append(data.replace("\n", " "))
+            self._blocks[-1].n_plain += n_chars
+
+    def _put(self, text: str) -> None:
+        if text.startswith("\n"):
+            self._blocks.append(_Block(place=self._open[-1][1] if self._open else ""))
+        self._blocks[-1].parts.append(text)
+
+    def _enter(self, tag: str, role: str) -> None:
+        """Note an element that can say which part of the page it is, if it is not a header or
+        footer of the article itself."""
+        place = _PLACES.get(role.strip().casefold(), "") or _PLACES.get(tag, "")
+        inherited = self._open[-1][1] if self._open else ""
+        if tag in ("header", "footer") and inherited == _MAIN:
+            place = ""
+        if place or self._n_open[tag]:  # an inner element of the same tag has an end of its own
+            self._open.append((tag, place or inherited))
+            self._n_open[tag] += 1
+
+    def _leave(self, tag: str) -> None:
+        while self._n_open[tag]:
+            inner, _ = self._open.pop()
+            self._n_open[inner] -= 1
+            if inner == tag:
+                return
 
     def _join(self, href: str) -> str:
         try:
             return urljoin(self._url, href)
         except ValueError:
             return ""
+
+
+def _find_article(blocks: Sequence[_Block]) -> list[int]:
+    """Return the indexes of the blocks that are the article: of all runs of blocks, those of the
+    run with the most text outside of links, where each character of a link, or of an element that
+    stands around the article, counts against it.
+
+    The elements `main` and `article` are the place of the article if more than half of the plain
+    text stands there; then what stands outside of them counts as around it.
+    """
+    n_main = sum(block.n_plain for block in blocks if block.place == _MAIN)
+    n_plain = sum(block.n_plain for block in blocks if block.place != _AROUND)
+    outside = (_AROUND, "") if 2 * n_main > n_plain else (_AROUND,)
+    best, first, last = 0, 0, 0
+    so_far, start = 0, 0
+    for at, block in enumerate(blocks):
+        if so_far <= 0:
+            so_far, start = 0, at
+        sign = -1 if block.place in outside else 1
+        so_far += sign * block.n_plain - block.n_linked
+        if so_far > best:
+            best, first, last = so_far, start, at + 1
+    return [at for at in range(first, last) if blocks[at].place not in outside]
+
+
+def _join(blocks: Iterable[_Block]) -> str:
+    text = "".join(part for block in blocks for part in block.parts)
+    lines = [" ".join(line.split()) for line in text.split("\n")]
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()
 
 
 # -- PDF -------------------------------------------------------------------------------------------
@@ -297,7 +398,7 @@ class _WordReader(_PlainReader):
         if tag not in ("p", "br", "li") or not self._n_cells:
             super().handle_starttag(tag, attrs)
         else:
-            self._parts.append(" ")
+            self._put(" ")
         self._n_cells += tag in ("td", "th")
 
     def handle_endtag(self, tag: str) -> None:

@@ -160,8 +160,9 @@ OWNER_PAUSE_S = 30.0  # pause until the next test whether the process that owns 
 
 
 class IndexFeed:
-    """Writes new results to the index beside the other work. It claims the duty to index, so that
-    only one worker writes at a time, and pauses while another process owns the index.
+    """Writes new results to the index beside the other work, and has the model update the agent's
+    memory from them. It claims the duty to index, so that only one worker writes at a time, and
+    pauses while another process owns the index.
 
     Args:
         availability: records whether the index can be used.
@@ -187,6 +188,7 @@ class IndexFeed:
         self._sleep = sleep
         self._on_unclear = on_unclear
         self._is_owned_elsewhere = False
+        self._updating_memory = asyncio.Lock()
 
     async def begin(self) -> None:
         """Test whether the index can be used, and record it if not. Takes a few seconds at most.
@@ -272,8 +274,17 @@ class IndexFeed:
                     return None
                 n_fed = await self._loop.feed_index(claim)
                 self._is_owned_elsewhere = False
+                async with self._updating_memory:
+                    if await self._loop.is_memory_due():
+                        await self._loop.update_memory(claim)
         await self._availability.note_success()
         return n_fed
+
+    async def settle(self, *, within_s: float) -> None:
+        """Wait for a running update of the agent's memory, so that no paid reply is lost."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(within_s), self._updating_memory:
+                pass
 
     async def finish_memory(self, *, within_s: float) -> None:
         """Once the report is written, update the agent's memory from the last tasks. Stop after
@@ -281,11 +292,13 @@ class IndexFeed:
         try:
             objective = await self._store.objective(self._objective_id)
             is_cancelled = objective.stop_reason is StopReason.CANCELLED
-            if not objective.has_report or is_cancelled or not await self._loop.has_unread_memory():
+            if not objective.has_report or is_cancelled:
+                return
+            if not await self._loop.is_memory_due(is_flush=True):
                 return
             async with self._claiming() as claim:
                 if claim is not None:
-                    await self._loop.flush_memory(claim, objective, within_s=within_s)
+                    await self._loop.update_memory(claim, is_flush=True, within_s=within_s)
         except BabyagiError as error:
             logger.info("the agent's memory was not updated: %s", error.what)
 
@@ -598,6 +611,8 @@ class Serving:
                 group.create_task(self._keep_time()),
             ]
             yield group
+            if not self._is_draining:
+                await index_feed.settle(within_s=self._pace.drain_s)
             for task in beside:
                 task.cancel()
         if self._fatal is not None:

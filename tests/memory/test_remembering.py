@@ -163,6 +163,8 @@ async def test_a_reply_that_is_no_list_of_facts_is_asked_for_again_then_nothing_
 
     known = await log.read()
     assert calls.asked == ["entities/1-1", "entities/1-1/again/1", "entities/1-1/again/2"]
+    asked_again = calls.prompts[1].messages[-1].text
+    assert '{"facts": [{"entity"' in asked_again and "tool" not in asked_again
     assert (known.facts, known.facts_upto) == ((), 0)
 
 

@@ -235,6 +235,29 @@ async def test_no_page_is_larger_than_its_bound_packed_or_not():
         assert (len(page.body), page.is_cut) == (100_000, True), encoding
 
 
+async def test_a_refused_page_is_requested_once_more_under_a_second_name_of_this_program():
+    async def fetch(refuses):
+        agents = []
+
+        def answer(asked):
+            if asked.path == "/robots.txt":
+                return None
+            agents.append(asked.headers["user-agent"])
+            return Reply(status=403) if refuses(agents[-1]) else Reply("hello")
+
+        async with WebServer(answer) as server:
+            try:
+                page = await open_door(server).fetch(f"http://site.test:{server.port}/")
+            except ToolError as error:
+                return agents, str(error)
+        return agents, page.body.decode()
+
+    agents, body = await fetch(lambda agent: not agent.startswith("Mozilla/5.0"))
+    assert agents == ["babyagi", "Mozilla/5.0 (compatible; babyagi)"] and body == "hello"
+    agents, fault = await fetch(lambda agent: True)
+    assert len(agents) == 2 and "answered 403" in fault
+
+
 BROKEN = {
     "a refusal": (Reply(status=403), "answered 403"),
     "a missing page": (Reply(status=404), "answered 404"),

@@ -1,6 +1,7 @@
 """The text of a page, whatever its bytes are."""
 
 import codecs
+import sys
 
 import pytest
 
@@ -26,14 +27,64 @@ def test_a_page_is_read_with_its_headings_items_rows_and_links():
 
     assert page.title == "Backups & more"
     assert page.text.split("\n\n") == [
-        "[Home](https://site.test/)",
         "# Ops",
         "## Backups",
         "Nightly snapshots go to [Frankfurt](https://site.test/fra?x=1#y) and are\nkept 30 days.",
         "- one\n- two",
         "| a | b",
         "| 1 | 2",
+        "# The rest of the page",
+        "[Home](https://site.test/)",
     ]
+
+
+MENU = "".join(f"<li><a href='/topic/{n}'>Topic number {n}</a></li>" for n in range(300))
+ARTICLES = {
+    "English": "The swing bridge opens at nine and is closed to carriages in a storm. ",
+    "German": "Die Drehbrücke öffnet um neun und ist bei Sturm für Wagen gesperrt. ",
+    "Japanese": "旋回橋は九時に開き、嵐のときは馬車の通行が禁止されます。",
+    "Arabic": "يفتح الجسر الدوار في التاسعة ويغلق أمام العربات عند العاصفة. ",
+}
+LAYOUTS = {
+    "a nav element": "<nav><ul>{menu}</ul></nav><div>{text}</div><footer>{end}</footer>",
+    "plain elements": "<div><ul>{menu}</ul></div><div>{text}</div><div>{end}</div>",
+    "roles": "<div role=navigation><div>{menu}</div></div><div role=main>{text}</div>{end}",
+    "a main element": "<div>{end}{menu}</div><main>{text}<aside>{menu}</aside></main>",
+    "an article": "<div>{menu}</div><p>A tag line.</p><article><header>{text}</header></article>{end}",
+    "a menu never closed": "<nav><ul>{menu}<main>{text}</main>{end}",
+    "in the middle": "<p>A tag line.</p><ul>{menu}</ul>{text}<ul>{menu}</ul>{end}",
+}
+
+
+@pytest.mark.parametrize("has_library", [True, False])
+@pytest.mark.parametrize("language", ARTICLES)
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_the_article_comes_before_a_menu_of_300_links(layout, language, has_library, monkeypatch):
+    if not has_library:
+        monkeypatch.setitem(sys.modules, "trafilatura", None)
+    paragraphs = "".join(f"<p>Nr {n}: {ARTICLES[language] * 3}</p>" for n in range(9))
+    page = LAYOUTS[layout].format(
+        menu=MENU, text=f"<h1>Bridge</h1>{paragraphs}", end="<p>Legal.</p>"
+    )
+
+    text = read(f"<title>Bridge</title><body>{page}</body>").text
+
+    for n in range(9):
+        assert f"Nr {n}: {ARTICLES[language].strip()}" in text.partition("Topic number")[0]
+
+
+def test_a_page_keeps_its_order_where_nothing_stands_before_its_article_and_loses_no_link():
+    inline = "<p>See <a href=/a>the first</a>, and much more text than that.</p>"
+    list_within = f"{inline}<ul><li><a href=/b>a link</a></ul>{inline}<ul>{MENU}</ul>"
+
+    text = read(list_within).text
+
+    assert text.index("the first") < text.index("a link") < text.rindex("much more")
+    assert page_text.REST_HEADING not in text and "Topic number 299" in text
+
+
+def test_a_page_of_links_alone_keeps_its_order():
+    assert read(f"<ul>{MENU}</ul>").text.startswith("- [Topic number 0](https://site.test/topic/0)")
 
 
 @pytest.mark.parametrize(
