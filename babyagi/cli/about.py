@@ -31,6 +31,7 @@ from babyagi.errors import BabyagiError, NotFoundError, SettingsError
 from babyagi.files import private
 from babyagi.files.home import remembered_abilities
 from babyagi.redaction import redact_url
+from babyagi.sandbox.confined import find_obstacle
 from babyagi.settings.fields import LLAMA_MODEL, ONNX_EMBEDDING_MODEL, Settings, declared_fields
 from babyagi.settings.load import Loaded, describe_waiting, find_keys_in_clear, render_value
 from babyagi.settings.values import Declared, parse_url
@@ -223,6 +224,7 @@ def run_checks(*, is_quick: bool = False, is_probing: bool = False) -> list[Chec
         *_check_network(settings),
         _check_result_store(settings),
         _check_embedder(settings),
+        _check_sandbox(),
         *_check_notify(settings.notify.reveal()),
         _check_terminal(),
         _check_log(settings.effective_log_file, home=settings.home),
@@ -476,6 +478,14 @@ def _check_embedder(settings: Settings) -> Check:
         otherwise = "set BABYAGI_EMBEDDING_MODEL=hash, which needs no files"
         return _warn("embedding", missing, f"babyagi run fetches them (80 MB); or {otherwise}")
     return _ok("embedding", f"{name}, its files are on this machine")
+
+
+def _check_sandbox() -> Check:
+    if why := find_obstacle():
+        found = "pages and documents are parsed with bounds of time and memory only"
+        fix = "run babyagi on Linux with seccomp, as in Docker, for the sandbox and for run_python"
+        return _warn("sandbox", f"{why}: {found}", fix)
+    return _ok("sandbox", "pages and documents are parsed by a process that can only compute")
 
 
 def _check_notify(target: str) -> list[Check]:

@@ -1,8 +1,9 @@
 """Extracts the text of a web page or a document from its bytes.
 
-It runs as a separate program with bounded time and memory, because a hostile page may cost much of
-both. Its arguments are the content type and the URL; it reads the bytes from standard input, and
-writes one JSON object to standard output: `title` and `text`, or `error`.
+It runs as a separate program that can only compute, within bounds of time and memory: a hostile
+page may cost much of both, or take the parser over. Its arguments are the folder of the sandbox,
+the content type and the URL; it reads the bytes from standard input, and writes one JSON object to
+standard output: `title` and `text`, or `error`.
 
 An HTML page is read by `_PlainReader`, its article first; of a long one trafilatura finds the main
 text, if it is installed (the extra `web`). PDF is read by pypdf, Word by mammoth, workbooks by calamine.
@@ -12,8 +13,13 @@ Pictures, headers and footers are not extracted.
 from __future__ import annotations
 
 import codecs
+import contextlib
+import encodings
+import importlib
 import io
 import json
+import os
+import pkgutil
 import re
 import sys
 from collections import Counter
@@ -40,6 +46,15 @@ _KIND_BY_MEDIA_TYPE = {
     "application/xhtml+xml": "html",
     "application/vnd.openxmlformats-officedocument.wordprocessingml.document": "word",
     "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": "sheets",
+}
+# by kind: the modules that its parser imports only for some documents
+_LOADED_LATE = {
+    "pdf": (
+        "pypdf pypdf.filters pypdf.xmp pypdf._codecs.core_font_metrics pypdf._text_extraction "
+        "pypdf.generic._image_xobject fontTools.cffLib"
+    ),
+    "word": "mammoth xml.dom.expatbuilder",
+    "sheets": "python_calamine",
 }
 _NOT_FOR_TEXT = frozenset({"idna", "punycode", "unicode_escape", "raw_unicode_escape", "utf_7"})
 _BEYOND_ASCII = re.compile("[^\x00-\x7f\N{REPLACEMENT CHARACTER}]")
@@ -479,19 +494,44 @@ def _bound_office(kind: str, text: str) -> PageText:
     return PageText(title="", text=text)
 
 
-def main() -> None:
-    import resource
+# -- the program
+# --------------------------------------------------------------------------------------------------
 
-    resource.setrlimit(resource.RLIMIT_CPU, (MAX_CPU_S, MAX_CPU_S))
-    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY_BYTES, MAX_MEMORY_BYTES))
-    content_type, url = sys.argv[1:3]
+
+def main() -> None:
+    """Read the page within `sandbox/confined.py`, which stands in the folder that is the first
+    argument. Where the machine cannot confine, only time and memory are bounded."""
+    folder, content_type, url = sys.argv[1:4]
+    sys.path.insert(0, folder)
+    import confined  # type: ignore[import-not-found]  # it is on the path only here
+
+    body = sys.stdin.buffer.read()
+    load_parsers(_kind_of(content_type.partition(";")[0].strip().casefold(), body), len(body))
+    with contextlib.suppress(confined.CannotConfineError):
+        confined.confine(MAX_CPU_S, MAX_MEMORY_BYTES)
     try:
-        page = read_text(sys.stdin.buffer.read(), content_type=content_type, url=url)
+        page = read_text(body, content_type=content_type, url=url)
         said = {"title": page.title, "text": page.text}
     except UnreadableError as error:
         said = {"error": str(error)}
-    sys.stdout.buffer.write(json.dumps(said).encode("ascii"))
+    except BaseException:  # the interpreter's normal exit needs system calls that are now forbidden
+        os._exit(1)
+    confined.write_all(json.dumps(said))
+    os._exit(0)
+
+
+def load_parsers(kind: str, n_bytes: int) -> None:
+    """Load what the parsers of such a page load only when they need it: behind the filter no file
+    can be opened."""
+    late = [f"encodings.{module.name}" for module in pkgutil.iter_modules(encodings.__path__)]
+    for name in [*late, *_LOADED_LATE.get(kind, "").split()]:
+        # some codecs exist only on other systems, and a package may be missing
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
+    if (
+        kind == "html" and n_bytes > MAX_WHOLE_CHARS // 4
+    ):  # a page's text is hardly four times as long
+        _find_main_text("<html><body><p>word</p></body></html>", "https://site.test/")
 
 
 if __name__ == "__main__":

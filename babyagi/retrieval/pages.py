@@ -1,5 +1,5 @@
 """Fetches web pages as text, and finds the parts of pages that are relevant to a question. Pages
-are fetched through `net/`, parsed in a separate process, and cached for a day."""
+are fetched through `net/`, parsed in a process that can only compute, and cached for a day."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from babyagi.retrieval import page_text
 from babyagi.retrieval.engines import Hit, Searcher
 from babyagi.retrieval.rank import BM25, Ranker, rank, split_parts, top_p
 from babyagi.runtime.offload import Offload, run_inline
+from babyagi.sandbox import confined
 from babyagi.text import clean
 
 READ_TIMEOUT_S = 20.0
@@ -31,7 +32,8 @@ KEPT_FOR = timedelta(days=1)
 MAX_KEPT_PAGES = 500
 MAX_READ_AT_ONCE = 2  # pages that are parsed at the same time
 # it runs as a file, without importing the rest of this package
-_PAGE_TEXT = (sys.executable, "-I", "-W", "ignore", page_text.__file__)
+_SANDBOX = str(Path(confined.__file__).parent)
+_PAGE_TEXT = (sys.executable, "-I", "-W", "ignore", page_text.__file__, _SANDBOX)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,8 +153,9 @@ def _path(folder: Path, url: str) -> Path:
 
 
 async def read_apart(page: Page, *, timeout_s: float = READ_TIMEOUT_S) -> dict[str, str]:
-    """Extract the text of the page with `page_text`, in a separate process with bounded time and
-    memory. Return `title` and `text`, or `error` if the page has no text.
+    """Extract the text of the page with `page_text`, in a process that can only compute, where this
+    machine can confine one, and whose time and memory are bounded. Return `title` and `text`, or
+    `error` if the page has no text.
 
     Raises:
         ToolError: the process took too much time or memory, or crashed.

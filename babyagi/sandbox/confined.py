@@ -1,5 +1,6 @@
 """The process that runs a model's code. It first makes itself unable to do anything but compute,
-tests that, and only then runs the code.
+tests that, and only then runs the code. What parses pages and documents confines itself alike, by
+`confine`.
 
 Python runs isolated here: only the modules beside this file and the standard library can be
 imported. Standard input has the code as UTF-8, then the files for the code, in the format of
@@ -88,16 +89,13 @@ def main(
     try:
         import program  # type: ignore[import-not-found]  # it stands beside this file, and nothing else is on the path
 
-        prctl = find_prctl()
-        die_with_parent(prctl, parent_pid)
+        die_with_parent(find_prctl(), parent_pid)
         given = read_all(0)
         files = None if code_bytes < 0 else program.unpack_files(given[code_bytes:])
         code = (given if files is None else given[:code_bytes]).decode("utf-8", "surrogatepass")
         del given
         program.prepare(code)
-        allowed_bytes = limit_resources(cpu_s, memory_bytes)
-        install_filter(prctl)
-        require_filter()
+        allowed_bytes = confine(cpu_s, memory_bytes)
     except Exception as error:  # whatever the error is, the code is not run
         write_all(f"{REFUSED}{error}")
         os._exit(1)
@@ -114,12 +112,44 @@ def main(
 # --------------------------------------------------------------------------------------------------
 
 
+def confine(cpu_s: int, memory_bytes: int) -> int:
+    """Limit this process as `limit_resources` does, then leave it only the system calls that
+    computing needs, and test that. Returns the memory limit in bytes.
+
+    Raises:
+        CannotConfineError: this machine has no such filter. The process is limited all the same.
+    """
+    try:
+        prctl = find_prctl()
+    finally:
+        allowed_bytes = limit_resources(cpu_s, memory_bytes)
+    install_filter(prctl)
+    require_filter()
+    return allowed_bytes
+
+
+def find_obstacle() -> str:
+    """Return why this machine cannot confine a process; "" if it can. This process stays as it is:
+    the kernel is offered a filter at no address, and refuses that address only if it knows filters.
+
+    Source: prctl(2), `PR_SET_SECCOMP`.
+    """
+    import ctypes
+
+    try:
+        find_prctl()(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, 0, 0, 0)
+    except CannotConfineError as error:
+        return str(error)
+    code = ctypes.get_errno()
+    return "" if code == errno.EFAULT else f"the kernel takes no filter ({os.strerror(code)})"
+
+
 def find_prctl() -> Any:
     """Return the C library's `prctl`, which takes integers and returns 0 on success."""
-    machine = os.uname().machine
-    if machine not in ARCHITECTURES or sys.maxsize < 2**32:
+    system, machine = os.uname().sysname, os.uname().machine
+    if system != "Linux" or machine not in ARCHITECTURES or sys.maxsize < 2**32:
         known = " or ".join(ARCHITECTURES)
-        raise CannotConfineError(f"this is Linux on {machine}, not a 64-bit system on {known}")
+        raise CannotConfineError(f"this is {system} on {machine}, not 64-bit Linux on {known}")
     import ctypes
 
     prctl = ctypes.CDLL(None, use_errno=True).prctl

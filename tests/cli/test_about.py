@@ -15,6 +15,7 @@ from babyagi.cli.session import close_log
 from babyagi.files.home import remember_abilities
 from babyagi.llm.learning import write_abilities
 from babyagi.llm.port import Abilities
+from babyagi.sandbox import confined
 from support.local_server import Answer, LocalServer
 from support.processes import babyagi, environ
 from tests.cli.homes import fill_home
@@ -292,6 +293,16 @@ def test_the_quick_doctor_loads_no_heavy_client(tmp_path):
 
     assert "ok    store: " in ran.stdout
     assert {"openai", "chromadb", "httpx2", "genai_prices"} & set(ran.stdout.split()) == set()
+
+
+def test_the_doctor_says_where_documents_are_parsed_outside_the_sandbox(monkeypatch):
+    assert about._check_sandbox().state == "ok"
+
+    monkeypatch.setattr(confined, "ARCHITECTURES", {"riscv64": 0})
+    check = about._check_sandbox()
+
+    assert check.state == "warn" and "run babyagi on Linux" in check.fix
+    assert "on riscv64: pages and documents are parsed with bounds of time" in check.found
 
 
 def test_a_slow_or_full_disk_is_a_warning():

@@ -1,16 +1,25 @@
 """Pages as documents: fetched once, read apart, kept for a day."""
 
+import asyncio
 import hashlib
 import json
+import subprocess
+import sys
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 
 from babyagi.errors import ToolError
+from babyagi.files.folder import OFFICE_BY_SUFFIX
 from babyagi.net.door import Door, Page
+from babyagi.retrieval import page_text
 from babyagi.retrieval.page_text import UnreadableError, read_text
 from babyagi.retrieval.pages import Pages, read_apart
+from babyagi.sandbox.confined import __file__ as SANDBOX
+from tests.retrieval.test_office_text import make_docx, make_xlsx, paragraph
+from tests.small_web import make_pdf
 from tests.web_server import Reply, WebServer
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
@@ -68,6 +77,82 @@ async def test_a_page_without_text_says_so():
     async with WebServer(lambda asked: Reply("<script>all()</script>")) as server:
         with pytest.raises(ToolError, match="has no text; it may only work in a browser"):
             await open_pages(server).open(server.base_url)
+
+
+WORDS = " ".join(f"<p>Gulls nest on <a href='/roof{n}'>roof {n}</a>.</p>" for n in range(400))
+DOCUMENTS = {
+    "a long page": (f"<title>T</title><nav>x</nav><article>{WORDS}".encode(), "text/html"),
+    "a page in another encoding": ("<p>\u65e5\u672c".encode("shift_jis"), "text/html;charset=sjis"),
+    "PDF": (make_pdf("Gulls nest on roofs."), "application/pdf"),
+    "Word": (make_docx(paragraph("Gulls")), OFFICE_BY_SUFFIX[".docx"]),
+    "Excel": (
+        make_xlsx('<row><c t="s"><v>0</v></c><c><v>45000.5</v></c></row>'),
+        OFFICE_BY_SUFFIX[".xlsx"],
+    ),
+}
+
+
+@pytest.mark.system
+@pytest.mark.parametrize("name", DOCUMENTS)
+async def test_what_is_parsed_in_the_sandbox_gives_the_same_text(name):
+    body, content_type = DOCUMENTS[name]
+    page = Page(url="https://site.test/a", content_type=content_type, body=body)
+
+    said, expected = await asyncio.gather(read_apart(page), read_here(page))
+
+    assert said == expected and said["text"]
+
+
+def parse_in_child(change, body=b"<p>x"):
+    """Run the program that parses pages after `change`, a piece of code, was run in it."""
+    folders = [str(Path(file).parent) for file in (page_text.__file__, SANDBOX)]
+    code = f"import sys; sys.path[:0] = {folders}\nimport page_text, confined\n{change}"
+    process = subprocess.run(
+        [sys.executable, "-I", "-c", f"{code}\npage_text.main()", folders[1], "text/html", ""],
+        input=body, stdout=subprocess.PIPE, check=True,
+    )  # fmt: skip
+    return json.loads(process.stdout)
+
+
+TAKEN_OVER = """
+import os, socket
+def reach_out(body, **_):
+    reached = []
+    for attempt in (
+        lambda: os.open("/etc/hostname", os.O_RDONLY),
+        lambda: os.listdir("/"),
+        lambda: socket.socket(),
+        lambda: os.fork(),
+        lambda: os.execv("/bin/true", ["true"]),
+        lambda: os.kill(os.getppid(), 0),
+    ):
+        try:
+            reached.append(attempt())
+        except PermissionError:
+            pass
+    return page_text.PageText(title="", text=f"reached {reached}")
+page_text.read_text = reach_out
+"""
+
+
+@pytest.mark.system
+def test_a_parser_that_a_page_took_over_reaches_nothing():
+    assert parse_in_child(TAKEN_OVER) == {"title": "", "text": "reached []"}
+
+
+@pytest.mark.system
+def test_where_no_sandbox_can_be_had_a_page_is_parsed_within_bounds_all_the_same():
+    unconfined = """
+confined.ARCHITECTURES = {}
+def tell_bounds(body, **_):
+    import resource
+    bounds = [resource.getrlimit(getattr(resource, f"RLIMIT_{n}"))[0] for n in ("CPU", "AS")]
+    return page_text.PageText(title="", text=str(bounds))
+page_text.read_text = tell_bounds
+"""
+    bounds = [page_text.MAX_CPU_S, page_text.MAX_MEMORY_BYTES]
+
+    assert parse_in_child(unconfined)["text"] == str(bounds)
 
 
 @pytest.mark.system

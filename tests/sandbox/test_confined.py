@@ -196,7 +196,7 @@ NO_INTERPRETER = "import sys; sys.executable = '/bin/false'"
         ),
         (
             ANOTHER_MACHINE,
-            r"this is Linux on (i686|armv8l), not a 64-bit system on x86_64 or aarch64",
+            r"this is Linux on (i686|armv8l), not 64-bit Linux on x86_64 or aarch64",
         ),
         (NO_INTERPRETER, r"the process ended with code 1 before it was confined"),
         ("import sys; sys.platform = 'darwin'", "this system is darwin, not Linux"),
