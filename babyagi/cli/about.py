@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import difflib
 import fcntl
 import importlib.util
 import os
@@ -34,6 +33,7 @@ from babyagi.redaction import redact_url
 from babyagi.settings.fields import LLAMA_MODEL, ONNX_EMBEDDING_MODEL, Settings, declared_fields
 from babyagi.settings.load import Loaded, describe_waiting, find_keys_in_clear, render_value
 from babyagi.settings.values import Declared, parse_url
+from babyagi.text import nearest
 from babyagi.worker.notify import is_address
 
 
@@ -57,8 +57,8 @@ def read_page(topic: str) -> str:
     name."""
     pages = _pages()
     if topic not in pages:
-        near = difflib.get_close_matches(topic, pages, n=1)
-        fix = f"babyagi guide {near[0]}" if near else "babyagi guide lists the pages"
+        near = nearest(topic, pages)
+        fix = f"babyagi guide {near}" if near else "babyagi guide lists the pages"
         raise NotFoundError(f"the guide has no page {topic!r}", fix=fix)
     return pages[topic].read_text(encoding="utf-8")
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from babyagi.cli.options import Family, json_option, objectives_option, pick_or_all
+from babyagi.cli.options import Family, json_option, objectives_option, pick_or_all, require_words
 from babyagi.cli.text import (
     Line,
     Style,
@@ -253,11 +253,13 @@ inbox = Family(list_requests)
 
 @inbox.command()
 @click.argument("task", type=int)
-@click.argument("text")
+@click.argument("words", metavar="TEXT...", nargs=-1)
 @objectives_option
 @step_option
 @json_option
-def answer(task: int, text: str, objective: str, step_id: int | None, as_json: bool) -> None:
+def answer(
+    task: int, words: tuple[str, ...], objective: str, step_id: int | None, as_json: bool
+) -> None:
     """Answer the question of TASK.
 
     For a call whose outcome is unknown, say what its outcome was. The task continues with the
@@ -266,6 +268,7 @@ def answer(task: int, text: str, objective: str, step_id: int | None, as_json: b
     from babyagi.inbox import Decision
 
     named = _Named(number=task, objective=objective, step_id=step_id)
+    text = require_words(words, "an answer", before=f"{task} ")
     _decide(named, Decision.ANSWER, text, as_json=as_json)
 
 
@@ -288,11 +291,13 @@ def approve(task: int, yes: bool, objective: str, step_id: int | None, as_json: 
 
 @inbox.command()
 @click.argument("task", type=int)
-@click.argument("why", default="")
+@click.argument("why", metavar="[WHY]...", nargs=-1)
 @objectives_option
 @step_option
 @json_option
-def reject(task: int, why: str, objective: str, step_id: int | None, as_json: bool) -> None:
+def reject(
+    task: int, why: tuple[str, ...], objective: str, step_id: int | None, as_json: bool
+) -> None:
     """Refuse the call or the question of TASK.
 
     For a call whose outcome is unknown, record that it was not carried out. The task continues with
@@ -301,7 +306,7 @@ def reject(task: int, why: str, objective: str, step_id: int | None, as_json: bo
     from babyagi.inbox import Decision
 
     named = _Named(number=task, objective=objective, step_id=step_id)
-    _decide(named, Decision.REJECT, why, as_json=as_json)
+    _decide(named, Decision.REJECT, " ".join(why), as_json=as_json)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -345,7 +345,7 @@ NAME_WIDTH = 80
 
 
 @tasks.command()
-@click.argument("name")
+@click.argument("words", metavar="TEXT...", nargs=-1)
 @click.option(
     "--first", is_flag=True, help="Put the task before all queued tasks, instead of at the end."
 )
@@ -358,7 +358,9 @@ NAME_WIDTH = 80
 )
 @objective_option
 @json_option
-def add(name: str, first: bool, after: tuple[int, ...], objective: str, as_json: bool) -> None:
+def add(
+    words: tuple[str, ...], first: bool, after: tuple[int, ...], objective: str, as_json: bool
+) -> None:
     """Add a task to the list.
 
     An objective that has ended becomes active again, unless it was cancelled.
@@ -366,6 +368,7 @@ def add(name: str, first: bool, after: tuple[int, ...], objective: str, as_json:
     from babyagi.tasks import Place
     from babyagi.verbs import actions
 
+    name = require_words(words, "a task")
     add_task = partial(actions.add_task, to=Place.FIRST if first else Place.LAST, after=after)
     _change(lambda store, found: add_task(store, found, name), objective, as_json)
 
@@ -410,10 +413,10 @@ def _place(first: bool, last: bool, before: int | None) -> Place | int:
 
 @tasks.command()
 @click.argument("task_id", metavar="TASK", type=int)
-@click.argument("name")
+@click.argument("words", metavar="TEXT...", nargs=-1)
 @objective_option
 @json_option
-def edit(task_id: int, name: str, objective: str, as_json: bool) -> None:
+def edit(task_id: int, words: tuple[str, ...], objective: str, as_json: bool) -> None:
     """Replace a queued task by another one.
 
     A task's number and name never change. Therefore the old task is cancelled, and a new one takes
@@ -422,6 +425,7 @@ def edit(task_id: int, name: str, objective: str, as_json: bool) -> None:
 
     from babyagi.verbs import actions
 
+    name = require_words(words, "a task", before=f"{task_id} ")
     _change(lambda store, found: actions.edit_task(store, found, task_id, name), objective, as_json)
 
 

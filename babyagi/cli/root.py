@@ -6,14 +6,14 @@ Most of a subcommand's work is in a module that is imported only when the subcom
 
 from __future__ import annotations
 
-import difflib
 import errno
 import itertools
 import os
 import re
+import shlex
 import signal
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -36,6 +36,7 @@ from babyagi.cli.exits import ExitCode, Terminated, code_of_error
 from babyagi.cli.options import (
     LIMITS,
     SET_ONCE,
+    Duration,
     Family,
     WrongUsage,
     given_flags,
@@ -47,11 +48,14 @@ from babyagi.cli.options import (
     went,
     wrong_usage,
 )
-from babyagi.cli.renamed import rename
+from babyagi.cli.renamed import RENAMED, rename
 from babyagi.cli.report import FORMATS, Output, choose_output, output_options
 from babyagi.cli.text import NO_ROOM, Style, echo, echo_lines, print_json, terminal_width, warn
 from babyagi.errors import BabyagiError, SettingsError, find_fix, first_error
 from babyagi.reporting.next_command import quoted
+from babyagi.settings.fields import declared_fields
+from babyagi.settings.values import parse_duration_s
+from babyagi.text import nearest
 
 # -- the commands that work or watch work: demo, run, watch, resume, and plain `babyagi`
 # --------------------------------------------------------------------------------------------------
@@ -440,6 +444,7 @@ MAX_LINES = 1_000  # of the log, unless -n says otherwise
 )
 @click.option(
     "--since",
+    type=Duration(),
     metavar="DURATION",
     help="Show only events of this last period, such as 90s, 10m or 2h.",
 )
@@ -463,10 +468,10 @@ def log(
 
     With a TASK, show only the events of that task, as with --task.
     """
-    from babyagi.cli.show import Selection, parse_since, show_log
+    from babyagi.cli.show import Selection, show_log
 
-    since_s = parse_since(since)
     n_shown = MAX_LINES if n_last is None else n_last
+    since_s = parse_duration_s(since) if since else None
     wanted = Selection(task_id=task_id, since_s=since_s, n_last=n_shown, is_followed=follow)
     show_log(objective, wanted, as_json=as_json, says_cut=n_last is None)
 
@@ -577,12 +582,11 @@ def help_(words: tuple[str, ...]) -> None:
 
 def no_help(words: Sequence[str], pages: Iterable[str]) -> click.UsageError:
     """Return the error that `babyagi help` does not know the words, with a suggestion."""
-    near = difflib.get_close_matches(words[0], [*babyagi.commands, *pages], n=1)
-    meant = f"babyagi help {near[0]}" if near else ""
-    said = f"; did you mean `{meant}`?" if near else "; babyagi help lists them"
+    near = _command_meant(words[0]) or nearest(words[0], pages)
+    said = f"; did you mean `babyagi help {near}`?" if near else "; babyagi help lists them"
     what = f"there is no command {' '.join(words)!r}{said}"
     context = click.Context(babyagi, info_name="babyagi")
-    return wrong_usage(what, meant or "babyagi help", context)
+    return wrong_usage(what, f"babyagi help {near}".rstrip(), context)
 
 
 def _walk(words: Sequence[str]) -> click.Context | None:
@@ -609,11 +613,17 @@ def route(args: Sequence[str]) -> list[str]:
     if not args or first in babyagi.commands or first in (*HELP_FLAGS, *VERSION_FLAGS):
         return list(args)
     context = click.Context(run, info_name="babyagi", help_option_names=list(HELP_FLAGS))
-    given, _, _ = run.make_parser(context).parse_args(list(args))
+    here = click.Context(babyagi, info_name="babyagi")
+    try:
+        given, _, _ = run.make_parser(context).parse_args(list(args))
+    except click.NoSuchOption:
+        if first.startswith("-"):
+            raise
+        raise not_understood(args, here) from None
     found = given.get("objective_words")
     words = found if isinstance(found, tuple) else ()
     if words and not _is_run(words, set(given)):
-        raise not_understood(words, click.Context(babyagi, info_name="babyagi"))
+        raise not_understood(words, here)
     return ["run", *args]
 
 
@@ -628,7 +638,7 @@ def _is_run(words: Sequence[str], flags: set[str]) -> bool:
 
 def not_understood(words: Sequence[str], context: click.Context) -> click.UsageError:
     """Return an error that says why the words are no command, and what to type instead."""
-    text, first, rest = " ".join(words), words[0], quoted(" ".join(words[1:]))
+    text, first = " ".join(words), words[0]
     run_it = f"babyagi run {quoted(text)}"
     if first in babyagi.commands:
         what = (
@@ -637,14 +647,15 @@ def not_understood(words: Sequence[str], context: click.Context) -> click.UsageE
         )
         return wrong_usage(what, f"babyagi {first} --help", context)
     meant = _command_meant(first, cutoff=SURELY_MEANT if " " in text else 0.6)
-    if " " in text and (meant == "" or first.casefold() in OTHER_WORDS):
-        or_meant = f"; or did you mean `babyagi {meant}`?" if meant not in ("", "run") else ""
-        return wrong_usage(f"to run an objective type: {run_it}{or_meant}", run_it, context)
-    if meant:
-        what = f"there is no command {first!r}; did you mean `babyagi {meant}`?"
-        return wrong_usage(what, f"babyagi {meant} {rest if words[1:] else ''}".rstrip(), context)
-    what = f"there is no command {text!r}; to run an objective type: {run_it}"
-    return wrong_usage(what, run_it, context)
+    if not meant:
+        said = "" if " " in text else f"there is no command {text!r}; "
+        return wrong_usage(f"{said}to run an objective type: {run_it}", run_it, context)
+    guess = f"did you mean `babyagi {meant}`?"
+    is_misspelt = meant in babyagi.commands and first.casefold() not in OTHER_WORDS
+    if " " in text and not (is_misspelt or _takes(meant, words[1:])):
+        return wrong_usage(f"to run an objective type: {run_it}; or {guess}", run_it, context)
+    what = f"there is no command {first!r}; {guess}"
+    return wrong_usage(what, _whole_command(meant, words[1:]), context)
 
 
 # the words that other programs have for a command, and what they are called here
@@ -665,7 +676,6 @@ OTHER_WORDS = {
     **dict.fromkeys(("example", "examples", "try"), "demo"),
     **dict.fromkeys(("info", "state"), "status"),
     **dict.fromkeys(("search", "find"), "show results"),
-    "add": "tasks add",
     "cron": "schedule",
     "completion": "guide commands",
     "daemon": "worker",
@@ -674,15 +684,74 @@ OTHER_WORDS = {
 }
 
 
-def _command_meant(typed: str, *, cutoff: float) -> str:
-    """Return the command that a mistyped word or a word of other programs stands for; '' if none is
-    near enough."""
-    word = typed.casefold()
-    if word in OTHER_WORDS or word in babyagi.commands:
-        return OTHER_WORDS.get(word, word)
-    swapped = [name for name in babyagi.commands if sorted(name) == sorted(word)]
-    near = difflib.get_close_matches(word, [*babyagi.commands, "--version"], n=1, cutoff=cutoff)
-    return [*swapped, *near, ""][0]
+def _command_meant(typed: str, *, cutoff: float = 0.6) -> str:
+    """Return what to type after `babyagi` for a mistyped word, a command of a family, an option, or
+    a word of other programs; '' if none is near enough."""
+    word, known = typed.casefold(), _known_names()
+    if word in known:
+        return known[word]
+    swapped = next((name for name in known if sorted(name) == sorted(word)), "")
+    options = [option for option in _options() if option.endswith(f" --{word}")]
+    if len(options) == 1 and not swapped:
+        return options[0]
+    return known.get(swapped or nearest(word, known, cutoff=cutoff), "")
+
+
+def _known_names() -> dict[str, str]:
+    """Return what to type for each name of a command, of a command in a family, and of both where
+    they were before, and for each word of other programs."""
+    within = {
+        name: f"{family.name} {name}"
+        for family in babyagi.commands.values()
+        if isinstance(family, Family)
+        for name in family.commands
+    }
+    before = {old[-1]: " ".join(new) for old, new in RENAMED.items()}
+    return {**within, **before, **OTHER_WORDS, **{name: name for name in babyagi.commands}}
+
+
+def _options() -> Iterator[str]:
+    """Yield each option of each command, with the words before it, such as `doctor --probe`."""
+    for path in {*babyagi.commands, *_known_names().values()}:
+        context = _walk(path.split())
+        for param in context.command.params if context is not None else ():
+            yield from (f"{path} {name}" for name in param.opts if name.startswith("--"))
+
+
+def _takes(meant: str, words: Sequence[str]) -> bool:
+    """Return whether the words are arguments of the command that was meant, and no free text."""
+    context = _walk(meant.split())
+    if context is None or _takes_text(context.command):
+        return False
+    try:
+        context.command.parse_args(context, [*words])
+    except (click.ClickException, click.exceptions.Exit):
+        return False
+    return True
+
+
+def _takes_text(command: click.Command) -> bool:
+    return any(isinstance(one, click.Argument) and one.nargs < 0 for one in command.params)
+
+
+def _whole_command(meant: str, words: Sequence[str]) -> str:
+    """Return the whole command line to type for the command that was meant, with these words."""
+    context = _walk(meant.split())
+    if context is None or (words and not _takes_text(context.command)):
+        return shlex.join(["babyagi", *meant.split(), *words])
+    return f"babyagi {meant} {quoted(' '.join(words))}" if words else _usage_of(context)
+
+
+def _usage_of(context: click.Context) -> str:
+    """Return the command with the arguments that it needs."""
+    pieces = (
+        []
+        if isinstance(context.command, click.Group)
+        else (context.command.collect_usage_pieces(context))
+    )
+    # of several forms the first, because typed literally the others would be a pipe
+    words = [word.strip("{}").split("|")[0] for word in pieces if not word.startswith("[")]
+    return " ".join([context.command_path, *words])
 
 
 # --------------------------------------------------------------------------------------------------
@@ -765,13 +834,14 @@ def _tell_usage(error: click.ClickException) -> int:
     what, fix = error.format_message(), f"{command} --help"
     if isinstance(error, click.UsageError) and context is not None:
         what, fix = _mend_usage(error, context)
-    warn(f"babyagi: {_say_number(error) or what}", Style.RED)
+    warn(f"babyagi: {what}", Style.RED)
     if isinstance(error, click.UsageError):
         warn(f"  try:     {fix}")
         warn("  more:    babyagi guide commands")
     return ExitCode.USAGE
 
 
+NUMBERS = (click.types.IntParamType, click.types.FloatParamType)
 EXTRA_WORDS = re.compile(r"Got unexpected extra arguments? \((.*)\)", re.DOTALL)
 NO_COMMAND = re.compile(r"No such command '(.*)'", re.DOTALL)
 
@@ -792,12 +862,9 @@ def _mend_usage(error: click.UsageError, context: click.Context) -> tuple[str, s
         return _mend_valueless(error, context)
     param = getattr(error, "param", None)
     if isinstance(error, click.MissingParameter) and param is not None:
-        words = [word for word in context.command.collect_usage_pieces(context)]
-        # of several forms the first, because typed literally the others would be a pipe
-        usage = [word.strip("{}").split("|")[0] for word in words if word != "[OPTIONS]"]
-        return f"{_name_of(param, context)} is missing", " ".join([command, *usage])
+        return f"{_name_of(param, context)} is missing", _usage_of(context)
     if isinstance(error, click.BadParameter) and param is not None:
-        return f"{_name_of(param, context)}: {error.message.rstrip('.')}", f"{command} --help"
+        return _mend_value(error, param, context)
     return text, f"{command} --help"
 
 
@@ -805,15 +872,38 @@ def _name_of(param: click.Parameter, context: click.Context) -> str:
     return param.get_error_hint(context).strip("'[]")
 
 
+def _mend_value(
+    error: click.BadParameter, param: click.Parameter, context: click.Context
+) -> tuple[str, str]:
+    """Return the message for a value that an option or argument cannot have: what it can be, what
+    was given, and the nearest value."""
+    given = re.match(r"'?(.+?)'? is not ", error.message)
+    name, kind, command = _name_of(param, context), param.type, context.command_path
+    if given is None or not isinstance(kind, (click.Choice, *NUMBERS)):
+        return f"{name}: {error.message.rstrip('.')}", f"{command} --help"
+    if isinstance(kind, click.Choice):
+        meant = nearest(given[1].casefold(), kind.choices)
+        guess, fix = f"; did you mean {meant}?" if meant else "", f"{command} {name} {meant}"
+        listed = ", ".join(kind.choices)
+        what = f"{name} must be one of {listed}, got {given[1]!r}{guess}"
+        return what, fix if meant else f"{command} --help"
+    noun = "a whole number" if isinstance(kind, click.types.IntParamType) else "a number"
+    least = getattr(kind, "min", None)
+    wanted = noun if least is None else f"{noun} from {least:g} on"
+    return f"{name} must be {wanted}, got {given[1]!r}", f"{command} --help"
+
+
 def _mend_option(typed: str, context: click.Context) -> tuple[str, str]:
-    params = (
-        [*context.command.params, *babyagi.params]
-        if context.parent is None
-        else (context.command.params)
-    )
+    """Return the message for an option that the command does not have: the nearest of its own, or
+    the variable of a setting of this name."""
+    params = [*context.command.params, *(() if context.parent else babyagi.params)]
     names = [name for param in params for name in param.opts if name.startswith("--")]
-    near = difflib.get_close_matches(typed, [*names, "--help"], n=1)
-    meant = f"; did you mean {near[0]}?" if near else ""
+    setting = declared_fields().get(typed.strip("-").replace("-", "_"))
+    if setting is not None and not setting.flags:
+        said = f"there is no option {typed}; the variable {setting.label} sets it"
+        return said, f"{setting.label}=… {context.command_path} …"
+    near = nearest(typed, [*names, "--help"])
+    meant = f"; did you mean {near}?" if near else ""
     return f"there is no option {typed}{meant}", f"{context.command_path} --help"
 
 
@@ -847,30 +937,13 @@ def _mend_unknown(word: str, context: click.Context) -> tuple[str, str]:
         return f"to show one task with its result, type `{show_it}`", show_it
     names = list(group.commands) if isinstance(group, click.Group) else []
     removal = next((name for name in names if name in REMOVALS and word in REMOVALS), None)
-    near = [removal] if removal else difflib.get_close_matches(word, names, n=1)
-    fix = f"{command} {near[0]}" if near else f"{command} --help"
+    near = removal or nearest(word, names)
+    fix = f"{command} {near or '--help'}"
     top = babyagi.commands.get(word)
     own = top.own if isinstance(top, Family) else top
     if not near and own is not None and any(isinstance(one, click.Argument) for one in own.params):
         fix = f"babyagi {word}"
     return f"{command} has no command {word!r}, only {', '.join(names)}", fix
-
-
-def _say_number(error: click.ClickException) -> str:
-    """Return a message that says which kind of number was expected; '' if the error has another
-    cause."""
-    param = getattr(error, "param", None)
-    given = re.match(r"'?(.+?)'? is not ", error.message)
-    if not isinstance(param, click.Parameter) or given is None:
-        return ""
-    kind = param.type
-    if not isinstance(kind, (click.types.IntParamType, click.types.FloatParamType)):
-        return ""
-    noun = "a whole number" if isinstance(kind, click.types.IntParamType) else "a number"
-    least = getattr(kind, "min", None)
-    wanted = noun if least is None else f"{noun} from {least:g} on"
-    name = param.opts[-1] if isinstance(param, click.Option) else param.human_readable_name
-    return f"{name.strip('[]')} must be {wanted}, got {given[1]!r}"
 
 
 def _tell_crash(error: BaseException) -> int:

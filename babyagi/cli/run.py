@@ -183,10 +183,11 @@ def require_objective(settings: Settings, command: str = "babyagi run") -> None:
 
 
 @asynccontextmanager
-async def _open(loaded: Loaded) -> AsyncIterator[App]:
+async def _open(loaded: Loaded, *, creates: bool = True) -> AsyncIterator[App]:
     from babyagi.app.application import open_app
 
-    async with open_app(loaded.settings, ask_human=find_person(), tell=tell) as app:
+    person, settings = find_person(), loaded.settings
+    async with open_app(settings, ask_human=person, tell=tell, creates=creates) as app:
         yield app
 
 
@@ -206,7 +207,7 @@ async def _start_and_work(
 async def _continue(
     loaded: Loaded, selector: str, question: str, *, limits: Mapping[str, Any], output: Output
 ) -> int:
-    async with _open(loaded) as app:
+    async with _open(loaded, creates=False) as app:
         objective = await session.pick_objective(app.store, selector)
         preflight.require_credentials(loaded.settings, models_of(objective))
         preflight.require_listener(loaded.settings, models_of(objective))
@@ -219,7 +220,7 @@ async def _continue(
 
 
 async def _resume(loaded: Loaded, selector: str, *, output: Output) -> int:
-    async with _open(loaded) as app:
+    async with _open(loaded, creates=False) as app:
         objective = await session.pick_unfinished(app.store, selector)
         if not is_over(objective):
             preflight.require_credentials(loaded.settings, models_of(objective))

@@ -8,6 +8,7 @@ import click
 
 from babyagi.cli.options import (
     SET_ONCE,
+    Duration,
     Family,
     given_flags,
     json_option,
@@ -15,6 +16,8 @@ from babyagi.cli.options import (
     setting_options,
 )
 from babyagi.cli.text import Line, Style, echo, echo_lines, fit, print_json, terminal_width
+from babyagi.errors import SettingsError
+from babyagi.reporting.next_command import quoted
 
 if TYPE_CHECKING:
     from babyagi.settings.fields import Settings
@@ -68,6 +71,7 @@ schedule = Family(show_schedules)
 @click.option("--cron", metavar='"M H D M W"', help="At the times that a crontab line describes.")
 @click.option(
     "--every",
+    type=Duration(),
     metavar="DURATION",
     help="Again and again, each time after this period, such as 30m, 2h or 1d.",
 )
@@ -81,6 +85,7 @@ schedule = Family(show_schedules)
 )
 @click.option(
     "--grace",
+    type=Duration(),
     metavar="DURATION",
     default="1h",
     show_default=True,
@@ -102,6 +107,7 @@ schedule = Family(show_schedules)
 )
 @click.option(
     "--jitter",
+    type=Duration(),
     metavar="DURATION",
     default="0s",
     show_default=True,
@@ -132,6 +138,11 @@ def add(objective_words: tuple[str, ...], as_json: bool, **flags: Any) -> None:
         given["objective"] = require_words(objective_words)
     loaded = load(given)
     require_objective(loaded.settings, "babyagi schedule add --every 1d")
+    if sum(bool(rule[name]) for name in ("cron", "every", "at")) != 1:
+        text = quoted(loaded.settings.objective)
+        fix = f"babyagi schedule add {text} --every 1d"
+        what = "say when it starts, with one of --cron, --every and --at"
+        raise SettingsError(what, fix=fix, guide="schedules")
     asyncio.run(_add(loaded, rule, as_json=as_json))
 
 

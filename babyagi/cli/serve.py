@@ -133,6 +133,8 @@ def open_(
 
     require_serve()
     settings = load(needs=NOTHING).settings
+    if not (settings.serve_token or settings.home.is_dir()):
+        raise _no_server(f"there is no home {settings.home}")
     if is_renewed:
         _renew(settings)
         if token_level is None:

@@ -46,7 +46,6 @@ from babyagi.reporting.transcript import (
     said_in,
 )
 from babyagi.reporting.why import Reason
-from babyagi.settings.values import parse_duration_s
 from babyagi.tasks import PNG, Duty, Event, Objective, Result, Step, StepState, Task, Usage
 from babyagi.taskstore.sql.store import TaskStore
 from babyagi.text import say_count, say_duration
@@ -486,21 +485,6 @@ async def _say_older(store: TaskStore, first: Event, wanted: Selection) -> None:
     oldest = await store.events(id_, after_id=after_id, task_id=wanted.task_id, limit=1)
     if wanted.n_last and oldest and oldest[0].id < first.id:
         warn(f"Only the last lines are shown ({wanted.n_last:,}); -n 0 shows all.", Style.DIM)
-
-
-def parse_since(text: str | None) -> float | None:
-    """Return the value of `--since`, such as `10m`, in seconds. Raises `SettingsError` if it is not
-    a duration."""
-    if text is None:
-        return None
-    try:
-        return parse_duration_s(text)
-    except ValueError as error:
-        raise SettingsError(
-            f"--since must be {error}, got {text!r}",
-            fix="babyagi show log --since 10m",
-            guide="looking",
-        ) from error
 
 
 class Writer:
