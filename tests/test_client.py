@@ -237,7 +237,7 @@ async def test_both_ways_say_the_same_of_an_error(home):
 async def test_a_client_makes_a_home_only_for_what_it_adds(home):
     async with Client(home=home) as it:
         assert await it.list_objectives() == []
-        with pytest.raises(NotFoundError, match="there is no task store"):
+        with pytest.raises(NotFoundError, match="there is no objective yet"):
             await it.pause(1)
         assert not home.exists()
 

@@ -49,10 +49,10 @@ async def open_store(
     """
     if not (only_looks or creates or has_store(settings)):
         raise NotFoundError(
-            f"there is no task store at {_path_of(settings)}",
+            f"there is no objective yet: {_path_of(settings)} does not exist",
             why="nothing was ever run here, or BABYAGI_HOME names another folder than you meant",
-            fix='correct BABYAGI_HOME; or create one: babyagi run "an objective" (so do demo, '
-            "submit, worker, serve and schedule add)",
+            fix='babyagi demo, or babyagi run "an objective" (submit, worker, serve and schedule '
+            "add make a home, too); or correct BABYAGI_HOME",
             guide="settings",
         )
     if not only_looks:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import asyncio
+from shlex import quote
+from typing import Any
 
 import click
 
@@ -15,15 +17,17 @@ from babyagi.cli.options import (
     require_words,
     setting_options,
 )
+from babyagi.cli.render import render_duration
+from babyagi.cli.run import require_objective, tell, tell_notices
+from babyagi.cli.session import load, with_store
 from babyagi.cli.text import Line, Style, echo, echo_lines, fit, print_json, terminal_width
 from babyagi.errors import SettingsError
 from babyagi.reporting.next_command import quoted
-
-if TYPE_CHECKING:
-    from babyagi.settings.fields import Settings
-    from babyagi.settings.load import Loaded
-    from babyagi.taskstore.schedules import Schedule, Tick
-    from babyagi.taskstore.sql.store import TaskStore
+from babyagi.settings.fields import Settings
+from babyagi.settings.load import Loaded
+from babyagi.taskstore.schedules import Schedule, ScheduleStatus, Tick
+from babyagi.taskstore.sql.store import TaskStore
+from babyagi.verbs.json_shapes import VERSION, schedule_shape, tick_shape
 
 N_TICKS_SHOWN = 20
 NOT_OF_SCHEDULE = (
@@ -127,10 +131,6 @@ def add(objective_words: tuple[str, ...], as_json: bool, **flags: Any) -> None:
     The objective's text, limits, models and tools are stored now and stay as they are; keys and
     addresses come from the worker that runs it.
     """
-    import asyncio
-
-    from babyagi.cli.run import require_objective
-    from babyagi.cli.session import load
 
     rule = {name: flags.pop(name) for name in RULE_FLAGS}
     given = given_flags(flags)
@@ -148,8 +148,6 @@ def add(objective_words: tuple[str, ...], as_json: bool, **flags: Any) -> None:
 
 async def _add(loaded: Loaded, given: dict[str, Any], *, as_json: bool) -> None:
     from babyagi.app.application import Timing, open_app
-    from babyagi.cli.run import tell, tell_notices
-    from babyagi.verbs.json_shapes import VERSION, schedule_shape
 
     timing = Timing(**given)
     async with open_app(loaded.settings, tell=tell) as app:
@@ -169,15 +167,12 @@ async def _add(loaded: Loaded, given: dict[str, Any], *, as_json: bool) -> None:
 
 def _say_needs(settings: Settings) -> str:
     """Return the flags that a worker needs to work on a schedule's objective; '' for none."""
-    from shlex import quote
 
     given = {"--agent": settings.agent, "--mcp": settings.mcp, "--tools-from": settings.tools_from}
     return " ".join(f"{flag} {quote(str(value))}" for flag, value in given.items() if value)
 
 
 def _list(*, with_removed: bool, as_json: bool) -> None:
-    from babyagi.cli.session import with_store
-    from babyagi.verbs.json_shapes import schedule_shape
 
     found = with_store(lambda store: store.schedules(with_removed=with_removed))
     if as_json:
@@ -189,8 +184,6 @@ def _list(*, with_removed: bool, as_json: bool) -> None:
 
 
 def _show(schedule_id: int, n_ticks: int, *, as_json: bool) -> None:
-    from babyagi.cli.session import with_store
-    from babyagi.verbs.json_shapes import VERSION, schedule_shape, tick_shape
 
     async def fetch(store: TaskStore) -> tuple[Schedule, list[Tick]]:
         return await store.schedule(schedule_id), await store.ticks(schedule_id, limit=n_ticks)
@@ -228,9 +221,6 @@ def remove(schedule_id: int, as_json: bool) -> None:
 
 
 def _switch(schedule_id: int, status: str, as_json: bool) -> None:
-    from babyagi.cli.session import with_store
-    from babyagi.taskstore.schedules import ScheduleStatus
-    from babyagi.verbs.json_shapes import VERSION, schedule_shape
 
     to = ScheduleStatus(status)
     found = with_store(lambda store: store.switch_schedule(schedule_id, to=to), changes=True)
@@ -270,7 +260,6 @@ _WHILE_ONE_IS_AT_WORK = {
 def render_schedule(one: Schedule) -> list[Line]:
     """Return the lines about a schedule: its rule, next tick, options and limits, but not its past
     ticks."""
-    from babyagi.cli.render import render_duration
 
     spec = one.spec
     of_day, of_tick = spec.daily_limit_usd, spec.objective.limits.max_cost_usd
