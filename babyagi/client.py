@@ -10,6 +10,7 @@ do, or `babyagi.run`.
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
@@ -20,8 +21,8 @@ from string import Formatter
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypedDict, TypeVar
 
 from babyagi import errors
-from babyagi.app.application import open_app
-from babyagi.app.backends import open_store
+from babyagi.app.application import open_app, open_app_to_look
+from babyagi.app.backends import has_store, open_store
 from babyagi.app.options import names_of, rename, require_known
 from babyagi.errors import (
     BabyagiError,
@@ -64,6 +65,7 @@ Selector = int | Literal["latest"]
 
 OUTSIDE = "use the client within: async with babyagi.Client(…) as client"
 TIMEOUT_S = 120.0
+CREATING = ("submit", "add_schedule")  # verbs that may create a home
 SILENCE_S = 60.0  # a stream says something at least every 15 s
 LOOK_S = 5.0
 
@@ -488,8 +490,26 @@ def _reader(returns: Any) -> TypeAdapter[Any]:
 @asynccontextmanager
 async def _open_here(flags: Mapping[str, Any]) -> AsyncIterator[tuple[Send, Listen]]:
     settings = load_for_program(flags, environ=variables_here(), cwd=Path.cwd())
-    async with open_app(settings) as app:
-        yield partial(_do_here, Desk(app=app)), partial(_listen_here, settings)
+    async with AsyncExitStack() as stack:
+        desk, opening = None, asyncio.Lock()
+
+        async def open_desk(*, creates: bool) -> Desk:
+            nonlocal desk
+            async with opening:
+                if desk is None:
+                    opened = open_app(settings, creates=creates)
+                    desk = Desk(app=await stack.enter_async_context(opened))
+            return desk
+
+        async def do(verb: Verb, *call: Any) -> bytes:
+            if desk is None and verb.method == "GET" and not has_store(settings):
+                async with open_app_to_look(settings) as app:
+                    return await _do_here(Desk(app=app), verb, *call)
+            return await _do_here(await open_desk(creates=verb.name in CREATING), verb, *call)
+
+        if has_store(settings):
+            await open_desk(creates=True)
+        yield do, partial(_listen_here, settings)
 
 
 async def _do_here(

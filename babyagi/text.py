@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import groupby
 
 # -- classes of characters, written for the brackets of a pattern
@@ -69,6 +69,17 @@ def shorten(text: str, max_chars: int) -> str:
         if len(words) == 2 and 2 * len(words[0]) >= len(head):
             head = words[0]
     return head.rstrip() + "…"
+
+
+def nearest(typed: str, known: Iterable[str], *, cutoff: float = 0.6) -> str:
+    """Return the known name that is most similar to what was typed; '' if none is.
+
+    Args:
+        cutoff: how similar it must be, from 0 to 1.
+    """
+    from difflib import get_close_matches
+
+    return next(iter(get_close_matches(typed, [*known], n=1, cutoff=cutoff)), "")
 
 
 def say_duration(seconds: float) -> str:

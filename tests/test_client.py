@@ -222,7 +222,7 @@ async def test_an_error_is_one_of_ours(running):
 
 async def test_both_ways_say_the_same_of_an_error(home):
     said = []
-    for way in ("home", "url"):
+    for way in ("url", "home"):
         async with opened(way, home) as it:
             with pytest.raises(NotFoundError) as caught:
                 await it.status(99)
@@ -232,6 +232,18 @@ async def test_both_ways_say_the_same_of_an_error(home):
         said += [(error.what, error.why, find_fix(error), wrong.value.what, wrong.value.status)]
 
     assert said[0] == said[1]
+
+
+async def test_a_client_makes_a_home_only_for_what_it_adds(home):
+    async with Client(home=home) as it:
+        assert await it.list_objectives() == []
+        with pytest.raises(NotFoundError, match="there is no objective yet"):
+            await it.pause(1)
+        assert not home.exists()
+
+        made = await it.submit("Compare the licences")
+
+        assert (await it.status(made.objective_id)).objective.id == made.objective_id
 
 
 async def test_a_limit_that_is_used_up_is_named(ended):

@@ -693,6 +693,7 @@ async def open_app(
     *,
     ask_human: AskHuman | None = None,
     tell: Callable[[str], None] = lambda _: None,
+    creates: bool = True,
     given: Given = NOTHING_GIVEN,
 ) -> AsyncIterator[App]:
     """Yield the app, and close what it opened afterwards. Tasks that a dead process with the same
@@ -701,11 +702,12 @@ async def open_app(
     Args:
         ask_human: shows a prompt and returns the typed text, for LLM_MODEL=human; None without a
             terminal.
+        creates: see `open_store`.
         given: what a program passes in besides settings.
         tell: shows a person a line about trouble with the store (see `open_sqlite`) or this worker.
     """
     require_descriptors(settings.concurrency)
-    async with open_store(settings, tell=tell) as store:
+    async with open_store(settings, tell=tell, creates=creates) as store:
         home, now, leases = home_id(settings.home), utc_now(), await store.leases()
         others = {lease.name for lease in leases if lease.home != home}
         with take_name(settings.home, settings.worker_name, taken=others) as name:

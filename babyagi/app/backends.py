@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from importlib.util import find_spec
 from pathlib import Path
 
-from babyagi.errors import BabyagiError, SettingsError
+from babyagi.errors import BabyagiError, NotFoundError, SettingsError
 from babyagi.files.home import make_home
 from babyagi.index.indexer import collection_of
 from babyagi.index.port import VectorIndex
@@ -34,13 +34,27 @@ async def open_store(
     *,
     tell: Callable[[str], None] = lambda _: None,
     only_looks: bool = False,
+    creates: bool = True,
 ) -> AsyncIterator[TaskStore]:
     """Yield the task store that the settings name, and close it afterwards.
 
     Args:
         tell: see `open_sqlite`.
         only_looks: open it read-only; nothing is created, upgraded or written.
+        creates: create the home folder and the store if they are missing.
+
+    Raises:
+        NotFoundError: the store is missing and is not created, because what is to be changed cannot
+            be in it.
     """
+    if not (only_looks or creates or has_store(settings)):
+        raise NotFoundError(
+            f"there is no objective yet: {_path_of(settings)} does not exist",
+            why="nothing was ever run here, or BABYAGI_HOME names another folder than you meant",
+            fix='babyagi demo, or babyagi run "an objective" (submit, worker, serve and schedule '
+            "add make a home, too); or correct BABYAGI_HOME",
+            guide="settings",
+        )
     if not only_looks:
         make_home(settings.home)
     address = settings.task_store.reveal()
@@ -62,6 +76,11 @@ async def open_store(
         offload.close()
 
 
+def has_store(settings: Settings) -> bool:
+    """Return whether the task store is there; one on a server is taken to be."""
+    return is_on_a_server(settings) or _path_of(settings).exists()
+
+
 def _path_of(settings: Settings) -> Path:
     address = settings.task_store.reveal()
     return Path(address.removeprefix("sqlite://")) if address else settings.home / "tasks.db"
@@ -77,7 +96,7 @@ async def migrate_store(settings: Settings) -> tuple[int, int] | None:
     """
     address = settings.task_store.reveal()
     if not is_on_a_server(settings):
-        async with open_store(settings):
+        async with open_store(settings, creates=False):
             return None
     offload = ThreadOffload(name="taskstore")
     try:

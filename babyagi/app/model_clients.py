@@ -42,7 +42,7 @@ from babyagi.settings.fields import (
     Settings,
 )
 from babyagi.tasks import Objective, Role
-from babyagi.text import say_duration
+from babyagi.text import nearest, say_duration
 from babyagi.tools.base import Calls
 
 if TYPE_CHECKING:
@@ -68,8 +68,10 @@ def missing_key(settings: Settings, models: Iterable[str]) -> CredentialsError |
     asked = set(models) - set(MODELS_WITHOUT_ENDPOINT)
     if not asked or settings.openai_api_key or settings.openai_base_url:
         return None
+    known = nearest(min(asked), ("human", "rehearsal"))
+    guess = f"; did you mean {known}?" if known else ""
     return CredentialsError(
-        f"no key for the model {', '.join(sorted(asked))}",
+        f"no key for the model {', '.join(sorted(asked))}{guess}",
         why="OPENAI_API_KEY is not set in the environment or in a .env file",
         fix="export OPENAI_API_KEY=…; for a local server, export "
         "OPENAI_BASE_URL=http://127.0.0.1:11434/v1; to type the answers yourself, export "

@@ -7,9 +7,10 @@ agrees with it.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
+
+from babyagi.text import nearest
 
 if TYPE_CHECKING:
     from babyagi.llm.port import ChatModel
@@ -161,8 +162,8 @@ def require_known(
     similar name of `known` and `others`."""
     for name in given:
         if name not in known:
-            near = get_close_matches(name, sorted(known | others), n=1)
-            hint = f"; did you mean {near[0]}?" if near else ""
+            near = nearest(name, sorted(known | others))
+            hint = f"; did you mean {near}?" if near else ""
             raise TypeError(f"{where} has no option {name!r}{hint}")
 
 

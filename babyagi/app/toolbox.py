@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import shlex
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
@@ -37,6 +39,7 @@ from babyagi.settings.load import variables_here
 from babyagi.tasks import FolderTexts, Objective, ObjectiveSpec, ToolGrant, write_form
 from babyagi.taskstore.lifecycle import identity_key
 from babyagi.taskstore.schedules import schedule_uid
+from babyagi.text import nearest
 from babyagi.tools import pipelines
 from babyagi.tools.base import Tool
 from babyagi.tools.catalog import (
@@ -312,6 +315,9 @@ def require_folder(settings: Settings) -> None:
     if folder is None or folder.is_dir():
         return
     what, fix = f"there is no folder {folder}", "correct the folder's name"
+    beside = folder.parent.iterdir() if os.access(folder.parent, os.R_OK | os.X_OK) else ()
+    if near := nearest(folder.name, (one.name for one in beside if one.is_dir())):
+        fix = f"--files {shlex.quote(str(folder.with_name(near)))}"
     if folder.exists():
         what = f"{folder} is a file, not a folder"
         fix = f"--files {folder.parent}, or another folder"

@@ -1,9 +1,8 @@
-"""The commands about the program itself: guide, config, trust, doctor."""
+"""The commands about the program itself: config, doctor and guide."""
 
 from __future__ import annotations
 
 import asyncio
-import difflib
 import fcntl
 import importlib.util
 import os
@@ -23,10 +22,28 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
+import click
+
 from babyagi.app.backends import ask_result_store, describe_index
+from babyagi.app.model_clients import address_of, probe_abilities, say_how
+from babyagi.cli.exits import ExitCode
+from babyagi.cli.options import Family, json_option
 from babyagi.cli.preflight import CONNECT_TIMEOUT_S, host_and_port, missing_credentials
 from babyagi.cli.session import NOTHING, load, open_log_file, with_store
-from babyagi.cli.text import Line, Style, fit, has_colour, is_live_terminal, pad, safe_line
+from babyagi.cli.text import (
+    Line,
+    Style,
+    echo,
+    echo_lines,
+    fit,
+    has_colour,
+    is_live_terminal,
+    pad,
+    print_json,
+    safe_line,
+    terminal_width,
+)
+from babyagi.cli.trusting import trust
 from babyagi.errors import BabyagiError, NotFoundError, SettingsError
 from babyagi.files import private
 from babyagi.files.home import remembered_abilities
@@ -35,6 +52,7 @@ from babyagi.sandbox.confined import find_obstacle
 from babyagi.settings.fields import LLAMA_MODEL, ONNX_EMBEDDING_MODEL, Settings, declared_fields
 from babyagi.settings.load import Loaded, describe_waiting, find_keys_in_clear, render_value
 from babyagi.settings.values import Declared, parse_url
+from babyagi.text import nearest
 from babyagi.worker.notify import is_address
 
 
@@ -58,8 +76,8 @@ def read_page(topic: str) -> str:
     name."""
     pages = _pages()
     if topic not in pages:
-        near = difflib.get_close_matches(topic, pages, n=1)
-        fix = f"babyagi guide {near[0]}" if near else "babyagi guide lists the pages"
+        near = nearest(topic, pages)
+        fix = f"babyagi guide {near}" if near else "babyagi guide lists the pages"
         raise NotFoundError(f"the guide has no page {topic!r}", fix=fix)
     return pages[topic].read_text(encoding="utf-8")
 
@@ -417,7 +435,6 @@ async def _greet(settings: Settings) -> str:
 def _check_abilities(settings: Settings, *, is_probing: bool) -> list[Check]:
     """Show which abilities of the model at OPENAI_BASE_URL are known, and which protocol `auto`
     therefore chooses. Return nothing for the address of a known provider."""
-    from babyagi.app.model_clients import address_of, probe_abilities, say_how
     from babyagi.llm.learning import describe, is_known_provider, read_abilities
 
     if is_known_provider(settings.openai_base_url):
@@ -512,3 +529,73 @@ def _check_log(path: Path, *, home: Path) -> Check:
     except OSError as error:
         fix = "set BABYAGI_HOME to a folder that this user may write"
         return _warn("log", f"{path}: {error.strerror or error}", fix)
+
+
+# -- the commands: config, doctor, guide
+# --------------------------------------------------------------------------------------------------
+
+
+@click.command("config")
+@json_option
+def show_settings(as_json: bool) -> None:
+    """Show every setting, its value, and where the value comes from.
+
+    Secrets stay hidden.
+    """
+    values = list_values(load(needs=NOTHING))
+    if as_json:
+        print_json({"v": 1, "settings": [value.to_json() for value in values]})
+    else:
+        echo_lines(render_values(values, terminal_width()))
+
+
+config = Family(show_settings)
+config.add_command(trust)
+
+
+@click.command()
+@click.option(
+    "--quick",
+    "is_quick",
+    is_flag=True,
+    help="Check only the settings, the home folder and the task store.",
+)
+@click.option(
+    "--probe",
+    "is_probing",
+    is_flag=True,
+    help="Ask the model at a custom address two small questions: what can it do?",
+)
+@json_option
+def doctor(is_quick: bool, is_probing: bool, as_json: bool) -> int:
+    """Check settings, task store, model, network and index."""
+    checks = run_checks(is_quick=is_quick, is_probing=is_probing)
+    is_sound = all(check.state != FAIL for check in checks)
+    if as_json:
+        print_json({"v": 1, "is_sound": is_sound, "checks": [check.to_json() for check in checks]})
+    styles = {"ok": Style.GREEN, "warn": Style.YELLOW, "fail": Style.RED}
+    for check in () if as_json else checks:
+        echo(f"{check.state:<5} {check.name}: {check.found}", styles[check.state])
+        if check.fix:
+            echo(f"      try: {check.fix}")
+    return int(ExitCode.OK if is_sound else ExitCode.FAILED)
+
+
+@click.command()
+@click.argument("topic", required=False)
+def guide(topic: str | None) -> None:
+    """Print a page of the guide, or list its pages."""
+    if topic is not None:
+        show_topic(topic)
+        return
+    topics = list_topics()
+    for name, title in topics:
+        echo(f"babyagi guide {name:<14} {title}")
+    if not topics:
+        echo("This installation has no guide pages; babyagi help lists the commands.")
+
+
+def show_topic(topic: str) -> None:
+    from babyagi.cli.markdown import show_page
+
+    show_page(read_page(topic))

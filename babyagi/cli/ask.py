@@ -3,23 +3,42 @@ shows and deletes the stored conversations of such agents."""
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
+from secrets import token_hex
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from babyagi.app.backends import require_descriptors, utc_now
+from babyagi.cli import exits, session
 from babyagi.cli.options import given_flags, json_option, require_words, setting_options
+from babyagi.cli.render import REHEARSAL_LINE, render_calls
+from babyagi.cli.run import tell_notices
+from babyagi.cli.session import NOTHING, load
 from babyagi.cli.text import PassingLine, Style, echo, fit, print_json, terminal_width, warn
+from babyagi.errors import NotFoundError
+from babyagi.files.home import is_memory_of_objective
+from babyagi.memory.log import Known, MemoryLog, names_in, path_of, write_fact
+from babyagi.react.steps import (
+    Act,
+    AgentStep,
+    ModelDecided,
+    Run,
+    RunEnded,
+    Signal,
+    Stopped,
+    ToolEnded,
+    ToolStarted,
+)
+from babyagi.tasks import Usage
 from babyagi.text import say_count
+from babyagi.verbs.json_shapes import Json, pick, usage_shape
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
     from babyagi.agent import Agent
-    from babyagi.memory.log import Known, MemoryLog
-    from babyagi.react.steps import AgentStep, Run, Signal
-    from babyagi.tasks import Usage
-    from babyagi.verbs.json_shapes import Json
 
 SETTINGS = ("llm_model", "agent_hosts", "max_calls", "max_tokens", "max_cost_usd")
 
@@ -55,12 +74,8 @@ def ask(
 
     Its steps and its answer are printed. The conversation is stored only with --memory.
     """
-    import asyncio
 
     from babyagi.agent import Agent
-    from babyagi.app.backends import require_descriptors
-    from babyagi.cli import exits, session
-    from babyagi.cli.run import tell_notices
 
     require_descriptors(1)
     question = require_words(question_words, "a question", before="FILE ")
@@ -110,7 +125,6 @@ async def _ask(agent: Agent[str], put: Callable[[], Awaitable[Run[str]]]) -> Run
 def _show(signal: Signal) -> None:
     """Print one step of the agent: the text that the model wrote beside its tool calls, a tool
     call, the outcome of a tool call, or the answer at the end."""
-    from babyagi.react.steps import Act, ModelDecided, RunEnded, ToolEnded, ToolStarted
 
     margin, width = "   ", terminal_width()
     match signal:
@@ -127,8 +141,6 @@ def _show(signal: Signal) -> None:
 
 
 def _conclude(run: Run[str]) -> None:
-    from babyagi.cli.render import REHEARSAL_LINE
-    from babyagi.react.steps import Stopped
 
     if any(step.model == "rehearsal" for step in run.steps):
         echo(REHEARSAL_LINE, Style.YELLOW)
@@ -140,7 +152,6 @@ def _conclude(run: Run[str]) -> None:
 
 
 def _shape(question: str, run: Run[str]) -> Json:
-    from babyagi.verbs.json_shapes import usage_shape
 
     return {
         "v": 1,
@@ -154,8 +165,6 @@ def _shape(question: str, run: Run[str]) -> Json:
 
 
 def _step_shape(step: AgentStep) -> Json:
-    from babyagi.react.steps import Act
-    from babyagi.verbs.json_shapes import pick
 
     act = step.decision if isinstance(step.decision, Act) else None
     pairs = zip(act.calls if act else (), step.observations, strict=True)
@@ -223,7 +232,6 @@ def _show_memory(name: str, as_json: bool) -> None:
 
 def forget(name: str) -> None:
     """Delete a conversation and all its notes."""
-    import asyncio
 
     n_turns = len(_require(name).turns)
     asyncio.run(_open(name).forget())
@@ -242,7 +250,6 @@ def describe(known: Known) -> str:
 def _say_used(used: Usage) -> str:
     """Return a sentence about the cost of keeping the conversation's memory, without an amount of
     money if the price is unknown."""
-    from babyagi.cli.render import render_calls
 
     cost = f", ${used.cost_usd:.4f}" if used.cost_usd else ""
     return f"The notes took {render_calls(used)}{cost}."
@@ -257,36 +264,26 @@ def _names_in(home: Path) -> list[str]:
     """Return the names of the conversations that are stored in the home folder, without the
     memories of agents that work on objectives. (`babyagi show memory` accepts the names of these
     memories, too.)"""
-    from babyagi.files.home import is_memory_of_objective
-    from babyagi.memory.log import names_in
 
     return [name for name in names_in(home) if not is_memory_of_objective(name)]
 
 
 def _home() -> Path:
-    from babyagi.cli.session import NOTHING, load
 
     return load(needs=NOTHING).settings.home
 
 
 def _open(name: str) -> MemoryLog:
-    from functools import partial
-    from secrets import token_hex
-
-    from babyagi.app.backends import utc_now
-    from babyagi.memory.log import MemoryLog, path_of
 
     return MemoryLog(path_of(_home(), name), clock=utc_now, new_id=partial(token_hex, 8))
 
 
 def _read(name: str) -> Known:
-    import asyncio
 
     return asyncio.run(_open(name).read())
 
 
 def _require(name: str) -> Known:
-    from babyagi.errors import NotFoundError
 
     known = _read(name)
     if not known.id and not known.n_damaged:
@@ -304,8 +301,6 @@ def _counts(known: Known) -> Json:
 
 
 def _known_shape(known: Known) -> Json:
-    from babyagi.memory.log import write_fact
-    from babyagi.verbs.json_shapes import pick, usage_shape
 
     return {
         "summary": pick(known.summary, "text upto origins"),

@@ -7,11 +7,13 @@ import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from babyagi.cli.options import Family, json_option, objectives_option, pick_or_all
+from babyagi.cli import render, session
+from babyagi.cli.options import Family, json_option, objectives_option, pick_or_all, require_words
+from babyagi.cli.session import NOTHING, load, with_store
 from babyagi.cli.text import (
     Line,
     Style,
@@ -28,14 +30,22 @@ from babyagi.cli.text import (
     warn,
 )
 from babyagi.errors import SettingsError
+from babyagi.inbox import (
+    CHANGED,
+    QUESTION,
+    Decision,
+    asking_task,
+    decide,
+    decisions,
+    find_named,
+    pick_named,
+    read_request,
+)
+from babyagi.tasks import Step, Worker
+from babyagi.taskstore.sql.store import TaskStore
 from babyagi.text import exact
-
-if TYPE_CHECKING:
-    from babyagi.inbox import Decision
-    from babyagi.tasks import Step, Worker
-    from babyagi.taskstore.sql.store import TaskStore
-    from babyagi.verbs.actions import Request
-
+from babyagi.verbs import actions, json_shapes
+from babyagi.verbs.actions import Request
 
 EXCERPT_LINES = 12
 EXCERPT_CHARS = 1000
@@ -56,7 +66,6 @@ _NO_SECRET = (
 def render_request(request: Request, width: int, *, is_whole: bool) -> list[Line]:
     """Return the lines of the request; the last line has the commands that answer it. Without
     `is_whole`, a long request is cut, and a line says how to see all of it."""
-    from babyagi.inbox import QUESTION, Decision, decisions
 
     step, task = request.step, request.task
     texts = {Decision.ANSWER: ' "…"', Decision.APPROVE: "", Decision.REJECT: ' "why"'}
@@ -86,7 +95,6 @@ def call_lines(request: Request, width: int) -> Iterator[str]:
     for any other value. In a diff of a file the sign is `+`, `-`, `@` or a blank instead, so that a
     plain text cannot look like a diff.
     """
-    from babyagi.inbox import CHANGED, read_request
 
     _, arguments = read_request(request.step)
     if request.preview is not None and request.step.kind == CHANGED:
@@ -167,7 +175,6 @@ def _count(lines: Iterable[str]) -> int:
 
 
 def _explain(request: Request, *, is_whole: bool) -> Iterator[str]:
-    from babyagi.inbox import read_request
 
     tool, _ = read_request(request.step)
     model = f"The model {safe_line(request.model)}".rstrip() if request.model else "The model"
@@ -224,9 +231,6 @@ def list_requests(task: int | None, objective: str, step_id: int | None, as_json
 
     A long request is cut in the list; `babyagi inbox TASK` shows it whole.
     """
-    from babyagi.cli.session import NOTHING, load, with_store
-    from babyagi.inbox import find_named, pick_named
-    from babyagi.verbs import actions, json_shapes
 
     settings = load(needs=NOTHING).settings
 
@@ -253,19 +257,21 @@ inbox = Family(list_requests)
 
 @inbox.command()
 @click.argument("task", type=int)
-@click.argument("text")
+@click.argument("words", metavar="TEXT...", nargs=-1)
 @objectives_option
 @step_option
 @json_option
-def answer(task: int, text: str, objective: str, step_id: int | None, as_json: bool) -> None:
+def answer(
+    task: int, words: tuple[str, ...], objective: str, step_id: int | None, as_json: bool
+) -> None:
     """Answer the question of TASK.
 
     For a call whose outcome is unknown, say what its outcome was. The task continues with the
     answer.
     """
-    from babyagi.inbox import Decision
 
     named = _Named(number=task, objective=objective, step_id=step_id)
+    text = require_words(words, "an answer", before=f"{task} ")
     _decide(named, Decision.ANSWER, text, as_json=as_json)
 
 
@@ -280,7 +286,6 @@ def approve(task: int, yes: bool, objective: str, step_id: int | None, as_json: 
 
     A worker makes the call when it claims the task again.
     """
-    from babyagi.inbox import Decision
 
     named = _Named(number=task, objective=objective, step_id=step_id)
     _decide(named, Decision.APPROVE, "", as_json=as_json, is_seen=yes)
@@ -288,20 +293,21 @@ def approve(task: int, yes: bool, objective: str, step_id: int | None, as_json: 
 
 @inbox.command()
 @click.argument("task", type=int)
-@click.argument("why", default="")
+@click.argument("why", metavar="[WHY]...", nargs=-1)
 @objectives_option
 @step_option
 @json_option
-def reject(task: int, why: str, objective: str, step_id: int | None, as_json: bool) -> None:
+def reject(
+    task: int, why: tuple[str, ...], objective: str, step_id: int | None, as_json: bool
+) -> None:
     """Refuse the call or the question of TASK.
 
     For a call whose outcome is unknown, record that it was not carried out. The task continues with
     the refusal.
     """
-    from babyagi.inbox import Decision
 
     named = _Named(number=task, objective=objective, step_id=step_id)
-    _decide(named, Decision.REJECT, why, as_json=as_json)
+    _decide(named, Decision.REJECT, " ".join(why), as_json=as_json)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -317,9 +323,6 @@ class _Named:
 def _decide(
     named: _Named, decision: Decision, text: str, *, as_json: bool, is_seen: bool = False
 ) -> None:
-    from babyagi.cli import render, session
-    from babyagi.inbox import Decision, decide, pick_named
-    from babyagi.verbs import actions, json_shapes
 
     settings = session.load(needs=session.STORE).settings
 
@@ -357,7 +360,6 @@ def _decide(
 def _say_decided(step: Step, going_on: str) -> None:
     """Say what becomes of the task that waited. `going_on`: the command that continues its
     objective; '' if a worker does."""
-    from babyagi.inbox import asking_task
 
     name = f"Task {asking_task(step)} of objective {step.objective_id}"
     echo(f"{name} is queued again with your decision.")
@@ -367,7 +369,6 @@ def _say_decided(step: Step, going_on: str) -> None:
 
 
 def _say_elsewhere(workers: Sequence[Worker], step: Step, decision: Decision) -> str:
-    from babyagi.inbox import asking_task
 
     where = ", ".join(safe_line(f"{one.name} on {one.host}") for one in workers[:5])
     return (

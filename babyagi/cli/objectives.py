@@ -3,12 +3,13 @@ extend; and show tasks, show results and show objectives."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
 import click
 
+from babyagi.app import backends
+from babyagi.cli import render, session, views
 from babyagi.cli.options import (
     LIMITS,
     Family,
@@ -19,6 +20,8 @@ from babyagi.cli.options import (
     setting_options,
     wrong_usage,
 )
+from babyagi.cli.render import Row
+from babyagi.cli.session import with_objective, with_results
 from babyagi.cli.text import (
     JsonList,
     Line,
@@ -32,15 +35,15 @@ from babyagi.cli.text import (
     terminal_width,
     warn,
 )
-from babyagi.tasks import ObjectiveStatus, TaskStatus
-
-if TYPE_CHECKING:
-    from babyagi.cli.render import Row
-    from babyagi.reporting.why import Facts
-    from babyagi.tasks import Objective, Place, Result
-    from babyagi.taskstore.sql.store import TaskStore
-    from babyagi.verbs.actions import Changed
-    from babyagi.verbs.actions import Row as Standing
+from babyagi.index.search import RankedResult
+from babyagi.reporting.artifacts import Made, find_artifacts
+from babyagi.reporting.why import Facts, explain_tasks, find_facts
+from babyagi.tasks import Objective, ObjectiveStatus, Place, Result, TaskStatus
+from babyagi.taskstore.sql.store import TaskStore
+from babyagi.verbs import actions, json_shapes
+from babyagi.verbs.actions import Changed, choose_pages, count_tasks
+from babyagi.verbs.actions import Row as Standing
+from babyagi.verbs.json_shapes import changed_shape
 
 MIN_TASKS = 20  # rows on a terminal, however low it is
 MAX_LISTED = 1_000  # items of a list, unless --limit says otherwise
@@ -68,8 +71,6 @@ limit_option = click.option(
 @json_option
 def status(objective: str, as_json: bool) -> None:
     """Show the state of one objective, and what to type next."""
-    from babyagi.cli import render, session, views
-    from babyagi.verbs import actions, json_shapes
 
     stand = session.with_objective(objective, actions.find_stand)
     if as_json:
@@ -93,9 +94,6 @@ def status(objective: str, as_json: bool) -> None:
 @json_option
 def tasks_list(objective: str, statuses: Sequence[str], limit: int | None, as_json: bool) -> None:
     """List the tasks in the order in which workers claim them."""
-    from babyagi.cli.session import with_objective
-    from babyagi.reporting.why import find_facts
-    from babyagi.verbs.actions import count_tasks
 
     wanted = [TaskStatus(status) for status in statuses]
 
@@ -116,8 +114,6 @@ tasks = Family(tasks_list, "List the tasks in order, or change the list. Alone, 
 async def _print_tasks(
     store: TaskStore, facts: Facts, wanted: Sequence[TaskStatus], limit: int
 ) -> int:
-    from babyagi.reporting.why import explain_tasks
-    from babyagi.verbs import actions, json_shapes
 
     n_shown, written = 0, JsonList()
     async for page in actions.choose_pages(store, facts, wanted, limit):
@@ -139,9 +135,6 @@ def _bound(limit: int | None, *, fits_screen: bool) -> int:
 async def _echo_tasks(
     store: TaskStore, facts: Facts, wanted: Sequence[TaskStatus], limit: int
 ) -> int:
-    from babyagi.cli import render
-    from babyagi.reporting.why import explain_tasks
-    from babyagi.verbs.actions import choose_pages
 
     n_shown, width = 0, terminal_width()
     echo_lines([render.render_tasks_head()])
@@ -184,8 +177,6 @@ def results(
     They are listed in the order in which they were recorded; if there are more than the limit, the
     newest. The search is the one that tasks use; it calls no language model.
     """
-    from babyagi.cli.show import show_found
-
     if text:
         n_hits = N_HITS if limit is None else min(limit or MAX_HITS, MAX_HITS)
         words = require_words(text, "a text")
@@ -194,10 +185,44 @@ def results(
         _list_results(objective, limit, as_json=as_json)
 
 
+N_DECIMALS = 2  # of a score
+
+
+def show_found(words: str, *, selector: str, n_hits: int, in_all: bool, as_json: bool) -> None:
+    """Print the results that are nearest to the words; with `in_all` those of other objectives as
+    well."""
+    found, ranking = with_results(
+        selector, lambda opened: opened.search(words, k=n_hits, in_all=in_all)
+    )
+    if as_json:
+        print_json(json_shapes.search_shape(found, words, ranking))
+        return
+    shown = [entry for entry in ranking if round(entry.score, N_DECIMALS)]
+    if ranking.degraded:
+        warn(f"note: {ranking.degraded}", Style.YELLOW)
+    if not len(ranking):
+        echo("No result yet. `babyagi status` shows the state.")
+    elif not shown:
+        warn("note: no result is near to this text", Style.YELLOW)
+    echo_lines(render_ranking(shown, objective_id=found.id, width=terminal_width()))
+
+
+def render_ranking(ranking: Iterable[RankedResult], *, objective_id: int, width: int) -> list[Line]:
+    """Return two lines for each result found: its score and task, and the beginning of its text. A
+    result of an objective other than `objective_id` is shown with its objective."""
+    lines: list[Line] = []
+    for entry in ranking:
+        found = entry.result
+        is_own = found.objective_id == objective_id
+        whose = "" if is_own else f"objective {found.objective_id}, "
+        head = f"{entry.score:{3 + N_DECIMALS}.{N_DECIMALS}f}  {whose}task {found.task_id}: "
+        name = fit(found.task_name, max(20, width - len(head)))
+        lines.append(Line(head + name, Style.BOLD))
+        lines.append(Line("       " + fit(found.text, max(20, 3 * width))))
+    return lines
+
+
 def _list_results(objective: str, limit: int | None, *, as_json: bool) -> None:
-    from babyagi.cli import render, session
-    from babyagi.reporting.artifacts import Made, find_artifacts
-    from babyagi.verbs import json_shapes
 
     bound = _bound(limit, fits_screen=False)
 
@@ -239,10 +264,6 @@ def objectives(
     The newest comes last. LAST is how long ago the last event of an objective was. With WORDS, list
     only objectives whose text contains all of them.
     """
-    from babyagi.app import backends
-    from babyagi.cli import render, session
-    from babyagi.cli.text import terminal_width
-    from babyagi.verbs import actions, json_shapes
 
     async def fetch(store: TaskStore) -> tuple[list[Row], int]:
         found = await actions.find_objectives(store, words, is_ended=is_ended, is_active=is_active)
@@ -276,7 +297,6 @@ def objectives(
 @json_option
 def pause(objective: str, as_json: bool) -> None:
     """Pause an objective: no worker makes a further call for it."""
-    from babyagi.verbs import actions
 
     _steer(actions.pause, objective, as_json)
 
@@ -286,7 +306,6 @@ def pause(objective: str, as_json: bool) -> None:
 @json_option
 def cancel(objective: str, as_json: bool) -> None:
     """End an objective; its results are kept and reported."""
-    from babyagi.verbs import actions
 
     _steer(actions.cancel, objective, as_json)
 
@@ -300,8 +319,6 @@ def extend(objective: str, as_json: bool, **limits: str | None) -> None:
 
     An objective that has ended at a limit, or as stalled, failed or unmet, becomes active again.
     """
-
-    from babyagi.verbs import actions
 
     given = parse_flags(limits)
     if not given:
@@ -317,8 +334,6 @@ def _steer(
     change: Callable[[TaskStore, Objective], Awaitable[Standing]], selector: str, as_json: bool
 ) -> None:
     """Make a change to the selected objective itself, and print its new state."""
-    from babyagi.cli import render, session
-    from babyagi.verbs import json_shapes
 
     async def work(store: TaskStore, before: Objective) -> tuple[Objective, Standing]:
         return before, await change(store, before)
@@ -345,7 +360,7 @@ NAME_WIDTH = 80
 
 
 @tasks.command()
-@click.argument("name")
+@click.argument("words", metavar="TEXT...", nargs=-1)
 @click.option(
     "--first", is_flag=True, help="Put the task before all queued tasks, instead of at the end."
 )
@@ -358,14 +373,15 @@ NAME_WIDTH = 80
 )
 @objective_option
 @json_option
-def add(name: str, first: bool, after: tuple[int, ...], objective: str, as_json: bool) -> None:
+def add(
+    words: tuple[str, ...], first: bool, after: tuple[int, ...], objective: str, as_json: bool
+) -> None:
     """Add a task to the list.
 
     An objective that has ended becomes active again, unless it was cancelled.
     """
-    from babyagi.tasks import Place
-    from babyagi.verbs import actions
 
+    name = require_words(words, "a task")
     add_task = partial(actions.add_task, to=Place.FIRST if first else Place.LAST, after=after)
     _change(lambda store, found: add_task(store, found, name), objective, as_json)
 
@@ -386,7 +402,6 @@ def move(
     task_id: int, first: bool, last: bool, before: int | None, objective: str, as_json: bool
 ) -> None:
     """Put a queued task at another place of the list."""
-    from babyagi.verbs import actions
 
     to = _place(first=first, last=last, before=before)
 
@@ -396,7 +411,6 @@ def move(
 
 
 def _place(first: bool, last: bool, before: int | None) -> Place | int:
-    from babyagi.tasks import Place
 
     if first + last + (before is not None) != 1:
         raise wrong_usage(
@@ -410,18 +424,17 @@ def _place(first: bool, last: bool, before: int | None) -> Place | int:
 
 @tasks.command()
 @click.argument("task_id", metavar="TASK", type=int)
-@click.argument("name")
+@click.argument("words", metavar="TEXT...", nargs=-1)
 @objective_option
 @json_option
-def edit(task_id: int, name: str, objective: str, as_json: bool) -> None:
+def edit(task_id: int, words: tuple[str, ...], objective: str, as_json: bool) -> None:
     """Replace a queued task by another one.
 
     A task's number and name never change. Therefore the old task is cancelled, and a new one takes
     its place in the list and in the dependencies of other tasks.
     """
 
-    from babyagi.verbs import actions
-
+    name = require_words(words, "a task", before=f"{task_id} ")
     _change(lambda store, found: actions.edit_task(store, found, task_id, name), objective, as_json)
 
 
@@ -434,8 +447,6 @@ def skip(task_id: int, objective: str, as_json: bool) -> None:
 
     Tasks that depend on it no longer wait for it.
     """
-
-    from babyagi.verbs import actions
 
     _change(lambda store, found: actions.skip_task(store, found, task_id), objective, as_json)
 
@@ -450,8 +461,6 @@ def retry(task_id: int, objective: str, as_json: bool) -> None:
     If its objective has ended, `babyagi resume` then continues it.
     """
 
-    from babyagi.verbs import actions
-
     _change(lambda store, found: actions.retry_task(store, found, task_id), objective, as_json)
 
 
@@ -459,8 +468,6 @@ def _change(
     change: Callable[[TaskStore, Objective], Awaitable[Changed]], objective: str, as_json: bool
 ) -> None:
     """Make a change to one task of the selected objective, and print the outcome."""
-    from babyagi.cli.session import with_objective
-    from babyagi.verbs.json_shapes import changed_shape
 
     changed = with_objective(objective, change, changes=True)
     if as_json:

@@ -13,6 +13,7 @@ from click.core import ParameterSource
 from babyagi.cli.text import Style, warn
 from babyagi.errors import SettingsError
 from babyagi.settings.fields import declared_fields
+from babyagi.settings.values import meant_by, parse_duration_s
 
 if TYPE_CHECKING:
     from babyagi.taskstore.sql.store import TaskStore
@@ -56,6 +57,24 @@ new_option = click.option(
 json_option = click.option(
     "--json", "as_json", is_flag=True, help="Print JSON and nothing else on standard output."
 )
+
+
+class Duration(click.ParamType[str]):
+    """A time with its unit, such as 90s, 30m or 2h. A bare 5 is refused: it would be five seconds,
+    which few mean."""
+
+    name = "duration"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        text, name = str(value).strip(), param.opts[-1] if param is not None else ""
+        try:
+            seconds = parse_duration_s(text)
+        except ValueError as error:
+            raise wrong_usage(f"{name} must be {error}, got {text!r}", context=ctx) from error
+        if seconds and text[-1].isdecimal():
+            what = f"{name} needs a unit: {text} seconds, minutes or hours?"
+            raise wrong_usage(what, f"{name} {text}m", ctx)
+        return text
 
 
 class Family(click.Group):
@@ -106,6 +125,9 @@ class Family(click.Group):
         return super().invoke(ctx)
 
 
+_TYPES = {"FOLDER": click.Path(), "FILE": click.Path(), "TIME": Duration()}
+
+
 def setting_options(
     names: Iterable[str] | None = None, *, but: Iterable[str] = (), hidden: Iterable[str] = ()
 ) -> Callable[[F], F]:
@@ -132,8 +154,8 @@ def setting_options(
                 "metavar": "|".join(entry.choices) or entry.metavar,
                 "multiple": entry.takes_many,
                 "default": None,
-                # only for the shell's completion: any text is taken
-                "type": click.Path() if entry.metavar in ("FOLDER", "FILE") else None,
+                # a path only for the shell's completion: any text is taken
+                "type": _TYPES.get(entry.metavar),
             }
             kind = switch if entry.is_switch else texts
             if name in hidden:
@@ -213,7 +235,7 @@ def parse_flags(flags: Mapping[str, Any]) -> dict[str, Any]:
         except ValueError as error:
             raise SettingsError(
                 f"{entry.flags[-1]} must be {error}, got {text!r}",
-                fix=f"{entry.flags[-1]} N, where 0 means no limit",
+                fix=f"{entry.flags[-1]} {meant_by(error) or entry.metavar}, where 0 means no limit",
                 guide="limits",
             ) from error
     return values

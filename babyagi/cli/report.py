@@ -11,18 +11,19 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import click
 
+from babyagi.app.backends import utc_now
 from babyagi.cli.options import json_option, objective_option, wrong_usage
+from babyagi.cli.session import pick_objective, with_store
 from babyagi.cli.text import echo, is_terminal, warn
 from babyagi.errors import SettingsError
 from babyagi.reporting.next_command import quoted
-
-if TYPE_CHECKING:
-    from babyagi.tasks import Objective
-    from babyagi.taskstore.sql.store import TaskStore
+from babyagi.reporting.report import load_page, load_report
+from babyagi.tasks import Objective
+from babyagi.taskstore.sql.store import TaskStore
 
 MARKDOWN, HTML, JSON = FORMATS = ("md", "html", "json")
 _FORMAT_BY_SUFFIX = {
@@ -105,6 +106,12 @@ def _format_of(path: Path) -> str:
             f"{path.name}",
         )
     return _FORMAT_BY_SUFFIX.get(suffix, MARKDOWN)
+
+
+def take_output(flags: dict[str, Any], as_json: bool) -> Output:
+    """Return where the report is to be written. The options for it are removed from the flags,
+    which then contain only settings."""
+    return choose_output(flags.pop("output"), flags.pop("report_format"), as_json=as_json)
 
 
 # -- files
@@ -193,7 +200,6 @@ async def give_report(
     Raises:
         SettingsError: the file cannot be written.
     """
-    from babyagi.reporting.report import load_report
 
     markdown = await load_report(store, objective)
     if output.path is None and output.format == MARKDOWN and is_terminal():
@@ -221,7 +227,6 @@ async def _render(
         made = await load_artifacts(store, objective)
         shape = report_shape(objective, markdown, sources, made)
         return (json.dumps(shape, indent=2) + "\n").encode()
-    from babyagi.reporting.report import load_page
 
     page = await load_page(store, objective, markdown, now=now)
     return page.encode("utf-8", "replace")
@@ -236,8 +241,6 @@ def report(objective: str, output: str | None, report_format: str | None, as_jso
 
     If the objective has no report yet, the results of its tasks so far are printed.
     """
-    from babyagi.app.backends import utc_now
-    from babyagi.cli.session import pick_objective, with_store
 
     wanted = JSON if as_json and report_format is None else report_format
     chosen = choose_output(output, wanted, as_json=as_json)

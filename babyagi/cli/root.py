@@ -6,14 +6,16 @@ Most of a subcommand's work is in a module that is imported only when the subcom
 
 from __future__ import annotations
 
-import difflib
 import errno
 import itertools
 import os
 import re
+import shlex
 import signal
 import sys
-from collections.abc import Iterable, Sequence
+from collections import UserDict
+from collections.abc import Iterable, Iterator, Sequence
+from importlib import import_module
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -21,162 +23,20 @@ from typing import Any
 import click
 
 from babyagi import __version__
-from babyagi.cli import (
-    ask,
-    inbox,
-    objectives,
-    report,
-    schedules,
-    serve,
-    store,
-    toolbox,
-    trusting,
-)
 from babyagi.cli.exits import ExitCode, Terminated, code_of_error
-from babyagi.cli.options import (
-    LIMITS,
-    SET_ONCE,
-    Family,
-    WrongUsage,
-    given_flags,
-    json_option,
-    new_option,
-    objective_option,
-    require_words,
-    setting_options,
-    went,
-    wrong_usage,
-)
-from babyagi.cli.renamed import rename
-from babyagi.cli.report import FORMATS, Output, choose_output, output_options
-from babyagi.cli.text import NO_ROOM, Style, echo, echo_lines, print_json, terminal_width, warn
+from babyagi.cli.options import Family, WrongUsage, wrong_usage
+from babyagi.cli.renamed import RENAMED, rename
+from babyagi.cli.text import NO_ROOM, Style, echo, warn
 from babyagi.errors import BabyagiError, SettingsError, find_fix, first_error
 from babyagi.reporting.next_command import quoted
-
-# -- the commands that work or watch work: demo, run, watch, resume, and plain `babyagi`
-# --------------------------------------------------------------------------------------------------
-
-DEFAULT_QUESTION = "What is lost when the program is killed, and how much can a run spend?"
-
-
-@click.command()
-@click.argument(
-    "folder", required=False, type=click.Path(exists=True, file_okay=False, path_type=Path)
-)
-@click.option("--question", metavar="TEXT", help="The question that the report answers.")
-@setting_options((*LIMITS, "concurrency"))
-@click.option(
-    "--new",
-    "always_new",
-    is_flag=True,
-    help="Start a new demo instead of continuing one that was cut off.",
-)
-@output_options
-@json_option
-def demo(
-    folder: Path | None, question: str | None, always_new: bool, as_json: bool, **flags: Any
-) -> int:
-    """Try babyagi on real files, without a key or a network.
-
-    It reads the documents of FOLDER, or this program's own guide. Only the language model is
-    replaced: a rehearsal model quotes sentences, each with its file and line.
-    """
-    from babyagi.cli.run import run_demo
-
-    output, given = _take_output(flags, as_json), given_flags(flags)
-    question = question or DEFAULT_QUESTION
-    return run_demo(folder, question, flags=given, always_new=always_new, output=output)
-
-
-@click.command()
-@click.argument("objective_words", metavar="[OBJECTIVE]...", nargs=-1)
-@setting_options(but=("log_format", "serve_host", "serve_port"), hidden=SET_ONCE)
-@new_option
-@click.option(
-    "--output", metavar="FILE", help="Write the report to this file; its suffix names the format."
-)
-@click.option(
-    "--format",
-    "report_format",
-    type=click.Choice(FORMATS),
-    **went("give --output a suffix (.md, .html, .json), or type babyagi report --format"),
-)
-@json_option
-@click.option("--objective", **went("type babyagi worker --objective"))
-@click.option(
-    "--continue",
-    "continued",
-    metavar="ID|latest",
-    help="Ask a further question of this objective; limits that are given replace its old ones.",
-)
-def run(
-    objective_words: tuple[str, ...],
-    always_new: bool,
-    as_json: bool,
-    objective: str | None,
-    continued: str | None,
-    **flags: Any,
-) -> int:
-    """Run an objective until it ends, and print its report.
-
-    The objective `-` stands for the text on standard input. Standard output holds the report and
-    nothing else. If an objective with the same text, first task and name exists, it is continued,
-    or if it has ended, its report is printed again. With --json every event is one line, and the
-    last line is the outcome. With --join it works on an objective that another process started, or
-    waits until one does. With --continue the words are a further question to an objective; its
-    results are used to answer it.
-    """
-    from babyagi.cli.run import continue_objective, run_objective
-
-    output, given = _take_output(flags, as_json), given_flags(flags)
-    if continued is not None:
-        if always_new or objective:
-            raise wrong_usage("--continue cannot be combined with --new or --objective")
-        before = f"--continue {continued} "
-        question = require_words(objective_words, "a further question", before=before)
-        return continue_objective(question, selector=continued, flags=given, output=output)
-    if objective_words:
-        given["objective"] = require_words(objective_words)
-    return run_objective(given, selector=objective or "", always_new=always_new, output=output)
-
-
-def _take_output(flags: dict[str, Any], as_json: bool) -> Output:
-    """Return where the report is to be written. The options for it are removed from the flags,
-    which then contain only settings."""
-    return choose_output(flags.pop("output"), flags.pop("report_format"), as_json=as_json)
-
-
-@click.command()
-@objective_option
-@setting_options("concurrency files tools mcp tools_from agent agent_hosts use_my_model".split())
-@output_options
-@json_option
-def resume(objective: str, as_json: bool, **flags: Any) -> int:
-    """Continue an objective that was killed, paused or stopped."""
-    from babyagi.cli.run import resume_objective
-
-    output = _take_output(flags, as_json)
-    return resume_objective(objective, flags=given_flags(flags), output=output)
-
-
-@click.command()
-@objective_option
-@output_options
-@json_option
-def watch(objective: str, as_json: bool, **output: str | None) -> int:
-    """Watch an objective that runs in another process.
-
-    When the objective ends, its report is printed. With --json every event from the first on is one
-    line, and the last line is the outcome.
-    """
-    from babyagi.cli.run import watch_objective
-
-    return watch_objective(objective, output=_take_output(output, as_json))
+from babyagi.settings.fields import declared_fields
+from babyagi.text import nearest
 
 
 def run_from_settings() -> int:
     """Do what `babyagi` does without a command: run the OBJECTIVE of the environment, or print what
     can be typed if there is none."""
+    from babyagi.cli.report import Output
     from babyagi.cli.run import run_objective
     from babyagi.cli.session import load
     from babyagi.settings.load import DEFAULT_SOURCE
@@ -201,284 +61,6 @@ HINTS = (
 )
 
 
-# -- the commands of working together: submit, worker, show workers
-# --------------------------------------------------------------------------------------------------
-
-NOT_OF_SUBMIT = (
-    "serve_host serve_port join_existing_objective use_my_model concurrency log_format no_color"
-).split()
-
-
-@click.command()
-@click.argument("objective_words", metavar="[OBJECTIVE]...", nargs=-1)
-@setting_options(but=NOT_OF_SUBMIT, hidden=SET_ONCE)
-@new_option
-@json_option
-def submit(objective_words: tuple[str, ...], always_new: bool, as_json: bool, **flags: Any) -> int:
-    """Queue an objective for workers.
-
-    Its number is printed. To work on it, type `babyagi worker`, in this home or wherever the task
-    store can be reached.
-    """
-    from babyagi.cli.run import submit_objective
-
-    given = given_flags(flags)
-    if objective_words:
-        given["objective"] = require_words(objective_words)
-    return submit_objective(given, always_new=always_new, as_json=as_json)
-
-
-@click.command()
-@click.option(
-    "--objective",
-    metavar="ID|NAME|latest",
-    help="Work on this objective only; wait for it if it does not exist yet. Default: on all.",
-)
-@setting_options(
-    "concurrency files tools mcp tools_from agent agent_hosts use_my_model log_format".split()
-)
-@output_options
-@json_option
-def worker(objective: str | None, as_json: bool, **flags: Any) -> int:
-    """Work on all active objectives until told to stop.
-
-    Objectives submitted later are included. While there is nothing to do, the worker waits. On
-    Ctrl-C or SIGTERM it lets the calls in flight end, and stops. --output and --format need
-    --objective.
-    """
-    from babyagi.cli.run import join_objective
-    from babyagi.cli.worker import serve_all
-
-    if objective is None and (flags["output"] or flags["report_format"]):
-        raise wrong_usage(
-            "--output and --format can only be used with --objective: a worker for all objectives "
-            "writes no report to a file"
-        )
-    output, given = _take_output(flags, as_json), given_flags(flags)
-    if objective is None:
-        return serve_all(given, as_json=as_json)
-    return join_objective(given, selector=objective, output=output)
-
-
-@click.command()
-@json_option
-def workers(as_json: bool) -> None:
-    """List the workers, and what each works on.
-
-    Each objective is shown with the time since the worker joined it, or with the reason why the
-    worker cannot work on it.
-    """
-    from babyagi.cli import session, views
-    from babyagi.verbs.json_shapes import worker_shape
-
-    found = session.with_store(lambda store: store.workers())
-    if as_json:
-        print_json([worker_shape(one) for one in found])
-    elif found:
-        echo_lines(views.render_workers(found, terminal_width()))
-    else:
-        echo("No worker is running. Type: babyagi worker, or babyagi resume")
-
-
-# -- the commands about the program itself: config, config trust, doctor, guide
-# --------------------------------------------------------------------------------------------------
-
-
-@click.command("config")
-@json_option
-def show_settings(as_json: bool) -> None:
-    """Show every setting, its value, and where the value comes from.
-
-    Secrets stay hidden.
-    """
-    from babyagi.cli import about, session
-
-    values = about.list_values(session.load(needs=session.NOTHING))
-    if as_json:
-        print_json({"v": 1, "settings": [value.to_json() for value in values]})
-    else:
-        echo_lines(about.render_values(values, terminal_width()))
-
-
-config = Family(show_settings)
-config.add_command(trusting.trust)
-
-
-@click.command()
-@click.option(
-    "--quick",
-    "is_quick",
-    is_flag=True,
-    help="Check only the settings, the home folder and the task store.",
-)
-@click.option(
-    "--probe",
-    "is_probing",
-    is_flag=True,
-    help="Ask the model at a custom address two small questions: what can it do?",
-)
-@json_option
-def doctor(is_quick: bool, is_probing: bool, as_json: bool) -> int:
-    """Check settings, task store, model, network and index."""
-    from babyagi.cli.about import FAIL, run_checks
-
-    checks = run_checks(is_quick=is_quick, is_probing=is_probing)
-    is_sound = all(check.state != FAIL for check in checks)
-    if as_json:
-        print_json({"v": 1, "is_sound": is_sound, "checks": [check.to_json() for check in checks]})
-    styles = {"ok": Style.GREEN, "warn": Style.YELLOW, "fail": Style.RED}
-    for check in () if as_json else checks:
-        echo(f"{check.state:<5} {check.name}: {check.found}", styles[check.state])
-        if check.fix:
-            echo(f"      try: {check.fix}")
-    return int(ExitCode.OK if is_sound else ExitCode.FAILED)
-
-
-@click.command()
-@click.argument("topic", required=False)
-def guide(topic: str | None) -> None:
-    """Print a page of the guide, or list its pages."""
-    from babyagi.cli.about import list_topics
-
-    if topic is not None:
-        _show_page(topic)
-        return
-    topics = list_topics()
-    for name, title in topics:
-        echo(f"babyagi guide {name:<14} {title}")
-    if not topics:
-        echo("This installation has no guide pages; babyagi help lists the commands.")
-
-
-def _show_page(topic: str) -> None:
-    from babyagi.cli.about import read_page
-    from babyagi.cli.markdown import show_page
-
-    show_page(read_page(topic))
-
-
-# -- the commands that look: show, and what it shows
-# --------------------------------------------------------------------------------------------------
-
-
-def _take_target(value: str) -> str:
-    """Return the value if it is the number of a task, or one of the duties that can be shown."""
-    if not value.isdecimal() and value not in ("plan", "order", "check", "report"):
-        raise ValueError(value)
-    return value
-
-
-@click.command("show")
-@click.argument("what", metavar="TASK|plan|order|check|report", type=_take_target, required=False)
-@objective_option
-@click.option(
-    "--step", type=click.IntRange(min=1), metavar="N", help="Show only this step, with whole texts."
-)
-@click.option(
-    "--full", "is_full", is_flag=True, help="Show every text whole, not only its beginning."
-)
-@click.option("--artifact", metavar="NAME", help="Show only this file of the result.")
-@click.option(
-    "--why",
-    "is_why",
-    is_flag=True,
-    help="Say only why TASK does not run, and what would change that; without TASK, why the "
-    "objective makes no progress.",
-)
-@json_option
-def show_one(
-    what: str | None,
-    objective: str,
-    artifact: str | None,
-    is_why: bool,
-    as_json: bool,
-    **how: Any,
-) -> None:
-    """Show a task, or a list: tasks, results, log and more.
-
-    A TASK is shown with its result, prompts, replies and tool calls; `plan`, `order`, `check` and
-    `report` show the calls made for the objective itself.
-    """
-    from babyagi.cli.show import show_artifact, show_calls, show_why
-
-    if is_why:
-        show_why(what, selector=objective, as_json=as_json)
-    elif what is None:
-        raise wrong_usage("say what to show: a task's number, or a list", "babyagi show tasks")
-    elif artifact is not None:
-        show_artifact(what, artifact, selector=objective)
-    else:
-        show_calls(what, selector=objective, **how, as_json=as_json)
-
-
-def _take_task(context: click.Context, _parameter: click.Parameter, task: int | None) -> None:
-    """Take the value of the argument TASK as the value of --task."""
-    if task is not None:
-        context.params["task_id"] = task
-
-
-MAX_LINES = 1_000  # of the log, unless -n says otherwise
-
-
-@click.command()
-@click.argument(
-    "task",
-    metavar="[TASK]",
-    required=False,
-    type=int,
-    expose_value=False,
-    callback=_take_task,
-)
-@objective_option
-@click.option("-f", "--follow", is_flag=True, help="Keep printing until the objective has ended.")
-@click.option(
-    "--task",
-    "task_id",
-    type=int,
-    metavar="N",
-    help="Show only events of this task.",
-)
-@click.option(
-    "--since",
-    metavar="DURATION",
-    help="Show only events of this last period, such as 90s, 10m or 2h.",
-)
-@click.option(
-    "-n",
-    "n_last",
-    type=click.IntRange(min=0),
-    metavar="N",
-    help=f"Show only this many of the last lines; 0 means all. Default: {MAX_LINES:,}.",
-)
-@json_option
-def log(
-    objective: str,
-    follow: bool,
-    task_id: int | None,
-    since: str | None,
-    n_last: int | None,
-    as_json: bool,
-) -> None:
-    """Show what happened, one line for each change and call.
-
-    With a TASK, show only the events of that task, as with --task.
-    """
-    from babyagi.cli.show import Selection, parse_since, show_log
-
-    since_s = parse_since(since)
-    n_shown = MAX_LINES if n_last is None else n_last
-    wanted = Selection(task_id=task_id, since_s=since_s, n_last=n_shown, is_followed=follow)
-    show_log(objective, wanted, as_json=as_json, says_cut=n_last is None)
-
-
-show = Family(show_one)
-for command in (
-    *(objectives.tasks_list, objectives.results, log),
-    *(objectives.objectives, workers, ask.memory),
-):
-    show.add_command(command)
-
-
 HELP_FLAGS = ("-h", "--help")
 VERSION_FLAGS = ("-V", "--version")
 LISTS_ALL = "babyagi.lists_all"  # in the context of a help text
@@ -489,6 +71,29 @@ ORIGINAL_FLAGS = set(
     "instance_name cooperative_mode initial_task join_existing_objective gpt_4 llama "
     "extra_env_files".split()
 )
+
+
+# in the order in which they are listed, a row for each subject: a command, and the module in
+# which it has the same name
+MODULES = {
+    **dict.fromkeys(("demo", "run", "watch"), "run"),
+    **{"ask": "ask", "submit": "run", "worker": "worker"},
+    **{"serve": "serve", "schedule": "schedules", "status": "objectives", "show": "show"},
+    **{"report": "report", "inbox": "inbox", "tasks": "objectives", "resume": "run"},
+    **dict.fromkeys(("pause", "cancel", "extend"), "objectives"),
+    **{"store": "store", "tools": "toolbox"},
+    **dict.fromkeys(("config", "doctor", "guide"), "about"),
+}
+
+
+class Modules(UserDict[str, Any]):
+    """The commands by name. The module of a command is imported when the command is asked for."""
+
+    def __getitem__(self, name: str) -> Any:
+        found = self.data[name]
+        if isinstance(found, str):
+            return getattr(import_module(f"babyagi.cli.{found}"), name)
+        return found
 
 
 class Commands(click.Group):
@@ -510,18 +115,9 @@ class Commands(click.Group):
         return super().resolve_command(ctx, args)
 
 
-# in the order in which they are listed, a row for each subject
-COMMANDS = (
-    *(demo, run, watch, ask.ask, submit, worker, serve.serve, schedules.schedule),
-    *(objectives.status, show, report.report, inbox.inbox, objectives.tasks),
-    *(resume, objectives.pause, objectives.cancel, objectives.extend),
-    *(store.store, toolbox.tools, config, doctor, guide),
-)
-
-
 @click.group(
     cls=Commands,
-    commands=COMMANDS,
+    commands=Modules(MODULES),
     invoke_without_command=True,
     context_settings={"help_option_names": list(HELP_FLAGS)},
 )
@@ -556,7 +152,7 @@ def help_(words: tuple[str, ...]) -> None:
 
     With the name of a page of the guide, show that page.
     """
-    from babyagi.cli.about import list_topics
+    from babyagi.cli.about import list_topics, show_topic
 
     pages = dict(list_topics())
     words = tuple(word for word in rename(words) if not word.startswith("--"))
@@ -564,12 +160,12 @@ def help_(words: tuple[str, ...]) -> None:
     if found is not None:
         found.meta[LISTS_ALL] = True
     if found is None and len(words) == 1 and words[0] in pages:
-        _show_page(words[0])
+        show_topic(words[0])
         return
     if found is None:
         raise no_help(words, pages)
     echo(found.command.get_help(found))
-    if found.command is guide:
+    if found.command.name == "guide":
         echo(f"\nPages: {', '.join(pages)}")
     elif words and words[0] in pages:
         echo(f"\nMore: babyagi guide {words[0]}")
@@ -577,12 +173,11 @@ def help_(words: tuple[str, ...]) -> None:
 
 def no_help(words: Sequence[str], pages: Iterable[str]) -> click.UsageError:
     """Return the error that `babyagi help` does not know the words, with a suggestion."""
-    near = difflib.get_close_matches(words[0], [*babyagi.commands, *pages], n=1)
-    meant = f"babyagi help {near[0]}" if near else ""
-    said = f"; did you mean `{meant}`?" if near else "; babyagi help lists them"
+    near = _command_meant(words[0]) or nearest(words[0], pages)
+    said = f"; did you mean `babyagi help {near}`?" if near else "; babyagi help lists them"
     what = f"there is no command {' '.join(words)!r}{said}"
     context = click.Context(babyagi, info_name="babyagi")
-    return wrong_usage(what, meant or "babyagi help", context)
+    return wrong_usage(what, f"babyagi help {near}".rstrip(), context)
 
 
 def _walk(words: Sequence[str]) -> click.Context | None:
@@ -608,12 +203,19 @@ def route(args: Sequence[str]) -> list[str]:
     first = args[0] if args else ""
     if not args or first in babyagi.commands or first in (*HELP_FLAGS, *VERSION_FLAGS):
         return list(args)
+    here = click.Context(babyagi, info_name="babyagi", help_option_names=list(HELP_FLAGS))
+    run = babyagi.commands["run"]
     context = click.Context(run, info_name="babyagi", help_option_names=list(HELP_FLAGS))
-    given, _, _ = run.make_parser(context).parse_args(list(args))
+    try:
+        given, _, _ = run.make_parser(context).parse_args(list(args))
+    except click.NoSuchOption:
+        if first.startswith("-"):
+            raise
+        raise not_understood(args, here) from None
     found = given.get("objective_words")
     words = found if isinstance(found, tuple) else ()
     if words and not _is_run(words, set(given)):
-        raise not_understood(words, click.Context(babyagi, info_name="babyagi"))
+        raise not_understood(words, here)
     return ["run", *args]
 
 
@@ -628,7 +230,7 @@ def _is_run(words: Sequence[str], flags: set[str]) -> bool:
 
 def not_understood(words: Sequence[str], context: click.Context) -> click.UsageError:
     """Return an error that says why the words are no command, and what to type instead."""
-    text, first, rest = " ".join(words), words[0], quoted(" ".join(words[1:]))
+    text, first = " ".join(words), words[0]
     run_it = f"babyagi run {quoted(text)}"
     if first in babyagi.commands:
         what = (
@@ -637,14 +239,15 @@ def not_understood(words: Sequence[str], context: click.Context) -> click.UsageE
         )
         return wrong_usage(what, f"babyagi {first} --help", context)
     meant = _command_meant(first, cutoff=SURELY_MEANT if " " in text else 0.6)
-    if " " in text and (meant == "" or first.casefold() in OTHER_WORDS):
-        or_meant = f"; or did you mean `babyagi {meant}`?" if meant not in ("", "run") else ""
-        return wrong_usage(f"to run an objective type: {run_it}{or_meant}", run_it, context)
-    if meant:
-        what = f"there is no command {first!r}; did you mean `babyagi {meant}`?"
-        return wrong_usage(what, f"babyagi {meant} {rest if words[1:] else ''}".rstrip(), context)
-    what = f"there is no command {text!r}; to run an objective type: {run_it}"
-    return wrong_usage(what, run_it, context)
+    if not meant:
+        said = "" if " " in text else f"there is no command {text!r}; "
+        return wrong_usage(f"{said}to run an objective type: {run_it}", run_it, context)
+    guess = f"did you mean `babyagi {meant}`?"
+    is_misspelt = meant in babyagi.commands and first.casefold() not in OTHER_WORDS
+    if " " in text and not (is_misspelt or _takes(meant, words[1:])):
+        return wrong_usage(f"to run an objective type: {run_it}; or {guess}", run_it, context)
+    what = f"there is no command {first!r}; {guess}"
+    return wrong_usage(what, _whole_command(meant, words[1:]), context)
 
 
 # the words that other programs have for a command, and what they are called here
@@ -665,7 +268,6 @@ OTHER_WORDS = {
     **dict.fromkeys(("example", "examples", "try"), "demo"),
     **dict.fromkeys(("info", "state"), "status"),
     **dict.fromkeys(("search", "find"), "show results"),
-    "add": "tasks add",
     "cron": "schedule",
     "completion": "guide commands",
     "daemon": "worker",
@@ -674,15 +276,74 @@ OTHER_WORDS = {
 }
 
 
-def _command_meant(typed: str, *, cutoff: float) -> str:
-    """Return the command that a mistyped word or a word of other programs stands for; '' if none is
-    near enough."""
-    word = typed.casefold()
-    if word in OTHER_WORDS or word in babyagi.commands:
-        return OTHER_WORDS.get(word, word)
-    swapped = [name for name in babyagi.commands if sorted(name) == sorted(word)]
-    near = difflib.get_close_matches(word, [*babyagi.commands, "--version"], n=1, cutoff=cutoff)
-    return [*swapped, *near, ""][0]
+def _command_meant(typed: str, *, cutoff: float = 0.6) -> str:
+    """Return what to type after `babyagi` for a mistyped word, a command of a family, an option, or
+    a word of other programs; '' if none is near enough."""
+    word, known = typed.casefold(), _known_names()
+    if word in known:
+        return known[word]
+    swapped = next((name for name in known if sorted(name) == sorted(word)), "")
+    options = [option for option in _options() if option.endswith(f" --{word}")]
+    if len(options) == 1 and not swapped:
+        return options[0]
+    return known.get(swapped or nearest(word, known, cutoff=cutoff), "")
+
+
+def _known_names() -> dict[str, str]:
+    """Return what to type for each name of a command, of a command in a family, and of both where
+    they were before, and for each word of other programs."""
+    within = {
+        name: f"{family.name} {name}"
+        for family in babyagi.commands.values()
+        if isinstance(family, Family)
+        for name in family.commands
+    }
+    before = {old[-1]: " ".join(new) for old, new in RENAMED.items()}
+    return {**within, **before, **OTHER_WORDS, **{name: name for name in babyagi.commands}}
+
+
+def _options() -> Iterator[str]:
+    """Yield each option of each command, with the words before it, such as `doctor --probe`."""
+    for path in {*babyagi.commands, *_known_names().values()}:
+        context = _walk(path.split())
+        for param in context.command.params if context is not None else ():
+            yield from (f"{path} {name}" for name in param.opts if name.startswith("--"))
+
+
+def _takes(meant: str, words: Sequence[str]) -> bool:
+    """Return whether the words are arguments of the command that was meant, and no free text."""
+    context = _walk(meant.split())
+    if context is None or _takes_text(context.command):
+        return False
+    try:
+        context.command.parse_args(context, [*words])
+    except (click.ClickException, click.exceptions.Exit):
+        return False
+    return True
+
+
+def _takes_text(command: click.Command) -> bool:
+    return any(isinstance(one, click.Argument) and one.nargs < 0 for one in command.params)
+
+
+def _whole_command(meant: str, words: Sequence[str]) -> str:
+    """Return the whole command line to type for the command that was meant, with these words."""
+    context = _walk(meant.split())
+    if context is None or (words and not _takes_text(context.command)):
+        return shlex.join(["babyagi", *meant.split(), *words])
+    return f"babyagi {meant} {quoted(' '.join(words))}" if words else _usage_of(context)
+
+
+def _usage_of(context: click.Context) -> str:
+    """Return the command with the arguments that it needs."""
+    pieces = (
+        []
+        if isinstance(context.command, click.Group)
+        else (context.command.collect_usage_pieces(context))
+    )
+    # of several forms the first, because typed literally the others would be a pipe
+    words = [word.strip("{}").split("|")[0] for word in pieces if not word.startswith("[")]
+    return " ".join([context.command_path, *words])
 
 
 # --------------------------------------------------------------------------------------------------
@@ -765,13 +426,14 @@ def _tell_usage(error: click.ClickException) -> int:
     what, fix = error.format_message(), f"{command} --help"
     if isinstance(error, click.UsageError) and context is not None:
         what, fix = _mend_usage(error, context)
-    warn(f"babyagi: {_say_number(error) or what}", Style.RED)
+    warn(f"babyagi: {what}", Style.RED)
     if isinstance(error, click.UsageError):
         warn(f"  try:     {fix}")
         warn("  more:    babyagi guide commands")
     return ExitCode.USAGE
 
 
+NUMBERS = (click.types.IntParamType, click.types.FloatParamType)
 EXTRA_WORDS = re.compile(r"Got unexpected extra arguments? \((.*)\)", re.DOTALL)
 NO_COMMAND = re.compile(r"No such command '(.*)'", re.DOTALL)
 
@@ -792,12 +454,9 @@ def _mend_usage(error: click.UsageError, context: click.Context) -> tuple[str, s
         return _mend_valueless(error, context)
     param = getattr(error, "param", None)
     if isinstance(error, click.MissingParameter) and param is not None:
-        words = [word for word in context.command.collect_usage_pieces(context)]
-        # of several forms the first, because typed literally the others would be a pipe
-        usage = [word.strip("{}").split("|")[0] for word in words if word != "[OPTIONS]"]
-        return f"{_name_of(param, context)} is missing", " ".join([command, *usage])
+        return f"{_name_of(param, context)} is missing", _usage_of(context)
     if isinstance(error, click.BadParameter) and param is not None:
-        return f"{_name_of(param, context)}: {error.message.rstrip('.')}", f"{command} --help"
+        return _mend_value(error, param, context)
     return text, f"{command} --help"
 
 
@@ -805,15 +464,38 @@ def _name_of(param: click.Parameter, context: click.Context) -> str:
     return param.get_error_hint(context).strip("'[]")
 
 
+def _mend_value(
+    error: click.BadParameter, param: click.Parameter, context: click.Context
+) -> tuple[str, str]:
+    """Return the message for a value that an option or argument cannot have: what it can be, what
+    was given, and the nearest value."""
+    given = re.match(r"'?(.+?)'? is not ", error.message)
+    name, kind, command = _name_of(param, context), param.type, context.command_path
+    if given is None or not isinstance(kind, (click.Choice, *NUMBERS)):
+        return f"{name}: {error.message.rstrip('.')}", f"{command} --help"
+    if isinstance(kind, click.Choice):
+        meant = nearest(given[1].casefold(), kind.choices)
+        guess, fix = f"; did you mean {meant}?" if meant else "", f"{command} {name} {meant}"
+        listed = ", ".join(kind.choices)
+        what = f"{name} must be one of {listed}, got {given[1]!r}{guess}"
+        return what, fix if meant else f"{command} --help"
+    noun = "a whole number" if isinstance(kind, click.types.IntParamType) else "a number"
+    least = getattr(kind, "min", None)
+    wanted = noun if least is None else f"{noun} from {least:g} on"
+    return f"{name} must be {wanted}, got {given[1]!r}", f"{command} --help"
+
+
 def _mend_option(typed: str, context: click.Context) -> tuple[str, str]:
-    params = (
-        [*context.command.params, *babyagi.params]
-        if context.parent is None
-        else (context.command.params)
-    )
+    """Return the message for an option that the command does not have: the nearest of its own, or
+    the variable of a setting of this name."""
+    params = [*context.command.params, *(() if context.parent else babyagi.params)]
     names = [name for param in params for name in param.opts if name.startswith("--")]
-    near = difflib.get_close_matches(typed, [*names, "--help"], n=1)
-    meant = f"; did you mean {near[0]}?" if near else ""
+    setting = declared_fields().get(typed.strip("-").replace("-", "_"))
+    if setting is not None and not setting.flags:
+        said = f"there is no option {typed}; the variable {setting.label} sets it"
+        return said, f"{setting.label}=… {context.command_path} …"
+    near = nearest(typed, [*names, "--help"])
+    meant = f"; did you mean {near}?" if near else ""
     return f"there is no option {typed}{meant}", f"{context.command_path} --help"
 
 
@@ -847,30 +529,13 @@ def _mend_unknown(word: str, context: click.Context) -> tuple[str, str]:
         return f"to show one task with its result, type `{show_it}`", show_it
     names = list(group.commands) if isinstance(group, click.Group) else []
     removal = next((name for name in names if name in REMOVALS and word in REMOVALS), None)
-    near = [removal] if removal else difflib.get_close_matches(word, names, n=1)
-    fix = f"{command} {near[0]}" if near else f"{command} --help"
+    near = removal or nearest(word, names)
+    fix = f"{command} {near or '--help'}"
     top = babyagi.commands.get(word)
     own = top.own if isinstance(top, Family) else top
     if not near and own is not None and any(isinstance(one, click.Argument) for one in own.params):
         fix = f"babyagi {word}"
     return f"{command} has no command {word!r}, only {', '.join(names)}", fix
-
-
-def _say_number(error: click.ClickException) -> str:
-    """Return a message that says which kind of number was expected; '' if the error has another
-    cause."""
-    param = getattr(error, "param", None)
-    given = re.match(r"'?(.+?)'? is not ", error.message)
-    if not isinstance(param, click.Parameter) or given is None:
-        return ""
-    kind = param.type
-    if not isinstance(kind, (click.types.IntParamType, click.types.FloatParamType)):
-        return ""
-    noun = "a whole number" if isinstance(kind, click.types.IntParamType) else "a number"
-    least = getattr(kind, "min", None)
-    wanted = noun if least is None else f"{noun} from {least:g} on"
-    name = param.opts[-1] if isinstance(param, click.Option) else param.human_readable_name
-    return f"{name.strip('[]')} must be {wanted}, got {given[1]!r}"
 
 
 def _tell_crash(error: BaseException) -> int:

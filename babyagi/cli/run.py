@@ -20,13 +20,36 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import click
+
 from babyagi.app.backends import open_store, utc_now
+from babyagi.app.toolbox import require_folder
 from babyagi.cli import preflight, render, session
+from babyagi.cli.about import guide_folder
 from babyagi.cli.asking import Asker, find_person
 from babyagi.cli.exits import ExitCode, Terminated, code_of_error, code_of_objective
 from babyagi.cli.live import LiveView
-from babyagi.cli.options import LIMITS, parse_flags
-from babyagi.cli.report import MARKDOWN, Output, give_report
+from babyagi.cli.options import (
+    LIMITS,
+    SET_ONCE,
+    given_flags,
+    json_option,
+    new_option,
+    objective_option,
+    parse_flags,
+    require_words,
+    setting_options,
+    went,
+    wrong_usage,
+)
+from babyagi.cli.report import (
+    FORMATS,
+    MARKDOWN,
+    Output,
+    give_report,
+    output_options,
+    take_output,
+)
 from babyagi.cli.session import is_over
 from babyagi.cli.text import (
     Style,
@@ -63,6 +86,128 @@ from babyagi.verbs.json_shapes import is_rehearsal, models_of
 if TYPE_CHECKING:
     from babyagi.app.application import App, Company, RunOutcome
 
+# -- the commands that work or watch work: demo, run, resume, watch
+# --------------------------------------------------------------------------------------------------
+
+DEFAULT_QUESTION = "What is lost when the program is killed, and how much can a run spend?"
+
+
+@click.command()
+@click.argument(
+    "folder", required=False, type=click.Path(exists=True, file_okay=False, path_type=Path)
+)
+@click.option("--question", metavar="TEXT", help="The question that the report answers.")
+@setting_options((*LIMITS, "concurrency"))
+@click.option(
+    "--new",
+    "always_new",
+    is_flag=True,
+    help="Start a new demo instead of continuing one that was cut off.",
+)
+@output_options
+@json_option
+def demo(
+    folder: Path | None, question: str | None, always_new: bool, as_json: bool, **flags: Any
+) -> int:
+    """Try babyagi on real files, without a key or a network.
+
+    It reads the documents of FOLDER, or this program's own guide. Only the language model is
+    replaced: a rehearsal model quotes sentences, each with its file and line.
+    """
+    output, documents = take_output(flags, as_json), (folder or guide_folder()).resolve()
+    settings = {
+        **given_flags(flags),
+        "objective": question or DEFAULT_QUESTION,
+        "initial_task": ANSWER_TASK,
+        # separates folders of the same name
+        "instance_name": f"demo-{hashlib.sha256(os.fsencode(documents)).hexdigest()[:8]}",
+        "files": str(documents),
+        "llm_model": "rehearsal",
+        "role_models": [f"{role}=rehearsal" for role in ROLES],
+        "embedding_model": "hash",
+        "agent": "",
+    }
+    # the demo must behave the same in every folder
+    loaded = session.load(settings, reads_files=False)
+    preflight.require_index(loaded.settings)
+    return asyncio.run(_start_and_work(loaded, always_new=always_new, output=output, is_demo=True))
+
+
+@click.command()
+@click.argument("objective_words", metavar="[OBJECTIVE]...", nargs=-1)
+@setting_options(but=("log_format", "serve_host", "serve_port"), hidden=SET_ONCE)
+@new_option
+@click.option(
+    "--output", metavar="FILE", help="Write the report to this file; its suffix names the format."
+)
+@click.option(
+    "--format",
+    "report_format",
+    type=click.Choice(FORMATS),
+    **went("give --output a suffix (.md, .html, .json), or type babyagi report --format"),
+)
+@json_option
+@click.option("--objective", **went("type babyagi worker --objective"))
+@click.option(
+    "--continue",
+    "continued",
+    metavar="ID|latest",
+    help="Ask a further question of this objective; limits that are given replace its old ones.",
+)
+def run(
+    objective_words: tuple[str, ...],
+    always_new: bool,
+    as_json: bool,
+    objective: str | None,
+    continued: str | None,
+    **flags: Any,
+) -> int:
+    """Run an objective until it ends, and print its report.
+
+    The objective `-` stands for the text on standard input. Standard output holds the report and
+    nothing else. If an objective with the same text, first task and name exists, it is continued,
+    or if it has ended, its report is printed again. With --json every event is one line, and the
+    last line is the outcome. With --join it works on an objective that another process started, or
+    waits until one does. With --continue the words are a further question to an objective; its
+    results are used to answer it.
+    """
+    output, given = take_output(flags, as_json), given_flags(flags)
+    if continued is not None:
+        if always_new or objective:
+            raise wrong_usage("--continue cannot be combined with --new or --objective")
+        before = f"--continue {continued} "
+        question = require_words(objective_words, "a further question", before=before)
+        return continue_objective(question, selector=continued, flags=given, output=output)
+    if objective_words:
+        given["objective"] = require_words(objective_words)
+    return run_objective(given, selector=objective or "", always_new=always_new, output=output)
+
+
+@click.command()
+@objective_option
+@setting_options("concurrency files tools mcp tools_from agent agent_hosts use_my_model".split())
+@output_options
+@json_option
+def resume(objective: str, as_json: bool, **flags: Any) -> int:
+    """Continue an objective that was killed, paused or stopped."""
+    output, loaded = take_output(flags, as_json), load_to_work(given_flags(flags))
+    return asyncio.run(_resume(loaded, objective, output=output))
+
+
+@click.command()
+@objective_option
+@output_options
+@json_option
+def watch(objective: str, as_json: bool, **flags: Any) -> int:
+    """Watch an objective that runs in another process.
+
+    When the objective ends, its report is printed. With --json every event from the first on is one
+    line, and the last line is the outcome.
+    """
+    settings, output = session.load(needs=session.NOTHING).settings, take_output(flags, as_json)
+    return asyncio.run(_watch(settings, objective, output=output))
+
+
 # --------------------------------------------------------------------------------------------------
 # Run an objective and show it meanwhile: open the store, start the objective, work on it and watch
 # it at once, print the outcome.
@@ -84,8 +229,6 @@ def run_objective(
     """Run the objective that the flags, the environment and the settings files describe. With
     --join, work on the objective that `selector` names instead, which another process started.
     Return the exit code."""
-    from babyagi.app.toolbox import require_folder
-
     loaded = session.load(flags)
     if loaded.settings.join_existing_objective:
         return join_objective(flags, selector=selector, output=output)
@@ -121,47 +264,6 @@ def continue_objective(
     return asyncio.run(_continue(loaded, selector, question, limits=limits, output=output))
 
 
-def run_demo(
-    folder: Path | None,
-    question: str,
-    *,
-    flags: Mapping[str, Any],
-    always_new: bool,
-    output: Output,
-) -> int:
-    """Run the demo's objective on the folder, print its report, and return the exit code."""
-    from babyagi.cli.about import guide_folder
-
-    documents = (folder or guide_folder()).resolve()
-    settings = {
-        **flags,
-        "objective": question,
-        "initial_task": ANSWER_TASK,
-        # separates folders of the same name
-        "instance_name": f"demo-{hashlib.sha256(os.fsencode(documents)).hexdigest()[:8]}",
-        "files": str(documents),
-        "llm_model": "rehearsal",
-        "role_models": [f"{role}=rehearsal" for role in ROLES],
-        "embedding_model": "hash",
-        "agent": "",
-    }
-    # the demo must behave the same in every folder
-    loaded = session.load(settings, reads_files=False)
-    preflight.require_index(loaded.settings)
-    return asyncio.run(_start_and_work(loaded, always_new=always_new, output=output, is_demo=True))
-
-
-def resume_objective(selector: str, *, flags: Mapping[str, Any], output: Output) -> int:
-    """Continue the unfinished objective that `selector` means, and return the exit code."""
-    return asyncio.run(_resume(load_to_work(flags), selector, output=output))
-
-
-def watch_objective(selector: str, *, output: Output) -> int:
-    """Watch an objective until it ends, and return the exit code of its stop reason."""
-    settings = session.load(needs=session.NOTHING).settings
-    return asyncio.run(_watch(settings, selector, output=output))
-
-
 def load_to_work(flags: Mapping[str, Any]) -> Loaded:
     """Return the settings for a command that works on objectives, after a check that the index of
     results can be used."""
@@ -183,10 +285,11 @@ def require_objective(settings: Settings, command: str = "babyagi run") -> None:
 
 
 @asynccontextmanager
-async def _open(loaded: Loaded) -> AsyncIterator[App]:
+async def _open(loaded: Loaded, *, creates: bool = True) -> AsyncIterator[App]:
     from babyagi.app.application import open_app
 
-    async with open_app(loaded.settings, ask_human=find_person(), tell=tell) as app:
+    person, settings = find_person(), loaded.settings
+    async with open_app(settings, ask_human=person, tell=tell, creates=creates) as app:
         yield app
 
 
@@ -206,7 +309,7 @@ async def _start_and_work(
 async def _continue(
     loaded: Loaded, selector: str, question: str, *, limits: Mapping[str, Any], output: Output
 ) -> int:
-    async with _open(loaded) as app:
+    async with _open(loaded, creates=False) as app:
         objective = await session.pick_objective(app.store, selector)
         preflight.require_credentials(loaded.settings, models_of(objective))
         preflight.require_listener(loaded.settings, models_of(objective))
@@ -219,7 +322,7 @@ async def _continue(
 
 
 async def _resume(loaded: Loaded, selector: str, *, output: Output) -> int:
-    async with _open(loaded) as app:
+    async with _open(loaded, creates=False) as app:
         objective = await session.pick_unfinished(app.store, selector)
         if not is_over(objective):
             preflight.require_credentials(loaded.settings, models_of(objective))
@@ -647,10 +750,26 @@ async def wait_for(wanted: Wanted, store: TaskStore) -> Objective:
 # --------------------------------------------------------------------------------------------------
 
 
-def submit_objective(flags: Mapping[str, Any], *, always_new: bool, as_json: bool) -> int:
-    """Create or find the objective that the settings describe, print its number, and return the
-    exit code."""
-    loaded = session.load(flags)
+NOT_OF_SUBMIT = (
+    "serve_host serve_port join_existing_objective use_my_model concurrency log_format no_color"
+).split()
+
+
+@click.command()
+@click.argument("objective_words", metavar="[OBJECTIVE]...", nargs=-1)
+@setting_options(but=NOT_OF_SUBMIT, hidden=SET_ONCE)
+@new_option
+@json_option
+def submit(objective_words: tuple[str, ...], always_new: bool, as_json: bool, **flags: Any) -> int:
+    """Queue an objective for workers.
+
+    Its number is printed. To work on it, type `babyagi worker`, in this home or wherever the task
+    store can be reached.
+    """
+    given = given_flags(flags)
+    if objective_words:
+        given["objective"] = require_words(objective_words)
+    loaded = session.load(given)
     require_objective(loaded.settings, "babyagi submit")
     return asyncio.run(_submit(loaded, always_new=always_new, as_json=as_json))
 

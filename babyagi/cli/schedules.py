@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import asyncio
+from shlex import quote
+from typing import Any
 
 import click
 
 from babyagi.cli.options import (
     SET_ONCE,
+    Duration,
     Family,
     given_flags,
     json_option,
     require_words,
     setting_options,
 )
+from babyagi.cli.render import render_duration
+from babyagi.cli.run import require_objective, tell, tell_notices
+from babyagi.cli.session import load, with_store
 from babyagi.cli.text import Line, Style, echo, echo_lines, fit, print_json, terminal_width
-
-if TYPE_CHECKING:
-    from babyagi.settings.fields import Settings
-    from babyagi.settings.load import Loaded
-    from babyagi.taskstore.schedules import Schedule, Tick
-    from babyagi.taskstore.sql.store import TaskStore
+from babyagi.errors import SettingsError
+from babyagi.reporting.next_command import quoted
+from babyagi.settings.fields import Settings
+from babyagi.settings.load import Loaded
+from babyagi.taskstore.schedules import Schedule, ScheduleStatus, Tick
+from babyagi.taskstore.sql.store import TaskStore
+from babyagi.verbs.json_shapes import VERSION, schedule_shape, tick_shape
 
 N_TICKS_SHOWN = 20
 NOT_OF_SCHEDULE = (
@@ -68,6 +75,7 @@ schedule = Family(show_schedules)
 @click.option("--cron", metavar='"M H D M W"', help="At the times that a crontab line describes.")
 @click.option(
     "--every",
+    type=Duration(),
     metavar="DURATION",
     help="Again and again, each time after this period, such as 30m, 2h or 1d.",
 )
@@ -81,6 +89,7 @@ schedule = Family(show_schedules)
 )
 @click.option(
     "--grace",
+    type=Duration(),
     metavar="DURATION",
     default="1h",
     show_default=True,
@@ -102,6 +111,7 @@ schedule = Family(show_schedules)
 )
 @click.option(
     "--jitter",
+    type=Duration(),
     metavar="DURATION",
     default="0s",
     show_default=True,
@@ -121,10 +131,6 @@ def add(objective_words: tuple[str, ...], as_json: bool, **flags: Any) -> None:
     The objective's text, limits, models and tools are stored now and stay as they are; keys and
     addresses come from the worker that runs it.
     """
-    import asyncio
-
-    from babyagi.cli.run import require_objective
-    from babyagi.cli.session import load
 
     rule = {name: flags.pop(name) for name in RULE_FLAGS}
     given = given_flags(flags)
@@ -132,13 +138,16 @@ def add(objective_words: tuple[str, ...], as_json: bool, **flags: Any) -> None:
         given["objective"] = require_words(objective_words)
     loaded = load(given)
     require_objective(loaded.settings, "babyagi schedule add --every 1d")
+    if sum(bool(rule[name]) for name in ("cron", "every", "at")) != 1:
+        text = quoted(loaded.settings.objective)
+        fix = f"babyagi schedule add {text} --every 1d"
+        what = "say when it starts, with one of --cron, --every and --at"
+        raise SettingsError(what, fix=fix, guide="schedules")
     asyncio.run(_add(loaded, rule, as_json=as_json))
 
 
 async def _add(loaded: Loaded, given: dict[str, Any], *, as_json: bool) -> None:
     from babyagi.app.application import Timing, open_app
-    from babyagi.cli.run import tell, tell_notices
-    from babyagi.verbs.json_shapes import VERSION, schedule_shape
 
     timing = Timing(**given)
     async with open_app(loaded.settings, tell=tell) as app:
@@ -158,15 +167,12 @@ async def _add(loaded: Loaded, given: dict[str, Any], *, as_json: bool) -> None:
 
 def _say_needs(settings: Settings) -> str:
     """Return the flags that a worker needs to work on a schedule's objective; '' for none."""
-    from shlex import quote
 
     given = {"--agent": settings.agent, "--mcp": settings.mcp, "--tools-from": settings.tools_from}
     return " ".join(f"{flag} {quote(str(value))}" for flag, value in given.items() if value)
 
 
 def _list(*, with_removed: bool, as_json: bool) -> None:
-    from babyagi.cli.session import with_store
-    from babyagi.verbs.json_shapes import schedule_shape
 
     found = with_store(lambda store: store.schedules(with_removed=with_removed))
     if as_json:
@@ -178,8 +184,6 @@ def _list(*, with_removed: bool, as_json: bool) -> None:
 
 
 def _show(schedule_id: int, n_ticks: int, *, as_json: bool) -> None:
-    from babyagi.cli.session import with_store
-    from babyagi.verbs.json_shapes import VERSION, schedule_shape, tick_shape
 
     async def fetch(store: TaskStore) -> tuple[Schedule, list[Tick]]:
         return await store.schedule(schedule_id), await store.ticks(schedule_id, limit=n_ticks)
@@ -217,9 +221,6 @@ def remove(schedule_id: int, as_json: bool) -> None:
 
 
 def _switch(schedule_id: int, status: str, as_json: bool) -> None:
-    from babyagi.cli.session import with_store
-    from babyagi.taskstore.schedules import ScheduleStatus
-    from babyagi.verbs.json_shapes import VERSION, schedule_shape
 
     to = ScheduleStatus(status)
     found = with_store(lambda store: store.switch_schedule(schedule_id, to=to), changes=True)
@@ -259,7 +260,6 @@ _WHILE_ONE_IS_AT_WORK = {
 def render_schedule(one: Schedule) -> list[Line]:
     """Return the lines about a schedule: its rule, next tick, options and limits, but not its past
     ticks."""
-    from babyagi.cli.render import render_duration
 
     spec = one.spec
     of_day, of_tick = spec.daily_limit_usd, spec.objective.limits.max_cost_usd

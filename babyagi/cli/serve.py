@@ -3,18 +3,26 @@ program access to it."""
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from typing import TYPE_CHECKING, Any
+import secrets
+from functools import partial
+from importlib.util import find_spec
+from typing import Any
 
 import click
 
+from babyagi.cli import preflight, session
 from babyagi.cli.options import Family, given_flags, json_option, setting_options
-from babyagi.cli.text import echo, print_json, warn
+from babyagi.cli.run import tell
+from babyagi.cli.session import NOTHING, load
+from babyagi.cli.text import echo, is_person_there, print_json, warn
+from babyagi.cli.worker import is_unwatched, say_beginning, show_lines, writing_log
 from babyagi.errors import SettingsError
-
-if TYPE_CHECKING:
-    from babyagi.settings.fields import Settings
-    from babyagi.settings.load import Loaded
+from babyagi.files.home import make_home
+from babyagi.settings.fields import Settings
+from babyagi.settings.load import Loaded
+from babyagi.tasks import Level
 
 logger = logging.getLogger(__name__)
 
@@ -39,9 +47,6 @@ def work_and_serve(is_idle: bool, as_json: bool, **flags: Any) -> int:
     BABYAGI_SERVE_TOKEN is set. On Ctrl-C or SIGTERM it lets the calls in flight end, and stops.
     With --json every event is one line; without a terminal it writes a log, as `worker` does.
     """
-    import asyncio
-
-    from babyagi.cli import preflight, session
 
     require_serve()
     loaded = session.load(given_flags(flags))
@@ -54,11 +59,8 @@ def work_and_serve(is_idle: bool, as_json: bool, **flags: Any) -> int:
 
 
 async def _serve(loaded: Loaded, *, works: bool, as_json: bool) -> int:
-    from functools import partial
 
     from babyagi.app.application import open_app
-    from babyagi.cli.run import tell
-    from babyagi.cli.worker import is_unwatched, say_beginning, show_lines, writing_log
     from babyagi.serve.server import serve as serve_app
 
     is_logged = is_unwatched(as_json=as_json)
@@ -80,7 +82,6 @@ async def _serve(loaded: Loaded, *, works: bool, as_json: bool) -> int:
 def require_serve() -> None:
     """Raises `SettingsError` if a package of the extra `serve` (`pip install …[serve]`) is
     missing."""
-    from importlib.util import find_spec
 
     missing = [name for name in MODULES if find_spec(name) is None]
     if missing:
@@ -127,12 +128,11 @@ def open_(
     The address works once, within two minutes. With --token, a token for a program is printed
     instead.
     """
-    import asyncio
-
-    from babyagi.cli.session import NOTHING, load
 
     require_serve()
     settings = load(needs=NOTHING).settings
+    if not (settings.serve_token or settings.home.is_dir()):
+        raise _no_server(f"there is no home {settings.home}")
     if is_renewed:
         _renew(settings)
         if token_level is None:
@@ -155,9 +155,7 @@ def open_(
 def _renew(settings: Settings) -> None:
     """Replace the server's token in the home folder by a new one. Raises `SettingsError` if
     BABYAGI_SERVE_TOKEN is set, because the stored token is not used then."""
-    import secrets
 
-    from babyagi.files.home import make_home
     from babyagi.serve.door import renew_token
 
     if settings.serve_token:
@@ -175,7 +173,6 @@ def _renew(settings: Settings) -> None:
 def _find_token(settings: Settings, level: str) -> str:
     from babyagi.serve.door import Keys
     from babyagi.serve.server import find_token
-    from babyagi.tasks import Level
 
     keys = Keys(find_token(settings), now_s=lambda: 0.0, new_word=lambda: "")
     return keys.token(Level[level.upper()])
@@ -212,8 +209,6 @@ def _no_server(why: str) -> SettingsError:
 
 def _browse(url: str) -> bool:
     import webbrowser
-
-    from babyagi.cli.text import is_person_there
 
     if not is_person_there():
         return False

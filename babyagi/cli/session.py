@@ -55,7 +55,7 @@ class _LogFile(RotatingFileHandler):
     """A log file that is rotated when it is too large. Only its owner can read it if it is in the
     home folder; elsewhere the umask decides."""
 
-    def __init__(self, path: Path, *, home: Path, is_lazy: bool) -> None:
+    def __init__(self, path: Path, *, home: Path) -> None:
         self._home = home
         self._last: tuple[logging.LogRecord | None, str] = (None, "")
         super().__init__(
@@ -63,7 +63,7 @@ class _LogFile(RotatingFileHandler):
             maxBytes=MAX_BYTES,
             backupCount=N_KEPT,
             encoding="utf-8",
-            delay=is_lazy,
+            delay=True,  # a command that fails leaves no folder behind
             errors="replace",
         )
 
@@ -96,16 +96,14 @@ def open_log(
     home: Path,
     level: str = "info",
     secrets: Iterable[str] = (),
-    is_lazy: bool = False,
 ) -> None:
     """From now on, write log records to the file: this program's records from `level` on, and those
-    of other packages from WARNING on.
+    of other packages from WARNING on. The first record opens or creates the file.
 
     If the file cannot be written, nothing is logged and no error is raised.
 
     Args:
         secrets: texts that no record may contain, in any spelling.
-        is_lazy: the file is opened, or created, by the first record.
     """
     root = logging.getLogger()
     for handler in list(root.handlers):
@@ -113,7 +111,9 @@ def open_log(
         handler.close()
     logging.raiseExceptions = False
     logging.captureWarnings(True)
-    root.addHandler(_open_handler(path, home=home, secrets=secrets, is_lazy=is_lazy))
+    handler = _LogFile(path, home=home)
+    handler.setFormatter(_OneLineFormatter(secrets))
+    root.addHandler(handler)
     root.setLevel(logging.WARNING)
     logging.getLogger("babyagi").setLevel(level.upper())
 
@@ -126,17 +126,6 @@ def close_log() -> None:
             root.removeHandler(handler)
             handler.close()
     logging.captureWarnings(False)
-
-
-def _open_handler(
-    path: Path, *, home: Path, secrets: Iterable[str], is_lazy: bool
-) -> logging.Handler:
-    try:
-        handler = _LogFile(path, home=home, is_lazy=is_lazy)
-    except OSError:
-        return logging.NullHandler()
-    handler.setFormatter(_OneLineFormatter(secrets))
-    return handler
 
 
 def record_crash(error: BaseException) -> Path:
@@ -174,17 +163,14 @@ def load(
     *,
     needs: Container[str] | None = None,
     reads_files: bool = True,
-    only_looks: bool = False,
 ) -> Loaded:
-    """Return the settings with their sources, from flags, environment and files, and open the log
+    """Return the settings with their sources, from flags, environment and files, and set up the log
     file.
 
     Args:
         needs: the settings that must not come from an untrusted file; None means all of them, and
             `NOTHING` is for commands that only read.
         reads_files: whether `.env` and configuration files are read.
-        only_looks: create no log file before there is a record for it; so do commands that need
-            `NOTHING`.
 
     Raises:
         SettingsError: a value is invalid, or a setting in `needs` comes from a file that the person
@@ -195,13 +181,7 @@ def load(
     loaded = settle(read, needs)
     settings = loaded.settings
     path, secrets = settings.effective_log_file, settings.known_secrets
-    open_log(
-        path,
-        level=settings.log_level,
-        home=settings.home,
-        secrets=secrets,
-        is_lazy=only_looks or needs is NOTHING,
-    )
+    open_log(path, level=settings.log_level, home=settings.home, secrets=secrets)
     context = click.get_current_context(silent=True)
     if context is not None:
         context.meta[HOME] = settings.home
@@ -219,8 +199,9 @@ def with_store(
     """Open the task store, call `body` with it, close it, and return the value of `body`.
 
     Args:
-        changes: whether `body` changes something. If so, the setting that names the task store must
-            not come from an untrusted file; if not, the store is opened read-only.
+        changes: whether `body` changes something, in a store that exists. If so, the setting that
+            names the task store must not come from an untrusted file; if not, the store is opened
+            read-only.
         settings: the settings, if they are loaded already.
     """
     from babyagi.app.backends import open_store
@@ -228,7 +209,7 @@ def with_store(
     settings = settings or load(needs=STORE if changes else NOTHING).settings
 
     async def run() -> T:
-        async with open_store(settings, only_looks=not changes) as store:
+        async with open_store(settings, only_looks=not changes, creates=False) as store:
             return await body(store)
 
     return asyncio.run(run())
@@ -265,11 +246,13 @@ def with_results(
     from babyagi.app.application import open_app, open_app_to_look
     from babyagi.cli import preflight
 
-    settings = load(only_looks=not changes).settings
+    settings = load().settings
     preflight.require_embedder(settings, model)
 
     async def run() -> tuple[Objective, T]:
-        async with open_app(settings) if changes else open_app_to_look(settings) as app:
+        async with (
+            open_app(settings, creates=False) if changes else open_app_to_look(settings) as app
+        ):
             objective = await pick_objective(app.store, selector)
             async with app.open_results(objective, model=model) as opened:
                 return objective, await body(opened)
@@ -308,7 +291,7 @@ async def pick_objective(store: TaskStore, selector: str) -> Objective:
     if found is None:
         raise NotFoundError(
             "there is no objective yet",
-            why="the task store contains none",
+            why=f"the task store in {_home()} contains none",
             fix='babyagi demo, or babyagi run "an objective"',
             guide="start",
         )

@@ -5,15 +5,18 @@ nearest to a text; and the events of an objective."""
 from __future__ import annotations
 
 import sys
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from typing import Any
 
+import click
+
 from babyagi import events
-from babyagi.cli import render
-from babyagi.cli.session import NOTHING, is_over, load, with_objective, with_results
+from babyagi.cli import ask, objectives, render
+from babyagi.cli.options import Duration, Family, json_option, objective_option, wrong_usage
+from babyagi.cli.session import NOTHING, is_over, load, with_objective, with_store
 from babyagi.cli.text import (
     Line,
     Style,
@@ -30,10 +33,9 @@ from babyagi.cli.text import (
     wrap,
     write_bytes,
 )
-from babyagi.cli.views import EventNames, describe_event
+from babyagi.cli.views import EventNames, describe_event, render_workers
 from babyagi.errors import NotFoundError, SettingsError
 from babyagi.inbox import describe
-from babyagi.index.search import RankedResult
 from babyagi.redaction import redact
 from babyagi.reporting.artifacts import Made, find_artifacts
 from babyagi.reporting.sources import say_fetched
@@ -370,46 +372,6 @@ def show_why(task: str | None, *, selector: str, as_json: bool) -> None:
         echo_lines(Line(row) for row in wrap(f"  {safe_line(reason.change)}", width))
 
 
-# -- the results that are nearest to a text
-# --------------------------------------------------------------------------------------------------
-
-N_DECIMALS = 2  # of a score
-
-
-def show_found(words: str, *, selector: str, n_hits: int, in_all: bool, as_json: bool) -> None:
-    """Print the results that are nearest to the words; with `in_all` those of other objectives as
-    well."""
-    found, ranking = with_results(
-        selector, lambda opened: opened.search(words, k=n_hits, in_all=in_all)
-    )
-    if as_json:
-        print_json(json_shapes.search_shape(found, words, ranking))
-        return
-    shown = [entry for entry in ranking if round(entry.score, N_DECIMALS)]
-    if ranking.degraded:
-        warn(f"note: {ranking.degraded}", Style.YELLOW)
-    if not len(ranking):
-        echo("No result yet. `babyagi status` shows the state.")
-    elif not shown:
-        warn("note: no result is near to this text", Style.YELLOW)
-    echo_lines(render_ranking(shown, objective_id=found.id, width=terminal_width()))
-
-
-def render_ranking(ranking: Iterable[RankedResult], *, objective_id: int, width: int) -> list[Line]:
-    """Return two lines for each result found: its score and task, and the beginning of its text. A
-    result of an objective other than `objective_id` is shown with its objective."""
-    lines: list[Line] = []
-    for entry in ranking:
-        found = entry.result
-        is_own = found.objective_id == objective_id
-        whose = "" if is_own else f"objective {found.objective_id}, "
-        head = f"{entry.score:{3 + N_DECIMALS}.{N_DECIMALS}f}  {whose}task {found.task_id}: "
-        name = fit(found.task_name, max(20, width - len(head)))
-        lines.append(Line(head + name, Style.BOLD))
-        lines.append(Line("       " + fit(found.text, max(20, 3 * width))))
-    return lines
-
-
 # -- the log: a line for each event and each step
 # --------------------------------------------------------------------------------------------------
 
@@ -486,21 +448,6 @@ async def _say_older(store: TaskStore, first: Event, wanted: Selection) -> None:
     oldest = await store.events(id_, after_id=after_id, task_id=wanted.task_id, limit=1)
     if wanted.n_last and oldest and oldest[0].id < first.id:
         warn(f"Only the last lines are shown ({wanted.n_last:,}); -n 0 shows all.", Style.DIM)
-
-
-def parse_since(text: str | None) -> float | None:
-    """Return the value of `--since`, such as `10m`, in seconds. Raises `SettingsError` if it is not
-    a duration."""
-    if text is None:
-        return None
-    try:
-        return parse_duration_s(text)
-    except ValueError as error:
-        raise SettingsError(
-            f"--since must be {error}, got {text!r}",
-            fix="babyagi show log --since 10m",
-            guide="looking",
-        ) from error
 
 
 class Writer:
@@ -717,3 +664,139 @@ def _say_worker(event: Event) -> str | None:
     if event.kind not in words:
         return None
     return f"worker {event.data.get('name', '')} {words[event.kind]}"
+
+
+# -- the commands that look
+# --------------------------------------------------------------------------------------------------
+
+
+def _take_target(value: str) -> str:
+    """Return the value if it is the number of a task, or one of the duties that can be shown."""
+    if not value.isdecimal() and value not in ("plan", "order", "check", "report"):
+        raise ValueError(value)
+    return value
+
+
+@click.command("show")
+@click.argument("what", metavar="TASK|plan|order|check|report", type=_take_target, required=False)
+@objective_option
+@click.option(
+    "--step", type=click.IntRange(min=1), metavar="N", help="Show only this step, with whole texts."
+)
+@click.option(
+    "--full", "is_full", is_flag=True, help="Show every text whole, not only its beginning."
+)
+@click.option("--artifact", metavar="NAME", help="Show only this file of the result.")
+@click.option(
+    "--why",
+    "is_why",
+    is_flag=True,
+    help="Say only why TASK does not run, and what would change that; without TASK, why the "
+    "objective makes no progress.",
+)
+@json_option
+def show_one(
+    what: str | None,
+    objective: str,
+    artifact: str | None,
+    is_why: bool,
+    as_json: bool,
+    **how: Any,
+) -> None:
+    """Show a task, or a list: tasks, results, log and more.
+
+    A TASK is shown with its result, prompts, replies and tool calls; `plan`, `order`, `check` and
+    `report` show the calls made for the objective itself.
+    """
+    if is_why:
+        show_why(what, selector=objective, as_json=as_json)
+    elif what is None:
+        raise wrong_usage("say what to show: a task's number, or a list", "babyagi show tasks")
+    elif artifact is not None:
+        show_artifact(what, artifact, selector=objective)
+    else:
+        show_calls(what, selector=objective, **how, as_json=as_json)
+
+
+def _take_task(context: click.Context, _parameter: click.Parameter, task: int | None) -> None:
+    """Take the value of the argument TASK as the value of --task."""
+    if task is not None:
+        context.params["task_id"] = task
+
+
+MAX_LINES = 1_000  # of the log, unless -n says otherwise
+
+
+@click.command()
+@click.argument(
+    "task",
+    metavar="[TASK]",
+    required=False,
+    type=int,
+    expose_value=False,
+    callback=_take_task,
+)
+@objective_option
+@click.option("-f", "--follow", is_flag=True, help="Keep printing until the objective has ended.")
+@click.option(
+    "--task",
+    "task_id",
+    type=int,
+    metavar="N",
+    help="Show only events of this task.",
+)
+@click.option(
+    "--since",
+    type=Duration(),
+    metavar="DURATION",
+    help="Show only events of this last period, such as 90s, 10m or 2h.",
+)
+@click.option(
+    "-n",
+    "n_last",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help=f"Show only this many of the last lines; 0 means all. Default: {MAX_LINES:,}.",
+)
+@json_option
+def log(
+    objective: str,
+    follow: bool,
+    task_id: int | None,
+    since: str | None,
+    n_last: int | None,
+    as_json: bool,
+) -> None:
+    """Show what happened, one line for each change and call.
+
+    With a TASK, show only the events of that task, as with --task.
+    """
+    n_shown = MAX_LINES if n_last is None else n_last
+    since_s = parse_duration_s(since) if since else None
+    wanted = Selection(task_id=task_id, since_s=since_s, n_last=n_shown, is_followed=follow)
+    show_log(objective, wanted, as_json=as_json, says_cut=n_last is None)
+
+
+@click.command()
+@json_option
+def workers(as_json: bool) -> None:
+    """List the workers, and what each works on.
+
+    Each objective is shown with the time since the worker joined it, or with the reason why the
+    worker cannot work on it.
+    """
+    found = with_store(lambda store: store.workers())
+    if as_json:
+        print_json([json_shapes.worker_shape(one) for one in found])
+    elif found:
+        echo_lines(render_workers(found, terminal_width()))
+    else:
+        echo("No worker is running. Type: babyagi worker, or babyagi resume")
+
+
+show = Family(show_one)
+for command in (
+    *(objectives.tasks_list, objectives.results, log),
+    *(objectives.objectives, workers, ask.memory),
+):
+    show.add_command(command)

@@ -3,12 +3,17 @@ and its upgrade, and the deletion of objectives and conversations."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
 import click
 
+from babyagi.app import backends
+from babyagi.app.backends import migrate_store
+from babyagi.app.results import IndexStatus, load_index_status
+from babyagi.cli import exits, session
+from babyagi.cli.ask import forget
 from babyagi.cli.options import (
     ALL,
     Family,
@@ -17,6 +22,7 @@ from babyagi.cli.options import (
     objectives_option,
     pick_or_all,
 )
+from babyagi.cli.session import NOTHING, STORE, load, pick_objective, with_results, with_store
 from babyagi.cli.text import (
     Line,
     Style,
@@ -31,16 +37,14 @@ from babyagi.cli.text import (
     terminal_width,
     warn,
 )
+from babyagi.index.indexer import CheckReport
+from babyagi.reporting.metrics import read_metrics
+from babyagi.tasks import Objective
+from babyagi.taskstore.nouns import Verification
+from babyagi.taskstore.sql.store import TaskStore
 from babyagi.text import say_count
-
-if TYPE_CHECKING:
-    from babyagi.app.results import IndexStatus
-    from babyagi.index.indexer import CheckReport
-    from babyagi.tasks import Objective
-    from babyagi.taskstore.nouns import Verification
-    from babyagi.taskstore.sql.store import TaskStore
-    from babyagi.verbs.actions import Prunable
-
+from babyagi.verbs import actions, json_shapes
+from babyagi.verbs.actions import Prunable
 
 N_NAMED = 10
 
@@ -110,10 +114,6 @@ MAX_DAYS = 36_500.0
 @json_option
 def show_index(objective: str, as_json: bool) -> None:
     """Show how many results of each objective are indexed."""
-    from babyagi.app import backends
-    from babyagi.app.results import load_index_status
-    from babyagi.cli.session import NOTHING, load, pick_objective, with_store
-    from babyagi.verbs import json_shapes
 
     async def fetch(store: TaskStore) -> list[IndexStatus]:
         is_all = objective == ALL
@@ -150,8 +150,6 @@ def verify(objective: str | None, is_index: bool, as_json: bool) -> int:
     the results in the index are compared with those in the task store instead. Nothing is changed.
     The exit code is 7 if something is wrong.
     """
-    from babyagi.cli import exits, session
-    from babyagi.verbs import json_shapes
 
     if is_index:
         picked, report = session.with_results(objective or "latest", lambda opened: opened.check())
@@ -186,7 +184,6 @@ def rebuild(objective: str, embedding_model: str, as_json: bool) -> None:
 
     Every result is indexed again; stored vectors are not paid for again.
     """
-    from babyagi.cli.session import with_results
 
     found, n_results = with_results(
         objective,
@@ -211,8 +208,6 @@ def metrics() -> None:
 
     For the textfile collector of Prometheus: babyagi store metrics > babyagi.prom
     """
-    from babyagi.cli.session import with_store
-    from babyagi.reporting.metrics import read_metrics
 
     echo(with_store(read_metrics).rstrip("\n"))
 
@@ -223,10 +218,6 @@ def migrate() -> None:
 
     No worker may run meanwhile. A store in a file is upgraded by any command that changes it, too.
     """
-    import asyncio
-
-    from babyagi.app.backends import migrate_store
-    from babyagi.cli.session import STORE, load
 
     versions = asyncio.run(migrate_store(load(needs=STORE).settings))
     if versions is None:
@@ -271,9 +262,6 @@ def delete(
     It shows what it would delete, and asks first. With --old, active objectives, and paused ones
     with results, are kept. A conversation is deleted without a question.
     """
-    from babyagi.cli.ask import forget
-    from babyagi.cli.session import load, with_store
-    from babyagi.verbs import actions
 
     if memory is not None:
         forget(memory)
@@ -306,7 +294,6 @@ def delete(
 async def _find_one(store: TaskStore, selector: str) -> tuple[list[Objective], str, str]:
     """Return the objective to delete, the question to ask before, and what to type where nobody
     can be asked."""
-    from babyagi.cli.session import pick_objective
 
     found = await pick_objective(store, selector)
     question = f"Delete objective {found.id} ({fit(found.spec.text, 60)}) for good?"
@@ -318,8 +305,6 @@ async def _find_old(
 ) -> tuple[list[Objective], str, str]:
     """As `_find_one`, of the objectives that are to be deleted because of their age. They are
     listed first."""
-    from babyagi.app import backends
-    from babyagi.verbs import actions
 
     before = backends.utc_now() - timedelta(days=min(days, MAX_DAYS))
     found = await actions.find_prunable(store, before=before)

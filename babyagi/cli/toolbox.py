@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from babyagi.app.toolbox import describe_left_out, list_tools, open_tool_context, require_folder
+from babyagi.cli import exits, session
+from babyagi.cli.exits import ExitCode
 from babyagi.cli.options import Family, given_flags, json_option, setting_options
+from babyagi.cli.session import NOTHING, load
 from babyagi.cli.text import Line, Style, echo, echo_lines, print_json, safe, warn
 from babyagi.errors import SettingsError, ToolError
+from babyagi.files.folder import Folder
+from babyagi.journal import run_tool
+from babyagi.settings.fields import Settings
+from babyagi.tasks import Passage
+from babyagi.tools.base import Observation, Tool, parse_arguments
+from babyagi.tools.catalog import NEED_A_FOLDER, TOOL_NAMES, grant_tools, open_tools
+from babyagi.verbs.json_shapes import Json, pick
 
 if TYPE_CHECKING:
-    from babyagi.settings.fields import Settings
-    from babyagi.tools.base import Observation, Tool
     from babyagi.tools.mcp import Connection, McpServer
-    from babyagi.verbs.json_shapes import Json
 
 SETTINGS = ("files", "tools", "mcp")
 # the setting without which a tool cannot be opened
@@ -34,7 +43,6 @@ NEEDS = {"ask_pipeline": "BABYAGI_PIPELINE"}
 @json_option
 def show_tools(is_by_server: bool, as_json: bool, **flags: Any) -> int:
     """List the tools, and show which a new objective may use."""
-    from babyagi.cli.exits import ExitCode
 
     if is_by_server:
         return _list_by_server(flags, as_json)
@@ -46,8 +54,6 @@ tools = Family(show_tools)
 
 
 def _list(flags: dict[str, object], as_json: bool) -> None:
-    from babyagi.cli.session import NOTHING, load
-    from babyagi.tools.catalog import TOOL_NAMES, grant_tools
 
     settings = load(given_flags(flags), needs=NOTHING).settings
     has_folder = settings.files is not None
@@ -74,9 +80,7 @@ def _list(flags: dict[str, object], as_json: bool) -> None:
 def _list_of_servers(settings: Settings) -> list[Tool]:
     """Return the tools of the settings' MCP servers. Which are left out, and which server does not
     answer, is said on standard error."""
-    import asyncio
 
-    from babyagi.app.toolbox import describe_left_out
     from babyagi.tools.mcp import load_servers
 
     if settings.mcp is None:
@@ -89,7 +93,6 @@ def _list_of_servers(settings: Settings) -> list[Tool]:
 
 
 def _shape(tool: Tool, is_granted: bool) -> Json:
-    from babyagi.verbs.json_shapes import pick
 
     shape = {**pick(tool, "name effect"), "granted": is_granted}
     return {**shape, **pick(tool, "description parameters")}
@@ -106,9 +109,6 @@ def tools_test(name: str, arguments: str, as_json: bool, **flags: Any) -> int:
     SERVER__TOOL is a tool of an MCP server that --mcp names. ARGUMENTS is a JSON object, or the
     value of the only parameter. The call is real: its changes stay.
     """
-    import asyncio
-
-    from babyagi.cli import exits, session
 
     if "__" in name:
         observation = asyncio.run(_call_server(flags, name, arguments))
@@ -125,7 +125,6 @@ def tools_test(name: str, arguments: str, as_json: bool, **flags: Any) -> int:
 
 def _show(observation: Observation) -> int:
     """Print what the tool gave, and return the exit code."""
-    from babyagi.cli.exits import ExitCode
 
     style = Style.RED if observation.is_error else Style.PLAIN
     echo_lines([Line(safe(line), style) for line in observation.passage.text.split("\n")])
@@ -135,9 +134,6 @@ def _show(observation: Observation) -> int:
 def _open(settings: Settings, names: tuple[str, ...]) -> tuple[Tool, ...]:
     """Open the tools of these names as a new objective would, with the settings' folder. Tools that
     lack a setting are left out."""
-    from babyagi.app.toolbox import open_tool_context, require_folder
-    from babyagi.files.folder import Folder
-    from babyagi.tools.catalog import open_tools
 
     require_folder(settings)
     folder = Folder(settings.files or Path(), without=settings.home)
@@ -145,7 +141,6 @@ def _open(settings: Settings, names: tuple[str, ...]) -> tuple[Tool, ...]:
 
 
 def _find(name: str, settings: Settings) -> Tool:
-    from babyagi.tools.catalog import NEED_A_FOLDER, TOOL_NAMES
 
     if name not in TOOL_NAMES:
         raise SettingsError(
@@ -174,9 +169,6 @@ def _find(name: str, settings: Settings) -> Tool:
 
 
 async def _call(tool: Tool, arguments: str) -> Observation:
-    from babyagi.journal import run_tool
-    from babyagi.tasks import Passage
-    from babyagi.tools.base import Observation, parse_arguments
 
     try:
         checked = parse_arguments(tool, arguments)
@@ -190,9 +182,6 @@ async def _call(tool: Tool, arguments: str) -> Observation:
 
 
 def _list_by_server(flags: dict[str, object], as_json: bool) -> int:
-    import asyncio
-
-    from babyagi.cli.exits import ExitCode
 
     servers = asyncio.run(_list_servers(_servers(flags)))
     if as_json:
@@ -204,7 +193,6 @@ def _list_by_server(flags: dict[str, object], as_json: bool) -> int:
 
 
 def _shape_of_server(connection: Connection, found: list[Tool], fault: str) -> Json:
-    from babyagi.verbs.json_shapes import pick
 
     tools = [{**_shape(tool, False), "own_name": connection.own_name(tool.name)} for tool in found]
     left_out = [pick(one, "name reason") for one in connection.left_out]
@@ -228,7 +216,6 @@ def _show_server(connection: Connection, found: list[Tool], fault: str) -> None:
 
 async def _list_servers(servers: list[McpServer]) -> list[tuple[Connection, list[Tool], str]]:
     """Return of each server its closed connection, its tools, and why it has none."""
-    from babyagi.app.toolbox import list_tools
     from babyagi.tools.mcp import open_servers
 
     async with open_servers(servers) as connections:
@@ -236,7 +223,6 @@ async def _list_servers(servers: list[McpServer]) -> list[tuple[Connection, list
 
 
 def _servers(flags: dict[str, object]) -> list[McpServer]:
-    from babyagi.cli.session import load
     from babyagi.tools.mcp import load_servers
 
     path = load(given_flags(flags)).settings.mcp
@@ -250,7 +236,6 @@ def _servers(flags: dict[str, object]) -> list[McpServer]:
 
 
 async def _call_server(flags: dict[str, object], name: str, arguments: str) -> Observation:
-    from babyagi.app.toolbox import list_tools
     from babyagi.tools.mcp import open_servers
 
     server = name.partition("__")[0]

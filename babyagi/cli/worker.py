@@ -1,4 +1,4 @@
-"""The command `worker` for all objectives of the task store: its work, and what it prints and logs
+"""The command `worker`: its work on all objectives of the task store, and what it prints and logs
 meanwhile."""
 
 from __future__ import annotations
@@ -6,40 +6,67 @@ from __future__ import annotations
 import asyncio
 import logging
 import sys
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import click
 
 from babyagi import events
+from babyagi.app.application import App, open_app
 from babyagi.cli import views
 from babyagi.cli.asking import find_person
+from babyagi.cli.options import (
+    given_flags,
+    json_option,
+    setting_options,
+    wrong_usage,
+)
 from babyagi.cli.render import render_counts
-from babyagi.cli.run import load_to_work, tell
+from babyagi.cli.report import output_options, take_output
+from babyagi.cli.run import join_objective, load_to_work, tell
 from babyagi.cli.text import echo, fit, is_terminal, warn
 from babyagi.settings.load import Loaded
 from babyagi.tasks import Objective
 from babyagi.taskstore.sql.store import TaskStore
 from babyagi.text import say_count
 
-if TYPE_CHECKING:
-    from babyagi.app.application import App
-
 logger = logging.getLogger("babyagi.events")
 
 MAX_NAMED = 10  # objectives that a worker names when it starts
 
 
-def serve_all(flags: Mapping[str, Any], *, as_json: bool) -> int:
-    """Work on all objectives of the task store until a signal stops it. Return the exit code, 128
-    plus the signal's number."""
-    loaded = load_to_work(flags)
-    return asyncio.run(_serve_all(loaded, as_json=as_json))
+@click.command()
+@click.option(
+    "--objective",
+    metavar="ID|NAME|latest",
+    help="Work on this objective only; wait for it if it does not exist yet. Default: on all.",
+)
+@setting_options(
+    "concurrency files tools mcp tools_from agent agent_hosts use_my_model log_format".split()
+)
+@output_options
+@json_option
+def worker(objective: str | None, as_json: bool, **flags: Any) -> int:
+    """Work on all active objectives until told to stop.
+
+    Objectives submitted later are included. While there is nothing to do, the worker waits. On
+    Ctrl-C or SIGTERM it lets the calls in flight end, and stops. --output and --format need
+    --objective.
+    """
+    if objective is None and (flags["output"] or flags["report_format"]):
+        raise wrong_usage(
+            "--output and --format can only be used with --objective: a worker for all objectives "
+            "writes no report to a file"
+        )
+    output, given = take_output(flags, as_json), given_flags(flags)
+    if objective is not None:
+        return join_objective(given, selector=objective, output=output)
+    return asyncio.run(_serve_all(load_to_work(given), as_json=as_json))
 
 
 async def _serve_all(loaded: Loaded, *, as_json: bool) -> int:
-    from babyagi.app.application import open_app
-
     is_logged = is_unwatched(as_json=as_json)
     say = logger.info if is_logged else warn if as_json else echo
     notify = logger.warning if is_logged else tell

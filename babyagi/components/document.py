@@ -8,7 +8,6 @@ import re
 import stat
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from difflib import get_close_matches
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from babyagi.errors import SettingsError
 from babyagi.react.protocols.choice import PROTOCOL_NAMES
 from babyagi.react.steps import AgentBounds, AtLimit
-from babyagi.text import clean, one_line, shorten
+from babyagi.text import clean, nearest, one_line, shorten
 
 if TYPE_CHECKING:
     import yaml
@@ -170,10 +169,10 @@ class Fields:
             raise fault(f"{where} must be a mapping, got {_kind_of_value(given)}")
         for key in given:
             if known is not None and key not in known:
-                near = get_close_matches(key, known, n=1)
+                near = nearest(key, known)
                 raise fault(
                     f"{where} has the unknown key {shown(key)}",
-                    f"did you mean {near[0]}?" if near else f"use one of: {', '.join(known)}",
+                    f"did you mean {near}?" if near else f"use one of: {', '.join(known)}",
                 )
         self._given: Mapping[str, Any] = {
             key: value for key, value in given.items() if value is not None

@@ -31,8 +31,15 @@ from babyagi.settings.fields import (
     Settings,
     declared_fields,
 )
-from babyagi.settings.values import Declared, Secret, default_home, parse_path, parse_paths
-from babyagi.text import shorten
+from babyagi.settings.values import (
+    Declared,
+    Secret,
+    default_home,
+    meant_by,
+    parse_path,
+    parse_paths,
+)
+from babyagi.text import nearest, shorten
 
 MAX_ENV_FILE_BYTES = 1_000_000
 _FOLDER = "trusted"
@@ -323,7 +330,7 @@ def load_settings(
     if faults:
         listed = "\n  ".join([f"{len(faults)} settings cannot be used:", *faults])
         wrong = reading.wrong_flags
-        fix = f"correct {', '.join(wrong)}, or leave it out" if len(wrong) == len(faults) else _FIX
+        fix = "; ".join(wrong) if len(wrong) == len(faults) else _FIX
         raise SettingsError(faults[0] if len(faults) == 1 else listed, fix=fix, guide="settings")
     return Loaded(
         settings=settings,
@@ -474,9 +481,13 @@ class _Reading:
             except ValueError as error:
                 if not is_settled:
                     shown = "" if declared.is_secret else f", got {_show(given.raw)}"
-                    self.faults.append(f"{given.label} must be {error}{shown}")
+                    meant = meant_by(error)
+                    guess = f"; did you mean {meant}?" if meant else ""
+                    self.faults.append(f"{given.label} must be {error}{shown}{guess}")
                     self.given[name] = given
-                    self.wrong_flags += [given.label] if not given.variable else []
+                    if not given.variable:
+                        fix = f"{given.label} {meant}" if meant else f"correct {given.label}"
+                        self.wrong_flags.append(f"{fix}, or leave it out")
                 continue
             if file is not None and not self._is_harmless(name, declared, value, file):
                 shown = value.hint if isinstance(value, Secret) else str(given.raw)
@@ -561,10 +572,8 @@ class _Reading:
             for variable in sorted(layer.values):
                 is_known = variable in self._variables or variable in GONE
                 if variable.startswith(_PREFIX) and not is_known:
-                    from difflib import get_close_matches
-
-                    near = get_close_matches(variable.removeprefix(_PREFIX), by_ending, n=1)
-                    guess = f"; did you mean {by_ending[near[0]]}?" if near else ""
+                    near = nearest(variable.removeprefix(_PREFIX), by_ending)
+                    guess = f"; did you mean {by_ending[near]}?" if near else ""
                     yield f"{variable}{layer.said_as} is not a setting{guess}"
 
 

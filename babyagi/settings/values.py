@@ -1,6 +1,7 @@
 """How a setting is declared, and the parsers that turn its text into a value.
 
-A parser raises ValueError with the expected form, worded to follow "NAME must be ".
+A parser raises ValueError with the expected form, worded to follow "NAME must be "; `UnfitError` if
+it can tell which value was probably meant.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any, TypeVar
 
 from babyagi.net.addresses import complete_proxy, host_of, is_web_address
 from babyagi.redaction import redact_url
-from babyagi.text import C1_CONTROLS, CONTROLS, clean
+from babyagi.text import C1_CONTROLS, CONTROLS, clean, nearest
 
 T = TypeVar("T")
 N = TypeVar("N", int, float)
@@ -24,6 +25,19 @@ LEAST_LIMIT = 0.001  # a lower limit may be rounded to 0, which would mean no li
 _ESCAPE_SEQUENCES = r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b\n]*(?:\x07|\x1b\\)|[@-Z\\^_])"
 _DURATION = r"(?:([0-9.]+)d)?(?:([0-9.]+)h)?(?:([0-9.]+)m)?(?:([0-9.]+)s?)?"
 _SECONDS_PER_PART = (86_400.0, 3_600.0, 60.0, 1.0)
+
+
+class UnfitError(ValueError):
+    """A text is no value of a setting; `meant` is the value that was probably meant, or ''."""
+
+    def __init__(self, wanted: str, meant: str) -> None:
+        super().__init__(wanted)
+        self.meant = meant
+
+
+def meant_by(error: ValueError) -> str:
+    """Return the value that was probably meant, as the parser's error says; '' if it does not."""
+    return error.meant if isinstance(error, UnfitError) else ""
 
 
 class Secret:
@@ -189,15 +203,12 @@ def names_of(*names: str) -> Callable[[str], tuple[str, ...]]:
     """Return a parser for a list of some of these names, separated by commas or blanks."""
 
     def parse(text: str) -> tuple[str, ...]:
-        from difflib import get_close_matches
-
         given = tuple(dict.fromkeys(text.replace(",", " ").split()))
         unknown = [name for name in given if name not in names]
         if unknown:
             listed = f"a list, separated by commas, of these names: {', '.join(names)}"
-            near = get_close_matches(unknown[0], names, n=1)
-            guess = f" (perhaps {near[0]})" if near else ""
-            raise ValueError(f"{listed}; {unknown[0][:80]} is none of them{guess}")
+            near = [name if name in names else nearest(name, names) for name in given]
+            raise UnfitError(listed, ",".join(near) if all(near) else "")
         return given
 
     return parse
@@ -302,12 +313,22 @@ def _within(
         try:
             value = read(text)
         except ValueError:
-            raise ValueError(what) from None
+            point = "." if read is float else ""
+            raise UnfitError(what, _read_as(read, text.replace(",", point))) from None
         if not low <= value <= high:
             raise ValueError(f"{what} from {low:{form}} to {high:{form}}")
         return value
 
     return parse
+
+
+def _read_as(read: Callable[[str], object], text: str) -> str:
+    """Return the text if it can be read, else ''."""
+    try:
+        read(text)
+    except ValueError:
+        return ""
+    return text.strip()
 
 
 def seconds(low: float, high: float) -> Callable[[str], float]:
@@ -321,7 +342,7 @@ def choice(*names: str) -> Callable[[str], str]:
     def parse(text: str) -> str:
         found = [name for name in names if name.startswith(text.strip().casefold())]
         if len(found) != 1:
-            raise ValueError(f"one of {', '.join(names)}")
+            raise UnfitError(f"one of {', '.join(names)}", nearest(text, names))
         return found[0]
 
     return parse

@@ -17,6 +17,7 @@ from enum import StrEnum
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from babyagi.tasks import ObjectiveSpec
+from babyagi.text import say_duration
 
 MIN_EVERY_S = 60.0
 MAX_JITTER_S = 86_400.0
@@ -105,13 +106,13 @@ class Rule:
 
     @property
     def words(self) -> str:
-        """The rule as text: `cron 0 3 * * * Europe/Berlin`, `every 7200 s`,
+        """The rule as text: `cron 0 3 * * * Europe/Berlin`, `every 2 h`,
         `at 2026-12-01T08:00+00:00`."""
         if self.cron:
             return f"cron {self.cron} {self.tz}"
         if self.at is not None:
             return f"at {self.at.isoformat(timespec='minutes')}"
-        return f"every {self.every_s:g} s"
+        return f"every {say_duration(self.every_s)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

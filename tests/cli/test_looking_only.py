@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from babyagi.app.backends import open_store
-from babyagi.cli import objectives, root
+from babyagi.cli import objectives, root, show
 from babyagi.cli.root import run_guarded
 from babyagi.tasks import Proposal, Worker
 from babyagi.taskstore.sql import database
@@ -104,7 +104,7 @@ async def inline(work):
 def many(home, monkeypatch):
     """Nine tasks, three results, and three objectives, where a list has two items by itself."""
     monkeypatch.setattr(objectives, "MAX_LISTED", 2)
-    monkeypatch.setattr(root, "MAX_LINES", 2)
+    monkeypatch.setattr(show, "MAX_LINES", 2)
     homes.fill_home()
 
     async def fill():
@@ -153,3 +153,17 @@ def test_the_last_line_counts_what_was_left_out(capsys):
     assert run_guarded("tasks --objective 1 --limit 3".split()) == 0
 
     assert f"and {n_tasks - 3} more: --limit 0" in capsys.readouterr().out.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["tasks add x", "pause", "resume", "inbox answer 1 x", "store rebuild", "run --continue 1 x"],
+)
+def test_what_acts_on_what_exists_makes_no_home(line, tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("BABYAGI_HOME", str(tmp_path / "mistyped"))
+
+    assert root.run_guarded(line.split()) == 8
+
+    said = capsys.readouterr().err
+    assert "there is no objective yet" in said and 'babyagi run "an objective"' in said
+    assert not (tmp_path / "mistyped").exists()

@@ -345,5 +345,5 @@ def test_a_home_that_cannot_be_made_is_a_store_error(tmp_path, monkeypatch, caps
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("BABYAGI_HOME", str(tmp_path / "file" / "home"))
 
-    assert run_guarded(["pause"]) == 7
+    assert run_guarded(["submit", "x"]) == 7
     assert "Traceback" not in capsys.readouterr().err

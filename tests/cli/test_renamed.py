@@ -4,7 +4,8 @@ import click
 import pytest
 
 from babyagi.cli.renamed import RENAMED, rename
-from babyagi.cli.root import babyagi, run, run_guarded
+from babyagi.cli.root import babyagi, run_guarded
+from babyagi.cli.run import run
 from tests.cli import homes, looked_at
 
 pytestmark = pytest.mark.usefixtures("home")

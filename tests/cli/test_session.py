@@ -247,8 +247,9 @@ def test_a_log_in_the_home_is_for_its_owner_and_one_elsewhere_follows_the_umask(
     home = tmp_path / "home"
     before = os.umask(0o027)
     try:
-        open_log(home / "babyagi.log", home=home)
-        open_log(tmp_path / "elsewhere" / "x.log", home=home)
+        for path in (home / "babyagi.log", tmp_path / "elsewhere" / "x.log"):
+            open_log(path, home=home)
+            logging.getLogger("babyagi").warning("opened")
     finally:
         os.umask(before)
 

@@ -234,7 +234,7 @@ def test_a_search_looks_into_other_objectives_when_it_is_told_to(home, capsys):
 
 @pytest.mark.parametrize(
     "line",
-    [["store", "verify", "--index"], ["store", "rebuild"], ["show", "results", "x"]],
+    [["store", "verify", "--index"], ["show", "results", "x"]],
     ids=" ".join,
 )
 def test_without_an_objective_there_is_nothing_to_look_at(line, home, capsys):

@@ -156,6 +156,7 @@ def test_a_store_without_workers_is_reported_in_words_and_in_json(home, capsys):
 
 
 def test_a_store_in_a_file_is_upgraded_by_being_opened(home, capsys):
+    assert run_guarded(["submit", "x"]) == 0
     assert run_guarded(["store", "migrate"]) == 0
     assert "has this program's version" in capsys.readouterr().out
     assert (home / "tasks.db").exists()

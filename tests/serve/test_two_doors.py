@@ -95,7 +95,7 @@ CHANGES = (
     change("submit Look after the tea", "/objectives", TEA, status=201),
     change(
         "submit Look after the tea --task Boil --name mine --memory shared --planning combined "
-        "--max-tasks 7 --max-calls 8 --max-tokens 9000 --max-cost 0.5 --max-time 60",
+        "--max-tasks 7 --max-calls 8 --max-tokens 9000 --max-cost 0.5 --max-time 60s",
         "/objectives",
         {
             **TEA,
@@ -166,7 +166,7 @@ CHANGES = (
     ),
     change(
         "schedule add Look after the tea --every 2h --name mine --memory shared --planning combined "
-        "--max-tasks 7 --max-calls 8 --max-tokens 9000 --max-time 60",
+        "--max-tasks 7 --max-calls 8 --max-tokens 9000 --max-time 60s",
         "/schedules",
         {**TEA, "every": "2h", "name": "mine", "memory": "shared", "planning": "combined"}
         | {"max_tasks": 7, "max_calls": 8, "max_tokens": 9000, "max_time_s": 60},
