@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from babyagi.react.steps import Run, Stopped
     from babyagi.tasks import Effect, Limits, Passage, StopReason
     from babyagi.tools.base import Tool
-    from babyagi.tools.declare import tool, tools_of
+    from babyagi.tools.declare import ToolContext, tool, tools_of
 
 __version__ = "0.1.0"
 __all__ = [
@@ -72,6 +72,7 @@ __all__ = [
     "TextWritten",
     "Tool",
     "ToolCalled",
+    "ToolContext",
     "ToolError",
     "__version__",
     "run",
@@ -91,7 +92,7 @@ _NAMES_BY_MODULE = {
     "react.steps": "Run Stopped",
     "tasks": "Effect Limits Passage StopReason",
     "tools.base": "Tool",
-    "tools.declare": "tool tools_of",
+    "tools.declare": "ToolContext tool tools_of",
 }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import secrets
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
@@ -17,15 +18,15 @@ from babyagi.app.application import App
 from babyagi.app.backends import utc_now
 from babyagi.app.options import AgentOptions, Ask, SettingOptions, names_of, require_known
 from babyagi.app.toolbox import grant_to_files
-from babyagi.components.description import load_description
+from babyagi.components.description import Granted, load_description, load_tool
 from babyagi.components.kinds import KEY_VARIABLES
 from babyagi.errors import NotFoundError, ParkedError
 from babyagi.inbox import describe, take_words
 from babyagi.index.hashing import HashEmbedder
 from babyagi.journal import Backends, Gate, Journal
 from babyagi.llm.client import is_client
-from babyagi.llm.port import ChatModel, OnText
-from babyagi.llm.prompt import Message
+from babyagi.llm.port import ChatModel, Completion, OnText
+from babyagi.llm.prompt import Message, Prompt, ToolCall, fence
 from babyagi.memory.kinds import ConversationMemory, ConversationSummaryMemory
 from babyagi.memory.log import Known, MemoryLog, join_origins, path_of, require_name
 from babyagi.memory.remembering import Remembering
@@ -47,7 +48,7 @@ from babyagi.react.steps import (
     Stopped,
     T,
 )
-from babyagi.runtime.offload import call_either, run_blocking
+from babyagi.runtime.offload import Told, call_either, run_blocking
 from babyagi.settings.fields import declared_fields, find_longest_output
 from babyagi.settings.load import load_here
 from babyagi.settings.values import Secret
@@ -64,14 +65,15 @@ from babyagi.tasks import (
 )
 from babyagi.taskstore.limits import raise_by_kept_back
 from babyagi.taskstore.sqlite import MemoryTaskStore
-from babyagi.tools.base import Observation, Tool
-from babyagi.tools.declare import collect_tools
+from babyagi.tools.base import Calls, Observation, PassedOn, Tool
+from babyagi.tools.declare import collect_tools, tool
 
 if TYPE_CHECKING:
     from typing import Unpack
 
     from openai import AsyncOpenAI
 
+_CONTEXT_NAME = re.compile(r"[\w ]{1,40}")
 LEASE_S = 365 * 86_400.0  # so long that the lease never ends during a run
 
 History = Run[Any] | Sequence[Message]
@@ -95,8 +97,8 @@ class Agent(Generic[T]):
             of the `openai` package (`AsyncOpenAI`, `AsyncAzureOpenAI`) is used with its own
             address, key and HTTP client, and is asked for the model that `llm_model` names; it
             belongs to one event loop, so use `run_async` with it.
-        tools: tools, functions with type hints and a docstring, or what `as_tool` of another agent
-            returns.
+        tools: tools, functions with type hints and a docstring, objects with `@tool` methods, or
+            what `as_tool` of another agent returns.
         output_type: what an answer must be: a dataclass, a TypedDict, a model of pydantic, an Enum,
             a Literal, int, date, list[…] of these, …. An answer of another type is returned to the
             model with the error. Without it an answer is text.
@@ -178,6 +180,7 @@ class Agent(Generic[T]):
         self.output = None if output_type in (None, str) else output_type_of(output_type)
         self.protocol = protocol
         self.instruction = instruction or fill("agent")
+        self._context_by_name: dict[str, _Context] = {}
         self.memory = _read_memory(options.pop("memory", None))
         if not (is_client(model) or isinstance(model, str | ChatModel)):
             kinds = "a name, a client or a ChatModel"
@@ -203,8 +206,7 @@ class Agent(Generic[T]):
         Raises:
             SettingsError: the file cannot be used; the text names the faulty entry and the remedy.
         """
-        mine = {name: given for name, given in options.items() if name in _KEYS_AND_HOSTS}
-        granted = grant_to_files(load_here(mine))
+        granted = _grant(options)
         has_model = bool({"model", "llm_model"} & set(options))
         found = load_description(Path(path), agent_name, granted=granted, has_model=has_model)
         described: dict[str, Any] = {
@@ -224,16 +226,56 @@ class Agent(Generic[T]):
         agent._has_time = bool(options.get("max_time_s"))
         return agent
 
-    def add_tool(self, given: Tool | Callable[..., Any], *, replace: bool = False) -> None:
-        """Add a tool for all later runs; with `replace`, it takes the place of a tool that has the
-        same name.
+    def add_tool(
+        self, given: Any, thing: Any = None, description: str = "", *, replace: bool = False
+    ) -> None:
+        """Add a tool for all later runs: a tool or a function, or under the name `given` whatever
+        `babyagi.tool` takes, with a description. A thing may also be `FILE.yaml#NAME`, a component,
+        a pipeline or an agent of a file.
+
+        Args:
+            replace: whether the tool takes the place of one that has the same name.
 
         Raises:
             ValueError: a tool with this name exists, and `replace` is False.
+            SettingsError: the file cannot be used.
         """
-        (tool,) = collect_tools([given])
-        others = [other for other in self.tools if not (replace and other.name == tool.name)]
-        self.tools = require_names([*others, tool])
+        if isinstance(thing, str):
+            path, _, target = thing.partition("#")
+            made = load_tool(Path(path), target, given, description, granted=_grant(self._options))
+        elif thing is not None:
+            made = tool(thing, name=given, description=description)
+        else:
+            (made,) = collect_tools([given])
+        others = [other for other in self.tools if not (replace and other.name == made.name)]
+        self.tools = require_names([*others, made])
+
+    def add_context(self, name: str, text: str | Callable[[], Any], *, n_calls: int = 0) -> None:
+        """Show the model a text in each request from now on, as data under this name. A new text
+        takes the place of the one with the same name, and an empty text removes it.
+
+        Args:
+            text: the text, or a function, async or not, that is called before each request; what is
+                shown is not stored.
+            n_calls: how many requests show it; 0 for all.
+
+        Raises:
+            ValueError: the name is not 1 to 40 letters, digits and blanks.
+        """
+        if not _CONTEXT_NAME.fullmatch(name):
+            raise ValueError(f"a name must have 1 to 40 letters, digits and blanks, got {name!r}")
+        self._context_by_name[name] = _Context(text=text, n_left=n_calls or -1)
+
+    def run_tool(self, name: str, given: str) -> Observation:
+        """Call one of the agent's tools as its model would, with text or JSON, and return its
+        outcome. No model is asked, unless the tool does."""
+
+        async def run() -> Observation:
+            async with self.by_hand(given) as hand:
+                call = ToolCall(id="by hand", name=name, arguments=given)
+                return (await hand.call(call))[0]
+
+        return run_blocking(run())
 
     def run(
         self,
@@ -284,7 +326,7 @@ class Agent(Generic[T]):
             BabyagiError: its text says what to do. Errors of the model or of a tool are in the run
                 instead.
         """
-        async with aclosing(self.iter(question, history=history, on_text=on_text)) as signals:
+        async with aclosing(self._tell(question, history, on_text)) as signals:
             async for signal in signals:
                 if on_signal is not None:
                     on_signal(signal)
@@ -292,11 +334,16 @@ class Agent(Generic[T]):
                     run: Run[T] = signal.run
         return run
 
-    async def iter(
+    def iter(
         self, question: str, *, history: History = (), on_text: OnText | None = None
+    ) -> Told[Signal]:
+        """Ask the agent a question, and return what happens as signals, to be read with `for` or
+        `async for`; the last one is `RunEnded`. Arguments and errors are those of `run_async`."""
+        return Told(lambda: self._tell(question, history, on_text))
+
+    async def _tell(
+        self, question: str, history: History, on_text: OnText | None
     ) -> AsyncGenerator[Signal, None]:
-        """Ask the agent a question, and yield what happens as signals; the last one is `RunEnded`.
-        Arguments and errors are those of `run_async`."""
         async with self._remember() as memory, self._open_desk(question, on_text) as desk:
             messages, n_told = self._messages(question, history), 0
             if memory is not None:
@@ -344,13 +391,15 @@ class Agent(Generic[T]):
         return (told, *earlier, asked)
 
     def _open_executor(self, journal: Journal) -> Executor:
-        return Executor(
+        executor = Executor(
             tools=self.tools,
-            calls=journal,
+            calls=_WithContext(journal, self._context_by_name),
             protocol=self.protocol,
             bounds=self.bounds,
             output=self.output,
         )
+        executor.running.agent = self
+        return executor
 
     async def __aenter__(self) -> Agent[T]:
         """Begin a conversation, during which the memory is updated in the background. The exit
@@ -547,14 +596,15 @@ class ByHand:
 
     @property
     def is_done(self) -> bool:
-        """Return whether the model has answered or given up."""
-        return bool(self.steps) and not isinstance(self.steps[-1].decision, Act)
+        """Return whether the model has answered or given up, or a tool has ended the run."""
+        has_ended = bool(self.steps) and not isinstance(self.steps[-1].decision, Act)
+        return has_ended or self._executor.running.is_over
 
     @property
     def output(self) -> str:
-        """Return the text of the answer; empty until the model has answered."""
+        """Return the text of the answer; empty until there is one."""
         last = self.steps[-1].decision if self.steps else None
-        return last.output if isinstance(last, Finish) else ""
+        return last.output if isinstance(last, Finish) else self._executor.running.answer or ""
 
     async def plan(self) -> AgentDecision:
         """Ask the model for the next step, and return its decision: calls to make, an answer, or
@@ -563,10 +613,12 @@ class ByHand:
         self._planned = await self._executor.plan(self.messages, self.steps)
         return self._planned.value
 
-    async def call(self) -> list[Observation]:
+    async def call(self, *calls: ToolCall) -> list[Observation]:
         """Make the planned calls, append the step to `steps`, and return the outcome of each
-        call."""
+        call. With `calls`, make these instead, and leave `steps` as they are."""
         planned, n = self._planned, len(self.steps) + 1
+        if calls:
+            return await self._executor.call(Act(calls=calls), n=n)
         if planned is None:
             raise RuntimeError("no step is planned: use plan() before call()")
         given = await self._executor.call(planned.value, n=n)
@@ -579,6 +631,40 @@ class ByHand:
         await self.plan()
         await self.call()
         return self.steps[-1]
+
+
+@dataclass(slots=True, kw_only=True)
+class _Context:
+    """A text that stands in the requests of an agent; `n_left` is negative if it stays."""
+
+    text: str | Callable[[], Any]
+    n_left: int
+
+
+class _WithContext(PassedOn):
+    """Adds the texts of `Agent.add_context` to the first message of each request."""
+
+    def __init__(self, calls: Calls, context_by_name: dict[str, _Context]) -> None:
+        super().__init__(calls)
+        self._context_by_name = context_by_name
+
+    async def complete(self, path: str, prompt: Prompt, *, role: Role) -> Completion:
+        shown = []
+        for name, one in list(self._context_by_name.items()):
+            text = await call_either(one.text) if callable(one.text) else one.text
+            shown += [fence(name, Passage(text=text, origin="program"))] if text else []
+            one.n_left -= one.n_left > 0
+            if one.n_left == 0 or not one.text:
+                del self._context_by_name[name]
+        first, *rest = prompt.messages
+        first = replace(first, text="\n\n".join((first.text, *shown)))
+        return await super().complete(path, replace(prompt, messages=(first, *rest)), role=role)
+
+
+def _grant(options: Mapping[str, Any]) -> Granted:
+    """Return what a file may use, by the settings and the options of an agent."""
+    mine = {name: given for name, given in options.items() if name in _KEYS_AND_HOSTS}
+    return grant_to_files(load_here(mine))
 
 
 def _read_memory(given: ConversationMemory | str | None) -> ConversationMemory | None:

@@ -8,14 +8,11 @@ import json
 import logging
 import re
 import signal
-import threading
 from collections import deque
 from collections.abc import (
     AsyncGenerator,
     Awaitable,
     Callable,
-    Coroutine,
-    Generator,
     Mapping,
     Sequence,
 )
@@ -23,8 +20,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from types import AsyncGeneratorType
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 from babyagi import events
 from babyagi.agents.report import NO_OUTPUT, OUTPUT, read_answer
@@ -54,7 +50,7 @@ from babyagi.react.protocols.choice import find_protocol
 from babyagi.react.steps import Act, T
 from babyagi.reporting.artifacts import find_artifacts
 from babyagi.reporting.sources import Source, trace_sources
-from babyagi.runtime.offload import call_either, run_blocking
+from babyagi.runtime.offload import Told, call_either, run_blocking
 from babyagi.settings.fields import ONNX_EMBEDDING_MODEL, Settings, declared_fields
 from babyagi.settings.load import load_for_program, variables_here
 from babyagi.tasks import Artifact, Duty, Event, Limits, Objective, Result, Step, StopReason, Usage
@@ -572,50 +568,19 @@ def _word(step: Step) -> str:
 # --------------------------------------------------------------------------------------------------
 
 
-class Stream(Generic[T]):
+class Stream(Told["Happening | ObjectiveEnded[T]"], Generic[T]):
     """An objective that runs while its events are read, with `for` or `async for`.
 
     `outcome` is None before the objective has ended.
     """
 
     def __init__(self, work: Work, *, environ: Mapping[str, str], cwd: Path) -> None:
+        super().__init__(self._tell_all)
         self._work = work
         self._environ = environ
         self._cwd = cwd
         self._app: App | None = None
         self.outcome: ObjectiveOutcome[T] | None = None
-
-    def __aiter__(self) -> AsyncGenerator[Happening | ObjectiveEnded[T], None]:
-        return self._tell()
-
-    def __iter__(self) -> Generator[Happening | ObjectiveEnded[T], None, None]:
-        """Yield the events in code that is not async; the run has its own event loop, in a
-        thread."""
-        loop = asyncio.new_event_loop()
-        thread = threading.Thread(target=loop.run_forever, daemon=True)
-        thread.start()
-
-        def wait(work: Coroutine[Any, Any, V]) -> V:
-            pending = asyncio.run_coroutine_threadsafe(work, loop)
-            try:
-                return pending.result()
-            except BaseException:  # Ctrl-C while nothing happened
-                pending.cancel()
-                raise
-
-        told = self._tell()
-        try:
-            while True:
-                try:
-                    event = wait(_next(told))
-                except StopAsyncIteration:
-                    return
-                yield event
-        finally:
-            wait(_close(told))
-            loop.call_soon_threadsafe(loop.stop)
-            thread.join()
-            loop.close()
 
     async def answer(self, question: QuestionAsked, text: str) -> None:
         """Answer a question during the run. If the question is whether a call may be made, `yes`
@@ -627,7 +592,7 @@ class Stream(Generic[T]):
         step = await self._app.store.open_step(question.question_id)
         await _record_answer(self._app, step, text)
 
-    async def _tell(self) -> AsyncGenerator[Happening | ObjectiveEnded[T], None]:
+    async def _tell_all(self) -> AsyncGenerator[Happening | ObjectiveEnded[T], None]:
         work = self._work
         settings = await _load(work, self._environ, self._cwd)
         async with open_app(settings, given=work.given) as app:
@@ -657,19 +622,6 @@ async def _stop(app: App, running: asyncio.Task[Objective]) -> None:
         await asyncio.wait([running], timeout=LOOK_S)
     if not running.cancelled() and (error := running.exception()) is not None:
         logger.debug("the run ended with %r", error)
-
-
-async def _next(told: AsyncGenerator[V, None]) -> V:
-    return await told.__anext__()
-
-
-async def _close(told: AsyncGenerator[Any, None]) -> None:
-    generator = cast(AsyncGeneratorType[Any, None], told)
-    # a cancelled run lets its calls end
-    while generator.ag_running:  # noqa: ASYNC110
-        await asyncio.sleep(0.01)
-    await told.aclose()
-    await asyncio.get_running_loop().shutdown_default_executor()
 
 
 class _Teller:

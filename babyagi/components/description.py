@@ -281,6 +281,16 @@ def load_description(
         return replace(agent, model=model.model, api_key=key)
 
 
+def load_tool(path: Path, target: str, name: str, description: str, *, granted: Granted) -> Tool:
+    """Return a component, a pipeline or an agent of a file as a tool with this name, for an agent
+    whose model it uses. Raises `SettingsError` if the file is invalid or has no such thing."""
+    entry = ToolEntry(name=name, target=target, description=description)
+    with _named(path):
+        builder = _Builder(read_document(parse_yaml(read_source(path))), granted)
+        builder.check_pipelines()
+        return builder.build_tool(entry, f"tool {shown(name)}")
+
+
 def build_described_agent_tool(agent: AgentDescription) -> Tool:
     """Return the agent as a tool of another agent, whose model it uses.
 
@@ -369,7 +379,8 @@ class _Builder:
                     "PromptNode of the file"
                 )
             self._note_model(node)
-            tools = tuple(self._build_tool(tool, entry) for tool in entry.tools)
+            where = f"agent {shown(entry.name)}, tool "
+            tools = tuple(self.build_tool(tool, where + shown(tool.name)) for tool in entry.tools)
             instruction, protocol = _read_agent_template(node.template, entry, tools)
             self._agents[entry.name] = AgentDescription(
                 name=entry.name,
@@ -404,8 +415,8 @@ class _Builder:
             self._note_model(node)
         return found.memory
 
-    def _build_tool(self, entry: ToolEntry, agent: AgentEntry) -> Tool:
-        where = f"agent {shown(agent.name)}, tool {shown(entry.name)}"
+    def build_tool(self, entry: ToolEntry, where: str) -> Tool:
+        """Return the tool that an entry describes. `where` names the entry in errors."""
         try:
             tool = self._open_target(entry, where)
             return replace(tool, reflect=entry.reflect) if entry.reflect else tool

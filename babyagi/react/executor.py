@@ -71,6 +71,7 @@ from babyagi.tools.base import (
     run_composed,
     takes_text,
 )
+from babyagi.tools.declare import Running, lend
 from babyagi.tools.recall import RECALL
 
 MAX_JUDGED_CHARS = 4000
@@ -88,16 +89,20 @@ def with_reflection(tool: Tool) -> Tool:
     inner = replace(tool, reflect=0)
 
     async def compose(arguments: Arguments, calls: Calls) -> Passage:
-        observation = await calls.call_tool("call/1", inner, arguments)
+        observation, n_changed = await calls.call_tool("call/1", inner, arguments), 0
         for n in range(1, tool.reflect + 1):
             better = await _judge(calls, f"judge/{n}", inner, arguments, observation)
             if better is None or better == arguments:
                 break
-            arguments = better
+            arguments, n_changed = better, n
             observation = await calls.call_tool(f"call/{n + 1}", inner, arguments)
+        given = observation.passage
         if observation.is_error:
-            raise ToolError(observation.passage.text)
-        return observation.passage
+            raise ToolError(given.text)
+        if n_changed and not tool.return_direct:
+            words = json.dumps(dict(arguments), ensure_ascii=False)
+            given = replace(given, text=say("asked_as", words=words, text=given.text))
+        return given
 
     return replace(tool, reflect=0, compose=compose, run=run_composed)
 
@@ -191,6 +196,9 @@ class Executor:
             asked again.
         says_lacking: whether the model ends its work with what is lacking, in place of giving up.
             If it does so before it has used a tool to look, it is told once to look first.
+
+    Attributes:
+        running: what tools that take a `ToolContext` are lent of the run.
     """
 
     def __init__(
@@ -204,12 +212,12 @@ class Executor:
         says_lacking: bool = False,
     ) -> None:
         self.output = output
+        self.running = Running()
         self.protocol = find_protocol(protocol) if isinstance(protocol, str) else protocol
         self._bounds = bounds or AgentBounds()
         self._calls = calls
-        self._caller = Caller(
-            [with_reflection(tool) for tool in tools], calls, max_parallel=self._bounds.max_parallel
-        )
+        lent = [with_reflection(lend(tool, self.running)) for tool in tools]
+        self._caller = Caller(lent, calls, max_parallel=self._bounds.max_parallel)
         self._says_lacking = says_lacking
         # whether the protocol is still to be chosen
         self._is_open = protocol == AUTO and (bool(tools) or says_lacking)
@@ -495,24 +503,26 @@ class Executor:
         protocol = self._speak(max(1, len(run.steps)))
         shown = protocol.render(self._converse(messages, run.steps, is_last=False)).messages
         last = run.steps[-1] if run.steps else None
-        said = last.decision.log if last and isinstance(last.decision, Finish) else run.text
+        log = last.decision.log if last and isinstance(last.decision, Finish) else ""
         answer = Message(
             speaker=Speaker.ASSISTANT,
-            text=said,
+            text=log or run.text,
             origins=(f"model:{last.model}",) if last else (),
         )
         return (
             *(message for message in shown if message.speaker is not Speaker.SYSTEM),
-            *([answer] if said else []),
+            *([answer] if answer.text else []),
         )
 
     def _judge(self, steps: Sequence[AgentStep]) -> tuple[Stopped | None, str]:
         """Return (why the run ends after these steps, details); (None, "") if it continues."""
         match steps[-1].decision:
             case Finish():
-                return Stopped.FINISH, ""
+                return Stopped.FINISH, say("answer_cut_off") if steps[-1].is_cut else ""
             case Fail(reason=reason):
                 return Stopped.FAIL, reason
+        if self.running.reason is not None:
+            return Stopped.FAIL, self.running.reason
         if self._direct_output(steps[-1]) is not None:
             return Stopped.FINISH, ""
         if repeated := self._find_repeated(steps):
@@ -544,8 +554,10 @@ class Executor:
         )
 
     def _direct_output(self, step: AgentStep) -> str | None:
-        """Return the result of a tool with `return_direct`, if one was called and succeeded; else
-        None. Such a result is the answer."""
+        """Return the answer with which a tool has ended the run, or the result of a tool with
+        `return_direct`, if one was called and succeeded; else None."""
+        if self.running.answer is not None:
+            return self.running.answer
         if isinstance(step.decision, Act):
             for call, observation in zip(step.decision.calls, step.observations, strict=True):
                 tool = self._caller.find(call.name)
@@ -690,9 +702,8 @@ def _n_chars(act: Act) -> int:
 def _gave_only_errors(step: AgentStep) -> bool:
     """Return whether all calls of a step failed. A call that a person rejected does not count as
     failed."""
-    found = step.observations
-    return bool(found) and all(
-        observation.is_error and observation.passage.origin != "person" for observation in found
+    return bool(step.observations) and all(
+        one.is_error and one.passage.origin != "person" for one in step.observations
     )
 
 

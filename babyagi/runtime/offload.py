@@ -7,12 +7,14 @@ import asyncio
 import contextvars
 import inspect
 import threading
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from typing import Any, Generic, Protocol, TypeVar
+from types import AsyncGeneratorType
+from typing import Any, Generic, Protocol, TypeVar, cast
 
 T = TypeVar("T")
+V = TypeVar("V")
 
 
 class Offload(Protocol):
@@ -73,6 +75,58 @@ async def call_either(function: Callable[..., Any], *args: Any) -> Any:
     else:
         given = await asyncio.to_thread(function, *args)
     return await given if inspect.isawaitable(given) else given
+
+
+class Told(Generic[T]):
+    """What happens, for a program that reads it with `for` or `async for`. Each reading begins
+    anew."""
+
+    def __init__(self, tell: Callable[[], AsyncGenerator[T, None]]) -> None:
+        self._tell = tell
+
+    def __aiter__(self) -> AsyncGenerator[T, None]:
+        return self._tell()
+
+    def __iter__(self) -> Generator[T, None, None]:
+        """Yield in code that is not async; the work has its own event loop, in a thread."""
+        loop = asyncio.new_event_loop()
+        thread = threading.Thread(target=loop.run_forever, daemon=True)
+        thread.start()
+
+        def wait(work: Coroutine[Any, Any, V]) -> V:
+            pending = asyncio.run_coroutine_threadsafe(work, loop)
+            try:
+                return pending.result()
+            except BaseException:  # Ctrl-C while nothing happened
+                pending.cancel()
+                raise
+
+        told = self._tell()
+        try:
+            while True:
+                try:
+                    event = wait(_next(told))
+                except StopAsyncIteration:
+                    return
+                yield event
+        finally:
+            wait(_close(told))
+            loop.call_soon_threadsafe(loop.stop)
+            thread.join()
+            loop.close()
+
+
+async def _next(told: AsyncGenerator[T, None]) -> T:
+    return await told.__anext__()
+
+
+async def _close(told: AsyncGenerator[Any, None]) -> None:
+    generator = cast(AsyncGeneratorType[Any, None], told)
+    # a cancelled run lets its calls end
+    while generator.ag_running:  # noqa: ASYNC110
+        await asyncio.sleep(0.01)
+    await told.aclose()
+    await asyncio.get_running_loop().shutdown_default_executor()
 
 
 class _Runner(Generic[T]):

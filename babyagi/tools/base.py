@@ -317,7 +317,8 @@ def parse_arguments(tool: Tool, arguments: str) -> dict[str, Any]:
     that the schema names.
 
     Empty text means no arguments; so does null, for a tool without parameters. If the JSON is not
-    an object, it is taken as the argument of the only parameter, or of the only required one; for
+    an object, it is taken as the argument of the only parameter, or of the only required one; so is
+    an object that does not name the only parameter, if that takes an object. For
     other tools, a list is taken as the arguments of all parameters in order. `"12"` and `12.0`
     count as integers.
 
@@ -329,7 +330,7 @@ def parse_arguments(tool: Tool, arguments: str) -> dict[str, Any]:
     required = tool.parameters.get("required", ())
     if value is None and not properties:
         value = {}
-    if not isinstance(value, dict):
+    if not isinstance(value, dict) or _is_bare(value, properties):
         value = _name_bare(tool, value, arguments)
     if unknown := [key for key in value if key not in properties]:
         raise ToolError(
@@ -345,6 +346,13 @@ def parse_arguments(tool: Tool, arguments: str) -> dict[str, Any]:
     if tool.check is not None:
         tool.check(checked)
     return checked
+
+
+def _is_bare(value: Mapping[str, Any], properties: Mapping[str, Schema]) -> bool:
+    """Return whether an object is the argument of the only parameter, and not the arguments."""
+    return [one.get("type") for one in properties.values()] == ["object"] and not (
+        value.keys() & properties
+    )
 
 
 def _name_bare(tool: Tool, value: Any, written: str) -> dict[str, Any]:

@@ -1,4 +1,5 @@
-"""Makes tools from typed functions and methods with `@tool`, and loads a person's own tools.
+"""Makes tools with `@tool` from typed functions and methods, and from whatever else can be run, and
+loads a person's own tools.
 
 The first lines of the docstring tell the model what the tool does. A parameter can be described in
 the `Args:` section, in Google style, or as `Annotated[str, "what it is"]`. pydantic must know its
@@ -40,14 +41,57 @@ _SECTION = re.compile(
 Function = Callable[..., Any]
 
 
+class ToolContext:
+    """The run in which a tool is called. A parameter of this type is filled in by the program, and
+    a model does not see it.
+
+    Attributes:
+        tool_name: the name by which the model has called the tool.
+        agent: the `Agent` that runs; None in the task of an objective, and in an agent that is a
+            tool.
+    """
+
+    def __init__(self, run: Running, tool_name: str) -> None:
+        self.tool_name = tool_name
+        self._run = run
+
+    @property
+    def agent(self) -> Any:
+        return self._run.agent
+
+    def finish(self, answer: str) -> None:
+        """End the run after this step with this answer."""
+        self._run.answer = answer
+
+    def fail(self, reason: str) -> None:
+        """End the run after this step without an answer, for this reason."""
+        self._run.reason = reason or "no reason was given"
+
+
+@dataclass(slots=True, kw_only=True)
+class Running:
+    """What tools may know of a run, and what they have made of it: the answer, or the reason of the
+    failure, with which it ends; None if it goes on."""
+
+    agent: Any = None
+    answer: str | None = None
+    reason: str | None = None
+
+    @property
+    def is_over(self) -> bool:
+        return self.answer is not None or self.reason is not None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FunctionTool(Tool):
     """A tool made from a function. Calling it calls the function. If it was made from a method,
-    each instance of the class has a tool of its own."""
+    each instance of the class has a tool of its own. `lent` is the name of the parameter that takes
+    a `ToolContext`, if there is one."""
 
     function: Function
     shape: Shape
     is_method: bool = False
+    lent: str = ""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.function(*args, **kwargs)
@@ -55,9 +99,11 @@ class FunctionTool(Tool):
     def __get__(self, instance: object, owner: type | None = None) -> FunctionTool:
         if instance is None or not self.is_method:
             return self
-        bound = types.MethodType(self.function, instance)
-        run = _make_run(bound, self.name, self.shape)
-        return replace(self, function=bound, is_method=False, run=run)
+        return replace(self.calling(types.MethodType(self.function, instance)), is_method=False)
+
+    def calling(self, function: Function) -> FunctionTool:
+        """Return the tool with another function of the same parameters."""
+        return replace(self, function=function, run=_make_run(function, self.name, self.shape))
 
 
 @overload
@@ -65,9 +111,14 @@ def tool(function: Function, /) -> FunctionTool: ...
 
 
 @overload
+def tool(thing: Any, /, *, name: str = "", description: str = "", **options: Any) -> Tool: ...
+
+
+@overload
 def tool(
     *,
     name: str = "",
+    description: str = "",
     effect: Effect | str = Effect.ONCE,
     timeout_s: float = 30.0,
     max_output_chars: int = 16_000,
@@ -77,76 +128,144 @@ def tool(
 ) -> Callable[[Function], FunctionTool]: ...
 
 
-def tool(
-    function: Function | None = None, /, **options: Any
-) -> FunctionTool | Callable[[Function], FunctionTool]:
-    """Make a tool from a function or a method. A function that is not async runs in a thread.
+def tool(thing: Any = None, /, **options: Any) -> Tool | Callable[[Function], FunctionTool]:
+    """Make a tool from a function or a method, or from another thing that can be run. A function
+    that is not async runs in a thread.
 
     Args:
-        function: the function to call. The model gets a text or a `Passage` that it returns
-            unchanged, and any other value as JSON.
-        options: attributes of `Tool`. `effect` is `once` by default; pass `read` for a function
-            that only reads. With `asks_approval`, a call with the effect `once` waits until a
-            person allows it.
+        thing: a function, a method, or an object that can be called: the model gets a text or a
+            `Passage` that it returns unchanged, and any other value as JSON. Also an `Agent`,
+            another tool, or an object with `run(query=…)`, such as a pipeline. One without type
+            hints takes a single text.
+        options: attributes of `Tool`. `description` is by default the docstring. `effect` is `once`
+            by default; pass `read` for a function that only reads. With `asks_approval`, a call
+            with the effect `once` waits until a person allows it. `output_variable` (`results`) is
+            the part of a dict of results that the model gets; if there is none, it gets the first
+            of the `answers`, else all.
 
     Raises:
-        ValueError: there is no docstring, the docstring describes a parameter that does not exist,
-            or a parameter has no type that can be described to a model.
+        ValueError: there is no description, the docstring describes a parameter that does not
+            exist, or a parameter has no type that can be described to a model.
     """
-    if function is None:
+    if thing is None:
         return lambda given: _declare(given, **options)
-    return _declare(function, **options)
+    if isinstance(thing, Tool):
+        return replace(thing, **options)
+    if hasattr(thing, "as_tool"):
+        if not options.get("description"):
+            how = "agent.as_tool(name, description)"
+            raise ValueError(f"an agent is not a tool; make one of it: {how}")
+        made: Tool = thing.as_tool(options.pop("name"), options.pop("description"))
+        return replace(made, **options)
+    variable = options.pop("output_variable", "results")
+    if hasattr(thing, "run") or (options.get("description") and _takes_one_text(thing)):
+        return _declare(_as_function(thing, variable), **options)
+    return _declare(thing, **options)
+
+
+def _takes_one_text(thing: Function) -> bool:
+    """Return whether a thing that can be called has no type hints, and at most one parameter that
+    must be given."""
+    try:
+        parameters = inspect.signature(thing).parameters.values()
+    except ValueError:  # some functions of C have none
+        return True
+    required = [one for one in parameters if one.default is one.empty]
+    return len(required) == 1 and all(one.annotation is one.empty for one in parameters)
+
+
+def _as_function(thing: Any, variable: str) -> Function:
+    """Return a typed function that runs the thing on a text, and returns what is meant for a
+    model."""
+
+    async def ask(query: str) -> Any:
+        call = partial(thing.run, query=query) if hasattr(thing, "run") else partial(thing, query)
+        is_async = inspect.iscoroutinefunction(call)
+        return _pick(await (call() if is_async else in_thread(call)), variable)
+
+    return ask
+
+
+def _pick(value: Any, variable: str) -> Any:
+    if isinstance(value, Mapping):
+        answers = value.get("answers") or [value]
+        return _pick(value[variable], variable) if variable in value else _unpack(answers[0])
+    return [_unpack(one) for one in value] if isinstance(value, list | tuple) else _unpack(value)
+
+
+def _unpack(value: Any) -> Any:
+    """Return the text of an object that holds an answer or the content of a document; any other
+    value unchanged."""
+    return getattr(value, "answer", getattr(value, "content", value))
+
+
+def lend(tool: Tool, run: Running) -> Tool:
+    """Return the tool for the calls of one run, with its `ToolContext` if it takes one."""
+    if not (isinstance(tool, FunctionTool) and tool.lent):
+        return tool
+    return tool.calling(partial(tool.function, **{tool.lent: ToolContext(run, tool.name)}))
 
 
 def tools_of(instance: object) -> tuple[FunctionTool, ...]:
     """Return the tools of an object's `@tool` methods, in the order of their definition. They are
     bound to the object, so they share its state."""
-    names = dict.fromkeys(name for kind in reversed(type(instance).__mro__) for name in vars(kind))
-    return tuple(
-        found for name in names if isinstance(found := getattr(instance, name, None), FunctionTool)
-    )
+    found = (getattr(instance, name) for name in _names_of_tools(type(instance)))
+    return tuple(one for one in found if isinstance(one, FunctionTool))
 
 
-def collect_tools(given: Sequence[Tool | Function]) -> list[Tool]:
-    """Return the items of a list as tools: each `Tool` unchanged, and a tool made from each
-    function.
+def _names_of_tools(kind: type) -> dict[str, object]:
+    return {
+        name: one
+        for base in reversed(kind.__mro__)
+        for name, one in vars(base).items()
+        if isinstance(one, FunctionTool)
+    }
+
+
+def collect_tools(given: Sequence[Any]) -> list[Tool]:
+    """Return the items of a list as tools: each `Tool` unchanged, a tool made from each function,
+    and the tools of each object with `@tool` methods. Of a class with such methods an object is
+    made.
 
     Raises:
-        ValueError: an item is neither a tool nor a function that can be one.
+        ValueError: an item is neither a tool nor something that can be one.
         TypeError: `given` is not a list.
     """
     if isinstance(given, str | Mapping) or callable(given) or not isinstance(given, Iterable):
         name = getattr(given, "name", None) or getattr(given, "__name__", "…")
         raise TypeError(f"tools must be a list: tools=[{name}]")
-    return [_to_tool(one) for one in given]
+    return [tool for one in given for tool in _to_tools(one)]
 
 
-def _to_tool(given: Tool | Function) -> Tool:
-    if isinstance(given, Tool):
-        return given
-    if hasattr(given, "as_tool"):
-        raise ValueError("an agent is not a tool; make one of it: agent.as_tool(name, description)")
-    return _declare(given)
+def _to_tools(given: Any) -> Sequence[Tool]:
+    given = given() if isinstance(given, type) and _names_of_tools(given) else given
+    return tools_of(given) or [tool(given)]
 
 
 def _declare(
-    function: Function, *, name: str = "", effect: Effect | str = Effect.ONCE, **options: Any
+    function: Function,
+    *,
+    name: str = "",
+    description: str = "",
+    effect: Effect | str = Effect.ONCE,
+    **options: Any,
 ) -> FunctionTool:
     name = name or getattr(function, "__name__", "")
     if not callable(function) or not name:
         raise ValueError(f"a tool must be a Tool or a function with a name, got {function!r}"[:300])
     is_object = not (inspect.isroutine(function) or isinstance(function, partial))
     own = inspect.getdoc(type(function).__call__) if is_object else ""
-    description, said = _read_docstring(name, own or inspect.getdoc(function) or "")
+    description, said = _read_docstring(name, own or inspect.getdoc(function) or "", description)
+    hints = _find_hints(function, name)
     signature = list(inspect.signature(function).parameters.values())
     is_method = bool(signature) and signature[0].name == "self"
-    parameters = signature[1:] if is_method else signature
+    lent = [one.name for one in signature if hints.get(one.name) is ToolContext]
+    parameters = [one for one in signature[is_method:] if one.name not in lent]
     if unknown := set(said) - {parameter.name for parameter in parameters}:
         raise ValueError(
             f"tool {name}: its docstring describes {', '.join(sorted(unknown))}, which is missing "
             "in the signature"
         )
-    hints = _find_hints(function, name)
     shape = _find_shape(name, parameters, hints)
     return FunctionTool(
         name=name,
@@ -164,6 +283,7 @@ def _declare(
         function=function,
         shape=shape,
         is_method=is_method,
+        lent=lent[0] if lent else "",
         **{"asks_approval": False, **options},
     )
 
@@ -205,12 +325,12 @@ def to_text(value: Any) -> str:
         return str(value)
 
 
-def _read_docstring(name: str, text: str) -> tuple[str, dict[str, str]]:
-    """Return the tool's description in the docstring, and the descriptions of its parameters by
-    name. Raises `ValueError` if the docstring is empty."""
+def _read_docstring(name: str, text: str, given: str) -> tuple[str, dict[str, str]]:
+    """Return the tool's description, which is the `given` one or else in the docstring, and the
+    descriptions of its parameters by name. Raises `ValueError` if there is no description."""
     lines = text.strip().split("\n")
     starts = [at for at, line in enumerate(lines) if _SECTION.fullmatch(line)]
-    description = " ".join(" ".join(lines[: starts[0] if starts else None]).split())
+    description = given or " ".join(" ".join(lines[: starts[0] if starts else None]).split())
     if not description:
         raise ValueError(
             f"tool {name} has no docstring to say what it does; one line is enough: "

@@ -37,6 +37,10 @@ from babyagi.text import clean
 from babyagi.tools.base import Tool, takes_text
 
 RESULT = "final_result"
+_FENCED = re.compile(
+    r"^[ \t]*```[^\n`]*\n(?P<code>.*?)\n?[ \t]*```[ \t]*$", re.DOTALL | re.MULTILINE
+)
+_TICKED = re.compile(r"(`+)(?:python\b|py\b)?(?P<code>[^`]+)\1")
 CODE = (
     "Python code. What it prints is the answer; if it prints nothing, the value of its last line. "
     f"If it assigns the variable {RESULT}, that alone is the answer. It can import what comes with "
@@ -81,11 +85,10 @@ def _code_of(arguments: Mapping[str, Any]) -> str:
 
 
 def strip_fence(text: str) -> str:
-    """Return the code in the first code fence of the text; the whole text if no fence is closed."""
-    lines = text.split("\n")
-    marks = [at for at, line in enumerate(lines) if line.lstrip().startswith("```")]
-    last = next((at for at in marks[1:] if lines[at].strip() == "```"), None)
-    return text if last is None else "\n".join(lines[marks[0] + 1 : last])
+    """Return the code in the first code fence of the text, or between the backticks that surround
+    the whole text; without these, the whole text."""
+    found = _FENCED.search(text) or _TICKED.fullmatch(text.strip())
+    return found["code"] if found else text
 
 
 # -- with files: those of the objective can be read, those of the task are kept

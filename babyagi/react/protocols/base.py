@@ -158,10 +158,22 @@ def label_of(observation: Observation) -> str:
     return "error" if observation.is_error else "observation"
 
 
-def acts(steps: Sequence[AgentStep]) -> list[tuple[AgentStep, Act]]:
-    """Return the steps with tool calls, each with its decision. If the conversation goes on after
-    an answer, only these steps are repeated in it."""
-    return [(step, step.decision) for step in steps if isinstance(step.decision, Act)]
+def repeat(
+    steps: Sequence[AgentStep], write: Callable[[AgentStep, Act], Sequence[Message]]
+) -> list[Message]:
+    """Return the messages that `write` makes of the steps with tool calls. If the conversation goes
+    on after an answer, only these steps are repeated in it."""
+    return [
+        message
+        for step in steps
+        if isinstance(step.decision, Act)
+        for message in write(step, step.decision)
+    ]
+
+
+def tell(text: str) -> Message:
+    """Return a message of the program to the model."""
+    return Message(speaker=Speaker.USER, text=text, origins=("program",))
 
 
 def describe_tools(tools: Sequence[Tool]) -> str:

@@ -29,16 +29,17 @@ from babyagi.react.protocols.base import (
     WRITTEN_CALL,
     AgentProtocol,
     Conversation,
-    acts,
     describe_tools,
     fill,
     instruct,
     label_of,
     model_origins,
     origins_of,
+    repeat,
     say,
+    tell,
 )
-from babyagi.react.protocols.written import NO_REASON, as_text, read_called, read_written
+from babyagi.react.protocols.written import as_text, end, read_called, read_written
 from babyagi.react.steps import (
     ENDS,
     FAIL_TASK,
@@ -47,7 +48,6 @@ from babyagi.react.steps import (
     Act,
     AgentDecision,
     AgentStep,
-    Fail,
     Finish,
 )
 from babyagi.tools.base import DECODER
@@ -81,18 +81,13 @@ def render(conversation: Conversation) -> Prompt:
         give_up=give_up,
     )
     last = f"{say('answer_now')} Use {FINAL_ANSWER}." if conversation.is_last else ""
-    return _render(conversation, told, [_tell(last)] if last else [])
+    return _render(conversation, told, [tell(last)] if last else [])
 
 
 def _render(conversation: Conversation, told: str, last: Sequence[Message]) -> Prompt:
     messages = instruct(conversation.messages, told) if told else list(conversation.messages)
-    for step, act in acts(conversation.steps):
-        messages += _write_step(step, act)
+    messages += repeat(conversation.steps, _write_step)
     return Prompt(messages=(*messages, *last), max_output_tokens=conversation.max_output_tokens)
-
-
-def _tell(text: str) -> Message:
-    return Message(speaker=Speaker.USER, text=text, origins=("program",))
 
 
 def _give_up(conversation: Conversation) -> str:
@@ -161,19 +156,11 @@ def _read_otherwise(completion: Completion, conversation: Conversation) -> Agent
 
 def _decide(name: str, action: Mapping[str, Any], log: str) -> AgentDecision:
     given, thought = action.get("tool_input"), action.get("thought")
-    if name == FINAL_ANSWER:
-        return _finish(as_text(given), log)
     if name in ENDS:
-        return Fail(reason=as_text(given).strip() or NO_REASON, log=log)
+        return end(name, given, log=log)
     arguments = "" if given is None else json.dumps(given, ensure_ascii=False)
     call = ToolCall(id=WRITTEN_CALL, name=name, arguments=arguments)
     return Act(calls=(call,), thought=thought if isinstance(thought, str) else "", log=log)
-
-
-def _finish(output: str, log: str) -> Finish:
-    if not output.strip():
-        raise MalformedReplyError(say("no_answer"))
-    return Finish(output=output.strip(), log=log)
 
 
 def _expected(fault: str) -> MalformedReplyError:
@@ -208,9 +195,9 @@ def read_partial(text: str) -> dict[str, Any] | None:
     """Parse a text that begins with a JSON object and is cut off inside a string of it, or of an
     object within. Return the object with what was received; None for another text."""
     for begun in (text, _BEGUN_ESCAPE.sub("", text)):
-        for end in ('"}', '"}}'):
+        for closing in ('"}', '"}}'):
             with suppress(ValueError, RecursionError):
-                value = DECODER.decode(begun + end)
+                value = DECODER.decode(begun + closing)
                 return value if isinstance(value, dict) else None
     return None
 
@@ -237,9 +224,9 @@ def _render_held(conversation: Conversation) -> Prompt:
     fields = {"tools": describe_tools(conversation.described_tools), "tool_names": ", ".join(names)}
     told = fill("held", **fields, give_up=give_up) if conversation.described_tools else ""
     if conversation.chosen is not None:
-        return _render(conversation, told, [conversation.chosen, _tell(say("write_answer"))])
+        return _render(conversation, told, [conversation.chosen, tell(say("write_answer"))])
     if conversation.is_last:
-        return _render(conversation, told, [_tell(say("answer_now"))])
+        return _render(conversation, told, [tell(say("answer_now"))])
     prompt = _render(conversation, told, [])
     return replace(prompt, schema_name="step", schema=_step_schema(conversation))
 
@@ -280,12 +267,12 @@ def _parse_held(completion: Completion, conversation: Conversation) -> AgentDeci
         action, log = {}, text
     is_answer = action.get("tool") == ANSWER
     if not conversation.tools or conversation.chosen is not None:
-        return _finish(as_text(action.get("tool_input")) if is_answer else text, text)
+        return end(FINAL_ANSWER, action.get("tool_input") if is_answer else text, log=text)
     if is_answer:
         return Finish(output="", log=log)
     if "{" in text or completion.tool_calls:
         return parse(completion, conversation)
-    return _finish(text, text)
+    return end(FINAL_ANSWER, text, log=text)
 
 
 JSON = AgentProtocol(name="json", render=render, parse=parse)

@@ -11,11 +11,12 @@ from babyagi.llm.prompt import N_SHOWN, Message, Prompt, Speaker, ToolSpec, fenc
 from babyagi.react.protocols.base import (
     AgentProtocol,
     Conversation,
-    acts,
     label_of,
     model_origins,
+    repeat,
     say,
     specify,
+    tell,
 )
 from babyagi.react.protocols.written import read_called, read_written
 from babyagi.react.steps import FAIL_TASK, LACKING, Act, AgentDecision, AgentStep, Finish
@@ -36,14 +37,10 @@ LACK = ToolSpec(
 def render(conversation: Conversation) -> Prompt:
     """Return the request, with tool calls and observations in messages of their own. The model can
     also call `lacking`, where the conversation has it, or else `fail_task` if there are tools."""
-    messages = list(conversation.messages)
-    for step, act in acts(conversation.steps):
-        messages += _write_step(step, act)
-    if conversation.is_last:
-        messages.append(Message(speaker=Speaker.USER, text=say("answer_now"), origins=("program",)))
+    last = [tell(say("answer_now"))] if conversation.is_last else []
     ends = (LACK,) if conversation.says_lacking else (GIVE_UP,) if conversation.tools else ()
     return Prompt(
-        messages=tuple(messages),
+        messages=(*conversation.messages, *repeat(conversation.steps, _write_step), *last),
         tools=(
             *(specify(one, is_brief=conversation.is_brief) for one in conversation.tools),
             *ends,

@@ -15,7 +15,8 @@ import re
 import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
+from textwrap import dedent
 from typing import Any
 
 from babyagi.errors import MalformedReplyError
@@ -26,17 +27,18 @@ from babyagi.react.protocols.base import (
     WRITTEN_CALL,
     AgentProtocol,
     Conversation,
-    acts,
     describe_tools,
     fill,
     instruct,
     label_of,
     model_origins,
     origins_of,
+    repeat,
     say,
+    tell,
 )
-from babyagi.react.protocols.written import NO_REASON, read_called, read_written, unwrap
-from babyagi.react.steps import FAIL_TASK, LACKING, Act, AgentDecision, AgentStep, Fail, Finish
+from babyagi.react.protocols.written import end, read_called, read_written, unwrap
+from babyagi.react.steps import ENDS, FINAL_ANSWER, Act, AgentDecision, AgentStep, Finish
 from babyagi.tools.base import Tool
 
 MAX_LABEL_CHARS = 200  # a label must be within so many characters of its line
@@ -149,11 +151,9 @@ def render(conversation: Conversation, labels: Labels, write: Write | None = Non
         if conversation.described_tools:
             messages = instruct(messages, _instruction(conversation, labels))
         messages[-1] = _ask(messages[-1], labels)
-    for step, act in acts(conversation.steps):
-        messages += _write_step(step, act, labels)
+    messages += repeat(conversation.steps, partial(_write_step, labels))
     if conversation.is_last:
-        told = f"{say('answer_now')}\n{labels.answer[0]}:"
-        messages.append(Message(speaker=Speaker.USER, text=told, origins=("program",)))
+        messages.append(tell(f"{say('answer_now')}\n{labels.answer[0]}:"))
     stop = (f"\n{labels.observation[0]}:", f"\n\t{labels.observation[0]}:")
     return Prompt(
         messages=tuple(messages), max_output_tokens=conversation.max_output_tokens, stop=stop
@@ -192,7 +192,7 @@ def _log(act: Act, labels: Labels) -> str:
 
 
 @lru_cache(maxsize=N_SHOWN)
-def _write_step(step: AgentStep, act: Act, labels: Labels) -> tuple[Message, Message]:
+def _write_step(labels: Labels, step: AgentStep, act: Act) -> tuple[Message, Message]:
     """Return the messages of a step: the model's reply as labelled lines, then the fenced outcomes
     of its calls. They are the same in every later request."""
     shown = [
@@ -227,7 +227,7 @@ def parse(completion: Completion, conversation: Conversation, labels: Labels) ->
         return read_called(completion)
     if conversation.is_plain:
         return native.parse(completion, replace(conversation, says_lacking=False))
-    text = _unwrap(_dedent(completion.text.replace("\r\n", "\n")).strip())
+    text = _unwrap(_dedent(completion.text.replace("\r\n", "\n"), labels).strip())
     lines = _without_cut_label(text.split("\n"), labels)
     found = _scan(lines, labels)
     end = next((label.line for label in found if label.kind == "observation"), len(lines))
@@ -248,15 +248,14 @@ def parse(completion: Completion, conversation: Conversation, labels: Labels) ->
     )
 
 
-def _dedent(text: str) -> str:
-    """Remove the indentation that all lines share, because in a reply that is indented as a whole
-    it is not a sign of code. Blank lines stay unchanged."""
-    text = text.strip("\n").rstrip()
-    lines = text.split("\n")
-    n_blanks = min(
-        (len(line) - len(line.lstrip(" \t")) for line in lines if line.strip()), default=0
-    )
-    return "\n".join(line[n_blanks:] if line.strip() else line for line in lines)
+def _dedent(text: str, labels: Labels) -> str:
+    """Remove the indentation that all lines share, or all but a first one with a thought, because
+    it is not a sign of code then."""
+    text = dedent(text.strip("\n").rstrip())
+    first, _, rest = text.partition("\n")
+    found = _patterns(labels).label.match(first[:MAX_LABEL_CHARS])
+    is_thought = found is not None and found["name"] in labels.thought and rest.strip()
+    return f"{first}\n{dedent(rest)}" if is_thought and rest[0] != "\n" else text
 
 
 def _without_cut_label(lines: Sequence[str], labels: Labels) -> list[str]:
@@ -348,19 +347,16 @@ def _end_of_answer(later: Sequence[_Label], n_lines: int, tool_names: Collection
     return n_lines
 
 
-def _read_end(act: Act, labels: Labels, tool_names: Collection[str]) -> AgentDecision | None:
+def _read_end(act: Act, labels: Labels, tool_names: Collection[str]) -> AgentDecision:
     """Return the decision that a labelled action stands for: a tool call or, if its name is one
-    such as `final_answer` or `fail_task`, an answer or a failure. Return None if the answer is
-    empty."""
+    such as `final_answer` or `fail_task`, an answer or a failure. Raises `MalformedReplyError` if
+    the answer is empty."""
     call = act.calls[0]
-    name, given = call.name.strip().casefold(), unwrap(call.arguments.strip())
-    if call.name in tool_names:
+    name = call.name.strip().casefold()
+    name = FINAL_ANSWER if name in _ENDS or call.name in labels.answer else name
+    if call.name in tool_names or name not in ENDS:
         return act
-    if name in _ENDS or call.name in labels.answer:
-        return Finish(output=given, log=act.log) if given else None
-    if name in (FAIL_TASK, LACKING):
-        return Fail(reason=given or NO_REASON, log=act.log)
-    return act
+    return end(name, unwrap(call.arguments.strip()), log=act.log)
 
 
 def _read_call(

@@ -55,7 +55,7 @@ def read_written(
         return None
     (name, given), *others = calls
     if not others and name in ENDS:
-        return _end(name, given, text=words, log=text)
+        return end(name, given, text=words, log=words)
     is_talk = 2 * len(words) > len(text)
     if unknown := [one for one, _ in calls if one not in tool_by_name and one not in ENDS]:
         if is_talk or not tool_by_name:
@@ -76,34 +76,43 @@ def read_called(completion: Completion) -> AgentDecision:
     called; else the other calls are made, and the model decides anew."""
     calls, text = completion.tool_calls, completion.text
     if all(call.name in ENDS for call in calls):
-        decision = _end(calls[0].name, _load(calls[0].arguments), text=text.strip(), log=text)
-        if decision is not None:
-            return decision
+        return end(calls[0].name, _load(calls[0].arguments), text=text.strip(), log=text)
     return _act(calls, text=text)
 
 
 def _act(calls: Iterable[ToolCall], *, text: str) -> Act:
     """Return the decision to make the calls, without ends among them."""
-    calls = tuple(calls)
-    kept = tuple(call for call in calls if call.name not in ENDS) or calls
+    kept = tuple(call for call in calls if call.name not in ENDS)
     return Act(calls=kept, thought=text.strip(), log=text)
 
 
-def _end(name: str, given: Any, *, text: str, log: str) -> AgentDecision | None:
-    """Return the answer, or the failure with its reason; None if the answer is empty."""
-    said = as_text(given).strip()
+def end(name: str, given: Any, *, log: str, text: str = "") -> Finish | Fail:
+    """Return the answer, or the failure with its reason.
+
+    Args:
+        text: what the model said beside the end; of an end without an answer, it is the answer.
+
+    Raises:
+        MalformedReplyError: the answer is empty.
+    """
     if name != FINAL_ANSWER:
-        return Fail(reason=said or NO_REASON, log=log, text=text)
-    return Finish(output=said, log=text or said) if said else None
+        parts = given.values() if isinstance(given, dict) else [given]
+        reason = "; ".join(filter(None, map(as_text, parts))).strip()
+        return Fail(reason=reason or NO_REASON, log=log, text=text)
+    said = as_text(given).strip()
+    if not (said or text):
+        raise MalformedReplyError(say("no_answer"))
+    return Finish(output=said or text, log=log)
 
 
 def as_text(given: Any) -> str:
-    """Return the text of an answer. It may be given as a string, as an object whose only value is a
-    string, or as other JSON, which is returned as text."""
-    if isinstance(given, dict) and len(given) == 1:
-        (inner,) = given.values()
-        given = inner if isinstance(inner, str) else given
-    return given if isinstance(given, str) else "" if given is None else _write(given)
+    """Return the text of an answer or a reason. It may be given as a string, as an object whose
+    only value is one, or as other JSON, which is returned as text; nothing, and an object without
+    anything in it, is an empty text."""
+    if isinstance(given, dict) and len(given) < 2:
+        inner = next(iter(given.values()), None)
+        given = inner if inner is None or isinstance(inner, str) else given
+    return "" if given is None else _write(given)
 
 
 def unwrap(text: str) -> str:
