@@ -700,10 +700,11 @@ def _n_chars(act: Act) -> int:
 
 
 def _gave_only_errors(step: AgentStep) -> bool:
-    """Return whether all calls of a step failed. A call that a person rejected does not count as
-    failed."""
+    """Return whether all calls of a step failed. A call that a person or the program did not allow
+    does not count as failed."""
     return bool(step.observations) and all(
-        one.is_error and one.passage.origin != "person" for one in step.observations
+        one.is_error and one.passage.origin not in ("person", "program")
+        for one in step.observations
     )
 
 
