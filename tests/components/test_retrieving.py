@@ -1,6 +1,7 @@
 """The retriever, the ranker and top-p of a file and of a program, against a small web here."""
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -54,7 +55,11 @@ class Web:
                 ("Bridge", "/bridge", "When was the swing bridge opened? In 1871."),
                 ("Gone", "/gone", "A swing bridge that was opened to nobody."),
             ]
-            keys = {"organic_results": ("link", "snippet"), "results": ("url", "content")}
+            keys = {
+                "organic": ("link", "snippet"),  # Serper
+                "organic_results": ("link", "snippet"),  # SerpAPI
+                "results": ("url", "content"),  # SearXNG
+            }
             rows = {
                 name: [
                     {"title": title, link: self.base_url + path, text: snippet}
@@ -157,3 +162,27 @@ async def test_a_program_has_the_retriever_as_a_tool_with_a_ranker_of_its_own(we
 
     assert found.text.startswith("1. Bridge") and found.text.count("http://") == 1
     assert other.text.startswith("1. Ferry") and other.text.count("http://") == 1
+
+
+@pytest.mark.system
+async def test_the_example_answers_from_pages_after_a_search_in_other_words(web, monkeypatch):
+    monkeypatch.setenv("SERPER_API_KEY", "K")
+    monkeypatch.setenv("PAGES_PARAMS_BASE_URL", web.base_url)
+    better = {"query": "When was the swing bridge opened?"}
+
+    def answer(prompt, role):
+        if not prompt.tools:
+            return json.dumps({"aligned": False, "input": better})
+        found = [one.text for one in prompt.messages if one.speaker is Speaker.TOOL]
+        if not found:
+            return (ToolCall(id="c", name="Web", arguments='{"query": "zebra"}'),)
+        return "In 1871." if "opened in the year 1871" in found[0] else "Nothing says it."
+
+    file = Path(__file__).parents[2] / "examples" / "web_answers.yaml"
+    run = await Agent.from_yaml(file, model=ScriptedModel(answer), protocol="native").run_async(
+        "When was the swing bridge of Norvik opened?"
+    )
+
+    assert run.output == "In 1871."
+    (observation,) = run.steps[0].observations
+    assert f"web:{web.base_url}/bridge" in observation.passage.sources
