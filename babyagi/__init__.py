@@ -37,10 +37,12 @@ if TYPE_CHECKING:
         run_async,
         stream,
     )
+    from babyagi.app.toolbox import web_retriever
     from babyagi.client import Client
     from babyagi.errors import BabyagiError, LimitReachedError, NoAnswerError, ToolError
     from babyagi.memory.kinds import ConversationMemory, ConversationSummaryMemory, EntityMemory
     from babyagi.react.steps import Run, Stopped
+    from babyagi.retrieval.rank import Ranker, rank, scored, top_p
     from babyagi.tasks import Effect, Limits, Passage, StopReason
     from babyagi.tools.base import Tool
     from babyagi.tools.declare import ToolContext, tool, tools_of
@@ -61,6 +63,7 @@ __all__ = [
     "ObjectiveOutcome",
     "Passage",
     "QuestionAsked",
+    "Ranker",
     "ReportWritten",
     "ResultFound",
     "Run",
@@ -75,21 +78,27 @@ __all__ = [
     "ToolContext",
     "ToolError",
     "__version__",
+    "rank",
     "run",
     "run_async",
+    "scored",
     "stream",
     "tool",
     "tools_of",
+    "top_p",
+    "web_retriever",
 ]
 
 _NAMES_BY_MODULE = {
     "agent": "Agent",
+    "app.toolbox": "web_retriever",
     "api": "ObjectiveEnded ObjectiveOutcome QuestionAsked ReportWritten ResultFound Stream "
     "TaskFailed TaskStarted TextWritten ToolCalled run run_async stream",
     "client": "Client",
     "errors": "BabyagiError LimitReachedError NoAnswerError ToolError",
     "memory.kinds": "ConversationMemory ConversationSummaryMemory EntityMemory",
     "react.steps": "Run Stopped",
+    "retrieval.rank": "Ranker rank scored top_p",
     "tasks": "Effect Limits Passage StopReason",
     "tools.base": "Tool",
     "tools.declare": "ToolContext tool tools_of",

@@ -171,8 +171,14 @@ def test_compose_hands_settings_through_and_holds_no_key(service):
     }
 
     assert set(handed) - variables() == set()
-    assert {"OBJECTIVE", "OPENAI_API_KEY"} <= set(handed)
     assert set(handed.values()) == {None}
+
+
+def test_compose_hands_every_variable_through_that_the_guide_names(service):
+    guide = "".join(page.read_text("utf-8") for page in (ROOT / "babyagi" / "guide").glob("*.md"))
+    named = variables() & set(re.findall(r"\b[A-Z][A-Z0-9_]+\b", guide))
+
+    assert len(named) > 40 and named - set(service["environment"]) == set()
 
 
 def test_compose_needs_no_env_file(service):

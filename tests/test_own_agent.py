@@ -14,7 +14,7 @@ from babyagi.llm.prompt import Speaker, ToolCall
 from babyagi.memory.log import parse_lines, path_of
 from babyagi.settings.load import load_here
 from babyagi.tasks import Effect, Role
-from support.scripted import ScriptedModel, is_check
+from support.scripted import ScriptedModel
 
 FILE = """
 version: ignore

@@ -9,7 +9,7 @@ import os
 import shlex
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -33,9 +33,10 @@ from babyagi.loop import Enrich
 from babyagi.net.door import Door
 from babyagi.react.outputs import OutputType
 from babyagi.retrieval.engines import ENGINES, KEYLESS, Answering, Searcher
-from babyagi.retrieval.pages import Pages
+from babyagi.retrieval.pages import Pages, RetrieverMode, WebRetriever
+from babyagi.retrieval.rank import BM25, Ranker
 from babyagi.settings.fields import Settings
-from babyagi.settings.load import variables_here
+from babyagi.settings.load import load_here, variables_here
 from babyagi.tasks import FolderTexts, Objective, ObjectiveSpec, ToolGrant, write_form
 from babyagi.taskstore.lifecycle import identity_key
 from babyagi.taskstore.schedules import schedule_uid
@@ -55,6 +56,7 @@ from babyagi.tools.declare import load_tools
 from babyagi.tools.issues import GITHUB_URL, GitHub
 from babyagi.tools.mcp import Connection, load_servers, open_servers
 from babyagi.tools.recall import RECALL
+from babyagi.tools.search import build_web_retriever
 
 if TYPE_CHECKING:
     from babyagi.components.description import AgentDescription, Granted
@@ -328,12 +330,11 @@ def require_folder(settings: Settings) -> None:
 def open_tool_context(settings: Settings, folder: Folder | None, *, pages: Path) -> ToolContext:
     """Return what the built-in tools need to run; fetched pages are cached in the folder
     `pages`."""
-    door = Door(allow=settings.web_allow, proxies=settings.proxies)
     return ToolContext(
         offload=asyncio.to_thread,
         folder=folder,
         searcher=open_searcher(settings),
-        pages=Pages(door, clock=utc_now, folder=pages, offload=asyncio.to_thread),
+        pages=open_pages(settings, pages),
         pipeline=open_pipeline(settings),
         github=GitHub(
             url=settings.github_url or GITHUB_URL,
@@ -451,7 +452,56 @@ def grant_to_files(settings: Settings) -> Granted:
         variables=variables_here(),
         hosts=settings.agent_hosts,
         places=settings.home / PLACES,
+        pages=open_pages(settings, settings.home / PAGES),
     )
+
+
+def web_retriever(
+    *,
+    mode: str = RetrieverMode.PREPROCESSED_DOCUMENTS,
+    top_search_results: int = 10,
+    top_k: int = 5,
+    top_p: float = 1.0,
+    allowed_domains: Sequence[str] = (),
+    ranker: Ranker = BM25,
+) -> Tool:
+    """Return a tool that searches with the engine of the settings, opens the first results, and
+    gives the documents that are most relevant to the query.
+
+    Args:
+        mode: `snippets` opens no page, `raw_documents` gives whole pages, `preprocessed_documents`
+            parts of pages.
+        top_search_results: how many results are looked at.
+        top_k: the most documents that are given.
+        top_p: the fewest documents are given whose relevance together reaches this share.
+        allowed_domains: the only domains to search; empty for all.
+        ranker: scores the relevance of documents to the query.
+
+    Raises:
+        SettingsError: a setting is invalid, or the search engine lacks its key or address.
+        ValueError: `mode` is invalid.
+    """
+    settings = load_here({})
+    retriever = WebRetriever(
+        open_searcher(settings),
+        open_pages(settings, settings.home / PAGES),
+        ranker=ranker,
+        mode=RetrieverMode(mode),
+        p=top_p,
+        top_k=top_k,
+    )
+    return build_web_retriever(
+        retriever,
+        name="web",
+        description="Searches the web and gives the parts of pages that bear on the query.",
+        n_pages=top_search_results,
+        domains=allowed_domains,
+    )
+
+
+def open_pages(settings: Settings, folder: Path) -> Pages:
+    door = Door(allow=settings.web_allow, proxies=settings.proxies)
+    return Pages(door, clock=utc_now, folder=folder, offload=asyncio.to_thread)
 
 
 async def list_tools(connection: Connection) -> tuple[list[Tool], str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -21,6 +22,7 @@ from babyagi.components.document import (
     shown,
 )
 from babyagi.components.kinds import (
+    Choice,
     IssueLink,
     IssueSearch,
     Kind,
@@ -30,6 +32,7 @@ from babyagi.components.kinds import (
     PromptTemplate,
     PythonRuntime,
     RemotePipeline,
+    WebPages,
     WebSearch,
     read_kinds,
     read_memory,
@@ -44,14 +47,21 @@ from babyagi.react.protocols.base import AgentProtocol, fill
 from babyagi.react.protocols.choice import AUTO
 from babyagi.react.protocols.text import text_protocol
 from babyagi.react.steps import AgentBounds
-from babyagi.retrieval.engines import ENGINES, Answering
+from babyagi.retrieval.engines import ENGINES, Answering, Searcher
+from babyagi.retrieval.pages import Pages, WebRetriever
+from babyagi.retrieval.rank import rank, top_p
 from babyagi.tasks import Effect, Passage, Role, find_sources
 from babyagi.text import clean, disarm
 from babyagi.tools.base import Calls, Tool, run_composed, takes_text
 from babyagi.tools.issues import GitHub, build_issue_link, build_search_issues
 from babyagi.tools.pipelines import build_pipeline_search, deepset_pipeline, haystack_pipeline
 from babyagi.tools.python import RESULT, build_python
-from babyagi.tools.search import build_engine_search
+from babyagi.tools.search import (
+    build_engine_search,
+    build_web_retriever,
+    number,
+    split_numbered,
+)
 
 QUERY = "query"
 FOUND = "documents"
@@ -65,8 +75,8 @@ _EFFECTS = (Effect.READ, Effect.IDEMPOTENT, Effect.ONCE)
 
 logger = logging.getLogger(__name__)
 
-Search = WebSearch | RemotePipeline | IssueSearch
-Work = PromptNode | PythonRuntime | Search
+Search = WebSearch | WebPages | RemotePipeline | IssueSearch
+Work = PromptNode | PythonRuntime | Choice | Search
 """The kinds of component that can be a node of a pipeline."""
 
 
@@ -110,6 +120,8 @@ def build_pipeline_tool(
             given = by_node[stage.takes[0]]
             if isinstance(stage.work, PromptNode):
                 passage = await _ask(stage.work, f"node/{n}/model", given, by_variable, calls)
+            elif isinstance(stage.work, Choice):
+                passage = _choose(stage.work, query.text, given)
             else:
                 passage = await _call(tools[stage.name], f"node/{n}/tool", given, calls)
             by_variable[stage.gives] = by_node[stage.name] = passage
@@ -152,6 +164,11 @@ def check_flow(stages: Sequence[Stage]) -> None:
                     f"node {shown(stage.name)}: {what}, which no earlier node provides",
                     f"use one of these variables: {', '.join(sorted(there))}",
                 )
+        if isinstance(stage.work, Choice) and FOUND not in there:
+            raise fault(
+                f"node {shown(stage.name)} chooses among documents, and no earlier node gives any",
+                "put a search before it",
+            )
         if template is None and len(stage.takes) > 1:
             raise fault(
                 f"node {shown(stage.name)} has {len(stage.takes)} inputs and no template to "
@@ -172,6 +189,15 @@ async def _ask(
         origin=f"model:{asked.completion.model}",
         sources=find_sources(asked.prompt.origins),
     )
+
+
+def _choose(choice: Choice, query: str, given: Passage) -> Passage:
+    """Return the documents that the choice keeps, the most relevant first. If none is relevant,
+    return the first ones."""
+    texts = split_numbered(given.text)
+    ranked = rank(query, texts)[: choice.top_k]
+    kept = [texts[one.index] for one in top_p(ranked, choice.top_p, min_top_k=choice.min_top_k)]
+    return replace(given, text=number(kept or texts[: choice.top_k]))
 
 
 async def _call(tool: Tool, path: str, given: Passage, calls: Calls) -> Passage:
@@ -247,12 +273,14 @@ class Granted:
             parameter of the component `<NAME>`.
         hosts: the hosts that addresses in the file may name, besides the providers' own.
         places: the folder in which programs take turns.
+        pages: fetches the pages that a `WebRetriever` opens.
     """
 
     keys: Mapping[str, str] = field(repr=False)
     variables: Mapping[str, str] = field(repr=False)
     hosts: tuple[str, ...] = ()
     places: Path | None = None
+    pages: Pages | None = None
 
 
 def load_description(
@@ -334,6 +362,7 @@ class _Builder:
         self._document = document
         self._keys = granted.keys
         self._places = granted.places
+        self._pages = granted.pages
         self._proxies = read_proxies(granted.variables)
         self._kinds = read_kinds(document.components, granted.variables, hosts=granted.hosts)
         self._agents: dict[str, AgentDescription] = {}
@@ -442,7 +471,7 @@ class _Builder:
                 stages = [Stage(name=entry.target, takes=(ROOT,), work=kind)]
                 check_flow(stages)
                 return self._build_pipeline(entry, stages)
-            case WebSearch() | RemotePipeline() | IssueSearch():
+            case WebSearch() | WebPages() | RemotePipeline() | IssueSearch():
                 return self._build_search(kind, name, description)
             case PythonRuntime():
                 return build_python(name=name, description=description, places=self._places)
@@ -474,6 +503,8 @@ class _Builder:
                     tools[stage.name] = build_python(
                         name="python", description="", places=self._places
                     )
+                case Choice():
+                    pass
                 case search:
                     tools[stage.name] = self._build_search(search, "search", "")
         return build_pipeline_tool(entry.name, entry.description, stages, tools)
@@ -489,6 +520,8 @@ class _Builder:
         return stages
 
     def _build_search(self, search: Search, name: str, description: str) -> Tool:
+        if isinstance(search, WebPages):
+            return self._build_retriever(search, name, description)
         key = search.api_key.reveal(self._keys) if search.api_key else ""
         said: dict[str, Any] = {"name": name, "description": description, "top_k": search.top_k}
         match search:
@@ -509,6 +542,23 @@ class _Builder:
             case IssueSearch():
                 github = GitHub(url=search.base_url, key=key, repository=search.repository)
                 return build_search_issues(github, **said, proxies=self._proxies)
+
+    def _build_retriever(self, found: WebPages, name: str, description: str) -> Tool:
+        if self._pages is None:
+            raise fault(f"component {shown(found.search.name)}: no page can be opened here")
+        search, key = found.search, found.search.api_key.reveal(self._keys)
+        engine = Answering(engine=ENGINES[search.engine], base_url=search.base_url, key=key)
+        searcher = Searcher([engine], monotonic=time.monotonic, proxies=self._proxies)
+        retriever = WebRetriever(
+            searcher, self._pages, mode=found.mode, p=found.top_p, top_k=found.top_k
+        )
+        return build_web_retriever(
+            retriever,
+            name=name,
+            description=description,
+            n_pages=search.top_k,
+            domains=search.domains,
+        )
 
     def _note_model(self, node: PromptNode) -> None:
         if node.model is not None:

@@ -19,6 +19,7 @@ from babyagi.net.addresses import host_of
 from babyagi.react.protocols.base import load_prompt
 from babyagi.react.steps import MAX_STOP_WORDS
 from babyagi.retrieval.engines import ENGINES
+from babyagi.retrieval.pages import RetrieverMode
 from babyagi.tasks import Effect
 from babyagi.tools.issues import GITHUB_KEY, GITHUB_URL, is_repository
 from babyagi.tools.pipelines import DEEPSET_KEY, DEEPSET_URL
@@ -179,6 +180,29 @@ class WebSearch:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WebPages:
+    """A web search that gives parts of the pages that it finds, as `WebRetriever` does. `top_k` is
+    the number of parts, `search.top_k` that of the results that are looked at."""
+
+    search: WebSearch
+    mode: RetrieverMode
+    top_p: float
+    top_k: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """Chooses among the documents of a search those that are most relevant to the query: the first
+    `top_k`, of these the fewest whose relevance together reaches `top_p`, but at least
+    `min_top_k`."""
+
+    name: str
+    top_k: int = MAX_TOP_K
+    top_p: float = 1.0
+    min_top_k: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PythonRuntime:
     name: str
 
@@ -235,6 +259,8 @@ Kind = (
     | PromptTemplate
     | PromptNode
     | WebSearch
+    | WebPages
+    | Choice
     | PythonRuntime
     | RemotePipeline
     | IssueSearch
@@ -337,6 +363,31 @@ def _read_web_search(name: str, params: Fields, *, default: str = "SerperDev") -
     )
 
 
+def _read_web_pages(name: str, params: Fields) -> WebPages:
+    mode = params.text("mode", RetrieverMode.SNIPPETS)
+    if mode not in list(RetrieverMode):
+        raise fault(
+            f"{params.where}: mode must be one of {', '.join(RetrieverMode)}, got {shown(mode)}"
+        )
+    return WebPages(
+        search=replace(
+            _read_web_search(name, params), top_k=_read_top_k(params, 10, "top_search_results")
+        ),
+        mode=RetrieverMode(mode),
+        top_p=params.number("top_p", 1.0, at_most=1, is_whole=False),
+        top_k=_read_top_k(params, 5),
+    )
+
+
+def _read_choice(name: str, params: Fields) -> Choice:
+    return Choice(
+        name=name,
+        top_k=_read_top_k(params, MAX_TOP_K),
+        top_p=params.number("top_p", 1.0, at_most=1, is_whole=False),
+        min_top_k=_read_top_k(params, 1, "min_top_k"),
+    )
+
+
 def _read_deepset(name: str, params: Fields) -> RemotePipeline:
     return replace(
         _read_haystack(name, params, own_url=DEEPSET_URL),
@@ -382,6 +433,15 @@ _READERS: Mapping[str, tuple[Callable[[str, Fields], Kind], Sequence[str]]] = {
         _read_web_search,
         ("search_engine_provider", "api_key", "base_url", "top_k", "allowed_domains"),
     ),
+    "WebRetriever": (
+        _read_web_pages,
+        (
+            *("search_engine_provider", "api_key", "base_url", "allowed_domains"),
+            *("mode", "top_search_results", "top_p", "top_k"),
+        ),
+    ),
+    "Ranker": (_read_choice, ("top_k",)),
+    "TopPSampler": (_read_choice, ("top_p", "min_top_k")),
     "PythonRuntime": (lambda name, _: PythonRuntime(name=name), ()),
     "DeepsetCloudPipeline": (
         _read_deepset,
@@ -394,8 +454,8 @@ _READERS: Mapping[str, tuple[Callable[[str, Fields], Kind], Sequence[str]]] = {
 """By type of component, its parser, and the parameters that it may have."""
 
 
-def _read_top_k(params: Fields, default: int) -> int:
-    return max(1, int(params.number("top_k", default, at_most=MAX_TOP_K)))
+def _read_top_k(params: Fields, default: int, key: str = "top_k") -> int:
+    return max(1, int(params.number(key, default, at_most=MAX_TOP_K)))
 
 
 def _read_effect(params: Fields) -> Effect:
@@ -504,6 +564,8 @@ def _read_key(params: Fields, variable: str) -> Key | None:
 def _require_host(kind: Kind, hosts: Collection[str]) -> None:
     """Check that the address of a service is the provider's own, or one that a person allows, so
     that the author of the file cannot receive the questions and the key for the service."""
+    if isinstance(kind, WebPages):
+        kind = kind.search
     if not isinstance(kind, WebSearch | RemotePipeline | IssueSearch):
         return
     host, own = host_of(kind.base_url), host_of(kind.own_url)

@@ -180,7 +180,8 @@ async def _note(log: MemoryLog, why: str) -> None:
 
 # --------------------------------------------------------------------------------------------------
 # The memory of the agent that carries out the tasks of an objective. A task and its answer are a
-# turn. Updates run beside the tasks, with their calls in the journal; a last one follows the report.
+# turn. Updates run beside the tasks, with their calls in the journal; a last one follows the
+# report.
 # --------------------------------------------------------------------------------------------------
 
 # errors of an update, in spite of which the work goes on

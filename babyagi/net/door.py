@@ -6,8 +6,8 @@ all its addresses must be public, and the connection goes to one of them. No cre
 are sent, and no proxy is used except a configured one. A fetch takes at most `timeout_s`, and a
 page has at most `max_bytes`, both compressed and decompressed. robots.txt is obeyed, and requests
 to a host are at least `pause_s` apart. A page that is refused is requested once more, under a
-second user agent that also names this program. Not checked: the addresses to which a configured proxy
-resolves a name, and the content of a page.
+second user agent that also names this program. Not checked: the addresses to which a configured
+proxy resolves a name, and the content of a page.
 
 `ask_json` and `ask_page` send one request to a service that the program or a person named. The
 request has a deadline, the size of the answer is limited, and redirects and compression are

@@ -6,8 +6,8 @@ the content type and the URL; it reads the bytes from standard input, and writes
 standard output: `title` and `text`, or `error`.
 
 An HTML page is read by `_PlainReader`, its article first; of a long one trafilatura finds the main
-text, if it is installed (the extra `web`). PDF is read by pypdf, Word by mammoth, workbooks by calamine.
-Pictures, headers and footers are not extracted.
+text, if it is installed (the extra `web`). PDF is read by pypdf, Word by mammoth, workbooks by
+calamine. Pictures, headers and footers are not extracted.
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
+from enum import StrEnum
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -244,12 +245,35 @@ class WebPart:
     fault: str = ""
 
 
+class RetrieverMode(StrEnum):
+    """What a `WebRetriever` gives of each search result."""
+
+    SNIPPETS = "snippets"  # the snippet; no page is opened
+    RAW_DOCUMENTS = "raw_documents"  # the whole page
+    PREPROCESSED_DOCUMENTS = "preprocessed_documents"  # parts of the page
+
+
 class WebRetriever:
     """Searches the web for a question, opens the first results, and finds the parts of their pages
-    that are relevant to the question."""
+    that are relevant to the question.
 
-    def __init__(self, searcher: Searcher, pages: Pages, *, ranker: Ranker = BM25) -> None:
+    Args:
+        p: of the parts, ranked by relevance, the first ones are given whose shares reach `p`.
+        top_k: the most parts that are given.
+    """
+
+    def __init__(
+        self,
+        searcher: Searcher,
+        pages: Pages,
+        *,
+        ranker: Ranker = BM25,
+        mode: RetrieverMode = RetrieverMode.PREPROCESSED_DOCUMENTS,
+        p: float = TOP_P,
+        top_k: int = MAX_PARTS,
+    ) -> None:
         self._searcher, self._pages, self._ranker = searcher, pages, ranker
+        self._mode, self._p, self._top_k = mode, p, top_k
 
     async def find_parts(
         self, question: str, *, n_pages: int, domains: Sequence[str] = ()
@@ -263,30 +287,33 @@ class WebRetriever:
         engine, hits = await self._searcher.search(question, domains=domains)
         opened = await asyncio.gather(*(self._open(hit) for hit in _pages_of(hits)[:n_pages]))
         parts = [part for found in opened for part in found]
-        best = await self._pages.offload(lambda: _choose(question, parts, self._ranker))
-        return engine, best
+        return engine, await self._pages.offload(lambda: self._choose(question, parts))
 
     async def _open(self, hit: Hit) -> list[WebPart]:
+        snippet = WebPart(hit=hit, text=hit.snippet, score=hit.score)
+        if self._mode is RetrieverMode.SNIPPETS:
+            return [snippet]
         try:
             document = await self._pages.open(hit.url)
         except ToolError as error:
-            return [WebPart(hit=hit, text=hit.snippet, score=hit.score, fault=error.what)]
+            return [replace(snippet, fault=error.what)]
+        if self._mode is RetrieverMode.RAW_DOCUMENTS:
+            return [replace(snippet, text=document.text, document=document)]
         return await self._pages.offload(lambda: _split(hit, document))
+
+    def _choose(self, question: str, parts: Sequence[WebPart]) -> list[WebPart]:
+        """Return the parts that are most relevant to the question, the best first. If none is
+        relevant, return the first parts."""
+        texts = [f"{part.hit.title[:MAX_TITLE_CHARS]}\n{part.text}" for part in parts]
+        ranked = rank(question, texts, ranker=self._ranker)
+        best = [parts[one.index] for one in top_p(ranked, self._p)]
+        return (best or list(parts))[: self._top_k]
 
 
 def _split(hit: Hit, document: Document) -> list[WebPart]:
     parts = split_parts(document.text)
     texts = ("\n".join(filter(None, [" > ".join(one.headings), one.text])) for one in parts)
     return [WebPart(hit=hit, text=text, score=hit.score, document=document) for text in texts]
-
-
-def _choose(question: str, parts: Sequence[WebPart], ranker: Ranker) -> list[WebPart]:
-    """Return the parts that are most relevant to the question, the best first. If none is relevant,
-    return the first parts."""
-    texts = [f"{part.hit.title[:MAX_TITLE_CHARS]}\n{part.text}" for part in parts]
-    ranked = rank(question, texts, ranker=ranker)
-    best = [parts[one.index] for one in top_p(ranked, TOP_P)]
-    return (best or list(parts))[:MAX_PARTS]
 
 
 def _pages_of(hits: Sequence[Hit]) -> list[Hit]:

@@ -207,9 +207,21 @@ def _stem(word: str) -> str:
     return word
 
 
-def top_p(ranked: Sequence[Scored], p: float) -> list[Scored]:
-    """Return the fewest of the first ranked texts whose shares add up to at least `p`; all, if they
-    do not."""
+def scored(scores: Sequence[float]) -> list[Scored]:
+    """Return given scores, such as the logits of a model, with the softmax of all as their shares,
+    the highest first."""
+    highest = max(scores, default=0.0)
+    weights = [math.exp(score - highest) for score in scores]
+    total = sum(weights)
+    found = [
+        Scored(index=at, score=score, share=weights[at] / total) for at, score in enumerate(scores)
+    ]
+    return sorted(found, key=lambda one: (-one.score, one.index))
+
+
+def top_p(ranked: Sequence[Scored], p: float, *, min_top_k: int = 1) -> list[Scored]:
+    """Return the fewest of the first ranked texts whose shares add up to at least `p`, but at least
+    `min_top_k`; all, if the shares do not add up to it."""
     reached = accumulate(one.share for one in ranked)
     n_kept = next((n for n, share in enumerate(reached, 1) if share >= p - 1e-9), len(ranked))
-    return list(ranked[:n_kept])
+    return list(ranked[: max(n_kept, min_top_k)])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -75,15 +75,7 @@ def build_web_search(searcher: Searcher, pages: Pages, *, ranker: Ranker = BM25)
             engine, hits = await searcher.search(query, domains=domains)
             return _as_passage(render_hits(hits), WEB_SEARCH, engine)
         engine, parts = await retriever.find_parts(query, n_pages=n_pages, domains=domains)
-        opened = {
-            part.document.url: _fetched(part.document, part.hit.url)
-            for part in parts
-            if part.document
-        }
-        return replace(
-            _as_passage(render_parts(parts), WEB_SEARCH, engine, *(f"web:{url}" for url in opened)),
-            pages=tuple(opened.values()),
-        )
+        return _show_parts(parts, WEB_SEARCH, engine)
 
     return Tool(
         name=WEB_SEARCH,
@@ -101,6 +93,34 @@ def build_web_search(searcher: Searcher, pages: Pages, *, ranker: Ranker = BM25)
         ),
         effect=Effect.READ,
         sink=_SINK,
+        run=run,
+        timeout_s=180.0,
+    )
+
+
+def build_web_retriever(
+    retriever: WebRetriever, *, name: str, description: str, n_pages: int, domains: Sequence[str]
+) -> Tool:
+    """Return a tool that gives what the retriever finds in the first `n_pages` results of a search.
+
+    Args:
+        domains: the only domains to search; empty for all.
+
+    Raises:
+        ValueError: `name` is not a valid name for a tool.
+    """
+
+    async def run(arguments: Mapping[str, Any]) -> Passage:
+        engine, parts = await retriever.find_parts(
+            arguments["query"], n_pages=n_pages, domains=domains
+        )
+        return _show_parts(parts, name, engine)
+
+    return Tool(
+        name=name,
+        description=description,
+        parameters=takes("query", query=_QUERY),
+        effect=Effect.READ,
         run=run,
         timeout_s=180.0,
     )
@@ -150,8 +170,31 @@ def _as_passage(found: str, name: str, engine: str, *sources: str) -> Passage:
     return Passage(text=found or NOTHING_FOUND, origin=f"tool:{name}", sources=sources)
 
 
+def _show_parts(parts: Sequence[WebPart], name: str, engine: str) -> Passage:
+    opened = {
+        part.document.url: _fetched(part.document, part.hit.url) for part in parts if part.document
+    }
+    sources = (f"web:{url}" for url in opened)
+    return replace(
+        _as_passage(render_parts(parts), name, engine, *sources), pages=tuple(opened.values())
+    )
+
+
+def number(texts: Iterable[str]) -> str:
+    return "\n\n".join(f"{n}. {text}" for n, text in enumerate(texts, start=1))
+
+
+def split_numbered(text: str) -> list[str]:
+    """Return the texts that `number` has joined; a text that it did not make is one text."""
+    texts, start = list[str](), len("1. ")
+    while (end := text.find(f"\n\n{len(texts) + 2}. ", start)) >= 0:
+        texts.append(text[start:end])
+        start = end + len(f"\n\n{len(texts) + 1}. ")
+    return [*texts, text[start:]] if text.startswith("1. ") else [text]
+
+
 def render_hits(hits: Sequence[Hit]) -> str:
-    return "\n\n".join(f"{n}. {_render_hit(hit)}" for n, hit in enumerate(hits, start=1))
+    return number(map(_render_hit, hits))
 
 
 def _render_hit(hit: Hit) -> str:
@@ -166,10 +209,12 @@ def _render_hit(hit: Hit) -> str:
 
 
 def render_parts(parts: Sequence[WebPart]) -> str:
-    return "\n\n".join(f"{n}. {_render_part(part)}" for n, part in enumerate(parts, start=1))
+    return number(map(_render_part, parts))
 
 
 def _render_part(part: WebPart) -> str:
+    if part.document is None and not part.fault:
+        return _render_hit(part.hit)
     if part.document is None:
         where = f"{part.hit.title}\n{part.hit.url} (not opened: {part.fault}; its snippet)"
     else:

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from babyagi.retrieval.rank import Scored, rank, split_parts, top_p
+from babyagi.retrieval.rank import Scored, rank, scored, split_parts, top_p
 from babyagi.tools.declare import load_tools
 from tests.linear import grows_faster_than_linearly
 from tests.llm.onnx_files import make_cross_encoder
@@ -57,6 +57,17 @@ def test_top_p_keeps_the_smallest_number_whose_shares_reach_p(p, kept):
 
     assert [one.index for one in top_p(ranked, p)] == list(range(kept))
     assert top_p([], p) == []
+
+
+def test_given_scores_are_shared_by_their_softmax_and_a_least_number_is_kept():
+    ranked = scored([2.0, -1.0, 1.5, 0.5])
+
+    assert [one.index for one in ranked] == [0, 2, 3, 1]
+    assert [one.index for one in top_p(ranked, 0.8)] == [0, 2]
+    assert [one.index for one in top_p(ranked, 0.95)] == [0, 2, 3]
+    assert [one.index for one in top_p(ranked, 0.1, min_top_k=3)] == [0, 2, 3]
+    assert sum(one.share for one in ranked) == pytest.approx(1)
+    assert scored([]) == []
 
 
 def test_a_text_is_split_at_its_paragraphs_under_their_headings():
