@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, overload
 
 from babyagi.app.application import App
 from babyagi.app.backends import utc_now
+from babyagi.app.model_clients import missing_key
 from babyagi.app.options import AgentOptions, Ask, SettingOptions, names_of, require_known
 from babyagi.app.toolbox import grant_to_files
 from babyagi.components.description import Granted, load_description, load_tool
@@ -528,6 +529,9 @@ class Agent(Generic[T]):
         if self._model:
             given |= {"llm_model": self._model, "role_models": f"execution={self._model}"}
         settings = load_here(given)
+        name = settings.model_by_role[Role.EXECUTION]
+        if not self._client and (missing := missing_key(settings, [name])):
+            raise missing
         app = App(settings, store, identity=worker)
         limits = replace(app.limits([Role.EXECUTION]), max_tasks=0)
         limits = replace(limits, max_time_s=0) if self._has_time else limits

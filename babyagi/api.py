@@ -371,6 +371,9 @@ class Work:
 def _read_options(objective: str, output_type: object, options: Mapping[str, Any]) -> Work:
     known = names_of(RunOptions) | names_of(SettingOptions) | declared_fields().keys()
     require_known(options, known, "run")
+    if not isinstance(objective, str | None):
+        kind, example = type(objective).__name__, 'babyagi.run("What do two teas cost?")'
+        raise TypeError(f"an objective is text, not {kind}: {example}")
     flags = {"objective": objective, **rename(_spread(options), "run")}
     named, functions = _split_tools(flags.pop("tools", ()))
     if named:

@@ -10,7 +10,7 @@ import pytest
 
 import babyagi
 from babyagi.agent import Agent, ProtocolName
-from babyagi.errors import BabyagiError, LimitReachedError, ParkedError, SettingsError
+from babyagi.errors import CredentialsError, LimitReachedError, ParkedError, SettingsError
 from babyagi.llm.port import Completion
 from babyagi.llm.prompt import Speaker, ToolCall
 from babyagi.react.steps import Act, ModelDecided, RunEnded, RunStarted, Stopped
@@ -213,9 +213,9 @@ def test_a_model_can_be_named_and_is_opened_as_the_loop_does(monkeypatch, tmp_pa
 def test_a_missing_key_is_one_error_that_says_what_to_do(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
 
-    with pytest.raises(BabyagiError) as caught:
-        Agent(model="gpt-6-luna").run("What?")
-    assert caught.value.fix
+    with pytest.raises(CredentialsError) as caught:
+        Agent().run("What?")
+    assert "OPENAI_API_KEY" in caught.value.why and "export" in caught.value.fix
 
 
 def test_bounds_and_settings_are_given_by_name():

@@ -485,6 +485,12 @@ async def test_everything_works_where_an_event_loop_runs_already():
         ({"tools": [price, price]}, ValueError, "two tools are called 'price'"),
         ({"tools": [len]}, ValueError, "tool len"),
         ({"output_type": type}, ValueError, "cannot be described to a model"),
+        (
+            {"output_type": "json"},
+            ValueError,
+            r"'json' is a value, not a type; .* dict\[str, str\]",
+        ),
+        ({"model": "a/b.gguf"}, SettingsError, "LLM_MODEL=llama LLAMA_MODEL_PATH=a/b.gguf"),
         ({"max_tasks": "many"}, SettingsError, "^max_tasks must be a whole number"),
         ({"model": 5}, TypeError, "a name or a ChatModel as its model, not int"),
         ({"limits": 5}, TypeError, r"limits must be a babyagi\.Limits, not int"),
@@ -493,6 +499,11 @@ async def test_everything_works_where_an_event_loop_runs_already():
 def test_what_cannot_be_is_refused_before_anything_is_started(options, error, said):
     with pytest.raises(error, match=said):
         babyagi.run("What does tea cost?", **{"model": "rehearsal", **options})
+
+
+def test_an_objective_that_is_no_text_is_named_as_what_it_is():
+    with pytest.raises(TypeError, match=r'an objective is text, not int: babyagi.run\("What '):
+        babyagi.run(**{"objective": 42, "model": "rehearsal"})
 
 
 def test_a_run_without_a_key_leaves_no_objective_that_a_later_run_would_take_up():

@@ -90,6 +90,11 @@ def output_type_of(hint: Any) -> OutputType:
     Raises:
         ValueError: the type cannot be described to a model.
     """
+    if isinstance(hint, str | bytes | int | float | list | tuple | dict | set):
+        types = "int, list[str], dict[str, str] or a dataclass"
+        raise ValueError(
+            f"output_type={hint!r} is a value, not a type; give a type such as {types}"
+        )
     shape = shape_of(hint)
     is_wrapped = shape.schema.get("type") != "object"
     schema = shape.schema

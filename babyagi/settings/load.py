@@ -654,9 +654,11 @@ def _find_bygone_models(settings: Settings, given: Mapping[str, _Given]) -> Iter
         yield f"-4 asks for gpt-4, which is shut down; {fix}"
     chosen = [("llm_model", settings.llm_model)]
     chosen += [("role_models", entry.partition("=")[2]) for entry in settings.role_models]
-    for name, model in chosen:
-        if model.startswith("llama") and model != LLAMA_MODEL and not settings.openai_base_url:
-            yield f"{given[name].label}={model}: {USE_LLAMA}"
+    for name, model in chosen if not settings.openai_base_url else ():
+        is_file = model.casefold().endswith(".gguf")
+        if is_file or (model.startswith("llama") and model != LLAMA_MODEL):
+            how = USE_LLAMA.replace("FILE.gguf", model) if is_file else USE_LLAMA
+            yield f"{given[name].label}={model}: {how}"
 
 
 def find_keys_in_clear(settings: Settings) -> Iterator[str]:
