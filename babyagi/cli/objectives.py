@@ -83,8 +83,10 @@ def status(objective: str, as_json: bool) -> None:
     )
     is_active = found.status is ObjectiveStatus.ACTIVE
     now = [Line(f"Now:      {stand.reason.says}")] if is_active else []
-    at_work = Line(f"At work:  {views.render_serving(stand.workers, found.id)}")
-    echo_lines([*lines[:-1], *now, at_work, lines[-1]])
+    # of no worker at all, the line before says it, or nothing is left to do
+    serving = views.render_serving(stand.workers, found.id)
+    at_work = [Line(f"At work:  {serving}")] if serving else []
+    echo_lines([*lines[:-1], *now, *at_work, lines[-1]])
 
 
 @click.command("tasks")
@@ -312,7 +314,7 @@ def cancel(objective: str, as_json: bool) -> None:
 
 @click.command()
 @objective_option
-@setting_options(LIMITS)
+@setting_options(LIMITS, says_default=False)
 @json_option
 def extend(objective: str, as_json: bool, **limits: str | None) -> None:
     """Set new limits for an objective.

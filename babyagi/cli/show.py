@@ -200,7 +200,8 @@ def _render_task(shown: Shown, task: Task, look: Look) -> Iterator[Line]:
         yield Line(f"Started:  {_render_times(task)}")
     yield Line(f"Cost:     {_cost(task.usage, shown.objective)}")
     if task.after:
-        yield Line(f"After:    tasks {', '.join(str(task_id) for task_id in task.after)}")
+        noun = "task" if len(task.after) == 1 else "tasks"
+        yield Line(f"After:    {noun} {', '.join(map(str, task.after))}")
     if task.parent_id is not None:
         yield Line(f"From:     proposed from the result of task {task.parent_id}")
     yield from _field("Origins:", ", ".join(task.origins), look)
@@ -585,6 +586,7 @@ class Teller:
             return f"task {event.task_id}: {_say_asked(step)}"
         is_new = event.kind in (events.TASK_ADDED, events.TASK_CLAIMED)
         text = describe_event(event, await self._names.name_of(event) if is_new else "")
+        text = text and self._names.tell_once(event, text)
         if event.kind == events.TASK_RECORDED and text and result:
             return f"{text} → {first_line(result)}"
         return text or _say_worker(event)
