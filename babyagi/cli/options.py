@@ -177,9 +177,9 @@ def setting_options(
 
 def _say_default(name: str) -> str:
     """Return what an option's help says of its default; only that of a number is said."""
-    default = next(one.default for one in fields(Settings) if one.name == name)
     if name not in NUMBERS:
         return ""
+    default: Any = next(one.default for one in fields(Settings) if one.name == name)
     said = say_duration(default) if name == "max_time_s" else f"{default:,.12g}"
     return f"  [default: {said if default else 'none'}]"
 
