@@ -34,12 +34,11 @@ from babyagi.cli.text import (
     Line,
     Style,
     echo,
-    echo_lines,
     fit,
+    give,
     has_colour,
     is_live_terminal,
     pad,
-    print_json,
     safe_line,
     terminal_width,
 )
@@ -198,8 +197,11 @@ class Check:
     found: str
     fix: str = ""
 
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
+    @property
+    def lines(self) -> list[Line]:
+        style = {OK: Style.GREEN, WARN: Style.YELLOW, FAIL: Style.RED}[self.state]
+        said = Line(f"{self.state:<5} {self.name}: {self.found}", style)
+        return [said, *([Line(f"      try: {self.fix}")] if self.fix else [])]
 
 
 def _ok(name: str, found: str) -> Check:
@@ -543,10 +545,8 @@ def show_settings(as_json: bool) -> None:
     Secrets stay hidden.
     """
     values = list_values(load(needs=NOTHING))
-    if as_json:
-        print_json({"v": 1, "settings": [value.to_json() for value in values]})
-    else:
-        echo_lines(render_values(values, terminal_width()))
+    shape = {"v": 1, "settings": [value.to_json() for value in values]}
+    give(as_json, shape, render_values(values, terminal_width()))
 
 
 config = Family(show_settings)
@@ -571,13 +571,8 @@ def doctor(is_quick: bool, is_probing: bool, as_json: bool) -> int:
     """Check settings, task store, model, network and index."""
     checks = run_checks(is_quick=is_quick, is_probing=is_probing)
     is_sound = all(check.state != FAIL for check in checks)
-    if as_json:
-        print_json({"v": 1, "is_sound": is_sound, "checks": [check.to_json() for check in checks]})
-    styles = {"ok": Style.GREEN, "warn": Style.YELLOW, "fail": Style.RED}
-    for check in () if as_json else checks:
-        echo(f"{check.state:<5} {check.name}: {check.found}", styles[check.state])
-        if check.fix:
-            echo(f"      try: {check.fix}")
+    shape = {"v": 1, "is_sound": is_sound, "checks": [asdict(check) for check in checks]}
+    give(as_json, shape, (line for check in checks for line in check.lines))
     return int(ExitCode.OK if is_sound else ExitCode.FAILED)
 
 

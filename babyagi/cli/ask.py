@@ -18,7 +18,17 @@ from babyagi.cli.options import given_flags, json_option, require_words, setting
 from babyagi.cli.render import REHEARSAL_LINE, render_calls
 from babyagi.cli.run import tell_notices
 from babyagi.cli.session import NOTHING, load
-from babyagi.cli.text import PassingLine, Style, echo, fit, print_json, terminal_width, warn
+from babyagi.cli.text import (
+    Line,
+    PassingLine,
+    Style,
+    echo,
+    fit,
+    give,
+    print_json,
+    terminal_width,
+    warn,
+)
 from babyagi.errors import NotFoundError
 from babyagi.files.home import is_memory_of_objective
 from babyagi.memory.log import Known, MemoryLog, names_in, path_of, write_fact
@@ -199,13 +209,10 @@ def memory(name: str | None, as_json: bool) -> None:
 
 def _list_memories(as_json: bool) -> None:
     found = [(name, _read(name)) for name in _names_in(_home())]
-    if as_json:
-        print_json([{"name": name, **_counts(known)} for name, known in found])
-        return
-    for name, known in found:
-        echo(f"{name:<28} {describe(known)}")
-    if not found:
-        echo("No conversation is stored. `babyagi ask FILE QUESTION --memory NAME` stores one.")
+    shapes = [{"name": name, **_counts(known)} for name, known in found]
+    lines = [Line(f"{name:<28} {describe(known)}") for name, known in found]
+    none = "No conversation is stored. `babyagi ask FILE QUESTION --memory NAME` stores one."
+    give(as_json, shapes, lines, empty=none)
 
 
 def _show_memory(name: str, as_json: bool) -> None:

@@ -7,6 +7,7 @@ import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import click
@@ -20,9 +21,9 @@ from babyagi.cli.text import (
     cell_width,
     confirm,
     echo,
-    echo_lines,
     fit,
     forget_typed,
+    give,
     is_person_there,
     print_json,
     safe_line,
@@ -243,13 +244,9 @@ def list_requests(task: int | None, objective: str, step_id: int | None, as_json
         return [await actions.gather_request(store, step, settings, among=steps) for step in wanted]
 
     requests = with_store(fetch)
-    if as_json:
-        print_json([json_shapes.request_shape(request) for request in requests])
-    elif requests:
-        for request in requests:
-            echo_lines(render_request(request, terminal_width(), is_whole=task is not None))
-    else:
-        echo("Nothing waits for a person.")
+    shown = (render_request(one, terminal_width(), is_whole=task is not None) for one in requests)
+    shapes = [json_shapes.request_shape(request) for request in requests]
+    give(as_json, shapes, chain.from_iterable(shown), empty="Nothing waits for a person.")
 
 
 inbox = Family(list_requests)

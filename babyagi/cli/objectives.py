@@ -29,6 +29,7 @@ from babyagi.cli.text import (
     echo,
     echo_lines,
     fit,
+    give,
     is_terminal,
     print_json,
     terminal_height,
@@ -83,8 +84,10 @@ def status(objective: str, as_json: bool) -> None:
     )
     is_active = found.status is ObjectiveStatus.ACTIVE
     now = [Line(f"Now:      {stand.reason.says}")] if is_active else []
-    at_work = Line(f"At work:  {views.render_serving(stand.workers, found.id)}")
-    echo_lines([*lines[:-1], *now, at_work, lines[-1]])
+    # of no worker at all, the line before says it, or nothing is left to do
+    serving = views.render_serving(stand.workers, found.id)
+    at_work = [Line(f"At work:  {serving}")] if serving else []
+    echo_lines([*lines[:-1], *now, *at_work, lines[-1]])
 
 
 @click.command("tasks")
@@ -185,6 +188,7 @@ def results(
         _list_results(objective, limit, as_json=as_json)
 
 
+NO_RESULT = "No result yet. `babyagi status` shows the state."
 N_DECIMALS = 2  # of a score
 
 
@@ -201,7 +205,7 @@ def show_found(words: str, *, selector: str, n_hits: int, in_all: bool, as_json:
     if ranking.degraded:
         warn(f"note: {ranking.degraded}", Style.YELLOW)
     if not len(ranking):
-        echo("No result yet. `babyagi status` shows the state.")
+        echo(NO_RESULT)
     elif not shown:
         warn("note: no result is near to this text", Style.YELLOW)
     echo_lines(render_ranking(shown, objective_id=found.id, width=terminal_width()))
@@ -232,12 +236,8 @@ def _list_results(objective: str, limit: int | None, *, as_json: bool) -> None:
         return found, await find_artifacts(store, found), len(ids) - len(found)
 
     found, made, n_left = session.with_objective(objective, fetch)
-    if as_json:
-        print_json([json_shapes.result_shape(result, made) for result in found])
-    elif found:
-        echo_lines(render.render_results(found, made))
-    else:
-        echo("No result yet. `babyagi status` shows the state.")
+    shapes = [json_shapes.result_shape(result, made) for result in found]
+    give(as_json, shapes, render.render_results(found, made), empty=NO_RESULT)
     _say_rest(n_left, "earlier ", as_json=as_json)
 
 
@@ -246,6 +246,8 @@ def _list_results(objective: str, limit: int | None, *, as_json: bool) -> None:
 
 
 MAX_SHOWN = 30
+NO_MATCH = "No objective matches. To list all: babyagi show objectives --all"
+NO_OBJECTIVE = 'No objective yet. Type: babyagi demo, or babyagi run "an objective"'
 
 
 @click.command()
@@ -278,14 +280,10 @@ def objectives(
     if n_older:
         left = "1 older one is" if n_older == 1 else f"{n_older:,} older ones are"
         (warn if as_json else echo)(f"{left} not shown: babyagi show objectives --all", Style.DIM)
-    if as_json:
-        print_json([json_shapes.objective_shape(*row[:2], last_event_at=row[2]) for row in rows])
-    elif rows:
-        echo_lines(render.render_objectives(rows, terminal_width(), now=backends.utc_now()))
-    elif words or is_ended or is_active:
-        echo("No objective matches. To list all: babyagi show objectives --all")
-    else:
-        echo('No objective yet. Type: babyagi demo, or babyagi run "an objective"')
+    shapes = [json_shapes.objective_shape(*row[:2], last_event_at=row[2]) for row in rows]
+    table = render.render_objectives(rows, terminal_width(), now=backends.utc_now())
+    chosen = words or is_ended or is_active
+    give(as_json, shapes, table if rows else (), empty=NO_MATCH if chosen else NO_OBJECTIVE)
 
 
 # -- the commands that change an objective
@@ -294,25 +292,7 @@ def objectives(
 
 @click.command()
 @objective_option
-@json_option
-def pause(objective: str, as_json: bool) -> None:
-    """Pause an objective: no worker makes a further call for it."""
-
-    _steer(actions.pause, objective, as_json)
-
-
-@click.command()
-@objective_option
-@json_option
-def cancel(objective: str, as_json: bool) -> None:
-    """End an objective; its results are kept and reported."""
-
-    _steer(actions.cancel, objective, as_json)
-
-
-@click.command()
-@objective_option
-@setting_options(LIMITS)
+@setting_options(LIMITS, says_default=False)
 @json_option
 def extend(objective: str, as_json: bool, **limits: str | None) -> None:
     """Set new limits for an objective.
@@ -331,23 +311,31 @@ def extend(objective: str, as_json: bool, **limits: str | None) -> None:
 
 
 def _steer(
-    change: Callable[[TaskStore, Objective], Awaitable[Standing]], selector: str, as_json: bool
+    change: Callable[[TaskStore, Objective], Awaitable[Standing]], objective: str, as_json: bool
 ) -> None:
     """Make a change to the selected objective itself, and print its new state."""
 
     async def work(store: TaskStore, before: Objective) -> tuple[Objective, Standing]:
         return before, await change(store, before)
 
-    before, (objective, counts) = session.with_objective(selector, work, changes=True)
+    before, (found, counts) = session.with_objective(objective, work, changes=True)
     if as_json:
-        print_json(json_shapes.status_shape(objective, counts))
+        print_json(json_shapes.status_shape(found, counts))
         return
-    how = "is" if objective.stop_reason is None else "has"
-    if before.stop_reason is not None and objective.stop_reason is None:
+    how = "is" if found.stop_reason is None else "has"
+    if before.stop_reason is not None and found.stop_reason is None:
         how = f"had ended ({before.stop_reason}), and is again"
-    echo(f"Objective {objective.id} {how} {render.render_status_words(objective)}.")
-    echo(f"Limits: {render.render_limit_values(objective.spec.limits)}.")
-    echo(f"Next: {render.render_next(objective, counts)}")
+    echo(f"Objective {found.id} {how} {render.render_status_words(found)}.")
+    echo(f"Limits: {render.render_limit_values(found.spec.limits)}.")
+    echo(f"Next: {render.render_next(found, counts)}")
+
+
+pause, cancel = (
+    click.command(verb.__name__, help=verb.__doc__)(
+        objective_option(json_option(partial(_steer, verb)))
+    )
+    for verb in (actions.pause, actions.cancel)
+)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -470,7 +458,5 @@ def _change(
     """Make a change to one task of the selected objective, and print the outcome."""
 
     changed = with_objective(objective, change, changes=True)
-    if as_json:
-        print_json(changed_shape(changed))
-    else:
-        echo(f"Task {changed.task.id} ({fit(changed.task.name, NAME_WIDTH)}) {changed.words}.")
+    said = f"Task {changed.task.id} ({fit(changed.task.name, NAME_WIDTH)}) {changed.words}."
+    give(as_json, changed_shape(changed), [Line(said)])

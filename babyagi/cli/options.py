@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -12,8 +13,9 @@ from click.core import ParameterSource
 
 from babyagi.cli.text import Style, warn
 from babyagi.errors import SettingsError
-from babyagi.settings.fields import declared_fields
+from babyagi.settings.fields import Settings, declared_fields
 from babyagi.settings.values import meant_by, parse_duration_s
+from babyagi.text import say_duration
 
 if TYPE_CHECKING:
     from babyagi.taskstore.sql.store import TaskStore
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 LIMITS = ("max_tasks", "max_calls", "max_tokens", "max_cost_usd", "max_time_s")
+NUMBERS = (*LIMITS, "concurrency")
 ALL = "all"
 # settings that are set once and hold for all objectives; their options are not in the help
 SET_ONCE = "memory planning use_my_model agent_hosts no_color".split()
@@ -129,7 +132,11 @@ _TYPES = {"FOLDER": click.Path(), "FILE": click.Path(), "TIME": Duration()}
 
 
 def setting_options(
-    names: Iterable[str] | None = None, *, but: Iterable[str] = (), hidden: Iterable[str] = ()
+    names: Iterable[str] | None = None,
+    *,
+    but: Iterable[str] = (),
+    hidden: Iterable[str] = (),
+    says_default: bool = True,
 ) -> Callable[[F], F]:
     """Return a decorator that adds options for settings to a command, in the order of the settings'
     declarations. Settings without a command-line flag are left out.
@@ -142,10 +149,11 @@ def setting_options(
         but: settings to leave out.
         hidden: settings whose options are not in the help; one that is typed is used, and a line
             says how to set it instead.
+        says_default: whether the help of a number names what holds without it.
     """
-    fields = declared_fields()
-    wanted = set(fields if names is None else names) - set(but)
-    declared = [(name, entry) for name, entry in fields.items() if entry.flags and name in wanted]
+    known = declared_fields()
+    wanted = set(known if names is None else names) - set(but)
+    declared = [(name, entry) for name, entry in known.items() if entry.flags and name in wanted]
 
     def decorate(command: F) -> F:
         for name, entry in reversed(declared):
@@ -160,10 +168,20 @@ def setting_options(
             kind = switch if entry.is_switch else texts
             if name in hidden:
                 kind = {**kind, **went(f"set {entry.variables[0]}")}
-            command = click.option(*entry.flags, name, help=entry.help, **kind)(command)
+            said = f"{entry.help}{_say_default(name) if says_default else ''}"
+            command = click.option(*entry.flags, name, help=said, **kind)(command)
         return command
 
     return decorate
+
+
+def _say_default(name: str) -> str:
+    """Return what an option's help says of its default; only that of a number is said."""
+    if name not in NUMBERS:
+        return ""
+    default: Any = next(one.default for one in fields(Settings) if one.name == name)
+    said = say_duration(default) if name == "max_time_s" else f"{default:,.12g}"
+    return f"  [default: {said if default else 'none'}]"
 
 
 def went(instead: str) -> dict[str, Any]:

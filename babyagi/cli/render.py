@@ -258,7 +258,7 @@ def render_next(
     objective: Objective, counts: Mapping[TaskStatus, int], *, is_served: bool | None = None
 ) -> str:
     """Return the command that the person should type next: one that continues the objective, or
-    `babyagi report` if there is a report.
+    `babyagi report` if nothing is left to continue.
 
     Args:
         is_served: whether a worker works on the objective; None if that is not known.
@@ -271,9 +271,10 @@ def render_next(
         return f"{found.resume}{or_watch}"
     if found.need is Need.ANSWERS:
         return f"{found.command}  (then answer, and {found.resume})"
-    if objective.has_report:
-        return f"babyagi report --objective {objective.id}"
-    return f"{found.resume}  (its report is still to be written)"
+    if not objective.has_report:
+        return f"{found.resume}  (its report is still to be written)"
+    goes_on, read = render_going_on(objective, counts), f"babyagi report --objective {objective.id}"
+    return f"{goes_on}  (what there is: {read})" if goes_on else read
 
 
 WORD_WIDTH = 21  # cells for the status of a task, or the reason why it does not run
@@ -291,7 +292,7 @@ def render_task(task: Task, width: int, *, word: str = "") -> Line:
     """
     head = f"{task.id:>4}  {pad(word or task.status.value, WORD_WIDTH)}  "
     after = f"  (after {', '.join(map(str, task.after))})" if task.after else ""
-    failures = f"  [{task.failures} failed]" if task.failures else ""
+    failures = f"  [{say_tries(task)}]" if task.failures else ""
     lacks = f"  [lacked something {task.n_lacks}×]" if task.n_lacks else ""
     tail = after + failures + lacks
     name = fit(task.name, max(20, width - len(head) - len(tail)))
@@ -326,10 +327,13 @@ def render_artifacts(made: Sequence[Made]) -> list[Line]:
 
 def render_task_words(task: Task) -> str:
     """Return the status, rank, try, failures and lost workers of a task in words."""
-    failed = say_count(task.failures, "failed try", plural="failed tries")
-    failures = f", {failed}" if task.failures else ""
     lost = f", {say_count(task.n_lost, 'lost worker')} in a row" if task.n_lost else ""
-    return f"{task.status.value}, rank {task.rank}, try {task.try_no}{failures}{lost}"
+    return f"{task.status.value}, rank {task.rank}, {say_tries(task)}{lost}"
+
+
+def say_tries(task: Task) -> str:
+    """Return how often a task was tried, such as `try 4, 3 failed`."""
+    return f"try {task.try_no}" + (f", {task.failures} failed" if task.failures else "")
 
 
 def render_closing(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from shlex import quote
 from typing import Any
 
@@ -20,7 +21,7 @@ from babyagi.cli.options import (
 from babyagi.cli.render import render_duration
 from babyagi.cli.run import require_objective, tell, tell_notices
 from babyagi.cli.session import load, with_store
-from babyagi.cli.text import Line, Style, echo, echo_lines, fit, print_json, terminal_width
+from babyagi.cli.text import Line, Style, echo, echo_lines, fit, give, print_json, terminal_width
 from babyagi.errors import SettingsError
 from babyagi.reporting.next_command import quoted
 from babyagi.settings.fields import Settings
@@ -175,12 +176,9 @@ def _say_needs(settings: Settings) -> str:
 def _list(*, with_removed: bool, as_json: bool) -> None:
 
     found = with_store(lambda store: store.schedules(with_removed=with_removed))
-    if as_json:
-        print_json([schedule_shape(one) for one in found])
-    elif found:
-        echo_lines(render_schedules(found, terminal_width()))
-    else:
-        echo('There is no schedule. babyagi schedule add "an objective" --every 1d adds one.')
+    shapes = [schedule_shape(one) for one in found]
+    none = 'There is no schedule. babyagi schedule add "an objective" --every 1d adds one.'
+    give(as_json, shapes, render_schedules(found, terminal_width()) if found else (), empty=none)
 
 
 def _show(schedule_id: int, n_ticks: int, *, as_json: bool) -> None:
@@ -189,45 +187,23 @@ def _show(schedule_id: int, n_ticks: int, *, as_json: bool) -> None:
         return await store.schedule(schedule_id), await store.ticks(schedule_id, limit=n_ticks)
 
     found, ticks = with_store(fetch)
-    if as_json:
-        more = {"schedule": schedule_shape(found), "ticks": [tick_shape(one) for one in ticks]}
-        print_json({"v": VERSION, **more})
-        return
-    echo_lines([*render_schedule(found), *render_ticks(ticks)])
+    more = {"schedule": schedule_shape(found), "ticks": [tick_shape(one) for one in ticks]}
+    give(as_json, {"v": VERSION, **more}, [*render_schedule(found), *render_ticks(ticks)])
 
 
-@schedule.command()
-@id_argument
-@json_option
-def pause(schedule_id: int, as_json: bool) -> None:
-    """Pause a schedule: ticks that are due meanwhile are skipped."""
-    _switch(schedule_id, "paused", as_json)
+def _switch(to: ScheduleStatus, schedule_id: int, as_json: bool) -> None:
 
-
-@schedule.command()
-@id_argument
-@json_option
-def resume(schedule_id: int, as_json: bool) -> None:
-    """Resume a paused schedule; its next tick fires again."""
-    _switch(schedule_id, "active", as_json)
-
-
-@schedule.command()
-@id_argument
-@json_option
-def remove(schedule_id: int, as_json: bool) -> None:
-    """Remove a schedule; objectives that it started go on."""
-    _switch(schedule_id, "removed", as_json)
-
-
-def _switch(schedule_id: int, status: str, as_json: bool) -> None:
-
-    to = ScheduleStatus(status)
     found = with_store(lambda store: store.switch_schedule(schedule_id, to=to), changes=True)
-    if as_json:
-        print_json({"v": VERSION, "schedule": schedule_shape(found)})
-        return
-    echo(f"Schedule {found.id} is {found.status}; {_next(found)}.")
+    said = Line(f"Schedule {found.id} is {found.status}; {_next(found)}.")
+    give(as_json, {"v": VERSION, "schedule": schedule_shape(found)}, [said])
+
+
+for name, to, says in (
+    ("pause", ScheduleStatus.PAUSED, "Pause a schedule: ticks that are due meanwhile are skipped."),
+    ("resume", ScheduleStatus.ACTIVE, "Resume a paused schedule; its next tick fires again."),
+    ("remove", ScheduleStatus.REMOVED, "Remove a schedule; objectives that it started go on."),
+):
+    schedule.command(name, help=says)(id_argument(json_option(partial(_switch, to))))
 
 
 # -- rendering

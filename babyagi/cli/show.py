@@ -21,10 +21,9 @@ from babyagi.cli.text import (
     Line,
     Style,
     echo,
-    echo_lines,
     fit,
+    give,
     is_live_terminal,
-    print_json,
     print_json_line,
     safe,
     safe_line,
@@ -104,11 +103,9 @@ def show_calls(what: str, *, selector: str, step: int | None, is_full: bool, as_
         return await actions.fetch_task(store, picked, task_id)
 
     shown = with_objective(selector, fetch, settings=settings)
-    if as_json:
-        print_json(json_shapes.shown_shape(shown, secrets, only=step))
-    else:
-        look = Look(width=terminal_width(), is_full=is_full, only=step)
-        echo_lines(render_shown(shown, look, secrets=secrets))
+    look = Look(width=terminal_width(), is_full=is_full, only=step)
+    shape = json_shapes.shown_shape(shown, secrets, only=step)
+    give(as_json, shape, render_shown(shown, look, secrets=secrets))
 
 
 def show_artifact(what: str, name: str, *, selector: str) -> None:
@@ -200,7 +197,8 @@ def _render_task(shown: Shown, task: Task, look: Look) -> Iterator[Line]:
         yield Line(f"Started:  {_render_times(task)}")
     yield Line(f"Cost:     {_cost(task.usage, shown.objective)}")
     if task.after:
-        yield Line(f"After:    tasks {', '.join(str(task_id) for task_id in task.after)}")
+        noun = "task" if len(task.after) == 1 else "tasks"
+        yield Line(f"After:    {noun} {', '.join(map(str, task.after))}")
     if task.parent_id is not None:
         yield Line(f"From:     proposed from the result of task {task.parent_id}")
     yield from _field("Origins:", ", ".join(task.origins), look)
@@ -363,13 +361,9 @@ def show_why(task: str | None, *, selector: str, as_json: bool) -> None:
         return await actions.why_task(store, picked, _parse_task(task)), f"Task {task}"
 
     reason, name = with_objective(selector, fetch)
-    if as_json:
-        print_json({"v": json_shapes.VERSION, **json_shapes.why_shape(reason)})
-        return
-    width = terminal_width()
-    echo_lines(Line(row) for row in wrap(safe_line(f"{name}: {reason.says}"), width))
-    if reason.change:
-        echo_lines(Line(row) for row in wrap(f"  {safe_line(reason.change)}", width))
+    said = [f"{name}: {safe_line(reason.says)}", f"  {safe_line(reason.change)}".rstrip()]
+    rows = (Line(row) for text in filter(None, said) for row in wrap(text, terminal_width()))
+    give(as_json, {"v": json_shapes.VERSION, **json_shapes.why_shape(reason)}, rows)
 
 
 # -- the log: a line for each event and each step
@@ -585,6 +579,7 @@ class Teller:
             return f"task {event.task_id}: {_say_asked(step)}"
         is_new = event.kind in (events.TASK_ADDED, events.TASK_CLAIMED)
         text = describe_event(event, await self._names.name_of(event) if is_new else "")
+        text = text and self._names.tell_once(event, text)
         if event.kind == events.TASK_RECORDED and text and result:
             return f"{text} → {first_line(result)}"
         return text or _say_worker(event)
@@ -786,12 +781,9 @@ def workers(as_json: bool) -> None:
     worker cannot work on it.
     """
     found = with_store(lambda store: store.workers())
-    if as_json:
-        print_json([json_shapes.worker_shape(one) for one in found])
-    elif found:
-        echo_lines(render_workers(found, terminal_width()))
-    else:
-        echo("No worker is running. Type: babyagi worker, or babyagi resume")
+    shapes = [json_shapes.worker_shape(one) for one in found]
+    none = "No worker is running. Type: babyagi worker, or babyagi resume"
+    give(as_json, shapes, render_workers(found, terminal_width()) if found else (), empty=none)
 
 
 show = Family(show_one)

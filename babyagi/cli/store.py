@@ -28,10 +28,9 @@ from babyagi.cli.text import (
     Style,
     confirm,
     echo,
-    echo_lines,
     fit,
+    give,
     is_person_there,
-    print_json,
     safe,
     safe_line,
     terminal_width,
@@ -122,10 +121,8 @@ def show_index(objective: str, as_json: bool) -> None:
 
     settings = load(needs=NOTHING).settings
     rows, name = with_store(fetch, settings=settings), backends.describe_index(settings)
-    if as_json:
-        print_json([json_shapes.index_status_shape(row, index=name) for row in rows])
-    else:
-        echo_lines(render_index_status(rows, index=name, width=terminal_width()))
+    shapes = [json_shapes.index_status_shape(row, index=name) for row in rows]
+    give(as_json, shapes, render_index_status(rows, index=name, width=terminal_width()))
 
 
 store = Family(
@@ -163,10 +160,7 @@ def verify(objective: str | None, is_index: bool, as_json: bool) -> int:
         found = session.with_store(read)
         shape, is_sound = json_shapes.verification_shape(found), not found.damages
         lines = render_verification(found)
-    if as_json:
-        print_json(shape)
-    else:
-        echo_lines(lines)
+    give(as_json, shape, lines)
     return int(exits.ExitCode.OK if is_sound else exits.ExitCode.STORE)
 
 
@@ -191,10 +185,8 @@ def rebuild(objective: str, embedding_model: str, as_json: bool) -> None:
         model=embedding_model,
         changes=True,
     )
-    if as_json:
-        print_json({"v": 1, "objective_id": found.id, "n_results": n_results})
-    else:
-        echo(f"The index of objective {found.id} is rebuilt: {n_results:,} results.")
+    said = f"The index of objective {found.id} is rebuilt: {n_results:,} results."
+    give(as_json, {"v": 1, "objective_id": found.id, "n_results": n_results}, [Line(said)])
 
 
 def _tell_progress(n_done: int, n_all: int) -> None:
@@ -282,13 +274,11 @@ def delete(
     for trouble in dict.fromkeys(filter(None, troubles)):
         what = "the index may still hold vectors and beginnings of its results"
         warn(f"note: {what}: {trouble}", Style.YELLOW)
-    if as_json:
-        print_json({"v": 1, "deleted": [one.id for one in deleted]})
-    elif not deleted:
-        echo("Nothing is deleted.")
-    else:
-        one = f"Objective {deleted[0].id} is deleted."
-        echo(one if days is None else f"{len(deleted)} deleted.")
+    one = [Line(f"Objective {objective.id} is deleted.") for objective in deleted]
+    said = one if days is None or not deleted else [Line(f"{len(deleted)} deleted.")]
+    give(
+        as_json, {"v": 1, "deleted": [one.id for one in deleted]}, said, empty="Nothing is deleted."
+    )
 
 
 async def _find_one(store: TaskStore, selector: str) -> tuple[list[Objective], str, str]:

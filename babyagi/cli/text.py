@@ -415,6 +415,14 @@ def print_json(value: Any) -> None:
         print(json.dumps(value, indent=2, ensure_ascii=True), flush=True)
 
 
+def give(as_json: bool, value: Any, lines: Iterable[Line], *, empty: str = "") -> None:
+    """Print the value as JSON, or the lines; where there is no line, the text `empty`."""
+    if as_json:
+        print_json(value)
+    else:
+        echo_lines([*lines] or [Line(empty)])
+
+
 class JsonList:
     """Writes one JSON list, a line for each value, so that a long list is never whole in memory.
     Call `close` at the end."""

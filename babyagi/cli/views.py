@@ -37,6 +37,7 @@ from babyagi.verbs.json_shapes import event_shape
 
 NAME_WIDTH = 80
 RESULT_WIDTH = 120  # of the first line of a result
+MAX_SAID, SHORT = 200, 60  # cells of an error or reason, where it is new and where it is known
 SAID_EVERY = timedelta(minutes=1)  # a line about the same outage
 REPORT_LINE = "the report is being written"
 logger = logging.getLogger("babyagi.events")
@@ -149,7 +150,7 @@ def _describe_data(event: Event) -> str:
         case events.RESULTS_INDEXED:
             return f": {data['n']} more results, {data.get('n_owed', 0):,} are left"
     words = "; ".join(str(word) for word in _words_of(event) if word)
-    return f" ({fit(words, 200)})" if words else ""
+    return f" ({fit(words, MAX_SAID)})" if words else ""
 
 
 def _describe_overspending(data: Mapping[str, Any]) -> str:
@@ -192,6 +193,7 @@ class EventNames:
         self._name_by_id: dict[int, str] = {}
         self._objective_by_id: dict[int, Objective] = {}
         self._outage_by_objective: dict[int, tuple[str, datetime]] = {}  # reason, when it was said
+        self._told: set[str] = set()  # long errors and reasons that a line had whole
 
     async def render_event(self, event: Event) -> str | None:
         """Return a line such as `12:01:07 task 4 done: Read limits.md (2 new)`, with the local
@@ -219,7 +221,18 @@ class EventNames:
         return False
 
     async def _describe(self, event: Event) -> str | None:
-        return describe_event(event, await self.name_of(event))
+        text = describe_event(event, await self.name_of(event))
+        return text and self.tell_once(event, text)
+
+    def tell_once(self, event: Event, text: str) -> str:
+        """Return the text with a long error or reason cut short if an earlier line had it whole."""
+        for key in ("error", "reason", "detail"):
+            said = fit(str(event.data.get(key, "")), MAX_SAID)
+            if len(said) > SHORT and said in text:
+                if said in self._told:
+                    text = text.replace(said, fit(said, SHORT))
+                self._told.add(said)
+        return text
 
     async def _describe_done(self, event: Event) -> str:
         """Return the event of a task that is done in words, with the first line of its result, and
@@ -331,7 +344,9 @@ def count_serving(workers: Sequence[Worker], objective_id: int) -> str:
 
 def render_serving(workers: Sequence[Worker], objective_id: int) -> str:
     """Return how many workers serve the objective, as `count_serving` does, and their names. If
-    there are none, name the running workers, with what each does."""
+    there are none, name the running workers, with what each does; '' if no worker is running."""
+    if not _living(workers):
+        return ""
     count = count_serving(workers, objective_id)
     names = ", ".join(worker.name for worker in serving(workers, objective_id))
     if names:
@@ -339,7 +354,7 @@ def render_serving(workers: Sequence[Worker], objective_id: int) -> str:
     others = ", ".join(
         f"{worker.name} ({_say_elsewhere(worker, objective_id)})" for worker in _living(workers)
     )
-    return count + (f"; running are: {fit(others, 200)}" if others else "")
+    return f"{count}; running are: {fit(others, 200)}"
 
 
 def _living(workers: Sequence[Worker]) -> list[Worker]:

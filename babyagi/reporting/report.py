@@ -183,8 +183,9 @@ def _say_bound(event: Event) -> str:
             cut = ", ".join(map(str, event.data.get("cut", ())))
             return f"task {event.task_id} was shown only parts of results {cut}"
         case events.PLAN_FAILED:
-            tasks = ", ".join(map(str, event.data["task_ids"]))
-            return f"nothing could be planned from tasks {tasks}: {event.data['reason']}"
+            ids = event.data["task_ids"]
+            tasks = f"{'task' if len(ids) == 1 else 'tasks'} {', '.join(map(str, ids))}"
+            return f"nothing could be planned from {tasks}: {event.data['reason']}"
         case _:
             return f"this proposed task was left out: {event.data.get('name', '')}"
 

@@ -419,7 +419,10 @@ async def add_task(
 async def move_task(
     store: TaskStore, objective: Objective, task_id: int, *, to: Place | int
 ) -> Changed:
-    return Changed(task=await store.move_task(objective.id, task_id, to=to), words="is moved")
+    task = await store.move_task(objective.id, task_id, to=to)
+    queued = await store.tasks(objective.id, statuses=(TaskStatus.QUEUED,))
+    place = [one.id for one in queued].index(task.id) + 1
+    return Changed(task=task, words=f"is now number {place} of {len(queued)} queued")
 
 
 async def edit_task(store: TaskStore, objective: Objective, task_id: int, name: str) -> Changed:

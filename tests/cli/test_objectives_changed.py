@@ -63,7 +63,7 @@ def test_what_was_changed_is_said_in_one_line(capsys):
 
     for line, said in (
         (["add", "Ask Ann"], "Task 4 (Ask Ann) is queued."),
-        (["move", "4", "--first"], "Task 4 (Ask Ann) is moved."),
+        (["move", "4", "--first"], "Task 4 (Ask Ann) is now number 1 of 3 queued."),
         (
             ["edit", "4", "Ask Bob"],
             "Task 5 (Ask Bob) takes the place of task 4, which is cancelled.",
