@@ -201,6 +201,146 @@ def test_a_tool_can_be_added_and_replaced_only_when_that_is_meant():
     assert agent.run("What does tea cost?").output == "It says: more"
 
 
+class Pipeline:
+    """A pipeline in the form of another library."""
+
+    def run(self, query):
+        return {"answers": [{"answer": f"{query}: 4"}], "documents": ["a", "b"]}
+
+
+def test_whatever_runs_is_a_tool_under_a_name_and_a_description(monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
+    agent = Agent(ScriptedModel(lambda prompt, role: "never"))
+    agent.add_tool("upper", lambda text: text.upper(), "Puts a text in capitals.")
+    agent.add_tool("price", price, "Says a price.")
+    agent.add_tool("ask", Pipeline(), "Asks a pipeline.")
+    agent.add_tool("helper", Agent(ScriptedModel(lambda prompt, role: "x")), "Helps.")
+    agent.add_tool("Calculator", "tests/data/agents.haystack.yaml#calculator_pipeline", "Computes.")
+
+    said = {tool.name: tool.description for tool in agent.tools}
+    assert list(said) == ["upper", "price", "ask", "helper", "Calculator"]
+    assert (said["price"], said["Calculator"]) == ("Says a price.", "Computes.")
+    assert agent.run_tool("upper", "tea").passage.text == "TEA"
+    assert agent.run_tool("ask", "tea").passage.text == "tea: 4"
+    assert agent.run_tool("helper", "tea").passage.text == "never"
+    assert agent.run_tool("nothing", "tea").is_error
+
+
+def test_of_a_pipeline_the_named_variable_is_shown():
+    found = babyagi.tool(Pipeline(), name="ask", description="Asks.", output_variable="documents")
+
+    agent = Agent(ScriptedModel(lambda prompt, role: ""), [found])
+
+    assert agent.run_tool("ask", "tea").passage.text == '["a", "b"]'
+
+
+class Till:
+    """A till whose count lasts from call to call."""
+
+    def __init__(self):
+        self.n = 0
+
+    @babyagi.tool
+    def sell(self, item: str, context: babyagi.ToolContext) -> str:
+        """Sell something."""
+        self.n += 1
+        context.agent.add_context("sold", f"{self.n} sold")
+        if item == "last":
+            context.finish(f"{context.tool_name}: {self.n}")
+        if item == "none":
+            context.fail("sold out")
+        return str(self.n)
+
+
+def selling(*items):
+    left = iter(items)
+    return ScriptedModel(
+        lambda prompt, role: (ToolCall(id="c", name="sell", arguments=json.dumps(next(left))),)
+    )
+
+
+def test_a_tool_is_lent_the_run_keeps_its_state_and_can_end_the_run():
+    model = selling("tea", "last")
+    agent = Agent(model, [Till])
+
+    run = agent.run("Sell")
+
+    assert (run.output, run.stopped, len(run.steps)) == ("sell: 2", Stopped.FINISH, 2)
+    assert list(agent.tools[0].parameters["properties"]) == ["item"]
+    assert "1 sold" in model.calls[1][1].messages[0].text
+
+
+def test_a_tool_can_end_the_run_in_failure():
+    run = Agent(selling("none"), [Till()]).run("Sell")
+
+    assert (run.output, run.stopped, run.detail) == ("", Stopped.FAIL, "sold out")
+
+
+def test_a_text_stands_in_every_request_until_it_is_replaced_or_has_been_shown_often_enough():
+    model = ScriptedModel(lambda prompt, role: "ok")
+    agent = Agent(model)
+    agent.add_context("stock", lambda: f"{len(model.calls)} asked")
+    agent.add_context("news", "sun", n_calls=2)
+    agent.add_context("news", "rain", n_calls=1)
+
+    for _ in range(2):
+        agent.run("What?")
+    agent.add_context("stock", "")
+    agent.run("What?")
+
+    first, second, third = (prompt.messages[0].text for _, prompt in model.calls)
+    assert "0 asked" in first and "rain" in first and "sun" not in first
+    assert "1 asked" in second and "rain" not in second
+    assert "asked" not in third
+    with pytest.raises(ValueError, match="letters, digits and blanks"):
+        agent.add_context("<<", "x")
+
+
+def test_what_happens_can_be_read_in_code_that_is_not_async_and_anew():
+    told = Agent(wanting("price", {"item": "tea"}), [price]).iter("What does tea cost?")
+
+    first, again = list(told), list(told)
+
+    assert isinstance(first[-1], RunEnded)
+    assert len(first) == len(again)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        ("{}", "no reason was given"),
+        ('{"reason": null}', "no reason was given"),
+        ('{"reason": 5}', "5"),
+        ('{"reason": "shut", "error": "at noon"}', "shut; at noon"),
+    ],
+)
+def test_a_reason_is_told_plainly_however_odd_it_is(arguments, reason):
+    call = ToolCall(id="c", name="fail_task", arguments=arguments)
+
+    run = Agent(ScriptedModel(lambda prompt, role: (call,)), [price]).run("What?")
+
+    assert (run.stopped, run.detail, run.output) == (Stopped.FAIL, reason, "")
+
+
+def test_an_end_without_an_answer_is_no_answer():
+    call = ToolCall(id="c", name="final_answer", arguments="{}")
+    model = ScriptedModel(lambda prompt, role: (call,))
+
+    run = Agent(model, [price]).run("What?")
+
+    assert (run.stopped, run.output, len(model.calls)) == (Stopped.MAX_ERRORS, "", 3)
+    assert "no answer" in run.detail
+
+
+def test_an_answer_that_was_cut_off_says_so():
+    cut = Completion(text="It is", model="m", usage=Usage(), finish_reason="length")
+
+    run = Agent(ScriptedModel(lambda prompt, role: cut), [price]).run("What?")
+
+    assert (run.stopped, run.output) == (Stopped.FINISH, "It is")
+    assert "cut off" in run.detail
+
+
 def test_a_model_can_be_named_and_is_opened_as_the_loop_does(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
 

@@ -101,9 +101,10 @@ class Stage:
 
 
 def build_pipeline_tool(
-    name: str, description: str, stages: Sequence[Stage], tools: Mapping[str, Tool]
+    name: str, description: str, stages: Sequence[Stage], tools: Mapping[str, Tool], gives: str = ""
 ) -> Tool:
-    """Return a pipeline as a tool. It takes one text, and returns the output of the last node.
+    """Return a pipeline as a tool. It takes one text, and returns the output of the last node, or
+    the variable `gives`.
 
     Args:
         stages: the nodes in running order, checked by `check_flow`.
@@ -125,6 +126,7 @@ def build_pipeline_tool(
             else:
                 passage = await _call(tools[stage.name], f"node/{n}/tool", given, calls)
             by_variable[stage.gives] = by_node[stage.name] = passage
+        passage = by_variable[gives or stage.gives]
         return Passage(
             text=passage.text, origin=f"tool:{name}", sources=find_sources(passage.origins)
         )
@@ -507,7 +509,13 @@ class _Builder:
                     pass
                 case search:
                     tools[stage.name] = self._build_search(search, "search", "")
-        return build_pipeline_tool(entry.name, entry.description, stages, tools)
+        gives = entry.output_variable
+        if gives and gives not in (there := [stage.gives for stage in stages]):
+            raise fault(
+                f"tool {shown(entry.name)}: no node gives the output_variable {shown(gives)}",
+                f"use one of these variables: {', '.join(there)}",
+            )
+        return build_pipeline_tool(entry.name, entry.description, stages, tools, gives)
 
     def _stages(self, pipeline: str) -> list[Stage]:
         stages = []

@@ -313,12 +313,14 @@ class PipelineEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolEntry:
-    """A tool of an agent; `target` names a component, a pipeline or another agent."""
+    """A tool of an agent; `target` names a component, a pipeline or another agent, and
+    `output_variable` what of a pipeline's variables is the tool's output; '' for the last one."""
 
     name: str
     target: str
     description: str
     reflect: int = 0
+    output_variable: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -537,12 +539,14 @@ def _read_memory(params: Fields, where: str) -> str | Component | None:
 
 
 def _read_tool(given: object, where: str) -> ToolEntry:
-    entry = Fields(given, where, known=("name", "pipeline_or_node", "description", "reflect"))
+    known = ("name", "pipeline_or_node", "description", "reflect", "output_variable")
+    entry = Fields(given, where, known=known)
     return ToolEntry(
         name=entry.name("name"),
         target=entry.name("pipeline_or_node"),
         description=" ".join(entry.text("description").split()),
         reflect=int(entry.number("reflect", 0, at_most=MAX_REFLECT)),
+        output_variable=entry.text("output_variable", ""),
     )
 
 

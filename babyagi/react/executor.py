@@ -96,13 +96,11 @@ def with_reflection(tool: Tool) -> Tool:
                 break
             arguments, n_changed = better, n
             observation = await calls.call_tool(f"call/{n + 1}", inner, arguments)
-        given = observation.passage
         if observation.is_error:
-            raise ToolError(given.text)
-        if n_changed and not tool.return_direct:
-            words = json.dumps(dict(arguments), ensure_ascii=False)
-            given = replace(given, text=say("asked_as", words=words, text=given.text))
-        return given
+            raise ToolError(observation.passage.text)
+        words = json.dumps(arguments, ensure_ascii=False) if n_changed else ""
+        told = f"{say('asked_as', words=words)}\n" if words and not tool.return_direct else ""
+        return replace(observation.passage, text=told + observation.passage.text)
 
     return replace(tool, reflect=0, compose=compose, run=run_composed)
 
@@ -435,8 +433,9 @@ class Executor:
         cut the same number of times."""
         prompt = protocol.render(conversation)
         if self._bounds.stop_words:
-            stop = tuple(dict.fromkeys((*prompt.stop, *self._bounds.stop_words)))
-            prompt = replace(prompt, stop=stop)
+            prompt = replace(
+                prompt, stop=tuple(dict.fromkeys((*prompt.stop, *self._bounds.stop_words)))
+            )
         if (
             self.output is not None
             and self.output.strict
@@ -500,8 +499,8 @@ class Executor:
     def transcript(self, messages: Sequence[Message], run: Run[Any]) -> tuple[Message, ...]:
         """Return the conversation of a run as the model saw it, without system messages and with
         the answer at its end. It serves as the history of a further question."""
-        protocol = self._speak(max(1, len(run.steps)))
-        shown = protocol.render(self._converse(messages, run.steps, is_last=False)).messages
+        conversation = self._converse(messages, run.steps, is_last=False)
+        shown = self._speak(max(1, len(run.steps))).render(conversation).messages
         last = run.steps[-1] if run.steps else None
         log = last.decision.log if last and isinstance(last.decision, Finish) else ""
         answer = Message(
@@ -529,10 +528,10 @@ class Executor:
             return Stopped.REPEATED, repeated
         last = steps[-self._bounds.max_errors :] if self._bounds.max_errors else []
         if last and len(last) == self._bounds.max_errors and all(map(_gave_only_errors, last)):
-            why = last[-1].observations[-1].passage.text
             return (
                 Stopped.MAX_ERRORS,
-                f"its tool calls failed {len(last)} times in a row; the last one: {why[:300]}",
+                f"its tool calls failed {len(last)} times in a row; the last one: "
+                + last[-1].observations[-1].passage.text[:300],
             )
         return None, ""
 
@@ -558,29 +557,23 @@ class Executor:
         `return_direct`, if one was called and succeeded; else None."""
         if self.running.answer is not None:
             return self.running.answer
-        if isinstance(step.decision, Act):
-            for call, observation in zip(step.decision.calls, step.observations, strict=True):
-                tool = self._caller.find(call.name)
-                if (
-                    tool is not None
-                    and tool.return_direct
-                    and not observation.is_error
-                    and self._values(observation.passage.text) != ()
-                ):
-                    return observation.passage.text
-        return None
+        made = [
+            (self._caller.find(call.name), given.passage.text)
+            for call, given in _made(step)
+            if not given.is_error
+        ]
+        texts = (text for tool, text in made if tool is not None and tool.return_direct)
+        return next((text for text in texts if self._values(text) != ()), None)
 
     def _conclude(
         self, steps: Sequence[AgentStep], stopped: Stopped, detail: str, output: str
     ) -> Run[Any]:
-        if steps and isinstance(said := steps[-1].decision, Fail):
+        said = steps[-1].decision if steps else None
+        if isinstance(said, Fail):
             stopped, detail, output = Stopped.FAIL, said.reason, said.text
         elif stopped is Stopped.FINISH:
-            last = steps[-1]
             output = (
-                last.decision.output
-                if isinstance(last.decision, Finish)
-                else self._direct_output(last) or ""
+                said.output if isinstance(said, Finish) else self._direct_output(steps[-1]) or ""
             )
         elif stopped in (Stopped.MAX_STEPS, Stopped.MAX_TIME, Stopped.REPEATED):
             detail = detail or f"the limit of steps was reached, after {len(steps)}"
@@ -642,7 +635,8 @@ def _read(
         raise MalformedReplyError(say("no_tool_left"))
     if completion.finish_reason == "length":
         raise MalformedReplyError(say("call_cut_off"))
-    if _n_chars(decision) > MAX_ACT_CHARS:
+    n_chars = sum(len(call.name) + len(call.arguments) for call in decision.calls)
+    if len(decision.log) + n_chars > MAX_ACT_CHARS:
         raise MalformedReplyError(say("call_too_long", n=str(MAX_ACT_CHARS)))
     return decision
 
@@ -652,7 +646,7 @@ def to_step(
 ) -> AgentStep:
     """Return step `n`, made from the model's decision and the observations of its calls."""
     model = asked.completion.model
-    given = [origin for observation in observations for origin in observation.passage.origins]
+    given = (origin for observation in observations for origin in observation.passage.origins)
     return AgentStep(
         n=n,
         decision=asked.value,
@@ -692,11 +686,6 @@ class _Deadline:
             if timeout.expired():
                 raise _TimeIsUpError from None
             raise
-
-
-def _n_chars(act: Act) -> int:
-    """Return how many characters this decision adds to each later request."""
-    return len(act.log) + sum(len(call.name) + len(call.arguments) for call in act.calls)
 
 
 def _gave_only_errors(step: AgentStep) -> bool:

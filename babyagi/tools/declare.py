@@ -196,9 +196,11 @@ def _pick(value: Any, variable: str) -> Any:
 
 
 def _unpack(value: Any) -> Any:
-    """Return the text of an object that holds an answer or the content of a document; any other
-    value unchanged."""
-    return getattr(value, "answer", getattr(value, "content", value))
+    """Return the text of an answer or the content of a document, which may be an object or a dict;
+    any other value unchanged."""
+    names = ("answer", "content")
+    has = value if isinstance(value, Mapping) else {one: getattr(value, one, None) for one in names}
+    return next((has[one] for one in names if has.get(one) is not None), value)
 
 
 def lend(tool: Tool, run: Running) -> Tool:

@@ -55,6 +55,7 @@ async def test_a_call_that_does_not_fit_is_put_differently_and_the_last_one_coun
 
     assert seen == ["sun", "sunlight"]
     assert "echo sunlight" in run.output
+    assert '(asked with other words: {"word": "sunlight"})' in run.output
 
 
 async def test_no_more_is_tried_than_the_tool_allows():

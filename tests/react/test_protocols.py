@@ -812,3 +812,14 @@ def test_a_server_of_no_known_provider_is_told_of_its_tools_briefly(tmp_path):
     )
     assert "description" not in json.dumps(brief.tools[1].parameters)
     assert estimate_prompt_tokens(brief) < 2 / 3 * estimate_prompt_tokens(whole)
+
+
+@pytest.mark.parametrize("first", ["Thought: I look", "I look"])
+def test_a_call_that_is_indented_beneath_a_thought_is_made_if_its_tool_reads(first):
+    text = f"{first}\n    Action: search\n    Action Input: tea"
+    act = text_protocol().parse(reply(text), TALK)
+
+    assert [(call.name, call.arguments) for call in act.calls] == [("search", "tea")]
+    acting = replace(TALK, tools=(replace(tool("search"), effect=Effect.ONCE),))
+    with pytest.raises(MalformedReplyError):
+        text_protocol().parse(reply(text), acting)

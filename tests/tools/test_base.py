@@ -229,3 +229,10 @@ def test_a_schema_from_outside_is_refused_or_can_be_described_sent_and_checked(s
             parse_arguments(one, json.dumps(written))
         except ToolError as error:
             assert "\n" not in error.what
+
+
+def test_an_object_is_the_argument_of_the_only_parameter_that_takes_one():
+    declared = tool({"prices": {"type": "object"}})
+
+    assert parse_arguments(declared, '{"tea": 5}') == {"prices": {"tea": 5}}
+    assert parse_arguments(declared, '{"prices": {"tea": 5}}') == {"prices": {"tea": 5}}

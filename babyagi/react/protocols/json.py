@@ -207,8 +207,7 @@ def _read_begun_answer(text: str) -> str:
     get to an answer."""
     opening = _OPENING.match(text)
     found = read_partial(text[opening.end() :] if opening else text) or {}
-    is_answer = found.get("tool") == FINAL_ANSWER
-    return as_text(found.get("tool_input")).strip() if is_answer else ""
+    return as_text(found.get("tool_input")).strip() if found.get("tool") == FINAL_ANSWER else ""
 
 
 # -- steps that a server holds to a schema

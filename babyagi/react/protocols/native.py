@@ -81,8 +81,9 @@ def parse(completion: Completion, conversation: Conversation) -> AgentDecision:
         return read_called(completion)
     if not text:
         raise MalformedReplyError(say("no_answer"))
-    written = read_written(text, conversation.tools) if may_call else None
-    return written or Finish(output=text, log=completion.text)
+    return (may_call and read_written(text, conversation.tools)) or Finish(
+        output=text, log=completion.text
+    )
 
 
 NATIVE = AgentProtocol(name="native", render=render, parse=parse)

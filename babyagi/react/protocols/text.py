@@ -39,6 +39,7 @@ from babyagi.react.protocols.base import (
 )
 from babyagi.react.protocols.written import end, read_called, read_written, unwrap
 from babyagi.react.steps import ENDS, FINAL_ANSWER, Act, AgentDecision, AgentStep, Finish
+from babyagi.tasks import Effect
 from babyagi.tools.base import Tool
 
 MAX_LABEL_CHARS = 200  # a label must be within so many characters of its line
@@ -227,17 +228,11 @@ def parse(completion: Completion, conversation: Conversation, labels: Labels) ->
         return read_called(completion)
     if conversation.is_plain:
         return native.parse(completion, replace(conversation, says_lacking=False))
-    text = _unwrap(_dedent(completion.text.replace("\r\n", "\n"), labels).strip())
-    lines = _without_cut_label(text.split("\n"), labels)
-    found = _scan(lines, labels)
-    end = next((label.line for label in found if label.kind == "observation"), len(lines))
-    decision = _decide(
-        lines[:end],
-        [label for label in found if label.line < end],
-        labels,
-        {tool.name: tool for tool in conversation.tools},
-    )
+    text = _unwrap(dedent(completion.text.replace("\r\n", "\n").strip("\n").rstrip()).strip())
+    tools = {tool.name: tool for tool in conversation.tools}
+    decision, found = _read_lines(text, labels, tools)
     decision = decision or read_written(text, conversation.tools, is_alone=True)
+    decision = decision or _read_beneath(text, labels, tools)
     if decision is not None:
         return decision
     if conversation.is_last and text and not found:
@@ -248,14 +243,29 @@ def parse(completion: Completion, conversation: Conversation, labels: Labels) ->
     )
 
 
-def _dedent(text: str, labels: Labels) -> str:
-    """Remove the indentation that all lines share, or all but a first one with a thought, because
-    it is not a sign of code then."""
-    text = dedent(text.strip("\n").rstrip())
+def _read_lines(
+    text: str, labels: Labels, tools: Mapping[str, Tool]
+) -> tuple[AgentDecision | None, list[_Label]]:
+    """Return the decision in labelled lines, or None, and the labels."""
+    lines = _without_cut_label(text.split("\n"), labels)
+    found = _scan(lines, labels)
+    end = next((label.line for label in found if label.kind == "observation"), len(lines))
+    before = [label for label in found if label.line < end]
+    return _decide(lines[:end], before, labels, tools), found
+
+
+def _read_beneath(text: str, labels: Labels, tools: Mapping[str, Tool]) -> AgentDecision | None:
+    """Return the decision in lines that are all indented beneath a first one, which is then a
+    thought; it may also introduce a quotation, so a call is only made if its tool reads."""
     first, _, rest = text.partition("\n")
-    found = _patterns(labels).label.match(first[:MAX_LABEL_CHARS])
-    is_thought = found is not None and found["name"] in labels.thought and rest.strip()
-    return f"{first}\n{dedent(rest)}" if is_thought and rest[0] != "\n" else text
+    beneath = dedent(rest)
+    if not rest[:1].isspace() or beneath == rest or beneath.startswith("\n"):
+        return None
+    decision, found = _read_lines(f"{first}\n{beneath}", labels, tools)
+    is_meant = any(label.kind in ("input", "answer") for label in found)
+    called = [tools.get(one.name) for one in getattr(decision, "calls", ())]
+    is_meant &= all(tool is None or tool.effect is Effect.READ for tool in called)
+    return decision if is_meant else None
 
 
 def _without_cut_label(lines: Sequence[str], labels: Labels) -> list[str]:
@@ -427,8 +437,11 @@ def _find_inline(
             return Act(calls=(call,), thought=thought, log=log)
         if answer is None and (match := patterns.inline_answer.search(line)):
             answer = "\n".join([line[match.end() :], *lines[at + 1 :]]).strip()
-        ended = patterns.bare_end.search(line[:MAX_INLINE_CHARS])
-        if answer is None and ended and not any(map(str.strip, lines[at + 1 :])):
+        if (
+            answer is None
+            and (ended := patterns.bare_end.search(line[:MAX_INLINE_CHARS]))
+            and not any(map(str.strip, lines[at + 1 :]))
+        ):
             answer = ended["given"].strip()
     return Finish(output=answer, log=log) if answer else None
 
