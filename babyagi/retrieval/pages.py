@@ -17,6 +17,7 @@ from pathlib import Path
 
 from babyagi.errors import ToolError
 from babyagi.files.private import make_folder, write_file
+from babyagi.net.addresses import read_target
 from babyagi.net.door import Door, Page
 from babyagi.retrieval import page_text
 from babyagi.retrieval.engines import Hit, Searcher
