@@ -729,7 +729,9 @@ class Journal:
             observation = _failed(tool, error)
         given = observation.passage
         steps = [one for one in await self._recorded.all() if one.key.startswith(inner._prefix)]
-        sources = find_sources((*given.sources, *(origin for one in steps for origin in one.origins)))
+        sources = find_sources(
+            (*given.sources, *(origin for one in steps for origin in one.origins))
+        )
         return replace(observation, passage=replace(given, sources=sources))
 
     async def _call_once(

@@ -500,7 +500,7 @@ def web_retriever(
 
 
 def open_pages(settings: Settings, folder: Path) -> Pages:
-    door = Door(allow=settings.web_allow, proxies=settings.proxies)
+    door = Door(allow=settings.web_allow, only=settings.web_only, proxies=settings.proxies)
     return Pages(door, clock=utc_now, folder=folder, offload=asyncio.to_thread)
 
 
