@@ -182,7 +182,7 @@ def _show(schedule_id: int, n_ticks: int, *, as_json: bool) -> None:
     from babyagi.verbs.json_shapes import VERSION, schedule_shape, tick_shape
 
     async def fetch(store: TaskStore) -> tuple[Schedule, list[Tick]]:
-        return await store.schedule(schedule_id), await store.ticks(schedule_id, limit=n_ticks)
+        return await store.schedule(schedule_id, limit=n_ticks)
 
     found, ticks = with_store(fetch)
     if as_json:
