@@ -592,7 +592,7 @@ class Stream(Told["Happening | ObjectiveEnded[T]"], Generic[T]):
             raise RuntimeError(
                 "this run has ended; babyagi inbox answer can still answer open questions"
             )
-        step = await self._app.store.open_step(question.question_id)
+        (step,) = await self._app.store.inbox(step_id=question.question_id)
         await _record_answer(self._app, step, text)
 
     async def _tell_all(self) -> AsyncGenerator[Happening | ObjectiveEnded[T], None]:

@@ -487,9 +487,7 @@ class Journal:
             try:
                 completion = await self._ask_model(model, sealed, role, timeout_s, step.key)
             except BabyagiError as error:
-                await self._store.abandon_step(
-                    self._fence, key=step.key, usage=_billed(error, step.reservation)
-                )
+                await self._abandon(step, error)
                 if isinstance(error, OverdueError):
                     await self._note_late(path, _deadline_of(model))
                 raise
@@ -504,6 +502,10 @@ class Journal:
             if self._holds(outcome):
                 return completion
             return Completion.from_json((await self._record(outcome)).output or "")
+
+    async def _abandon(self, step: Step, error: BabyagiError) -> None:
+        lost = Outcome(key=step.key, output=None, usage=_billed(error, step.reservation))
+        await self._store.record_step(self._fence, lost)
 
     async def _intend_question(
         self, path: str, prompt: Prompt, model: ChatModel
@@ -745,7 +747,8 @@ class Journal:
         """Make a call that must not be repeated: record that it is intended, make it unless it is
         `refused`, and record its outcome. If it is unclear whether the call was made, a person is
         asked."""
-        step = await self._store.intend_once(self._fence, key=self._prefix + path, request=request)
+        intention = Intention(key=self._prefix + path, kind=inbox.ONCE, request=request)
+        step = await self._store.intend_step(self._fence, intention=intention)
         if step.state is StepState.UNKNOWN:
             return await self._ask(path, inbox.ONCE, request)
         try:
@@ -854,9 +857,7 @@ class Journal:
             try:
                 vectors, usage = await embedder.embed(texts)
             except BabyagiError as error:
-                await self._store.abandon_step(
-                    self._fence, key=step.key, usage=_billed(error, step.reservation)
-                )
+                await self._abandon(step, error)
                 raise
             output = json.dumps([base64.b64encode(vector).decode() for vector in vectors])
             step = await self._record(

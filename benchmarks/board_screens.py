@@ -26,6 +26,7 @@ from babyagi.tasks import (
     Lack,
     Limits,
     ObjectiveSpec,
+    ObjectiveStatus,
     Proposal,
     Reservation,
     Role,
@@ -140,7 +141,7 @@ async def fill(home: Path) -> None:
         for n, text in enumerate(OTHERS):
             other, _ = await store.create_objective(_spec(text, "Begin"), uid=f"o{n}")
             if n == 1:
-                await store.pause_objective(other.id)
+                await store.switch_objective(other.id, to=ObjectiveStatus.PAUSED)
             clock.wait(86_400 + 3600 * n)
         clock.at = datetime.now(UTC) - timedelta(minutes=5, seconds=20)
         objective, _ = await store.create_objective(_spec(OBJECTIVE, FOUND[0][0]), uid="main")

@@ -153,14 +153,14 @@ async def soak(n_tasks: int, folder: Path, *, dimension: int = DIMENSION) -> lis
             n_done = 0
             while n_done < n * n_tasks // N_SAMPLES:
                 await asyncio.sleep(0.1)  # as another process would
-                n_done = (await store.counts(objective.id))[TaskStatus.DONE]
+                n_done = ((await store.standing(objective.id)).counts)[TaskStatus.DONE]
             samples.append(take_sample(n_done, began_s))
 
     async with asyncio.TaskGroup() as group:
         watching = group.create_task(watch())
         ended, _ = await world.open_worker(objective).run(objective.id)
         await asyncio.wait_for(watching, timeout=10)
-    counts = await store.counts(objective.id)
+    counts = (await store.standing(objective.id)).counts
     assert ended.stop_reason is StopReason.FINISHED and counts[TaskStatus.DONE] == n_tasks, (
         ended.stop_reason,
         counts,

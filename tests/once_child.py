@@ -20,7 +20,8 @@ from typing import Any
 from babyagi.llm.prompt import Prompt, Speaker, ToolCall
 from babyagi.runtime.offload import run_inline
 from babyagi.tasks import Approval, Effect, Fence, Passage, Role, Step
-from babyagi.taskstore.nouns import Kept, Outcome
+from babyagi.taskstore.lifecycle import ONCE
+from babyagi.taskstore.nouns import Intention, Kept, Outcome
 from babyagi.taskstore.sql.store import TaskStore
 from babyagi.taskstore.sqlite import open_sqlite
 from babyagi.tools.base import Tool
@@ -51,11 +52,13 @@ class Deadly:
 
 def with_points(store: TaskStore, deadly: Deadly) -> TaskStore:
     """The store, with points round the two commits that a call is between."""
-    intend, record = store.intend_once, store.record_step
+    intend, record = store.intend_step, store.record_step
 
-    async def intend_once(fence: Fence, *, key: str, request: str) -> Step:
+    async def intend_step(fence: Fence, *, intention: Intention, **more: Any) -> Step:
+        if intention.kind != ONCE:
+            return await intend(fence, intention=intention, **more)
         deadly.reach("before it is intended")
-        step = await intend(fence, key=key, request=request)
+        step = await intend(fence, intention=intention)
         deadly.reach("after it is intended")
         return step
 
@@ -67,7 +70,7 @@ def with_points(store: TaskStore, deadly: Deadly) -> TaskStore:
         deadly.reach("after it is recorded")
         return step
 
-    store.intend_once, store.record_step = intend_once, record_step  # type: ignore[method-assign]
+    store.intend_step, store.record_step = intend_step, record_step  # type: ignore[method-assign]
     return store
 
 

@@ -165,11 +165,7 @@ async def test_while_a_person_thinks_the_objective_does_not_end_and_no_report_is
 
     assert outcome.results[0].text.startswith("Tea: green tea")
     async with open_store(load_here({})) as store:
-        ends = await store.newest_events(
-            1,
-            kinds=[events.OBJECTIVE_ENDED],
-            limit=9,
-        )
+        ends = await store.events(1, kinds=[events.OBJECTIVE_ENDED], limit=9, from_end=True)
         assert [event.data["reason"] for event in ends] == ["finished"]
 
 
@@ -266,7 +262,7 @@ def test_the_reading_of_an_earlier_report_is_none_of_the_one_that_followed():
 
     async def report_again():
         async with open_store(load_here({})) as store:
-            await store.ask_further(1, question="And coffee?")
+            await store.extend_objective(1, question="And coffee?")
             await store.end_objective(1, reason=babyagi.StopReason.FINISHED)
             await join(store, make_worker("w"), 1)
             claim = await store.claim_duty(1, "w", Duty.REPORT)

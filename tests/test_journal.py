@@ -25,6 +25,7 @@ from babyagi.llm.port import Completion
 from babyagi.llm.prompt import Message, Prompt, Speaker, ToolCall
 from babyagi.llm.retry import Deadline
 from babyagi.tasks import Effect, Limits, ObjectiveStatus, Passage, Role, StepState, Usage
+from babyagi.taskstore.nouns import Intention
 from babyagi.taskstore.sqlite import MemoryTaskStore
 from babyagi.tools.base import Preview, Tool
 from support.scripted import ScriptedModel
@@ -407,7 +408,7 @@ async def test_an_outcome_whose_next_call_must_not_be_made_is_recorded_all_the_s
     with pytest.raises(ObjectiveStoppedError):
         async with desk.open_journal() as journal:
             await journal.complete("execute/1/model", ask("what?"), role=Role.EXECUTION)
-            await store.pause_objective(objective_id)
+            await store.switch_objective(objective_id, to=ObjectiveStatus.PAUSED)
             await journal.complete("execute/2/model", ask("more?"), role=Role.EXECUTION)
 
     assert list(await desk.outputs()) == ["1/execute/1/model"]
@@ -627,7 +628,9 @@ async def test_a_call_that_may_have_been_made_is_asked_about_whatever_its_server
     tool = paying(given, offered=offered, asks_approval=False)
     store, fence = desk.world.store, desk.claim.fence
     request = write_request("pay", {"amount": 1})
-    await store.intend_once(fence, key="1/execute/1/tool/1", request=request)
+    await store.intend_step(
+        fence, intention=Intention(key="1/execute/1/tool/1", kind="once", request=request)
+    )
 
     with pytest.raises(ParkedError):
         await desk.open_journal().call_tool("execute/1/tool/1", tool, {"amount": 1})

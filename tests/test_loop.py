@@ -210,7 +210,7 @@ async def test_results_that_came_in_together_are_planned_from_in_one_call():
                 name for _, name, _ in finished_in(prompt)
             ]:
                 is_planning.set()
-                while (await world.store.counts(1))[TaskStatus.RECORDED] < 4:
+                while ((await world.store.standing(1)).counts)[TaskStatus.RECORDED] < 4:
                     await asyncio.sleep(0)
             return await super().complete(prompt, role=role, on_text=on_text)
 
@@ -428,7 +428,7 @@ async def test_an_agent_that_always_proposes_ten_tasks_is_stopped_by_the_limit_o
     objective = await world.run(limits=Limits(max_tasks=7))
 
     assert objective.stop_reason is StopReason.LIMIT_TASKS
-    counts = await world.store.counts(objective.id)
+    counts = (await world.store.standing(objective.id)).counts
     assert (counts[TaskStatus.DONE], counts[TaskStatus.QUEUED]) == (7, 64)
     assert "Not done (64)" in (await world.store.report(objective.id) or "")
 

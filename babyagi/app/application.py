@@ -279,7 +279,7 @@ class App:
         built_on = {task_id for task in tasks for task_id in (task.parent_id, *task.after)}
         last = [task.id for task in tasks if task.status is TaskStatus.DONE]
         leaves = [task_id for task_id in sorted(last) if task_id not in built_on]
-        return await self.store.ask_further(
+        return await self.store.extend_objective(
             objective.id, question=question, after=leaves[-MAX_SHOWN:], limits=limits
         )
 
@@ -425,7 +425,7 @@ class App:
         """
         self._remember(objective)
         if objective.status is ObjectiveStatus.PAUSED:
-            await self.store.resume_objective(objective.id)
+            await self.store.switch_objective(objective.id, to=ObjectiveStatus.ACTIVE)
         if after_id is None:
             after_id = await self.store.last_event_id(objective.id)
         patience = Patience(unreached_s=UNREACHED_S, is_person_there=company.is_person_there)
@@ -508,11 +508,12 @@ class App:
         if after_id is not None:
             steps = await self._events_since(objective_id, events.STEP_RECORDED, after_id)
         if not is_shared and not any(event.data.get("kind") == "model" for event in steps):
-            await self.store.pause_objective(objective_id, detail=why)
+            await self.store.switch_objective(objective_id, to=ObjectiveStatus.PAUSED, detail=why)
 
     async def _events_since(self, objective_id: int, kind: str, after_id: int) -> list[Event]:
-        found = await self.store.newest_events(objective_id, kinds=[kind], limit=MAX_LOOKED_AT)
-        return [event for event in found if event.id > after_id]
+        return await self.store.events(
+            objective_id, after_id=after_id, kinds=[kind], from_end=True, limit=MAX_LOOKED_AT
+        )
 
     # -- opening what the work needs
     # ----------------------------------------------------------------------------------------------

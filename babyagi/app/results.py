@@ -157,7 +157,7 @@ class Results:
         # before anything is changed, because a name may be mistyped
         await self._backends.embedder.embed(["is it there?"])
         old, space = self._indexer, self._backends.embedder.space
-        self._look_at(await self._store.change_space(objective_id, model=model, space=space))
+        self._look_at(await self._store.owe_index(objective_id, model=model, space=space))
         await old.drop()
 
     async def _renewing_lease(self, work: Coroutine[Any, Any, None]) -> None:

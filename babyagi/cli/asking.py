@@ -206,7 +206,7 @@ class Asker:
         while True:
             await asyncio.sleep(LOOK_S)
             try:
-                await self._store.open_step(step.id)
+                await self._store.inbox(step_id=step.id)
             except NotFoundError:
                 return
             except BabyagiError as error:

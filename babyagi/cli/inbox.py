@@ -349,8 +349,9 @@ def _decide(
         home = settings.home
         elsewhere = await actions.find_asking_elsewhere(store, step, home=home)
         settled = await actions.settle(store, step, decision, text, home=home, seen=request)
-        objective = session.touch(await store.objective(step.objective_id))
-        going_on = render.render_going_on(objective, await store.counts(objective.id))
+        now = await store.standing(step.objective_id)
+        objective = session.touch(now.objective)
+        going_on = render.render_going_on(objective, now.counts)
         is_served = bool(actions.serving(await store.workers(), objective.id))
         return settled, "" if is_served else going_on, elsewhere
 

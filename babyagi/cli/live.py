@@ -148,9 +148,10 @@ class LiveView(PlainView):
             self._note(event)
         store, objective_id = self._store, self._objective_id
         running = (TaskStatus.RUNNING, TaskStatus.RECORDED)
+        now = await store.standing(objective_id)
         self._state = LiveState(
-            objective=await store.objective(objective_id),
-            counts=await store.counts(objective_id),
+            objective=now.objective,
+            counts=now.counts,
             running=await store.tasks(objective_id, statuses=running, limit=MAX_ROWS),
             asked=await store.inbox(objective_id),
             workers=await store.workers(),

@@ -271,7 +271,11 @@ def objectives(
         found = await actions.find_objectives(store, words, is_ended=is_ended, is_active=is_active)
         shown = found if shows_all else found[-(MAX_LISTED if as_json else MAX_SHOWN) :]
         rows = [
-            (one, await store.counts(one.id), await actions.find_last_event_at(store, one))
+            (
+                one,
+                (await store.standing(one.id)).counts,
+                await actions.find_last_event_at(store, one),
+            )
             for one in shown
         ]
         return rows, len(found) - len(shown)

@@ -498,7 +498,7 @@ async def _print_outcome(
     made = await find_artifacts(store, results)
     shape = json_shapes.outcome_shape(
         objective,
-        await store.counts(objective.id),
+        (await store.standing(objective.id)).counts,
         results=[json_shapes.result_shape(result, made) for result in results],
         report=await load_report(store, objective) if has_report else None,
         sources=await load_sources(store, objective),
@@ -617,7 +617,8 @@ def tell(notice: str) -> None:
 
 
 async def _say_closing(store: TaskStore, objective: Objective, *, is_told: bool) -> None:
-    trouble, counts = await find_trouble(store, objective.id), await store.counts(objective.id)
+    trouble = await find_trouble(store, objective.id)
+    counts = (await store.standing(objective.id)).counts
     for line in render.render_closing(objective, counts, index_trouble=trouble, is_told=is_told):
         warn(line.text, line.style)
 

@@ -184,7 +184,7 @@ def _list(*, with_removed: bool, as_json: bool) -> None:
 def _show(schedule_id: int, n_ticks: int, *, as_json: bool) -> None:
 
     async def fetch(store: TaskStore) -> tuple[Schedule, list[Tick]]:
-        return await store.schedule(schedule_id), await store.ticks(schedule_id, limit=n_ticks)
+        return await store.schedule(schedule_id, limit=n_ticks)
 
     found, ticks = with_store(fetch)
     more = {"schedule": schedule_shape(found), "ticks": [tick_shape(one) for one in ticks]}

@@ -306,7 +306,7 @@ async def pick_unfinished(store: TaskStore, selector: str) -> Objective:
     found = await pick_objective(store, selector)
     if selector != LATEST or not is_over(found):
         return found
-    goes_on = render_going_on(found, await store.counts(found.id))
+    goes_on = render_going_on(found, (await store.standing(found.id)).counts)
     asks = f'babyagi run --continue {found.id} "a further question"'
     is_cancelled = found.stop_reason is StopReason.CANCELLED
     others = "babyagi show objectives --active lists what can be resumed"

@@ -523,17 +523,15 @@ async def _read_last(
 ) -> list[Entry]:
     """Return the last `wanted.n_last` entries of the events whose ids are greater than the first
     number in `between`, and not greater than the second. The newest events are read first."""
-    read: list[Event] = []
-    (after_id, newest_id), task_id = between, wanted.task_id
-    earlier = partial(store.newest_events, teller.objective.id, task_id=task_id, limit=PAGE)
-    before_id = newest_id + 1
+    after_id, newest_id = between
+    last = partial(store.events, teller.objective.id, task_id=wanted.task_id, from_end=True)
+    n_read = PAGE
     while True:
-        page = await earlier(before_id=before_id)
-        read = [event for event in page if event.id > after_id] + read
-        entries = await teller.tell(read)
-        if len(entries) >= wanted.n_last or len(page) < PAGE or page[0].id <= after_id:
+        read = await last(after_id=after_id, limit=n_read)
+        entries = await teller.tell([event for event in read if event.id <= newest_id])
+        if len(entries) >= wanted.n_last or len(read) < n_read:
             return entries[-wanted.n_last :]
-        before_id = page[0].id
+        n_read *= 2
 
 
 class Teller:

@@ -115,10 +115,9 @@ async def say_beginning(app: App, say: Callable[[str], None]) -> None:
     )
     found = await app.store.open_objectives()
     for objective_id in found[:MAX_NAMED]:
-        objective = await app.store.objective(objective_id)
-        counts = await app.store.counts(objective_id)
-        say(f"  objective {objective_id}: {fit(objective.spec.text, 100)}")
-        say(f"    {render_counts(counts)}; cost so far {objective.spent}")
+        now = await app.store.standing(objective_id)
+        say(f"  objective {objective_id}: {fit(now.objective.spec.text, 100)}")
+        say(f"    {render_counts(now.counts)}; cost so far {now.objective.spent}")
     if len(found) > MAX_NAMED:
         say(f"  and {len(found) - MAX_NAMED} more")
     if not found:

@@ -122,7 +122,9 @@ async def _find_unchecked(
 ) -> frozenset[int]:
     """Return the tasks whose results were recorded after the last check; none if there was no
     check."""
-    checked = await store.newest_events(objective_id, kinds=(events.OBJECTIVE_CHECKED,), limit=1)
+    checked = await store.events(
+        objective_id, kinds=(events.OBJECTIVE_CHECKED,), from_end=True, limit=1
+    )
     return frozenset(
         result.task_id for result in results if checked and result.created_at >= checked[0].at
     )

@@ -206,7 +206,7 @@ async def _may_recall(
     cut."""
     is_granted = any(grant.name == RECALL for grant in objective.spec.tools)
     if is_granted or task.lack is not None or any(not entry.is_whole for entry in chosen):
-        return await store.count_results(objective.id) > 0
+        return bool(await store.result_ids(objective.id))
     return False
 
 

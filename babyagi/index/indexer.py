@@ -27,8 +27,8 @@ KINDS = (events.INDEX_UNAVAILABLE, events.INDEX_AVAILABLE, events.RESULTS_INDEXE
 class EventSource(Protocol):
     """The methods for events that the indexer needs from the task store."""
 
-    async def newest_events(
-        self, objective_id: int, *, kinds: Sequence[str], limit: int
+    async def events(
+        self, objective_id: int, *, kinds: Sequence[str], from_end: bool, limit: int
     ) -> list[Event]: ...
 
     async def append_event(
@@ -39,7 +39,7 @@ class EventSource(Protocol):
 async def find_trouble(source: EventSource, objective_id: int) -> str:
     """Return why the objective's results cannot be indexed, as its workers last reported; "" if
     they can be indexed."""
-    latest = await source.newest_events(objective_id, kinds=KINDS, limit=1)
+    latest = await source.events(objective_id, kinds=KINDS, from_end=True, limit=1)
     return (
         describe_trouble(latest[0].data)
         if latest and latest[0].kind == events.INDEX_UNAVAILABLE
@@ -147,8 +147,6 @@ class ResultSource(Protocol):
 
     async def task(self, objective_id: int, task_id: int) -> Task: ...
 
-    async def count_results(self, objective_id: int) -> int: ...
-
     async def results(
         self,
         objective_id: int,
@@ -162,7 +160,7 @@ class ResultSource(Protocol):
         self, objective_id: int, *, is_indexed: bool | None = None
     ) -> list[int]: ...
 
-    async def last_finished(self, objective_id: int, *, limit: int) -> list[Task]: ...
+    async def tasks(self, objective_id: int, *, last_finished: bool, limit: int) -> list[Task]: ...
 
     async def pending_results(
         self,
@@ -177,7 +175,7 @@ class ResultSource(Protocol):
 
     async def mark_indexed(self, objective_id: int, *, task_ids: Sequence[int]) -> None: ...
 
-    async def owe_index(self, objective_id: int) -> None: ...
+    async def owe_index(self, objective_id: int) -> Objective: ...
 
     async def store_vectors(
         self, objective_id: int, *, space: str, vectors: Mapping[int, bytes]

@@ -256,7 +256,9 @@ class ResultSearch:
         by_words = [*pending.with_words]
         # if not all new results have vectors, add the tasks that finished last
         if not nearest or len(pending.results) == MAX_PENDING:
-            latest = await self._source.last_finished(self._objective_id, limit=N_LATEST)
+            latest = await self._source.tasks(
+                self._objective_id, last_finished=True, limit=N_LATEST
+            )
             by_words += [task.id for task in latest]
         return Candidates(
             nearest=nearest, by_words=by_words, with_marks=pending.with_marks, degraded=degraded

@@ -122,7 +122,7 @@ class SharedSearch(ResultSearch):
         notes: list[str] = []
         for objective, search in await self._newest_others():
             try:
-                n_results = await self._source.count_results(objective.id)
+                n_results = len(await self._source.result_ids(objective.id))
                 if n_results and (why := self._why_not(objective, n_results)):
                     notes.append(f"objective {objective.id} was skipped: {why}")
                 elif n_results:

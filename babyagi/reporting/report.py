@@ -67,7 +67,9 @@ async def compose_report(
     tasks = await store.tasks(objective.id)
     results = await store.results(objective.id)
     asked = [(asking_task(step), describe(step)) for step in await store.inbox(objective.id)]
-    bit = await store.newest_events(objective.id, kinds=BOUNDS_THAT_BIT, limit=MAX_BOUNDS_SAID)
+    bit = await store.events(
+        objective.id, kinds=BOUNDS_THAT_BIT, from_end=True, limit=MAX_BOUNDS_SAID
+    )
     left_out = {result.task_id for result in written.left_out}
     read = [result for result in results if result.task_id not in left_out]
     outage = (await store.standing(objective.id)).outage
@@ -146,7 +148,7 @@ async def load_page(
     from babyagi.pages.pictures import KINDS, find_bars
     from babyagi.pages.report import ReportPage, render_report_page
 
-    found = await store.newest_events(objective.id, kinds=KINDS, limit=MAX_EVENTS_DRAWN)
+    found = await store.events(objective.id, kinds=KINDS, from_end=True, limit=MAX_EVENTS_DRAWN)
     tasks, results = await store.tasks(objective.id), await store.results(objective.id)
     pictured = await load_pictures(store, objective)
 

@@ -177,7 +177,7 @@ async def _objectives(desk: Desk, request: Request) -> Response:
 
 
 async def _row(desk: Desk, objective: Objective) -> dict[str, Any]:
-    counts = await desk.store.counts(objective.id)
+    _, counts = await actions.find_row(desk.store, objective.id)
     reason = await actions.why_objective(desk.store, objective)
     return {**_head(objective, counts), "reason": reason}
 
@@ -214,8 +214,7 @@ async def _schedules(desk: Desk, request: Request) -> Response:
 async def _schedule(desk: Desk, request: Request) -> Response:
     place = await _place(desk)
     id_ = verb_table.parse_id(request.path_params["schedule"], "schedule")
-    found = await desk.store.schedule(id_)
-    ticks = await desk.store.ticks(id_, limit=N_TICKS_SHOWN)
+    found, ticks = await desk.store.schedule(id_, limit=N_TICKS_SHOWN)
     return await _render(desk, request, "schedule.html", **place, one=found, ticks=ticks)
 
 
@@ -253,7 +252,7 @@ async def _cards(
     the one that was finished last comes first."""
     objective_id, found = facts.objective.id, list[Any]()
     if TaskStatus.DONE in states:
-        last = await store.last_finished(objective_id, limit=MAX_CARDS)
+        last = await store.tasks(objective_id, last_finished=True, limit=MAX_CARDS)
         found = [task for task in last if task.status is TaskStatus.DONE]
     else:
         for state in states:
@@ -320,8 +319,8 @@ def _excerpts(
 
 async def _timeline(desk: Desk, request: Request) -> Response:
     objective, after = await _begin(desk, request)
-    found = await desk.store.newest_events(
-        objective.id, kinds=TIMELINE_KINDS, limit=MAX_EVENTS_DRAWN
+    found = await desk.store.events(
+        objective.id, kinds=TIMELINE_KINDS, from_end=True, limit=MAX_EVENTS_DRAWN
     )
     bars = await asyncio.to_thread(find_bars, found, now=utc_now())
     drawn = {bar.task_id for bar in bars if bar.task_id is not None}

@@ -211,7 +211,7 @@ class Feed:
     async def _settle(self) -> int:
         """Return the id up to which all events are committed, so that none with a smaller id can
         follow. Finding it blocks writers for a moment, so it is done seldom."""
-        settled = await self._store.settled_event_id()
+        settled = await self._store.last_event_id(None)
         self._settled = max(self._settled, settled)
         self._settled_at_s = asyncio.get_running_loop().time()
         return self._settled

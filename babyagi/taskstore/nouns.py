@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from babyagi.tasks import (
     CheckedPart,
@@ -141,6 +140,7 @@ class Checked:
 
 
 NOTHING_CHECKED = Checked()
+NOTHING_RESERVED = Reservation()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,8 +191,8 @@ class Intention:
 
     key: str
     kind: str
-    request_hash: str
-    reservation: Reservation
+    request_hash: str = ""
+    reservation: Reservation = NOTHING_RESERVED
     model: str = ""
     request: str = ""
 
@@ -200,10 +200,10 @@ class Intention:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
     """The outcome of a call that was recorded as intended before: the arguments of `record_step` in
-    one object."""
+    one object. `output` is None if the call gave no outcome."""
 
     key: str
-    output: str
+    output: str | None
     usage: Usage
     model: str = ""
     origins: Sequence[str] = ()
@@ -316,13 +316,3 @@ class KeyedRequest:
 
     key: str
     content: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EarlierRequest:
-    """What is known of a request that was carried out before. `answer` is its first answer, as
-    JSON. It is None if the process ended before the answer was kept; `made` is then what the
-    request's write returned, such as a task, as it is now."""
-
-    answer: str | None
-    made: Any

@@ -136,11 +136,17 @@ async def find_stand(store: TaskStore, objective: Objective) -> Stand:
 
     return Stand(
         objective=objective,
-        counts=await store.counts(objective.id),
+        counts=(await store.standing(objective.id)).counts,
         workers=await store.workers(),
         index_trouble=await find_trouble(store, objective.id),
         reason=await why_objective(store, objective),
     )
+
+
+async def find_row(store: TaskStore, objective_id: int) -> Row:
+    """Return the objective as it is now, and how many of its tasks have each status."""
+    standing = await store.standing(objective_id)
+    return standing.objective, standing.counts
 
 
 def serving(workers: Sequence[Worker], objective_id: int) -> list[Worker]:
@@ -158,8 +164,8 @@ async def pause(store: TaskStore, objective: Objective, is_repeated: bool = Fals
     """Pause an objective: workers make no more calls for it."""
     if not is_repeated:
         _require_active(objective, "paused")
-    found = await store.pause_objective(objective.id)
-    return found, await store.counts(found.id)
+    await store.switch_objective(objective.id, to=ObjectiveStatus.PAUSED)
+    return await find_row(store, objective.id)
 
 
 async def resume(store: TaskStore, objective: Objective) -> Row:
@@ -167,8 +173,8 @@ async def resume(store: TaskStore, objective: Objective) -> Row:
 
     This process does not work on it.
     """
-    found = await store.resume_objective(objective.id)
-    return found, await store.counts(found.id)
+    await store.switch_objective(objective.id, to=ObjectiveStatus.ACTIVE)
+    return await find_row(store, objective.id)
 
 
 async def cancel(store: TaskStore, objective: Objective, is_repeated: bool = False) -> Row:
@@ -183,7 +189,7 @@ async def cancel(store: TaskStore, objective: Objective, is_repeated: bool = Fal
     )
     if not found.has_report and not serving(await store.workers(), found.id):
         await _write_report(store, found.id)
-    return await store.objective(found.id), await store.counts(found.id)
+    return await find_row(store, objective.id)
 
 
 def _require_active(objective: Objective, done: str) -> None:
@@ -228,8 +234,8 @@ async def extend(
     if not is_repeated:
         require_unused(objective, limits)
     new = replace(objective.spec.limits, **limits)
-    found = await store.extend_objective(objective.id, limits=new)
-    return found, await store.counts(found.id)
+    await store.extend_objective(objective.id, limits=new)
+    return await find_row(store, objective.id)
 
 
 async def delete_whole(store: TaskStore, settings: Settings, objective: Objective) -> str:
@@ -264,7 +270,7 @@ async def _judge(store: TaskStore, objective: Objective, *, before: datetime) ->
     is_over = objective.is_set_aside or objective.has_report
     if objective.status is ObjectiveStatus.ACTIVE or not is_over:
         return None
-    n_results = await store.count_results(objective.id)
+    n_results = len(await store.result_ids(objective.id))
     if n_results == 0:
         return Prunable(objective=objective, n_results=0, why="it never got an answer")
     ended_at = objective.ended_at or datetime.max.replace(tzinfo=UTC)
@@ -302,7 +308,7 @@ async def choose_pages(
             yield page
             if not left:
                 return
-        yield await store.last_finished(objective_id, limit=left)
+        yield await store.tasks(objective_id, last_finished=True, limit=left)
         return
     left = limit or count_tasks(facts, wanted) + PAGE
     async for page in walk_tasks(store, objective_id, wanted or list(TaskStatus)):
@@ -431,7 +437,7 @@ async def edit_task(store: TaskStore, objective: Objective, task_id: int, name: 
     It is cancelled, and a new task with this name takes its place.
     """
     return Changed(
-        task=await store.replace_task(objective.id, task_id, name=name),
+        task=await store.cancel_task(objective.id, task_id, replacement=name),
         words=f"takes the place of task {task_id}, which is cancelled",
         replaced_task_id=task_id,
     )
@@ -538,8 +544,8 @@ async def fetch_duty(
         ends = list(accumulate(n_by_owner.values()))
         chosen = owners[bisect_left(ends, only) :][:1]
     n_before = owners.index(chosen[0]) if chosen else len(owners)
-    happened = await store.newest_events(
-        objective.id, kinds=[events.STEP_ABANDONED], limit=MAX_EVENTS
+    happened = await store.events(
+        objective.id, kinds=[events.STEP_ABANDONED], from_end=True, limit=MAX_EVENTS
     )
     steps = await store.steps(objective.id, owner=chosen)
     return Shown(

@@ -264,17 +264,14 @@ async def carry_out(verb: Verb, call: Call, key: str = "") -> Answer:
     if len(key) > MAX_KEY_CHARS:
         most = f"{MAX_KEY_CHARS} characters at most"
         raise RequestError("the Idempotency-Key is too long", most)
-    request = _keyed(verb, call, key)
-    earlier = await call.store.earlier_request(request)
-    if earlier is not None and earlier.answer is not None:
-        return _read_answer(earlier.answer)
-    with call.store.carrying_out(request):
-        made = earlier.made if earlier else None
-        answer = await _run(verb, replace(call, made=made, is_repeated=earlier is not None))
-    found = await call.objective() if "objective" in call.path else None
-    text = json.dumps({"status": answer.status, "value": answer.value})
-    about = found.id if found is not None else None
-    return _read_answer(await call.store.keep_answer(request, text, objective_id=about))
+
+    async def make(made: Any, is_repeated: bool) -> tuple[str, int | None]:
+        answer = await _run(verb, replace(call, made=made, is_repeated=is_repeated))
+        found = await call.objective() if "objective" in call.path else None
+        text = json.dumps({"status": answer.status, "value": answer.value})
+        return text, found.id if found is not None else None
+
+    return Answer(**json.loads(await call.store.carry_out(_keyed(verb, call, key), make)))
 
 
 def _keyed(verb: Verb, call: Call, key: str) -> KeyedRequest:
@@ -283,10 +280,6 @@ def _keyed(verb: Verb, call: Call, key: str) -> KeyedRequest:
     named = json.dumps([verb.name, call.path, key], sort_keys=True)
     hash_of = [hashlib.sha256(text.encode()).hexdigest() for text in (named, content)]
     return KeyedRequest(key=hash_of[0], content=hash_of[1])
-
-
-def _read_answer(text: str) -> Answer:
-    return Answer(**json.loads(text))
 
 
 async def pick_objective(store: TaskStore, selector: str, *, home: Path) -> Objective:
@@ -456,7 +449,7 @@ async def list_objectives(store: TaskStore, given: ObjectivesQuery) -> Answer:
     page = left[:limit]
     shapes = []
     for one in page:
-        counts = await store.counts(one.id)
+        _, counts = await actions.find_row(store, one.id)
         last_at = await actions.find_last_event_at(store, one)
         shapes.append(json_shapes.objective_shape(one, counts, last_event_at=last_at))
     return Answer(value=shapes, next={"after": page[-1].id} if len(left) > limit else None)
@@ -628,7 +621,7 @@ async def ask_further(call: Call, objective: Objective, given: Question) -> acti
     limits: Limits | None = replace(objective.spec.limits, **new) if new else None
     app = call.desk.app.beside()
     found = await app.ask_further(objective, given.question, limits=limits)
-    return found, await call.store.counts(found.id)
+    return await actions.find_row(call.store, found.id)
 
 
 # -- tasks
@@ -792,7 +785,8 @@ async def inbox(
 
 async def show_request(store: TaskStore, settings: Settings, number: int) -> actions.Request:
     """Show one request of a task that waits for a person."""
-    return await actions.gather_request(store, await store.open_step(number), settings)
+    (step,) = await store.inbox(step_id=number)
+    return await actions.gather_request(store, step, settings)
 
 
 async def _chosen_id(desk: Desk, given: ObjectiveQuery) -> int | None:
@@ -827,8 +821,8 @@ async def _decide(
 ) -> json_shapes.Json:
     if call.made is not None:  # else it no longer waits
         return json_shapes.decided_shape(call.made, decision)
-    settings, step = call.desk.settings, await call.store.open_step(number)
-    request = None
+    settings, request = call.desk.settings, None
+    (step,) = await call.store.inbox(step_id=number)
     if seen is not None:
         request = await actions.gather_request(call.store, step, settings)
         state = request.preview.state if request.preview is not None else ""
@@ -872,8 +866,7 @@ def _timing_of(call: Call, given: NewSchedule) -> Timing:
 async def show_schedule(store: TaskStore, schedule_id: int, limit: int = 20) -> json_shapes.Json:
     """Show a schedule, and the outcomes of its ticks."""
     n_shown = int(_within(limit, "limit", 1, MAX_LISTED))
-    found = await store.schedule(schedule_id)
-    ticks = await store.ticks(found.id, limit=n_shown)
+    found, ticks = await store.schedule(schedule_id, limit=n_shown)
     return {**_schedule(found), "ticks": list(map(json_shapes.tick_shape, ticks))}
 
 

@@ -105,7 +105,7 @@ class WorkerLease:
         if self._blocked_reason_by_objective.pop(objective_id, None) is None:
             return
         try:
-            await self._store.leave_objective(self.identity.id, objective_id)
+            await self._store.remove_worker(self.identity.id, objective_id=objective_id)
         except StoreUnavailableError as error:
             what = "this worker could not leave objective %d; it leaves it when it ends: %s"
             logger.warning(what, objective_id, error.what)

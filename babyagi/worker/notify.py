@@ -167,7 +167,7 @@ class Notifier:
         return told
 
     async def _told_up_to(self, objective_id: int) -> int | None:
-        found = await self._store.newest_events(objective_id, kinds=(self._kind,), limit=1)
+        found = await self._store.events(objective_id, kinds=(self._kind,), from_end=True, limit=1)
         return int(found[-1].data["up_to"]) if found else None
 
     async def _note(self, objective_id: int, event_id: int) -> None:
@@ -211,8 +211,9 @@ class Notifier:
         continued since."""
         told = await self._told_up_to(objective_id) or 0
         kinds = (events.TASK_PARKED, events.OBJECTIVE_ENDED)
-        found = await self._store.newest_events(objective_id, kinds=kinds, limit=MAX_REST)
-        rest = [event for event in found if event.id > told]
+        rest = await self._store.events(
+            objective_id, after_id=told, kinds=kinds, from_end=True, limit=MAX_REST
+        )
         ends = [event for event in rest if event.kind == events.OBJECTIVE_ENDED]
         objective = await self._store.objective(objective_id)
         last = ends[-1:] if objective.stop_reason is not None else []

@@ -760,7 +760,8 @@ class Serving:
         releases the claim that the store may have granted; this worker's lease would otherwise
         keep it alive."""
         if self._must_rejoin and not self._running:
-            await self._store.leave_objective(self._worker_lease.identity.id, self._objective_id)
+            identity = self._worker_lease.identity
+            await self._store.remove_worker(identity.id, objective_id=self._objective_id)
             await self._worker_lease.serve(self._objective_id)
             self._must_rejoin = False
 
@@ -775,7 +776,7 @@ class Serving:
         awaits_person = self._patience.is_for_answers(conclusion)
         await self._note_waiting(awaits_person)
         if conclusion is not None and not awaits_person and not self._outages.is_resting:
-            ended = await self._store.conclude_objective(self._objective_id)
+            ended = await self._store.end_objective(self._objective_id)
             if ended.status is ObjectiveStatus.ENDED:
                 self._wake.set()
         return False

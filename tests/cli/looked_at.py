@@ -190,7 +190,7 @@ def fill_running_home():
                 key=key, kind="model", request_hash="h", reservation=CALL, model=MODEL
             )
             await store.intend_step(silent.fence, intention=intention)
-            await store.abandon_step(silent.fence, key=key, usage=Usage())
+            await store.record_step(silent.fence, Outcome(key=key, output=None, usage=Usage()))
             return objective.id
 
     return asyncio.run(fill())

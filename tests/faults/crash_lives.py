@@ -69,7 +69,7 @@ class Life:
     async def run(self) -> None:
         """As `babyagi run`: nothing happens when the objective has ended and its report is
         written."""
-        objective = await self.store.resume_objective(self.objective_id)
+        objective = await self.store.switch_objective(self.objective_id, to=ObjectiveStatus.ACTIVE)
         if not (objective.status is ObjectiveStatus.ENDED and objective.has_report):
             await self.world.run(objective, timeout_s=LIFE_S)
 
@@ -118,9 +118,9 @@ async def _steer(life: Life) -> None:
     kinds = await life.kinds()
     if events.OBJECTIVE_ENDED not in kinds:
         if events.OBJECTIVE_RESUMED not in kinds:
-            await store.pause_objective(objective_id)
+            await store.switch_objective(objective_id, to=ObjectiveStatus.PAUSED)
             await _change_the_list(store, objective_id)
-            await store.resume_objective(objective_id)
+            await store.switch_objective(objective_id, to=ObjectiveStatus.ACTIVE)
         if not any(event.data.get("is_retry") for event in await store.events(objective_id)):
             await _let_one_die(life)
             await store.retry_task(objective_id, 1)
@@ -171,7 +171,7 @@ async def _change_the_list(store: Any, objective_id: int) -> None:
     if not await find("Beside"):
         await store.add_tasks(objective_id, [Proposal(name="Beside", after=(old.id,))])
     if not await find("New"):
-        await store.replace_task(objective_id, old.id, name="New")
+        await store.cancel_task(objective_id, old.id, replacement="New")
     (new,) = await find("New")
     if new.status is TaskStatus.QUEUED:
         await store.move_task(objective_id, (await find("Beside"))[0].id, to=Place.FIRST)

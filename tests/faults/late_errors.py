@@ -45,10 +45,10 @@ SPENT = Usage(calls=1, prompt_tokens=150, completion_tokens=50, cost_usd=0.001)
 MAX_CALLS = (12, 16, 20, 24, 60)  # a run that nothing hits makes some 17 calls
 READS = frozenset(
     "claimable open_objectives wait_for_change "
-    "objective objectives counts workers window report inbox open_step steps verify task "
-    "tasks last_finished results "
+    "objective objectives standing workers window report inbox steps verify task "
+    "tasks results "
     "result_ids events last_event_id wait_for_events vectors close "
-    "task_names plannable pending_results count_results newest_events".split()
+    "task_names plannable pending_results".split()
 )
 
 

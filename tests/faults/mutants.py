@@ -143,12 +143,11 @@ def _settle_nothing() -> None:
 
 
 def _intend_nothing_once() -> None:
-    async def intend(self: TaskStore, fence: Fence, *, key: str, request: str) -> Step:
-        return lifecycle.open_step(
-            fence, key=key, kind=lifecycle.ONCE, request=request, at=to_time(0)
-        )
+    def intend(tx: Transaction, fence: Fence, intention: Intention) -> Step:
+        asked = {"kind": lifecycle.ONCE, "request": intention.request}
+        return lifecycle.open_step(fence, key=intention.key, at=to_time(0), **asked)
 
-    TaskStore.intend_once = intend  # type: ignore[assignment,method-assign]
+    steps._intend_once = intend
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

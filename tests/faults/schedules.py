@@ -200,7 +200,7 @@ class Campaign:
 
     async def _count(self) -> int:
         store = self._daemons[0].store
-        counts = [len(await store.ticks(one.id, limit=100_000)) for one in self._schedules]
+        counts = [len((await store.schedule(one.id, limit=100_000))[1]) for one in self._schedules]
         return sum(counts)
 
 
@@ -217,8 +217,8 @@ class Audit:
         faults = []
         begun: Counter[int] = Counter()
         for one in self.schedules:
-            ticks = (await self.store.ticks(one.id, limit=100_000))[::-1]
-            now = await self.store.schedule(one.id)
+            ticks = ((await self.store.schedule(one.id, limit=100_000))[1])[::-1]
+            now = (await self.store.schedule(one.id))[0]
             faults += self._find_gaps(one, now, ticks)
             faults += self._find_unexplained(one, ticks)
             begun.update(tick.objective_id for tick in ticks if tick.objective_id is not None)
@@ -331,7 +331,7 @@ async def run_era(era: str, *, n_ticks: int, seed: int) -> Found:
             faults = await campaign.run(n_ticks)
             audit = Audit(campaign, campaign._daemons[0].store, campaign._schedules)
             for one in campaign._schedules:
-                audit.campaign_outcomes(await audit.store.ticks(one.id, limit=100_000))
+                audit.campaign_outcomes((await audit.store.schedule(one.id, limit=100_000))[1])
         finally:
             await campaign.close()
     return Found(

@@ -21,6 +21,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from babyagi.runtime.offload import run_inline
+from babyagi.tasks import ObjectiveStatus
 from babyagi.taskstore.sqlite import open_sqlite
 from support.local_server import LocalServer
 from support.processes import Process, babyagi, environ, finish, rows, start, write_documents
@@ -122,7 +123,7 @@ async def pause(
                 home / "tasks.db", clock=lambda: datetime.now(UTC), offload=run_inline
             )
             began_s = time.monotonic()
-            await store.pause_objective(1)
+            await store.switch_objective(1, to=ObjectiveStatus.PAUSED)
         took_s = time.monotonic() - began_s
         if not by_command:
             await store.close()
@@ -153,7 +154,7 @@ async def measure(*, n: int, seed: int) -> dict[str, list[Stop]]:
                 "second SIGTERM": [
                     await drain(folder, server, chance, n_signals=2) for _ in range(n)
                 ],
-                "pause_objective": [
+                "pause in the store": [
                     await pause(folder, server, chance, by_command=False) for _ in range(n)
                 ],
                 "babyagi pause": [
@@ -165,7 +166,7 @@ async def measure(*, n: int, seed: int) -> dict[str, list[Stop]]:
 GOAL_S = {
     "SIGTERM": DRAIN_S + MAX_OVER_S,
     "second SIGTERM": MAX_SECOND_S,
-    "pause_objective": MAX_PAUSE_S,
+    "pause in the store": MAX_PAUSE_S,
     "babyagi pause": None,
 }
 

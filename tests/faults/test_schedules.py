@@ -25,8 +25,8 @@ async def test_a_tick_that_was_fired_twice_or_left_out_would_be_seen(tmp_path):
     assert await campaign.run(150) == []
     store = campaign._daemons[0].store
     one = campaign._schedules[0]
-    (newest,) = await store.ticks(one.id, limit=1)
+    (newest,) = (await store.schedule(one.id, limit=1))[1]
     audit = schedules.Audit(campaign, store, campaign._schedules)
     twice = [newest, newest]
-    assert audit._find_gaps(one, await store.schedule(one.id), twice) != []
+    assert audit._find_gaps(one, (await store.schedule(one.id))[0], twice) != []
     await campaign.close()

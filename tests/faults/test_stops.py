@@ -18,7 +18,7 @@ async def test_after_a_drain_a_second_signal_and_a_pause_no_call_is_made():
     assert (
         sum(
             stop.n_in_flight
-            for kind in ("pause_objective", "babyagi pause")
+            for kind in ("pause in the store", "babyagi pause")
             for stop in stops_by_kind[kind]
         )
         > 0

@@ -161,17 +161,17 @@ async def test_an_objective_that_is_deleted_after_it_brought_its_candidates_is_l
     other = await fill_library(memory_store, TEXTS, uid="other")
     gone = await fill_library(memory_store, HOURS, uid="gone")
     mine = await fill_library(memory_store, {}, uid="mine")
-    count_results = memory_store.count_results
+    result_ids = memory_store.result_ids
 
-    async def count_and_delete(objective_id):
+    async def list_and_delete(objective_id, **wanted):
         if objective_id == other.id and gone.id in [
             one.id for one in await memory_store.objectives()
         ]:
             # the newest first, so its candidates are there
             await memory_store.delete_objective(gone.id)
-        return await count_results(objective_id)
+        return await result_ids(objective_id, **wanted)
 
-    memory_store.count_results = count_and_delete
+    memory_store.result_ids = list_and_delete
     found = await find(memory_store, mine)
 
     assert {objective_id for objective_id, _ in whose(found)} == {other.id}

@@ -320,7 +320,7 @@ async def test_a_further_question_is_answered_in_the_report_without_the_listing_
         (tmp_path / name).write_text(text, encoding="utf-8")
     world, first = await rehearse(tmp_path, "When is the pump station built?")
 
-    await world.store.ask_further(first.id, question="What is the cost of the wells?")
+    await world.store.extend_objective(first.id, question="What is the cost of the wells?")
     ended = await world.run(first)
 
     report = await world.store.report(ended.id) or ""

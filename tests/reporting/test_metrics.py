@@ -6,7 +6,7 @@ import pytest
 from babyagi.reporting import metrics
 from babyagi.reporting.metrics import read_metrics
 from babyagi.reporting.why import Why, explain_tasks, find_facts
-from babyagi.tasks import Limits, Proposal, StopReason, TaskStatus
+from babyagi.tasks import Limits, ObjectiveStatus, Proposal, StopReason, TaskStatus
 from babyagi.taskstore.schedules import Rule, ScheduleSpec
 from babyagi.taskstore.sqlite import MemoryTaskStore
 from tests.taskstore.contract import Clock, begin, make_spec, make_worker
@@ -61,7 +61,7 @@ async def test_held_tasks_are_counted_by_the_reason_that_why_gives_for_each(stor
     await store.release(delayed, delay_s=500)
     await store.join_objective("w", objective_id, blocked_reason="there is no folder")
     paused, _ = await store.create_objective(make_spec(), uid="p", always_new=True)
-    await store.pause_objective(paused.id)
+    await store.switch_objective(paused.id, to=ObjectiveStatus.PAUSED)
     alone, _ = await store.create_objective(make_spec(), uid="q", always_new=True)
     spent, _ = await store.create_objective(
         make_spec(limits=Limits(max_tasks=50, max_time_s=1)), uid="r", always_new=True

@@ -50,11 +50,11 @@ class Overtaken(MemoryTaskStore):
         self.happened = [event(1), event(3, objective_id=2)]
         self.settled = 0
 
-    async def events(self, objective_id, *, after_id=0, task_id=None, limit=0):
+    async def events(self, objective_id, *, after_id=0, limit=0, **_wanted):
         found = sorted(self.happened, key=lambda one: one.id)
         return [one for one in found if one.id > after_id][:limit]
 
-    async def settled_event_id(self):
+    async def last_event_id(self, objective_id, *, older_than_s=0):
         return self.settled
 
     async def wait_for_change(self, *, timeout_s):

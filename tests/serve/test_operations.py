@@ -422,7 +422,7 @@ async def test_a_request_with_a_key_whose_server_died_before_it_answered_is_not_
         for path, body in POSTS:
             send = partial(ask_with_key, path=f"{BASE}/{path}", body=body)
             with monkeypatch.context() as broken:
-                broken.setattr(Keys, "keep_answer", die)
+                broken.setattr(Keys, "_keep_answer", die)
                 assert (await send(dying)).status == 500
             after_it = await n_events(other)
             first, again = await send(other), await send(dying)
@@ -455,7 +455,7 @@ async def test_a_repeated_decision_about_a_request_gets_its_first_answer(home, m
             raise ConnectionAbortedError
 
         with monkeypatch.context() as broken:
-            broken.setattr(Keys, "keep_answer", die)
+            broken.setattr(Keys, "_keep_answer", die)
             assert (await send()).status == 500
         first, again = await send(), await send()
 
@@ -558,11 +558,7 @@ async def test_a_notification_that_was_not_sent_before_a_restart_is_sent_after_i
             async with serving(home, BABYAGI_WEB_ALLOW=HERE) as served, asyncio.timeout(120):
                 store = served.desk.store
                 while not (
-                    told := await store.newest_events(
-                        1,
-                        kinds=["hook.told"],
-                        limit=9,
-                    )
+                    told := await store.events(1, kinds=["hook.told"], limit=9, from_end=True)
                 ):
                     await asyncio.sleep(0.01)
 

@@ -317,7 +317,8 @@ def left_behind():
             objectives = await store.objectives()
             return {
                 "status": [
-                    json_shapes.status_shape(one, await store.counts(one.id)) for one in objectives
+                    json_shapes.status_shape(one, (await store.standing(one.id)).counts)
+                    for one in objectives
                 ],
                 "tasks": [
                     json_shapes.task_shape(task)

@@ -10,7 +10,7 @@ import pytest
 
 from babyagi.inbox import QUESTION, write_request
 from babyagi.runtime.offload import ThreadOffload
-from babyagi.tasks import Proposal
+from babyagi.tasks import ObjectiveStatus, Proposal
 from babyagi.taskstore.sqlite import open_sqlite
 from support.processes import babyagi, environ, finish, start
 from support.workers import join
@@ -42,7 +42,7 @@ async def fill(home):
         await store.park_task(claim.fence, key="1/execute/1/tool/1", kind=QUESTION, request=request)
         names = ("Write the invitation", "Rent the hall", "Order the cake")
         await store.add_tasks(objective.id, [Proposal(name=name) for name in names])
-        await store.pause_objective(objective.id)
+        await store.switch_objective(objective.id, to=ObjectiveStatus.PAUSED)
         await store.remove_worker(homes.WORKER.id)
     finally:
         await store.close()

@@ -276,9 +276,11 @@ class TaskStoreContract(KeyContract, ScheduleContract):
 
     async def test_a_paused_objective_gives_out_no_task_and_a_resumed_one_does(self, store):
         objective_id = await begin(store)
-        await store.pause_objective(objective_id)
+        await store.switch_objective(objective_id, to=ObjectiveStatus.PAUSED)
         assert await store.claim_task(objective_id, "w") is None
-        assert (await store.resume_objective(objective_id)).status is ObjectiveStatus.ACTIVE
+        assert (
+            await store.switch_objective(objective_id, to=ObjectiveStatus.ACTIVE)
+        ).status is ObjectiveStatus.ACTIVE
         assert await store.claim_task(objective_id, "w") is not None
 
     async def test_the_first_reason_for_the_end_stands(self, store):
@@ -294,7 +296,7 @@ class TaskStoreContract(KeyContract, ScheduleContract):
         claim = await store.claim_task(objective_id, "w")
         await store.end_objective(objective_id, reason=StopReason.CANCELLED)
         await store.release(claim)
-        counts = await store.counts(objective_id)
+        counts = (await store.standing(objective_id)).counts
         assert counts[TaskStatus.CANCELLED] == 2
         assert set(counts) == set(TaskStatus)
 
@@ -323,9 +325,9 @@ class TaskStoreContract(KeyContract, ScheduleContract):
 
     async def test_an_objective_with_nothing_left_is_finished_when_a_check_says_so(self, store):
         objective_id = await begin(store)
-        assert (await store.conclude_objective(objective_id)).status is ObjectiveStatus.ACTIVE
+        assert (await store.end_objective(objective_id)).status is ObjectiveStatus.ACTIVE
         await finish_one(store, objective_id)
-        assert (await store.conclude_objective(objective_id)).status is ObjectiveStatus.ACTIVE
+        assert (await store.end_objective(objective_id)).status is ObjectiveStatus.ACTIVE
         ended = await check(store, objective_id, is_met=True, reason="all there")
         assert (ended.stop_reason, ended.stop_detail) == (StopReason.FINISHED, "all there")
 
@@ -333,7 +335,7 @@ class TaskStoreContract(KeyContract, ScheduleContract):
         objective_id = await begin(store)
         await store.fail_task(await store.claim_task(objective_id, "w"), error="no", max_failures=1)
         assert await store.claim_duty(objective_id, "w", Duty.CHECK) is None
-        ended = await store.conclude_objective(objective_id)
+        ended = await store.end_objective(objective_id)
         assert (ended.stop_reason, ended.stop_detail) == (
             StopReason.FAILED,
             "no task was answered, 1 was given up: no",
@@ -344,7 +346,7 @@ class TaskStoreContract(KeyContract, ScheduleContract):
     ):
         objective_id = await begin(store, limits=replace(NO_LIMITS, max_tasks=1))
         await finish_one(store, objective_id, proposals=[Proposal(name="B")])
-        assert (await store.conclude_objective(objective_id)).stop_reason is StopReason.LIMIT_TASKS
+        assert (await store.end_objective(objective_id)).stop_reason is StopReason.LIMIT_TASKS
         claim = await store.claim_duty(objective_id, "w", Duty.REPORT)
         await store.record_report(claim, markdown="# all")
         assert (await store.objective(objective_id)).has_report
@@ -370,7 +372,7 @@ class TaskStoreContract(KeyContract, ScheduleContract):
         await store.record_report(claim, markdown="# all")
 
         limits = replace(NO_LIMITS, max_tasks=9)
-        asked = await store.ask_further(
+        asked = await store.extend_objective(
             objective_id, question=" And\n coffee? ", after=[first], limits=limits
         )
 
@@ -393,7 +395,7 @@ class TaskStoreContract(KeyContract, ScheduleContract):
         await store.intend_step(blind.fence, intention=call)
         await store.record_step(blind.fence, Outcome(key="check", output="yes", usage=SPENT))
 
-        await store.ask_further(objective_id, question="And coffee?")
+        await store.extend_objective(objective_id, question="And coffee?")
 
         with pytest.raises(LeaseLostError):
             await store.finish_check(blind, is_met=True, reason="all there")
@@ -409,22 +411,26 @@ class TaskStoreContract(KeyContract, ScheduleContract):
     async def test_a_cancelled_objective_or_an_empty_question_is_refused(self, store):
         objective_id = await begin(store)
         with pytest.raises(SettingsError, match="empty"):
-            await store.ask_further(objective_id, question=" \n")
+            await store.extend_objective(objective_id, question=" \n")
         await store.end_objective(objective_id, reason=StopReason.CANCELLED)
         with pytest.raises(ObjectiveStoppedError):
-            await store.ask_further(objective_id, question="And coffee?")
+            await store.extend_objective(objective_id, question="And coffee?")
         assert (await store.objective(objective_id)).spec.further == ()
 
     async def test_an_objective_that_is_set_aside_says_why_until_it_goes_on(self, store):
         objective_id = await begin(store)
 
-        aside = await store.pause_objective(objective_id, detail="the key is refused")
+        aside = await store.switch_objective(
+            objective_id, detail="the key is refused", to=ObjectiveStatus.PAUSED
+        )
         assert aside.is_set_aside and aside.stop_detail == "the key is refused"
         assert objective_id not in await store.open_objectives()
 
-        active = await store.resume_objective(objective_id)
+        active = await store.switch_objective(objective_id, to=ObjectiveStatus.ACTIVE)
         assert not active.is_set_aside and active.stop_detail == ""
-        assert not (await store.pause_objective(objective_id)).is_set_aside
+        assert not (
+            await store.switch_objective(objective_id, to=ObjectiveStatus.PAUSED)
+        ).is_set_aside
 
     @pytest.mark.parametrize("reason", StopReason)
     async def test_what_a_person_does_reopens_every_end_but_a_cancelled_one_and_extending_those_that_are_no_success(
@@ -558,7 +564,7 @@ class TaskStoreContract(KeyContract, ScheduleContract):
         assert await store.claim_task(objective_id, "w") is None
         await store.release(claim, delay_s=5)
         assert await store.claim_task(objective_id, "w") is None
-        assert (await store.conclude_objective(objective_id)).status is ObjectiveStatus.ACTIVE, (
+        assert (await store.end_objective(objective_id)).status is ObjectiveStatus.ACTIVE, (
             "B was begun, and can go on later"
         )
         clock.tick(5)
@@ -567,9 +573,9 @@ class TaskStoreContract(KeyContract, ScheduleContract):
         again = await store.claim_task(objective_id, "w")
         assert (again.task.name, again.task.try_no) == ("B", 2)
         await store.record_result(again, text="r", origins=[])
-        assert (await store.conclude_objective(objective_id)).status is ObjectiveStatus.ACTIVE
+        assert (await store.end_objective(objective_id)).status is ObjectiveStatus.ACTIVE
         await plan_from(store, objective_id)
-        assert (await store.conclude_objective(objective_id)).stop_reason is StopReason.LIMIT_TASKS
+        assert (await store.end_objective(objective_id)).stop_reason is StopReason.LIMIT_TASKS
 
     async def test_at_the_limit_of_tasks_a_begun_one_that_waits_for_one_that_is_not_ends_the_objective(
         self, store
@@ -578,7 +584,7 @@ class TaskStoreContract(KeyContract, ScheduleContract):
         await lack_in(store, objective_id)
         await plan_from(store, objective_id, proposals=(Proposal(name="B", parent_id=1),))
         assert await store.claim_task(objective_id, "w") is None
-        assert (await store.conclude_objective(objective_id)).stop_reason is StopReason.LIMIT_TASKS
+        assert (await store.end_objective(objective_id)).stop_reason is StopReason.LIMIT_TASKS
 
     # -- steering
     # ----------------------------------------------------------------------------------------------
@@ -623,8 +629,8 @@ class TaskStoreContract(KeyContract, ScheduleContract):
         for refused in (
             store.move_task(objective_id, 1, to=Place.LAST),
             store.move_task(objective_id, 2, to=1),
-            store.replace_task(objective_id, 1, name="B2"),
-            store.replace_task(objective_id, 2, name=" \n"),
+            store.cancel_task(objective_id, 1, replacement="B2"),
+            store.cancel_task(objective_id, 2, replacement=" \n"),
             store.cancel_task(objective_id, 1),
             store.retry_task(objective_id, 2),
         ):
@@ -645,7 +651,7 @@ class TaskStoreContract(KeyContract, ScheduleContract):
     ):
         objective_id = await begin(store, "B", "C")
         await store.add_tasks(objective_id, [Proposal(name="D", after=(1, 2))])
-        new = await store.replace_task(objective_id, 2, name="B,\nbut better")
+        new = await store.cancel_task(objective_id, 2, replacement="B,\nbut better")
         assert (new.name, new.rank, new.origins) == ("B, but better", 2, ("person",))
         old = await store.task(objective_id, 2)
         assert (old.name, old.status) == ("B", TaskStatus.CANCELLED)
@@ -693,7 +699,9 @@ class TaskStoreContract(KeyContract, ScheduleContract):
         )
         objective = await store.objective(objective_id)
         assert (objective.status, objective.has_report) == (ObjectiveStatus.ACTIVE, False)
-        assert [task.id for task in await store.last_finished(objective_id, limit=5)] == [2]
+        assert [
+            task.id for task in await store.tasks(objective_id, limit=5, last_finished=True)
+        ] == [2]
         await finish_one(store, objective_id)
         assert (await check(store, objective_id, is_met=True)).stop_reason is StopReason.FINISHED
         assert (await store.claim_duty(objective_id, "w", Duty.REPORT)).fence.owner == "report:2"
@@ -747,7 +755,7 @@ class TaskStoreContract(KeyContract, ScheduleContract):
         with pytest.raises(LeaseLostError):
             await store.record_result(lacking, text="late", origins=[])
         await store.remove_worker("w")
-        assert (await store.counts(objective_id))[TaskStatus.RECORDED] == 2
+        assert ((await store.standing(objective_id)).counts)[TaskStatus.RECORDED] == 2
 
     @pytest.mark.parametrize(
         "plan", [None, Planned(proposals=(Proposal(name="more"),))], ids=["alone", "with its plan"]
@@ -820,13 +828,15 @@ class TaskStoreContract(KeyContract, ScheduleContract):
         failed = await store.fail_task(claim, error="no", max_failures=2, delay_s=5)
         assert (failed.status, failed.failures, failed.try_no) == (TaskStatus.QUEUED, 1, 2)
         assert await store.claim_task(objective_id, "w") is None
-        assert (await store.conclude_objective(objective_id)).status is ObjectiveStatus.ACTIVE
+        assert (await store.end_objective(objective_id)).status is ObjectiveStatus.ACTIVE
         clock.tick(5)
         dead = await store.fail_task(
             await store.claim_task(objective_id, "w"), error="never", max_failures=2
         )
         assert (dead.status, dead.error) == (TaskStatus.DEAD, "never")
-        assert [task.id for task in await store.last_finished(objective_id, limit=5)] == [1]
+        assert [
+            task.id for task in await store.tasks(objective_id, limit=5, last_finished=True)
+        ] == [1]
 
     async def test_a_released_task_comes_back_at_its_place_without_a_failure(self, store, clock):
         objective_id = await begin(store, "B")
@@ -1010,7 +1020,7 @@ class TaskStoreContract(KeyContract, ScheduleContract):
         await plan_from(
             store, objective_id, unanswered=(Unanswered(task_id=1, lack="prices", shown=(4,)),)
         )
-        assert (await store.results(objective_id), await store.count_results(objective_id)) == (
+        assert (await store.results(objective_id), len(await store.result_ids(objective_id))) == (
             [],
             0,
         )
@@ -1120,9 +1130,9 @@ class TaskStoreContract(KeyContract, ScheduleContract):
         await join(store, make_worker("v"), objective_id)
         assert await store.claim_duty(objective_id, "w", Duty.PLAN) is None
         await store.record_result(await store.claim_task(objective_id, "w"), text="r", origins=[])
-        await store.pause_objective(objective_id)
+        await store.switch_objective(objective_id, to=ObjectiveStatus.PAUSED)
         assert await store.claim_duty(objective_id, "w", Duty.PLAN) is None
-        await store.resume_objective(objective_id)
+        await store.switch_objective(objective_id, to=ObjectiveStatus.ACTIVE)
         first = await store.claim_duty(objective_id, "w", Duty.PLAN)
         assert first.fence.owner == "plan:1"
         assert await store.claim_duty(objective_id, "v", Duty.PLAN) is None
@@ -1246,7 +1256,9 @@ class TaskStoreContract(KeyContract, ScheduleContract):
             await lack_in(store, objective_id)
             await plan_from(store, objective_id)
         claim = await store.claim_task(objective_id, "w")
-        await store.intend_once(claim.fence, key="1/t", request="{}")
+        await store.intend_step(
+            claim.fence, intention=Intention(key="1/t", kind="once", request="{}")
+        )
         task = await store.record_lack(claim, lack=Lack(what="prices"))
         assert task.status is TaskStatus.WAITING
         kinds = await kinds_of(store, objective_id)
@@ -1853,8 +1865,8 @@ class TaskStoreContract(KeyContract, ScheduleContract):
         first, second = await begin(store), await begin(store)
         await store.join_objective("w", first)
         claims = [await store.claim_task(objective_id, "w") for objective_id in (first, second)]
-        await store.leave_objective("w", first)
-        await store.leave_objective("w", first)
+        await store.remove_worker("w", objective_id=first)
+        await store.remove_worker("w", objective_id=first)
         with pytest.raises(LeaseLostError):
             await store.record_result(claims[0], text="late", origins=[])
         assert (await store.task(first, 1)).status is TaskStatus.QUEUED
@@ -1951,7 +1963,10 @@ class TaskStoreContract(KeyContract, ScheduleContract):
 
         assert (await names_after(finish_one(store, objective_id)))[1] == ["Make a list"]
         assert (await names_after(store.cancel_task(objective_id, 2)))[1] == ["B"]
-        assert (await names_after(store.replace_task(objective_id, 3, name="D")))[1] == ["C", "D"]
+        assert (await names_after(store.cancel_task(objective_id, 3, replacement="D")))[1] == [
+            "C",
+            "D",
+        ]
         claim, names = await names_after(store.claim_task(objective_id, "w"))
         assert names == ["D"]
         await names_after(store.fail_task(claim, error="e", max_failures=1))
@@ -2132,10 +2147,10 @@ class TaskStoreContract(KeyContract, ScheduleContract):
         await store.renew_lease("w", lease_s=30)
         clock.tick(5)
         assert (await store.objective(objective_id)).active_s == 15
-        await store.pause_objective(objective_id)
+        await store.switch_objective(objective_id, to=ObjectiveStatus.PAUSED)
         clock.tick(20)
         await store.renew_lease("w", lease_s=30)
-        await store.resume_objective(objective_id)
+        await store.switch_objective(objective_id, to=ObjectiveStatus.ACTIVE)
         clock.tick(1)
         await store.remove_worker("w")
         clock.tick(500)
@@ -2157,7 +2172,7 @@ class TaskStoreContract(KeyContract, ScheduleContract):
         assert (caught.value.limit, caught.value.is_final) == ("time", True)
         await store.release(claim)
         assert await store.claim_task(objective_id, "w") is None
-        assert (await store.conclude_objective(objective_id)).stop_reason is StopReason.LIMIT_TIME
+        assert (await store.end_objective(objective_id)).stop_reason is StopReason.LIMIT_TIME
 
     # -- duties
     # ----------------------------------------------------------------------------------------------
@@ -2233,7 +2248,7 @@ class TaskStoreContract(KeyContract, ScheduleContract):
         ]
         assert await store.claim_task(objective_id, "w") is None
         assert await store.claim_duty(objective_id, "w", Duty.ORDER) is None
-        assert (await store.conclude_objective(objective_id)).status is ObjectiveStatus.ACTIVE
+        assert (await store.end_objective(objective_id)).status is ObjectiveStatus.ACTIVE
         claim = await store.claim_duty(objective_id, "w", Duty.CHECK)
         assert claim.fence.owner == "check:1"
         assert (
@@ -2254,7 +2269,7 @@ class TaskStoreContract(KeyContract, ScheduleContract):
         await finish_one(store, objective_id, is_met=True)
         assert (await store.claimable(objective_id)).duties == (Duty.CHECK, Duty.PLAN)
         await plan_from(store, objective_id)
-        assert (await store.counts(objective_id))[TaskStatus.DONE] == 2
+        assert ((await store.standing(objective_id)).counts)[TaskStatus.DONE] == 2
 
     @pytest.mark.parametrize(
         "left", ["running", "recorded", "delayed", "asked a person", "blocked by a delayed one"]
@@ -2529,7 +2544,7 @@ class TaskStoreContract(KeyContract, ScheduleContract):
         await finish_one(store, objective_id, is_met=True)
         clock.tick(10)
         assert await store.claim_duty(objective_id, "w", Duty.CHECK) is None
-        assert (await store.conclude_objective(objective_id)).stop_reason is StopReason.LIMIT_TIME
+        assert (await store.end_objective(objective_id)).stop_reason is StopReason.LIMIT_TIME
 
     # -- steps
     # ----------------------------------------------------------------------------------------------
@@ -2768,7 +2783,7 @@ class TaskStoreContract(KeyContract, ScheduleContract):
         )
         clock.tick(31)
         await store.reap_workers()
-        await store.abandon_step(zombie, key="k", usage=Usage())
+        await store.record_step(zombie, Outcome(key="k", output=None, usage=Usage()))
         assert (await store.objective(objective_id)).usage == Usage()
         assert await store.steps(objective_id, owner="task:1") == []
 
@@ -2785,7 +2800,7 @@ class TaskStoreContract(KeyContract, ScheduleContract):
         await store.intend_step(
             fence, intention=Intention(key="k", kind="model", request_hash="h", reservation=CALL)
         )
-        await store.abandon_step(zombie, key="k", usage=SPENT)
+        await store.record_step(zombie, Outcome(key="k", output=None, usage=SPENT))
         objective = await store.objective(objective_id)
         assert (objective.usage, objective.held) == (SPENT, CALL)
 
@@ -2797,7 +2812,7 @@ class TaskStoreContract(KeyContract, ScheduleContract):
         await store.intend_step(
             fence, intention=Intention(key="k", kind="model", request_hash="h", reservation=CALL)
         )
-        await store.abandon_step(fence, key="k", usage=SPENT)
+        await store.record_step(fence, Outcome(key="k", output=None, usage=SPENT))
         objective = await store.objective(objective_id)
         assert (objective.held, objective.usage) == (Reservation(), SPENT)
         assert await store.steps(objective_id, owner=fence.owner) == []
@@ -2949,13 +2964,13 @@ class TaskStoreContract(KeyContract, ScheduleContract):
     async def test_no_call_is_intended_while_paused_or_after_the_end(self, store):
         objective_id = await begin(store)
         fence = (await store.claim_task(objective_id, "w")).fence
-        await store.pause_objective(objective_id)
+        await store.switch_objective(objective_id, to=ObjectiveStatus.PAUSED)
         with pytest.raises(ObjectiveStoppedError):
             await store.intend_step(
                 fence,
                 intention=Intention(key="k", kind="model", request_hash="h", reservation=CALL),
             )
-        await store.resume_objective(objective_id)
+        await store.switch_objective(objective_id, to=ObjectiveStatus.ACTIVE)
         await store.end_objective(objective_id, reason=StopReason.FAILED)
         with pytest.raises(ObjectiveStoppedError):
             await store.intend_step(
@@ -3037,24 +3052,12 @@ class TaskStoreContract(KeyContract, ScheduleContract):
         later = await store.events(objective_id, after_id=middle.id, limit=2)
         assert later == every[4:6]
         assert (
-            await store.newest_events(
-                objective_id,
-                before_id=middle.id,
-                limit=2,
-            )
-            == every[1:3]
+            await store.events(objective_id, after_id=middle.id, limit=2, from_end=True)
+            == every[-2:]
         )
         of_two = [event for event in every if event.task_id == 2]
         assert await store.events(objective_id, task_id=2, limit=99) == of_two
-        assert (
-            await store.newest_events(
-                objective_id,
-                before_id=2**53,
-                task_id=2,
-                limit=1,
-            )
-            == of_two[-1:]
-        )
+        assert await store.events(objective_id, task_id=2, limit=1, from_end=True) == of_two[-1:]
         old = next(event.id for event in every if event.kind == events.TASK_CLAIMED) - 1
         assert await store.last_event_id(objective_id, older_than_s=10) == old
         assert await store.last_event_id(objective_id, older_than_s=500) == 0
@@ -3132,7 +3135,7 @@ class TaskStoreContract(KeyContract, ScheduleContract):
             TaskStatus.WAITING
         ] * 5 + [TaskStatus.QUEUED] * 2
         assert await store.claim_task(objective_id, "w") is None
-        assert (await store.conclude_objective(objective_id)).stop_reason is StopReason.WAITING
+        assert (await store.end_objective(objective_id)).stop_reason is StopReason.WAITING
         await store.answer_step((await store.inbox(objective_id))[0].id, output='"this one"')
         assert (await store.objective(objective_id)).status is ObjectiveStatus.ACTIVE
         first = await store.claim_task(objective_id, "w")
@@ -3161,7 +3164,7 @@ class TaskStoreContract(KeyContract, ScheduleContract):
             await store.record_result(claim, text="r", origins=[])
         assert (await store.claim_task(objective_id, "w")).task.name == "B"
         assert [found.id for found in await store.inbox()] == [step.id]
-        assert await store.inbox(objective_id) == [await store.open_step(step.id)]
+        assert await store.inbox(objective_id) == [*await store.inbox(step_id=step.id)]
         done = await store.answer_step(step.id, output='"this one"')
         assert (done.state, done.output, done.origins) == (
             StepState.DONE,
@@ -3186,7 +3189,7 @@ class TaskStoreContract(KeyContract, ScheduleContract):
     ):
         objective_id = await begin(store)
         _, step = await self.ask(store, objective_id)
-        assert (await store.conclude_objective(objective_id)).stop_reason is StopReason.WAITING
+        assert (await store.end_objective(objective_id)).stop_reason is StopReason.WAITING
         report = await store.claim_duty(objective_id, "w", Duty.REPORT)
         await store.record_report(report, markdown="# asked")
         await store.answer_step(step.id, output='"yes"')
@@ -3249,7 +3252,9 @@ class TaskStoreContract(KeyContract, ScheduleContract):
     ):
         objective_id = await begin(store)
         claim = await store.claim_task(objective_id, "w")
-        step = await store.intend_once(claim.fence, key="1/t", request='{"tool": "pay"}')
+        step = await store.intend_step(
+            claim.fence, intention=Intention(key="1/t", kind="once", request='{"tool": "pay"}')
+        )
         assert (step.state, step.kind) == (StepState.INTENDED, "once")
         clock.tick(31)
         await store.reap_workers()
@@ -3267,7 +3272,9 @@ class TaskStoreContract(KeyContract, ScheduleContract):
         await join(store, make_worker("v"), objective_id)
         again = await store.claim_task(objective_id, "v")
         assert (
-            await store.intend_once(again.fence, key="1/t", request='{"tool": "pay"}')
+            await store.intend_step(
+                again.fence, intention=Intention(key="1/t", kind="once", request='{"tool": "pay"}')
+            )
         ).output == '"it was paid"'
 
     async def test_a_call_that_must_not_be_repeated_keeps_a_task_from_dying_and_from_a_new_try(
@@ -3275,16 +3282,22 @@ class TaskStoreContract(KeyContract, ScheduleContract):
     ):
         objective_id = await begin(store)
         claim = await store.claim_task(objective_id, "w")
-        await store.intend_once(claim.fence, key="1/t", request="{}")
+        await store.intend_step(
+            claim.fence, intention=Intention(key="1/t", kind="once", request="{}")
+        )
         task = await store.fail_task(claim, error="no", max_failures=1)
         assert (task.status, task.try_no, task.error) == (TaskStatus.WAITING, 1, "no")
 
     async def test_a_call_that_was_intended_already_is_unknown_and_not_intended_again(self, store):
         objective_id = await begin(store)
         claim = await store.claim_task(objective_id, "w")
-        await store.intend_once(claim.fence, key="1/t", request="{}")
+        await store.intend_step(
+            claim.fence, intention=Intention(key="1/t", kind="once", request="{}")
+        )
         assert (
-            await store.intend_once(claim.fence, key="1/t", request="{}")
+            await store.intend_step(
+                claim.fence, intention=Intention(key="1/t", kind="once", request="{}")
+            )
         ).state is StepState.UNKNOWN
         step = await store.park_task(claim.fence, key="1/t", kind="once", request="{}")
         assert (step.state, (await store.task(objective_id, 1)).status) == (
@@ -3295,7 +3308,9 @@ class TaskStoreContract(KeyContract, ScheduleContract):
     async def test_an_outcome_that_comes_late_is_the_answer(self, store):
         objective_id = await begin(store)
         claim = await store.claim_task(objective_id, "w")
-        await store.intend_once(claim.fence, key="1/t", request="{}")
+        await store.intend_step(
+            claim.fence, intention=Intention(key="1/t", kind="once", request="{}")
+        )
         await store.remove_worker("w")
         assert len(await store.inbox()) == 1
         await store.record_step(
@@ -3307,9 +3322,11 @@ class TaskStoreContract(KeyContract, ScheduleContract):
     async def test_no_call_that_must_not_be_repeated_is_intended_while_paused(self, store):
         objective_id = await begin(store)
         claim = await store.claim_task(objective_id, "w")
-        await store.pause_objective(objective_id)
+        await store.switch_objective(objective_id, to=ObjectiveStatus.PAUSED)
         with pytest.raises(ObjectiveStoppedError):
-            await store.intend_once(claim.fence, key="1/t", request="{}")
+            await store.intend_step(
+                claim.fence, intention=Intention(key="1/t", kind="once", request="{}")
+            )
         assert await store.steps(objective_id, owner="task:1") == []
 
     # -- events and the index
@@ -3340,7 +3357,7 @@ class TaskStoreContract(KeyContract, ScheduleContract):
         self, store
     ):
         first, second = await begin(store), await begin(store, "B")
-        before = await store.settled_event_id()
+        before = await store.last_event_id(None)
         for objective_id in (second, first, second):
             await store.append_event(objective_id, kind="x.happened", data={})
 
@@ -3350,7 +3367,7 @@ class TaskStoreContract(KeyContract, ScheduleContract):
         assert [event.objective_id for event in read][-3:] == [second, first, second]
         assert await store.events(None, after_id=ids[1], limit=2) == read[2:4]
         assert before == ids[-4]
-        assert await store.settled_event_id() == ids[-1]
+        assert await store.last_event_id(None) == ids[-1]
 
     async def test_an_appended_event_is_kept_as_it_is(self, store):
         objective_id = await begin(store)
@@ -3409,7 +3426,7 @@ class TaskStoreContract(KeyContract, ScheduleContract):
         await store.store_vectors(objective_id, space="hashing", vectors={1: b"old"})
         await store.mark_indexed(objective_id, task_ids=[1])
 
-        changed = await store.change_space(objective_id, model="other", space="other:1")
+        changed = await store.owe_index(objective_id, model="other", space="other:1")
 
         assert (changed.spec.embedding_space, changed.spec.model_by_role[Role.EMBEDDING]) == (
             "other:1",
@@ -3422,7 +3439,7 @@ class TaskStoreContract(KeyContract, ScheduleContract):
         assert told == (None, {"space": "other:1"})
         assert await store.claim_duty(objective_id, "w", Duty.INDEX) is not None
         with pytest.raises(SettingsError, match="at work"):
-            await store.change_space(objective_id, model="third", space="third:1")
+            await store.owe_index(objective_id, model="third", space="third:1")
 
     async def test_results_are_found_by_their_words_the_best_match_first_and_only_the_objectives_own(
         self, store
@@ -3494,26 +3511,26 @@ class TaskStoreContract(KeyContract, ScheduleContract):
 
     async def is_stalled_after(self, store, objective_id, n):
         await self.repeat(store, objective_id, n)
-        return (await store.conclude_objective(objective_id)).stop_reason is StopReason.STALLED
+        return (await store.end_objective(objective_id)).stop_reason is StopReason.STALLED
 
     async def test_five_barren_tasks_in_a_row_start_no_other_and_end_as_stalled(self, store):
         objective_id = await begin(store, *(f"T{n}" for n in range(9)))
         assert not await self.is_stalled_after(store, objective_id, 4)
         await self.repeat(store, objective_id, 1)
         assert await store.claim_task(objective_id, "w") is None
-        ended = await store.conclude_objective(objective_id)
+        ended = await store.end_objective(objective_id)
         assert (ended.stop_reason, ended.status) == (StopReason.STALLED, ObjectiveStatus.ENDED)
         assert (
             ended.stop_detail
             == "the last 5 tasks brought no new task, and their results nearly equal earlier ones"
         )
-        assert (await store.counts(objective_id))[TaskStatus.QUEUED] == 5
+        assert ((await store.standing(objective_id)).counts)[TaskStatus.QUEUED] == 5
         assert await store.claim_duty(objective_id, "w", Duty.REPORT) is not None
 
     async def test_a_proposal_that_is_there_already_is_no_new_task(self, store):
         objective_id = await begin(store, *(f"T{n}" for n in range(9)))
         await self.repeat(store, objective_id, 5, proposals=[Proposal(name="t8")])
-        assert (await store.conclude_objective(objective_id)).stop_reason is StopReason.STALLED
+        assert (await store.end_objective(objective_id)).stop_reason is StopReason.STALLED
 
     @pytest.mark.parametrize("is_task", [True, False], ids=["task", "result"])
     async def test_a_new_task_or_a_new_result_begins_the_count_anew(self, store, is_task):
@@ -3533,7 +3550,7 @@ class TaskStoreContract(KeyContract, ScheduleContract):
         await finish_one(store, objective_id)
         await self.repeat(store, objective_id, 5)
         assert await store.claim_task(objective_id, "w") is None
-        assert (await store.conclude_objective(objective_id)).stop_reason is None
+        assert (await store.end_objective(objective_id)).stop_reason is None
 
         checked = await check(store, objective_id, Proposal(name="missing"), is_met=is_met)
 
@@ -3605,7 +3622,7 @@ class TaskStoreContract(KeyContract, ScheduleContract):
         running = await store.claim_task(objective_id, "w")
         await self.repeat(store, objective_id, 5)
         assert await store.claim_task(objective_id, "w") is None
-        assert (await store.conclude_objective(objective_id)).status is ObjectiveStatus.ACTIVE
+        assert (await store.end_objective(objective_id)).status is ObjectiveStatus.ACTIVE
         await store.record_result(running, text="news", origins=[])
         await plan_from(store, objective_id)
         assert await store.claim_task(objective_id, "w") is not None
@@ -3619,7 +3636,7 @@ class TaskStoreContract(KeyContract, ScheduleContract):
         objective_id = await begin(store, *(f"T{n}" for n in range(9)))
         _, step = await self.ask(store, objective_id)
         await self.repeat(store, objective_id, 5)
-        assert (await store.conclude_objective(objective_id)).stop_reason is StopReason.WAITING
+        assert (await store.end_objective(objective_id)).stop_reason is StopReason.WAITING
         await store.answer_step(step.id, output='"yes"')
         assert not await self.is_stalled_after(store, objective_id, 4)
 
@@ -3638,7 +3655,7 @@ class TaskStoreContract(KeyContract, ScheduleContract):
         await store.fail_task(dead, error="no", max_failures=1)
         feeds = (
             lambda: store.add_tasks(objective_id, [Proposal(name="try this")]),
-            lambda: store.replace_task(objective_id, 40, name="rather that"),
+            lambda: store.cancel_task(objective_id, 40, replacement="rather that"),
             lambda: store.retry_task(objective_id, dead.task.id),
             lambda: store.extend_objective(objective_id, limits=NO_LIMITS),
         )
@@ -3647,12 +3664,12 @@ class TaskStoreContract(KeyContract, ScheduleContract):
             assert await store.claim_task(objective_id, "w") is None
             await feed()
         for idle in (
-            lambda: store.pause_objective(objective_id),
+            lambda: store.switch_objective(objective_id, to=ObjectiveStatus.PAUSED),
             lambda: store.cancel_task(objective_id, 39),
         ):
             await self.repeat(store, objective_id, 2)
             await idle()
-            await store.resume_objective(objective_id)
+            await store.switch_objective(objective_id, to=ObjectiveStatus.ACTIVE)
         assert await self.is_stalled_after(store, objective_id, 1)
 
     # -- fruitless tries
@@ -3686,12 +3703,10 @@ class TaskStoreContract(KeyContract, ScheduleContract):
             await self.try_in_vain(store, objective_id, how)
         await finish_one(store, objective_id)
         for n in range(20):
-            assert (
-                await store.conclude_objective(objective_id)
-            ).status is ObjectiveStatus.ACTIVE, n
+            assert (await store.end_objective(objective_id)).status is ObjectiveStatus.ACTIVE, n
             await self.try_in_vain(store, objective_id, how)
         assert await store.claim_task(objective_id, "w") is None
-        ended = await store.conclude_objective(objective_id)
+        ended = await store.end_objective(objective_id)
         assert (ended.stop_reason, ended.stop_detail) == (
             StopReason.STALLED,
             "the last 20 tries in a row gave no answer and no new task",

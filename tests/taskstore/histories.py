@@ -174,7 +174,9 @@ class History:
             )
         else:
             usage = self._chance.choice((Usage(), self._usage(call.reservation)))
-            await self._store.abandon_step(call.fence, key=call.key, usage=usage)
+            await self._store.record_step(
+                call.fence, Outcome(key=call.key, output=None, usage=usage)
+            )
         self._confirmed += countable_usage(usage)
         return True
 

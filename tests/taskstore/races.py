@@ -41,7 +41,7 @@ def _work(place, objective_id, worker_id, barrier):
         store = await open_place(place)
         await join(store, make_worker(worker_id), objective_id, lease_s=LEASE_S)
         barrier.wait(300)
-        while (await store.counts(objective_id))[TaskStatus.DONE] != N_TASKS:
+        while ((await store.standing(objective_id)).counts)[TaskStatus.DONE] != N_TASKS:
             await store.reap_workers()
             try:
                 await store.renew_lease(worker_id, lease_s=LEASE_S)
@@ -117,7 +117,7 @@ async def do_each_task_once(place: Path | str) -> None:
 
 async def _move_tasks_until(store: TaskStore, objective_id: int, *, n_done: int) -> None:
     chance, deadline = random.Random(n_done), time.monotonic() + 300
-    while (await store.counts(objective_id))[
+    while ((await store.standing(objective_id)).counts)[
         TaskStatus.DONE
     ] < n_done and time.monotonic() < deadline:
         with suppress(SettingsError):  # it was claimed meanwhile
@@ -151,4 +151,4 @@ async def _check(store: TaskStore, objective_id: int) -> None:
     objective = await store.objective(objective_id)
     assert objective.held == Reservation()
     assert objective.usage == Usage(calls=sum(task.usage.calls for task in tasks))
-    assert (await store.counts(objective_id))[TaskStatus.DONE] == N_TASKS
+    assert ((await store.standing(objective_id)).counts)[TaskStatus.DONE] == N_TASKS

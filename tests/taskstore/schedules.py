@@ -72,7 +72,7 @@ class ScheduleContract:
         fired = await store.fire_schedules("w")
         assert await store.fire_schedules("w") == type(fired)(wait_s=HOUR_S)
         (tick,) = fired.ticks
-        assert await store.ticks(schedule.id, limit=5) == [tick]
+        assert (await store.schedule(schedule.id, limit=5))[1] == [tick]
         objective = await store.objective(tick.objective_id)
         assert (objective.spec, objective.status) == (
             schedule.spec.objective,
@@ -97,7 +97,7 @@ class ScheduleContract:
         clock.tick(HOUR_S)
         with pytest.raises(LeaseLostError):
             await store.fire_schedules("gone")
-        assert await store.ticks(schedule.id, limit=5) == []
+        assert (await store.schedule(schedule.id, limit=5))[1] == []
 
     async def test_a_schedule_is_kept_as_it_was_given(self, store):
         spec = make_schedule(
@@ -105,7 +105,7 @@ class ScheduleContract:
         )
         added = await store.add_schedule(spec, uid="s2")
         assert added.spec == spec
-        assert await store.schedules() == [added] == [await store.schedule(added.id)]
+        assert await store.schedules() == [added] == [(await store.schedule(added.id))[0]]
         assert added.fires_at is not None and added.due_at is not None
         assert timedelta(0) <= added.fires_at - added.due_at < timedelta(seconds=30)
 
@@ -134,7 +134,7 @@ class ScheduleContract:
         await fire(store)
         clock.tick(HOUR_S)
         assert await fire(store) == [(2, TickOutcome.SKIPPED, TickReason.OVERLAP)]
-        (_, first) = await store.ticks(schedule.id, limit=5)
+        (_, first) = (await store.schedule(schedule.id, limit=5))[1]
         await end(store, first.objective_id)
         clock.tick(HOUR_S)
         assert await fire(store) == [(3, *FIRED)]
@@ -152,7 +152,7 @@ class ScheduleContract:
         await end(store, first.objective_id)
         assert await fire(store) == [(2, *FIRED)]
         assert await fire(store) == []
-        outcomes = [tick.outcome for tick in await store.ticks(schedule.id, limit=5)]
+        outcomes = [tick.outcome for tick in (await store.schedule(schedule.id, limit=5))[1]]
         assert outcomes == [TickOutcome.COALESCED, TickOutcome.FIRED, TickOutcome.FIRED]
 
     async def test_the_ticks_of_a_day_share_a_limit_of_money(self, store, clock):
@@ -163,7 +163,7 @@ class ScheduleContract:
             clock.tick(HOUR_S)
             seen += await fire(store)
         assert seen == [(1, *FIRED), (2, *FIRED), (3, *skipped)]
-        newest = await store.ticks(schedule.id, limit=5)
+        newest = (await store.schedule(schedule.id, limit=5))[1]
         await end(store, newest[-1].objective_id)  # it has cost nothing
         clock.tick(HOUR_S)
         assert await fire(store) == [(4, *FIRED)]
@@ -201,7 +201,7 @@ class ScheduleContract:
         clock.tick(HOUR_S)
         resumed = await store.switch_schedule(schedule.id, to=ScheduleStatus.ACTIVE)
         assert resumed.status is ScheduleStatus.ACTIVE
-        (last, _) = await store.ticks(schedule.id, limit=5)
+        (last, _) = (await store.schedule(schedule.id, limit=5))[1]
         assert (last.outcome, last.reason) == paused
         clock.tick(HOUR_S)
         assert await fire(store) == [(3, *FIRED)]
@@ -217,7 +217,7 @@ class ScheduleContract:
         assert removed.status is ScheduleStatus.REMOVED
         clock.tick(HOUR_S)
         assert (await store.fire_schedules("w")).wait_s is None
-        (queued, first) = await store.ticks(schedule.id, limit=5)
+        (queued, first) = (await store.schedule(schedule.id, limit=5))[1]
         assert (queued.outcome, queued.reason) == (TickOutcome.SKIPPED, TickReason.REMOVED)
         assert (await store.objective(first.objective_id)).status is ObjectiveStatus.ACTIVE
         assert await store.schedules() == []
@@ -227,7 +227,7 @@ class ScheduleContract:
         schedule = await add(store, at=BEGINS + timedelta(minutes=5))
         clock.tick(300)
         assert (await fire(store))[0][1:] == FIRED
-        assert (await store.schedule(schedule.id)).status is ScheduleStatus.DONE
+        assert (await store.schedule(schedule.id))[0].status is ScheduleStatus.DONE
         assert (await store.fire_schedules("w")).wait_s is None
 
     async def test_a_schedule_that_is_never_due_is_refused(self, store, clock):
@@ -241,7 +241,7 @@ class ScheduleContract:
             with pytest.raises(NotFoundError):
                 await ask(77)
         with pytest.raises(NotFoundError):
-            await store.ticks(77, limit=1)
+            (await store.schedule(77, limit=1))[1]
 
     async def test_a_clock_that_jumps_forward_and_back_fires_nothing_twice(self, store, clock):
         schedule = await add(store, overlap=Overlap.ALLOW, daily_limit_usd=0)
@@ -251,7 +251,7 @@ class ScheduleContract:
         assert await fire(store) == []
         clock.tick(5 * HOUR_S)
         assert await fire(store) == [(6, *FIRED)]
-        due = [tick.due_at for tick in await store.ticks(schedule.id, limit=50)]
+        due = [tick.due_at for tick in (await store.schedule(schedule.id, limit=50))[1]]
         assert due == [BEGINS + timedelta(hours=n) for n in (6, 5, 4, 3, 2, 1)]
 
     async def test_many_ticks_are_decided_a_bounded_number_at_a_time(self, store, clock):
@@ -261,7 +261,9 @@ class ScheduleContract:
         while not n_decided or n_decided[-1]:
             n_decided.append(len((await store.fire_schedules("w")).ticks))
         assert n_decided == [100, 100, 50, 0]
-        fired = [tick for tick in await store.ticks(schedule.id, limit=300) if tick.objective_id]
+        fired = [
+            tick for tick in (await store.schedule(schedule.id, limit=300))[1] if tick.objective_id
+        ]
         assert [tick.due_at for tick in fired] == [BEGINS + timedelta(minutes=250)]
 
     async def test_ticks_of_long_ago_go_but_for_the_newest_and_those_that_are_not_over(
@@ -272,7 +274,7 @@ class ScheduleContract:
             clock.tick(n_days * 86_400)
             while await fire(store):
                 pass
-        kept = await store.ticks(schedule.id, limit=300)
+        kept = (await store.schedule(schedule.id, limit=300))[1]
         assert [(tick.due_at - BEGINS).days for tick in kept] == [*range(250, 150, -1), 150]
         assert kept[-1].outcome is TickOutcome.FIRED
 
@@ -281,7 +283,7 @@ class ScheduleContract:
         clock.tick(HOUR_S)
         (tick,) = (await store.fire_schedules("w")).ticks
         await store.delete_objective(tick.objective_id)
-        (kept,) = await store.ticks(schedule.id, limit=5)
+        (kept,) = (await store.schedule(schedule.id, limit=5))[1]
         assert (kept.outcome, kept.objective_id) == (TickOutcome.FIRED, None)
 
     async def test_verifying_reads_schedules_and_ticks(self, store, clock):

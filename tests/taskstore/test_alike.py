@@ -13,6 +13,7 @@ from babyagi.tasks import (
     Duty,
     Lack,
     Limits,
+    ObjectiveStatus,
     Place,
     Proposal,
     Reservation,
@@ -72,16 +73,16 @@ class Pair:
             for view in (
                 "claimable",
                 "tasks",
-                "counts",
+                "standing",
                 "results",
-                "count_results",
+                "result_ids",
                 "report",
                 "last_event_id",
                 "events",
             ):
                 await self.do(view, objective_id)
-            for view in ("last_finished", "task_names"):
-                await self.do(view, objective_id, limit=5)
+            await self.do("tasks", objective_id, last_finished=True, limit=5)
+            await self.do("task_names", objective_id, limit=5)
             await self.compare_names(objective_id)
             await self.do(
                 "pending_results",
@@ -111,7 +112,7 @@ class Pair:
         self.trail = [
             entry
             for entry in self.trail
-            if entry[0] not in ("steps", "tasks", "counts", "results", "events")
+            if entry[0] not in ("steps", "tasks", "standing", "results", "events")
         ]
 
     async def compare_names(self, objective_id):
@@ -199,7 +200,7 @@ class Pair:
                     blocked_reason=self.some(("", "", "no key", "no\nfolder\ud800")),
                 )
             case 8:
-                await self.do("leave_objective", worker_id, objective_id)
+                await self.do("remove_worker", worker_id, objective_id=objective_id)
             case 3:
                 await self.do("remove_worker", worker_id)
             case 4:
@@ -293,7 +294,8 @@ class Pair:
         )
         match self.random.randint(0, 9):
             case 6:
-                await self.do("intend_once", fence, key="1/once", request='{"tool": "x\ud803"}')
+                once = Intention(key="1/once", kind="once", request='{"tool": "x\ud803"}')
+                await self.do("intend_step", fence, intention=once)
             case 7:
                 await self.do(
                     "park_task",
@@ -331,7 +333,7 @@ class Pair:
                     Outcome(key=key, output='"\ud802"', usage=usage, origins=["model:m"]),
                 )
             case 4:
-                await self.do("abandon_step", fence, key=key, usage=usage)
+                await self.do("record_step", fence, Outcome(key=key, output=None, usage=usage))
             case 5:
                 await self.do(
                     "record_step",
@@ -356,7 +358,7 @@ class Pair:
             case 0:
                 await self.do("move_task", objective_id, task_id, to=self.some((*Place, 1, 2, 5)))
             case 1:
-                await self.do("replace_task", objective_id, task_id, name=self.some(NAMES))
+                await self.do("cancel_task", objective_id, task_id, replacement=self.some(NAMES))
             case 2:
                 await self.do("cancel_task", objective_id, task_id)
             case 3:
@@ -370,11 +372,11 @@ class Pair:
             return
         match self.random.randint(0, 8):
             case 0:
-                await self.do("pause_objective", objective_id)
+                await self.do("switch_objective", objective_id, to=ObjectiveStatus.PAUSED)
             case 1 | 2:
-                await self.do("resume_objective", objective_id)
+                await self.do("switch_objective", objective_id, to=ObjectiveStatus.ACTIVE)
             case 3 | 4:
-                await self.do("conclude_objective", objective_id)
+                await self.do("end_objective", objective_id)
             case 5:
                 await self.do("extend_objective", objective_id, limits=self.some((TIGHT, LOOSE)))
             case 6 | 7:
@@ -424,7 +426,7 @@ async def test_sqlite_and_postgres_stay_alike_under_random_verbs(seed, open_pair
     for objective in await store.objectives():
         ranks = sorted(task.rank for task in await store.tasks(objective.id))
         assert ranks == list(range(1, len(ranks) + 1))
-        counts = await store.counts(objective.id)
+        counts = (await store.standing(objective.id)).counts
         assert counts[TaskStatus.RECORDED] + counts[TaskStatus.DONE] >= len(
             await store.results(objective.id)
         )
@@ -442,7 +444,7 @@ async def test_sqlite_and_postgres_stall_at_the_same_task(seed, open_pair):
     for _ in range(60):
         claim = await pair.do("claim_task", objective.id, "w1")
         if claim is None:
-            ended = await pair.do("conclude_objective", objective.id)
+            ended = await pair.do("end_objective", objective.id)
             if ended.stop_reason is StopReason.STALLED:
                 n_stalled += 1
                 await pair.do("extend_objective", objective.id, limits=LOOSE)
@@ -461,6 +463,6 @@ async def test_sqlite_and_postgres_stall_at_the_same_task(seed, open_pair):
             plan=Planned(proposals=proposals, repeats=repeats),
         )
         if pair.random.random() < 0.03:
-            await pair.do("replace_task", objective.id, 60, name="instead")
+            await pair.do("cancel_task", objective.id, 60, replacement="instead")
         await pair.compare()
     assert n_stalled

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from babyagi.errors import StoreUnavailableError
+from babyagi.tasks import ObjectiveStatus
 from babyagi.taskstore.sqlite import MemoryTaskStore
 from support.virtual import VirtualClock, run_virtually
 from tests.taskstore.contract import Clock, TaskStoreContract, begin, make_spec
@@ -91,5 +92,5 @@ async def test_an_event_wakes_who_waits_for_events_in_memory():
     async with asyncio.timeout(120), asyncio.TaskGroup() as group:
         group.create_task(store.wait_for_events(objective_id, after_id=last, timeout_s=3600))
         await asyncio.sleep(0)
-        await store.pause_objective(objective_id)
+        await store.switch_objective(objective_id, to=ObjectiveStatus.PAUSED)
     await store.close()

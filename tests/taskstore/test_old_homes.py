@@ -125,7 +125,7 @@ async def send_on(store, old):
     """Do what a person must, so that the objective goes on."""
     match old["label"]:
         case "paused":
-            await store.resume_objective(old["id"])
+            await store.switch_objective(old["id"], to=ObjectiveStatus.ACTIVE)
         case "limit":
             await store.extend_objective(old["id"], limits=Limits())
         case "asked" | "waiting":

@@ -24,7 +24,7 @@ from babyagi.errors import (
 )
 from babyagi.redaction import redact_url
 from babyagi.runtime.offload import ThreadOffload, run_inline
-from babyagi.tasks import Duty, Proposal, TaskStatus
+from babyagi.tasks import Duty, ObjectiveStatus, Proposal, TaskStatus
 from babyagi.taskstore import postgres
 from babyagi.taskstore.nouns import Intention, Kept, Outcome, Planned
 from babyagi.taskstore.postgres import PostgresDatabase, migrate
@@ -265,7 +265,7 @@ async def test_an_older_store_is_looked_at_beside_its_worker_and_stays_as_it_is(
 
     assert "Sing" in [task.name for task in await looker.tasks(objective_id)]
     with pytest.raises(StoreUnavailableError, match="cannot answer"):
-        await looker.pause_objective(objective_id)
+        await looker.switch_objective(objective_id, to=ObjectiveStatus.PAUSED)
     query = "SELECT value FROM babyagi.meta WHERE key = 'schema_version'"
     with connect(old_url) as connection:
         assert connection.execute(query).fetchone() == (str(VERSION),)
@@ -598,9 +598,11 @@ async def test_a_server_that_takes_every_byte_and_answers_none_is_not_waited_for
     objective_id = await begin(store)
     proxy.is_mute = True
     with pytest.raises(StoreUnavailableError):
-        await store.pause_objective(objective_id)
+        await store.switch_objective(objective_id, to=ObjectiveStatus.PAUSED)
     proxy.is_mute = False
-    assert (await store.pause_objective(objective_id)).status == "paused"
+    assert (
+        await store.switch_objective(objective_id, to=ObjectiveStatus.PAUSED)
+    ).status == "paused"
     await store.close()
     proxy.close()
 
@@ -664,7 +666,7 @@ async def test_a_server_that_is_stopped_is_unavailable_and_work_goes_on_when_it_
         with pytest.raises(StoreUnavailableError):
             await store.claim_task(objective_id, "w")
         with pytest.raises(StoreUnavailableError):
-            await store.counts(objective_id)
+            await store.standing(objective_id)
         await store.wait_for_change(timeout_s=0.1)
         server.start()
         claim = await store.claim_task(objective_id, "w")
@@ -674,7 +676,7 @@ async def test_a_server_that_is_stopped_is_unavailable_and_work_goes_on_when_it_
         assert PASSWORD not in said[0]
         server.stop("immediate")
         server.start()
-        assert (await store.counts(objective_id))[TaskStatus.DONE] == 1
+        assert ((await store.standing(objective_id)).counts)[TaskStatus.DONE] == 1
         await store.close()
         offload.close()
     finally:
@@ -687,8 +689,10 @@ async def test_a_lock_that_another_keeps_is_waited_for_and_not_for_ever(store, p
     with psycopg.connect(postgres_url) as other:
         other.execute("SELECT 1 FROM babyagi.objective FOR UPDATE")
         with pytest.raises(StoreUnavailableError, match="cannot answer now"):
-            await store.pause_objective(objective_id)
-    assert (await store.pause_objective(objective_id)).status == "paused"
+            await store.switch_objective(objective_id, to=ObjectiveStatus.PAUSED)
+    assert (
+        await store.switch_objective(objective_id, to=ObjectiveStatus.PAUSED)
+    ).status == "paused"
 
 
 async def test_what_the_server_rolled_back_is_tried_again_and_not_for_ever(store):
@@ -820,15 +824,15 @@ async def test_a_commit_of_another_store_ends_the_wait_for_a_change_and_ones_own
     await store.wait_for_change(timeout_s=3600)
     async with asyncio.timeout(120), asyncio.TaskGroup() as group:
         wait = group.create_task(store.wait_for_change(timeout_s=3600))
-        await store.pause_objective(objective_id)
+        await store.switch_objective(objective_id, to=ObjectiveStatus.PAUSED)
         await asyncio.sleep(3 * POLL_S)
         assert not wait.done()
-        await other.resume_objective(objective_id)
+        await other.switch_objective(objective_id, to=ObjectiveStatus.ACTIVE)
     last = await store.last_event_id(objective_id)
     async with asyncio.timeout(120), asyncio.TaskGroup() as group:
         group.create_task(store.wait_for_events(objective_id, after_id=last, timeout_s=3600))
         await asyncio.sleep(0)
-        await other.pause_objective(objective_id)
+        await other.switch_objective(objective_id, to=ObjectiveStatus.PAUSED)
 
 
 async def test_a_waiter_is_woken_by_every_commit(store, other):
@@ -853,7 +857,7 @@ async def test_a_listener_that_was_cut_off_hears_again(
         await store.wait_for_change(timeout_s=3600)  # nobody knows what was missed
         async with asyncio.TaskGroup() as group:
             group.create_task(store.wait_for_change(timeout_s=3600))
-            await other.pause_objective(objective_id)
+            await other.switch_objective(objective_id, to=ObjectiveStatus.PAUSED)
 
 
 async def test_a_zombie_on_another_connection_records_nothing(store, other):
@@ -960,7 +964,7 @@ async def test_up_to_where_no_event_is_missing_is_known_when_the_commits_under_w
             "INSERT INTO event (objective_id, kind, data, at_us) VALUES (%s, 'x', '{}', 0)", (slow,)
         )
         await store.append_event(fast, kind="x.happened", data={})
-        settling = asyncio.create_task(store.settled_event_id())
+        settling = asyncio.create_task(store.last_event_id(None))
         while not waits_for_a_lock(under_way) and not settling.done():
             await asyncio.sleep(0.001)
         n_before = len(await store.events(None, after_id=0, limit=1000))

@@ -21,7 +21,7 @@ import pytest
 
 from babyagi.errors import StoreUnavailableError, StoreUnusableError
 from babyagi.runtime.offload import ThreadOffload, run_inline
-from babyagi.tasks import Duty, Memory, Proposal, StopReason
+from babyagi.tasks import Duty, Memory, ObjectiveStatus, Proposal, StopReason
 from babyagi.taskstore import sqlite
 from babyagi.taskstore.nouns import Intention, Kept, Outcome, Planned
 from babyagi.taskstore.sql import database
@@ -508,8 +508,11 @@ async def test_only_what_would_be_had_again_for_nothing_does_not_wait_for_the_di
         (store.renew_lease("w", lease_s=30), False),
         (store.intend_step(fence, intention=replace(NEXT_CALL, key="n"), first=KEPT), True),
         (store.record_step(fence, Outcome(key="n", output='"said"', usage=SPENT)), True),
-        (store.intend_once(fence, key="once", request="{}"), True),
-        (store.abandon_step(fence, key="once", usage=SPENT), True),
+        (
+            store.intend_step(fence, intention=Intention(key="once", kind="once", request="{}")),
+            True,
+        ),
+        (store.record_step(fence, Outcome(key="once", output=None, usage=SPENT)), True),
         (store.record_result(claim, text="found", origins=["model:m"]), True),
     ):
         assert (await waits(verb))[0] is is_lasting, verb
@@ -538,11 +541,13 @@ async def test_what_waits_for_the_disk_is_waited_for_until_the_disk_has_it(tmp_p
 
     monkeypatch.setattr(os, "fdatasync", sync_or_fail)
     with pytest.raises(StoreUnavailableError, match="cannot answer now") as raised:
-        await store.pause_objective(objective_id)
+        await store.switch_objective(objective_id, to=ObjectiveStatus.PAUSED)
     assert "Input/output error" in raised.value.why
-    await store.pause_objective(objective_id)  # it is paused already, and not yet on the disk
+    await store.switch_objective(
+        objective_id, to=ObjectiveStatus.PAUSED
+    )  # it is paused already, and not yet on the disk
     assert len(synced) == 2
-    await store.pause_objective(objective_id)
+    await store.switch_objective(objective_id, to=ObjectiveStatus.PAUSED)
     assert len(synced) == 2
     await store.close()
 
@@ -556,8 +561,10 @@ async def test_a_store_that_another_program_locks_is_unavailable_and_not_for_eve
     with (tmp_path / "tasks.db.lock").open("r+b") as other:
         fcntl.flock(other, fcntl.LOCK_EX)
         with pytest.raises(StoreUnavailableError):
-            await store.pause_objective(objective_id)
-    assert (await store.pause_objective(objective_id)).status == "paused"
+            await store.switch_objective(objective_id, to=ObjectiveStatus.PAUSED)
+    assert (
+        await store.switch_objective(objective_id, to=ObjectiveStatus.PAUSED)
+    ).status == "paused"
     await store.close()
 
 
@@ -605,7 +612,7 @@ async def test_a_file_that_was_removed_or_replaced_is_noticed_before_the_next_ca
         lambda: store.intend_step(
             fence, intention=Intention(key="k", kind="model", request_hash="h", reservation=CALL)
         ),
-        lambda: store.intend_once(fence, key="o", request="{}"),
+        lambda: store.intend_step(fence, intention=Intention(key="o", kind="once", request="{}")),
         lambda: store.record_step(fence, Outcome(key="k", output='"paid"', usage=SPENT)),
         lambda: store.renew_lease("w", lease_s=30),
         store.leases,
@@ -1082,7 +1089,7 @@ async def test_a_restart_keeps_the_count_of_barren_tasks(tmp_path):
         await store.close()
         store = await open_inline(path)
     assert await store.claim_task(objective_id, "w") is None
-    assert (await store.conclude_objective(objective_id)).stop_reason is StopReason.STALLED
+    assert (await store.end_objective(objective_id)).stop_reason is StopReason.STALLED
     await store.close()
 
 
@@ -1105,7 +1112,7 @@ async def test_a_write_of_another_connection_wakes_who_waits(tmp_path):
     async with asyncio.timeout(120), asyncio.TaskGroup() as group:
         group.create_task(waiting.wait_for_events(objective_id, after_id=last, timeout_s=3600))
         await asyncio.sleep(0)
-        await writing.pause_objective(objective_id)
+        await writing.switch_objective(objective_id, to=ObjectiveStatus.PAUSED)
     await waiting.close()
     await writing.close()
 
@@ -1119,7 +1126,7 @@ async def test_a_wait_that_is_cancelled_as_something_is_written_ends_at_once(tmp
         store.wait_for_events(objective_id, after_id=last + 100, timeout_s=3600)
     )
     await take_turns(20)
-    await store.pause_objective(objective_id)
+    await store.switch_objective(objective_id, to=ObjectiveStatus.PAUSED)
     await take_turns(n_turns)
 
     waiting.cancel()
@@ -1155,10 +1162,10 @@ async def test_a_commit_of_another_store_ends_the_wait_for_a_change_and_ones_own
     await waiting.wait_for_change(timeout_s=3600)
     async with asyncio.timeout(120), asyncio.TaskGroup() as group:
         wait = group.create_task(waiting.wait_for_change(timeout_s=3600))
-        await waiting.pause_objective(objective_id)
+        await waiting.switch_objective(objective_id, to=ObjectiveStatus.PAUSED)
         await asyncio.sleep(3 * LOOK_S)
         assert not wait.done()
-        await writing.resume_objective(objective_id)
+        await writing.switch_objective(objective_id, to=ObjectiveStatus.ACTIVE)
 
 
 async def test_a_waiter_is_woken_by_every_commit_even_after_an_abandoned_wait(two_stores):
@@ -1193,7 +1200,7 @@ async def test_who_waits_for_events_can_be_cancelled_as_one_comes(tmp_path):
         store.wait_for_events(objective_id, after_id=later, timeout_s=3600)
     )
     await asyncio.sleep(0.01)
-    await store.pause_objective(objective_id)
+    await store.switch_objective(objective_id, to=ObjectiveStatus.PAUSED)
     waiting.cancel()
     done, _ = await asyncio.wait({waiting}, timeout=120)
     waiting.cancel()

@@ -25,11 +25,11 @@ LOCK_S = 60.0
 LOCK_TIMEOUT_S = 10.0
 NO_LIMITS = Limits(max_tasks=0, max_tokens=0, max_cost_usd=0, max_time_s=0)
 WRITES = frozenset(
-    "register_worker join_objective leave_objective renew_lease remove_worker "
+    "register_worker join_objective renew_lease remove_worker "
     "reap_workers reap_gone claim_next claim_duty intend_step "
-    "record_step put_step abandon_step record_result record_lack record_plan fail_task "
+    "record_step put_step record_result record_lack record_plan fail_task "
     "release_task release_duty finish_check reorder "
-    "record_report conclude_objective end_objective append_event mark_indexed store_vectors".split()
+    "record_report end_objective append_event mark_indexed store_vectors".split()
 )
 
 
@@ -279,7 +279,7 @@ def test_a_task_that_kills_its_worker_each_time_is_given_up_after_ten_and_the_ot
     )
 
     async def all_given_up(city):
-        while (await city.store.counts(city.objective_id))[TaskStatus.DEAD] < n_poisons:
+        while ((await city.store.standing(city.objective_id)).counts)[TaskStatus.DEAD] < n_poisons:
             await asyncio.sleep(1)
         await asyncio.sleep(2)  # until the last process is started
 

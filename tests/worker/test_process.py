@@ -73,7 +73,7 @@ async def test_a_pause_takes_effect_before_the_next_call():
     objective = await world.start()
 
     async def pause():
-        await world.store.pause_objective(objective.id)
+        await world.store.switch_objective(objective.id, to=ObjectiveStatus.PAUSED)
 
     world.model = SlowModel(Script(), pause)
 
@@ -90,12 +90,14 @@ async def test_a_paused_objective_goes_on_where_it_was():
     objective = await world.start()
 
     async def pause():
-        await world.store.pause_objective(objective.id)
+        await world.store.switch_objective(objective.id, to=ObjectiveStatus.PAUSED)
 
     world.model = SlowModel(Script(), pause)
     await world.run(objective)
 
-    ended = await world.run(await world.store.resume_objective(objective.id))
+    ended = await world.run(
+        await world.store.switch_objective(objective.id, to=ObjectiveStatus.ACTIVE)
+    )
 
     assert ended.stop_reason is StopReason.FINISHED
     assert len(world.model.asked(Role.EXECUTION)) == 1
@@ -183,7 +185,7 @@ async def test_a_worker_that_was_declared_dead_records_no_result_but_its_paid_ca
 @pytest.mark.parametrize(
     "method",
     (
-        "record_result record_plan claim_next conclude_objective renew_lease claimable "
+        "record_result record_plan claim_next end_objective renew_lease claimable "
         "reap_workers record_report"
     ).split(),
 )

@@ -47,7 +47,7 @@ async def test_a_worker_for_all_begins_what_is_due_at_its_instant_and_ends_it():
     schedule = await world.store.add_schedule(make_schedule(), uid="s")
     async with serving_all(world.open_worker()):
         await asyncio.sleep(3 * 3600 + 60)
-    ticks = await world.store.ticks(schedule.id, limit=9)
+    ticks = (await world.store.schedule(schedule.id, limit=9))[1]
     assert [tick.outcome for tick in ticks] == [TickOutcome.FIRED] * 3
     assert all(tick.decided_at - tick.due_at < timedelta(seconds=1) for tick in ticks)
     for tick in ticks:
@@ -63,7 +63,7 @@ async def test_a_worker_that_waits_looks_seldom_and_is_woken_by_a_commit_of_its_
         await asyncio.sleep(3600)
     assert 0 < len(world.store.looked_at_s) <= 3600 / 5 + 60  # as often as it looks for work
     assert MAX_TICK_WAIT_S <= 60
-    assert await world.store.ticks(schedule.id, limit=1) == []
+    assert (await world.store.schedule(schedule.id, limit=1))[1] == []
 
 
 @virtually
@@ -82,11 +82,11 @@ async def test_a_tick_that_waits_begins_when_the_one_before_it_is_over():
     world.model.complete = complete
     async with serving_all(world.open_worker()):
         await asyncio.sleep(150)
-        outcomes = [tick.outcome for tick in await world.store.ticks(schedule.id, limit=9)]
+        outcomes = [tick.outcome for tick in (await world.store.schedule(schedule.id, limit=9))[1]]
         assert outcomes == [TickOutcome.QUEUED, TickOutcome.FIRED]
         is_held.set()
         await asyncio.sleep(20)
-        outcomes = [tick.outcome for tick in await world.store.ticks(schedule.id, limit=9)]
+        outcomes = [tick.outcome for tick in (await world.store.schedule(schedule.id, limit=9))[1]]
         assert outcomes == [TickOutcome.FIRED, TickOutcome.FIRED]
 
 
@@ -96,7 +96,7 @@ async def test_a_worker_for_one_objective_fires_nothing():
     schedule = await world.store.add_schedule(make_schedule(every_s=60.0), uid="s")
     await asyncio.sleep(90)
     await world.run()
-    assert await world.store.ticks(schedule.id, limit=9) == []
+    assert (await world.store.schedule(schedule.id, limit=9))[1] == []
 
 
 @virtually
@@ -108,7 +108,7 @@ async def test_a_store_that_does_not_answer_delays_a_tick_and_loses_none():
     )
     async with serving_all(world.open_worker()):
         await asyncio.sleep(100)
-    (tick,) = await world.store.ticks(schedule.id, limit=9)
+    (tick,) = (await world.store.schedule(schedule.id, limit=9))[1]
     assert tick.outcome is TickOutcome.FIRED
 
 

@@ -172,7 +172,7 @@ def test_a_joiner_waits_for_the_end_of_a_pause_and_a_run_leaves():
     async def live():
         world = Crew(model=ScriptedModel(Script()))
         objective = await world.start()
-        await world.store.pause_objective(objective.id)
+        await world.store.switch_objective(objective.id, to=ObjectiveStatus.PAUSED)
         left, _ = await world.open_crew().run(objective.id)
         assert left.status is ObjectiveStatus.PAUSED
         joining = asyncio.ensure_future(
@@ -180,7 +180,7 @@ def test_a_joiner_waits_for_the_end_of_a_pause_and_a_run_leaves():
         )
         await asyncio.sleep(100)
         assert not joining.done()
-        await world.store.resume_objective(objective.id)
+        await world.store.switch_objective(objective.id, to=ObjectiveStatus.ACTIVE)
         ended, _ = await joining
         assert ended.has_report
 
@@ -543,7 +543,7 @@ def test_an_end_as_waiting_by_another_worker_is_outlived_by_the_one_that_has_a_p
             world.open_crew().run(objective.id, patience=Patience(is_person_there=lambda: True))
         )
         await asyncio.sleep(10)
-        await world.store.conclude_objective(objective.id)
+        await world.store.end_objective(objective.id)
         await asyncio.sleep(10)
         assert (await world.store.objective(objective.id)).has_report and not running.done()
         said = decide(step, Decision.ANSWER, "the second")

@@ -46,20 +46,20 @@ async def test_a_cancelled_objective_makes_no_further_call_but_that_of_its_repor
     assert ended.stop_reason is StopReason.CANCELLED
     assert ended.has_report
     assert asked(world) == ["report agent"]
-    counts = await world.store.counts(objective.id)
+    counts = (await world.store.standing(objective.id)).counts
     assert counts[TaskStatus.CANCELLED] + counts[TaskStatus.DONE] + counts[TaskStatus.RECORDED] == 2
 
 
 async def test_a_paused_objective_makes_no_further_call_and_a_resumed_one_goes_on_from_there():
     async def pause():
-        await world.store.pause_objective(1)
+        await world.store.switch_objective(1, to=ObjectiveStatus.PAUSED)
 
     world = make_world(pause)
     objective = await world.run()
     assert objective.status is ObjectiveStatus.PAUSED
     assert asked(world) == []
 
-    await world.store.resume_objective(objective.id)
+    await world.store.switch_objective(objective.id, to=ObjectiveStatus.ACTIVE)
     ended = await world.run(objective)
 
     assert ended.stop_reason is StopReason.FINISHED and ended.has_report

@@ -539,7 +539,7 @@ def no_objective(objective_id: int) -> NotFoundError:
 
 
 # Changes the work of each write that is made while it is set, so that a request with a key takes
-# effect once; set by `Keys.carrying_out`.
+# effect once; set by `Keys.carry_out`.
 Once = Callable[[Callable[[Transaction], Any]], Callable[[Transaction], Any]]
 ONCE: ContextVar[Once | None] = ContextVar("once", default=None)
 
@@ -693,18 +693,32 @@ POLL_S = 0.05
 MIN_PAUSE_S, MAX_PAUSE_S = 0.01, 0.08
 
 
+def _newest_event_id(tx: Transaction) -> int:
+    return int(tx.all("newest_event")[0]["id"])
+
+
 class Waiting(SqlAccess):
     """The part of the store that waits for new events and for commits by other processes."""
 
-    @reading()
-    def last_event_id(self, tx: Transaction, objective_id: int, *, older_than_s: float = 0) -> int:
+    async def last_event_id(self, objective_id: int | None, *, older_than_s: float = 0) -> int:
         """Return the id of the objective's newest event that is older than so many seconds; 0 when
-        there is none. Raises `NotFoundError`."""
-        until_us = tx.now_us - round(older_than_s * 1e6) if older_than_s else ALL_ROWS
-        (row,) = tx.all("last_event_id", objective_id=objective_id, until_us=until_us)
-        if not (row["id"] or tx.has("objective", objective_id=objective_id)):
-            raise no_objective(objective_id)
-        return int(row["id"])
+        there is none. Raises `NotFoundError`.
+
+        Args:
+            objective_id: None stands for all objectives, and waits until no process is writing:
+                every event with a lower id is then committed.
+        """
+
+        def work(tx: Transaction) -> int:
+            until_us = tx.now_us - round(older_than_s * 1e6) if older_than_s else ALL_ROWS
+            (row,) = tx.all("last_event_id", objective_id=objective_id, until_us=until_us)
+            if not (row["id"] or tx.has("objective", objective_id=objective_id)):
+                raise no_objective(objective_id or 0)
+            return int(row["id"])
+
+        if objective_id is None:
+            return await self._write(_newest_event_id, None, is_lasting=False)
+        return await self._read(work)
 
     async def wait_for_events(self, objective_id: int, *, after_id: int, timeout_s: float) -> None:
         """Wait until the objective has an event with an id above `after_id`, whichever process

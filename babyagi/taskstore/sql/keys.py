@@ -9,14 +9,13 @@ be made again after a crash, until it is kept as well; from then on the kept ans
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 from babyagi.errors import SettingsError
 from babyagi.tasks import Objective, Step, Task
 from babyagi.taskstore import lifecycle
-from babyagi.taskstore.nouns import KEY_AGE_S, EarlierRequest, KeyedRequest, Plan
+from babyagi.taskstore.nouns import KEY_AGE_S, KeyedRequest, Plan
 from babyagi.taskstore.schedules import Schedule
 from babyagi.taskstore.sql import transitions
 from babyagi.taskstore.sql.database import (
@@ -35,43 +34,51 @@ T = TypeVar("T")
 class Keys(SqlAccess):
     """The part of the store for requests with a key."""
 
-    @reading()
-    def earlier_request(self, tx: Transaction, request: KeyedRequest) -> EarlierRequest | None:
-        """Return what is known of this request; None if it was not carried out in the last
-        `KEY_AGE_S` seconds.
+    async def carry_out(
+        self, request: KeyedRequest, make: Callable[[Any, bool], Awaitable[tuple[str, int | None]]]
+    ) -> str:
+        """Carry the request out, and return its answer, which is kept. If an answer is kept
+        already, return that one, and do nothing. Keys that are older than `KEY_AGE_S` are
+        forgotten.
+
+        Args:
+            make: carries the request out. Its first write takes effect once for this request: if it
+                took effect before, it changes nothing, and returns what it made. `make` is called
+                with what that write made, as it is now, or None; and with whether the request was
+                carried out before, by a process that ended before the answer was kept. It returns
+                the answer as JSON, and the objective that the answer is about: when that is
+                deleted, the answer is deleted too.
 
         Raises:
             SettingsError: another request has the key.
             NotFoundError: what the request made was deleted.
         """
-        row = _row_of(tx, request)
-        if row is None:
-            return None
-        answer = row["answer"]
-        made = _read_made(tx, json.loads(row["made"])) if answer is None else None
-        return EarlierRequest(answer=answer, made=made)
 
-    @contextmanager
-    def carrying_out(self, request: KeyedRequest) -> Iterator[None]:
-        """While the context lasts, the first write of this task of the event loop takes effect once
-        for this request. If it took effect before, it changes nothing, and returns what it made."""
+        answer, made, is_repeated = await self._earlier(request)
+        if answer is not None:
+            return answer
         token = ONCE.set(_Once(request))
         try:
-            yield
+            answer, objective_id = await make(made, is_repeated)
         finally:
             ONCE.reset(token)
+        return await self._keep_answer(request, answer, objective_id=objective_id)
+
+    @reading()
+    def _earlier(self, tx: Transaction, request: KeyedRequest) -> tuple[str | None, Any, bool]:
+        """Return the kept answer, or what the request made, and whether it was carried out."""
+        row = _row_of(tx, request)
+        if row is None:
+            return None, None, False
+        if row["answer"] is not None:
+            return row["answer"], None, True
+        return None, _read_made(tx, json.loads(row["made"])), True
 
     @writing(locks_all=True)
-    def keep_answer(
+    def _keep_answer(
         self, tx: Transaction, request: KeyedRequest, answer: str, *, objective_id: int | None
     ) -> str:
-        """Keep the answer, unless the request has one, and return the one that is kept. Keys that
-        are older than `KEY_AGE_S` are forgotten.
-
-        Args:
-            objective_id: the objective that the answer is about; when it is deleted, the answer is
-                deleted too.
-        """
+        """Keep the answer, unless the request has one, and return the one that is kept."""
         tx.run("forget_keys", age_us=int(KEY_AGE_S * 1e6))
         tx.run("begin_keyed", key=request.key, request=request.content)
         tx.run("keep_answer", key=request.key, answer=answer, objective_id=objective_id)

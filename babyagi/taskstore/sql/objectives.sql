@@ -125,14 +125,16 @@ SELECT 1 FROM worker AS w
  LIMIT 1;
 
 -- events --
--- Events after an id, of one task or of all, oldest first.
+-- The first events after an id, of one task or of all, of some kinds or of any, oldest first.
 SELECT * FROM event
- WHERE objective_id = :objective_id AND id > :after_id AND (CAST(:task_id AS BIGINT) IS NULL OR task_id = :task_id) ORDER BY id LIMIT :limit;
+ WHERE objective_id = :objective_id AND id > :after_id AND (CAST(:task_id AS BIGINT) IS NULL OR task_id = :task_id)
+   AND (CAST(:kinds AS TEXT) IS NULL OR kind IN (SELECT named.value FROM json_each(CAST(:kinds AS TEXT)) AS named))
+ ORDER BY id LIMIT :limit;
 
 -- newest_events --
--- The last events before an id, of one task or of all, of some kinds or of any, newest first.
+-- The last events after an id, of one task or of all, of some kinds or of any, newest first.
 SELECT * FROM event
- WHERE objective_id = :objective_id AND id < :before_id AND (CAST(:task_id AS BIGINT) IS NULL OR task_id = :task_id)
+ WHERE objective_id = :objective_id AND id > :after_id AND (CAST(:task_id AS BIGINT) IS NULL OR task_id = :task_id)
    AND (CAST(:kinds AS TEXT) IS NULL OR kind IN (SELECT named.value FROM json_each(CAST(:kinds AS TEXT)) AS named))
  ORDER BY id DESC LIMIT :limit;
 

@@ -50,12 +50,19 @@ class Steps(SqlAccess):
         again. Calls for anything but a check or the report cannot use what `limits.kept_back` keeps
         for these.
 
+        A tool call that must not be repeated has the kind `lifecycle.ONCE`. If its claim ends
+        before `record_step`, it is unknown whether the call was made: the state of the step becomes
+        UNKNOWN, and the task waits for a person. If the step is intended already, it is returned as
+        UNKNOWN.
+
         Raises:
             LeaseLostError: the claim is no longer held.
             LimitReachedError: the reservation exceeds a limit.
             ObjectiveStoppedError: the objective is paused, or has ended and the owner is neither
                 `report` nor `index`.
         """
+        if intention.kind == lifecycle.ONCE:
+            return _intend_once(tx, fence, intention)
         if first is None or first.key == intention.key:
             record_first(tx, fence, first)
             tx.prefetch("objective", objective_id=fence.objective_id)
@@ -73,7 +80,8 @@ class Steps(SqlAccess):
 
     async def record_step(self, fence: Fence, made: Outcome | Kept) -> Step:
         """Record the outcome of an intended step, replace its reservation by the usage, and return
-        the step. If an outcome is recorded already, that first one stays.
+        the step. If an outcome is recorded already, that first one stays. A call that gave none
+        (`output` is None) is recorded so as well, with the usage that the provider may bill.
 
         The usage is counted even if another claim's call gave the outcome, because the money is
         spent; a repetition under the same claim changes nothing. If this claim ended while the call
@@ -87,29 +95,6 @@ class Steps(SqlAccess):
         return await self._write(
             lambda tx: _record_made(tx, fence, made), fence.objective_id, is_lasting=is_lasting
         )
-
-    @writing()
-    def abandon_step(self, tx: Transaction, fence: Fence, *, key: str, usage: Usage) -> None:
-        """Record that an intended call gave no outcome: release its reservation (or what was
-        charged for it when its claim ended), and count `usage`, which the provider may bill. This
-        succeeds even if the claim is no longer held."""
-        transitions.objective_row(tx, fence.objective_id)
-        known, is_held = _find(tx, fence, key)
-        step = known or lifecycle.new_step(fence, key=key, at=to_time(tx.now_us))
-        reserved = limits.reserved_for(step, claim_no=fence.claim_no)
-        spent = limits.countable_usage(usage)
-        step, is_held, counted = limits.end_call(
-            step, spent, claim_no=fence.claim_no, is_held=is_held
-        )
-        if not usage.unconfirmed_tokens:
-            transitions.note_overspending(tx, step, spent, reserved)
-        if lifecycle.is_forgettable(step, claim_no=fence.claim_no):
-            tx.run("delete_step", objective_id=fence.objective_id, owner=fence.owner, key=key)
-        elif known is not None:
-            tx.run("put_step", **step_to_values(step, is_held=is_held))
-        transitions.charge(tx, fence.objective_id, fence.owner, counted)
-        data = lifecycle.step_data(step, counted)
-        transitions.append_step_event(tx, step, events.STEP_ABANDONED, **data)
 
     async def steps(
         self,
@@ -167,28 +152,6 @@ class Steps(SqlAccess):
     # ----------------------------------------------------------------------------------------------
 
     @writing()
-    def intend_once(self, tx: Transaction, fence: Fence, *, key: str, request: str) -> Step:
-        """Record that a tool call which must not be repeated is about to be made. If the claim ends
-        before `record_step`, it is unknown whether the call was made: the state of the step becomes
-        UNKNOWN, and the task waits for a person.
-
-        A step that exists already is returned unchanged, but an intended step is returned as
-        UNKNOWN. Raises as `intend_step` does.
-        """
-        transitions.fenced_task(tx, fence, TaskStatus.RUNNING)
-        known, _ = _find(tx, fence, key)
-        if known is not None:
-            is_open = known.state is StepState.INTENDED
-            return transitions.leave_unknown(tx, known) if is_open else known
-        _check_limits(tx, fence, Reservation())
-        step = lifecycle.open_step(
-            fence, key=key, kind=lifecycle.ONCE, request=request, at=to_time(tx.now_us)
-        )
-        tx.run("put_step", **step_to_values(step, is_held=True))
-        _note_intended(tx, step)
-        return step
-
-    @writing()
     def park_task(
         self, tx: Transaction, fence: Fence, *, key: str, kind: str, request: str
     ) -> Step:
@@ -219,28 +182,27 @@ class Steps(SqlAccess):
         return _find(tx, fence, key)[0] or step
 
     @reading()
-    def inbox(self, tx: Transaction, objective_id: int | None = None) -> list[Step]:
+    def inbox(
+        self, tx: Transaction, objective_id: int | None = None, *, step_id: int | None = None
+    ) -> list[Step]:
         """Return the steps that wait for a person's answer, of one objective or of all, oldest
-        first."""
+        first; or the one with the id `step_id`, which must be waiting.
+
+        Raises:
+            NotFoundError: there is no such objective, or no such step, or it no longer waits.
+        """
+        if step_id is not None:
+            return [_open_step(tx, step_id)]
         if objective_id is not None:
             transitions.objective_row(tx, objective_id)
         return [step_from_row(row) for row in tx.all("inbox", objective_id=objective_id)]
-
-    @reading()
-    def open_step(self, tx: Transaction, step_id: int) -> Step:
-        """Return the step with this id, which must be waiting for a person.
-
-        Raises:
-            NotFoundError: there is no such step, or it no longer waits.
-        """
-        return _open_step(tx, step_id)
 
     @writing(locks_all=True)
     def answer_step(self, tx: Transaction, step_id: int, *, output: str) -> Step:
         """Record a person's answer as the outcome of a waiting step, queue its task again at its
         old rank, and return the step. An objective that ended as `waiting` becomes active again and
         needs a new report. If the step asked about a changed tool, the objective's granted tools
-        are changed as the person decided. Raises as `open_step` does."""
+        are changed as the person decided. Raises as `inbox` does."""
         step = lifecycle.done_step(
             _open_step(tx, step_id),
             output=output,
@@ -305,12 +267,49 @@ def _intend_found(
     return step
 
 
+def _intend_once(tx: Transaction, fence: Fence, intention: Intention) -> Step:
+    transitions.fenced_task(tx, fence, TaskStatus.RUNNING)
+    known, _ = _find(tx, fence, intention.key)
+    if known is not None:
+        is_open = known.state is StepState.INTENDED
+        return transitions.leave_unknown(tx, known) if is_open else known
+    _check_limits(tx, fence, Reservation())
+    asked = {"kind": lifecycle.ONCE, "request": intention.request}
+    step = lifecycle.open_step(fence, key=intention.key, at=to_time(tx.now_us), **asked)
+    tx.run("put_step", **step_to_values(step, is_held=True))
+    _note_intended(tx, step)
+    return step
+
+
 def _note_intended(tx: Transaction, step: Step) -> None:
     data = {"owner": step.owner, "key": step.key, "kind": step.kind, "model": step.model}
     transitions.append_step_event(tx, step, events.STEP_INTENDED, **data)
 
 
+def _abandon(tx: Transaction, fence: Fence, *, key: str, usage: Usage) -> Step:
+    """Record that an intended call gave no outcome: release its reservation (or what was charged
+    for it when its claim ended), and count `usage`."""
+    transitions.objective_row(tx, fence.objective_id)
+    known, is_held = _find(tx, fence, key)
+    step = known or lifecycle.new_step(fence, key=key, at=to_time(tx.now_us))
+    reserved = limits.reserved_for(step, claim_no=fence.claim_no)
+    spent = limits.countable_usage(usage)
+    step, is_held, counted = limits.end_call(step, spent, claim_no=fence.claim_no, is_held=is_held)
+    if not usage.unconfirmed_tokens:
+        transitions.note_overspending(tx, step, spent, reserved)
+    if lifecycle.is_forgettable(step, claim_no=fence.claim_no):
+        tx.run("delete_step", objective_id=fence.objective_id, owner=fence.owner, key=key)
+    elif known is not None:
+        tx.run("put_step", **step_to_values(step, is_held=is_held))
+    transitions.charge(tx, fence.objective_id, fence.owner, counted)
+    data = lifecycle.step_data(step, counted)
+    transitions.append_step_event(tx, step, events.STEP_ABANDONED, **data)
+    return step
+
+
 def _record(tx: Transaction, fence: Fence, outcome: Outcome) -> Step:
+    if outcome.output is None:
+        return _abandon(tx, fence, key=outcome.key, usage=outcome.usage)
     known, is_held = _find(tx, fence, outcome.key)
     if known is None:
         transitions.objective_row(tx, fence.objective_id)

@@ -385,7 +385,7 @@ class Looking(SqlAccess):
         newest = tx.one(
             "newest_events",
             objective_id=objective_id,
-            before_id=ALL_ROWS,
+            after_id=0,
             task_id=None,
             kinds=to_json(_MODEL_EVENTS),
             limit=1,
@@ -568,15 +568,6 @@ class Workers(SqlAccess):
             kind = events.WORKER_JOINED
         transitions.append_event(tx, objective_id, kind, **data)
 
-    @writing(objective_at=1)
-    def leave_objective(self, tx: Transaction, worker_id: str, objective_id: int) -> None:
-        """End the worker's service of the objective, and release its claims there without counting
-        a failure. Does nothing if the worker does not serve the objective."""
-        row = tx.one("joined", worker_id=worker_id, objective_id=objective_id)
-        if row is not None and row["hindrance"] is not None:
-            tx.cache("objective", row, objective_id=objective_id)
-            self._leave(tx, worker_id, row["worker_name"], objective_id, events.WORKER_LEFT)
-
     @writing(locks_all=True, is_lasting=False)
     def renew_lease(self, tx: Transaction, worker_id: str, *, lease_s: float) -> None:
         """Renew the worker's lease, so that it ends in `lease_s` seconds, and bring the active time
@@ -591,13 +582,23 @@ class Workers(SqlAccess):
         for joined in tx.all("joined_by", worker_id=worker_id):
             transitions.store_active_time(tx, transitions.objective_row(tx, joined["objective_id"]))
 
-    @writing(locks_all=True)
-    def remove_worker(self, tx: Transaction, worker_id: str) -> None:
-        """Remove the worker and release all its claims, without counting a failure. An unknown id
-        is ignored."""
-        worker = tx.one("worker", worker_id=worker_id)
-        if worker is not None:
-            self._forget(tx, worker, events.WORKER_LEFT)
+    async def remove_worker(self, worker_id: str, *, objective_id: int | None = None) -> None:
+        """Remove the worker and release all its claims, without counting a failure; with an
+        `objective_id`, end only its service of that objective. An unknown id, and an objective that
+        the worker does not serve, are ignored."""
+
+        def work(tx: Transaction) -> None:
+            if objective_id is None:
+                worker = tx.one("worker", worker_id=worker_id)
+                if worker is not None:
+                    self._forget(tx, worker, events.WORKER_LEFT)
+                return
+            row = tx.one("joined", worker_id=worker_id, objective_id=objective_id)
+            if row is not None and row["hindrance"] is not None:
+                tx.cache("objective", row, objective_id=objective_id)
+                self._leave(tx, worker_id, row["worker_name"], objective_id, events.WORKER_LEFT)
+
+        await self._write(work, objective_id)
 
     @reading()
     def leases(self, tx: Transaction) -> list[Lease]:
@@ -767,21 +768,19 @@ class Schedules(SqlAccess):
         return transitions.read_schedule(tx, row["id"])
 
     @reading()
-    def schedule(self, tx: Transaction, schedule_id: int) -> Schedule:
-        """Return the schedule. Raises `NotFoundError`."""
-        return transitions.read_schedule(tx, schedule_id)
+    def schedule(
+        self, tx: Transaction, schedule_id: int, *, limit: int = 0
+    ) -> tuple[Schedule, list[Tick]]:
+        """Return the schedule and its newest ticks whose outcome is determined, newest first, at
+        most `limit`. Raises `NotFoundError`."""
+        schedule = transitions.read_schedule(tx, schedule_id)
+        ticks = tx.all("ticks", schedule_id=schedule_id, limit=limit)
+        return schedule, list(map(tick_from_row, ticks))
 
     @reading(n_rows=ALL_ROWS)
     def schedules(self, tx: Transaction, *, with_removed: bool = False) -> list[Schedule]:
         """Return the schedules, oldest first. Removed ones are included only if `with_removed`."""
         return list(map(schedule_from_row, tx.all("schedules", with_removed=int(with_removed))))
-
-    @reading()
-    def ticks(self, tx: Transaction, schedule_id: int, *, limit: int) -> list[Tick]:
-        """Return the newest ticks of the schedule whose outcome is determined, newest first. Raises
-        `NotFoundError`."""
-        transitions.read_schedule(tx, schedule_id)
-        return list(map(tick_from_row, tx.all("ticks", schedule_id=schedule_id, limit=limit)))
 
     async def switch_schedule(self, schedule_id: int, *, to: ScheduleStatus) -> Schedule:
         """Pause an active schedule, make a paused one active again, or remove a schedule. Nothing
@@ -1059,6 +1058,34 @@ def order_by_words(found: Iterable[tuple[str, int, int]]) -> list[int]:
     return sorted(scores, key=lambda task_id: (-scores[task_id], -task_id))
 
 
+def _require_nobody_at_work(tx: Transaction, objective_id: int) -> None:
+    is_held = tx.has("is_held_by_the_living", objective_id=objective_id)
+    lifecycle.require_nobody_at_work(objective_id, is_held=is_held)
+
+
+def _conclude(tx: Transaction, objective: Objective) -> None:
+    """End an active objective if nothing more can happen in it."""
+    if objective.status is not ObjectiveStatus.ACTIVE:
+        return
+    snapshot = transitions.snapshot(tx, objective)
+    reason = lifecycle.conclude(snapshot)
+    if reason is None:
+        return
+    statuses = to_json([TaskStatus.DEAD])
+    at = {"objective_id": objective.id, "statuses": statuses, "limit": ALL_ROWS}
+    errors = [task["error"] for task in tx.all("tasks_with_status", **at)]
+    detail = lifecycle.explain(reason, snapshot, errors=errors)
+    transitions.end(tx, objective.id, reason=reason, detail=detail)
+
+
+def _queue_question(tx: Transaction, objective_id: int, proposal: Proposal) -> None:
+    """Queue a person's further question before all other tasks; a check must be made anew."""
+    (task,) = add_proposals(tx, objective_id, [proposal], allow_duplicates=True).plan.added
+    put_in_place(tx, objective_id, [task.id], Place.FIRST)
+    transitions.forget_duty(tx, objective_id, Duty.CHECK)
+    tx.run("forget_check", objective_id=objective_id)
+
+
 async def open_postgres(
     url: str,
     *,
@@ -1182,144 +1209,96 @@ class TaskStore(
         newest_first = tx.all("objectives", status=None, limit=ALL_ROWS if limit is None else limit)
         return [transitions.objective_of(tx, row) for row in reversed(newest_first)]
 
-    async def pause_objective(self, objective_id: int, *, detail: str = "") -> Objective:
-        """Pause an active objective: from now on no further call of a model or tool is allowed.
-        Nothing changes when the objective is not active.
+    @writing()
+    def switch_objective(
+        self, tx: Transaction, objective_id: int, *, to: ObjectiveStatus, detail: str = ""
+    ) -> Objective:
+        """Pause an active objective, or make a paused one active again. Nothing changes when the
+        objective has another status.
 
         Args:
+            to: PAUSED: from now on no further call of a model or tool is allowed. ACTIVE.
             detail: why no worker could work on the objective; empty when a person asked for the
                 pause.
         """
-        return await self._switch(
-            objective_id,
-            ObjectiveStatus.ACTIVE,
-            ObjectiveStatus.PAUSED,
-            events.OBJECTIVE_PAUSED,
-            detail=lifecycle.storable(detail, max_chars=lifecycle.MAX_DETAIL_CHARS),
-        )
-
-    async def resume_objective(self, objective_id: int) -> Objective:
-        """Make a paused objective active again. Nothing changes when the objective is not
-        paused."""
-        return await self._switch(
-            objective_id, ObjectiveStatus.PAUSED, ObjectiveStatus.ACTIVE, events.OBJECTIVE_RESUMED
-        )
-
-    @writing()
-    def _switch(
-        self,
-        tx: Transaction,
-        objective_id: int,
-        old: ObjectiveStatus,
-        new: ObjectiveStatus,
-        kind: str,
-        *,
-        detail: str = "",
-    ) -> Objective:
-        row = transitions.objective_row(tx, objective_id)
-        if row["status"] == old:
+        row, is_pause = transitions.objective_row(tx, objective_id), to is ObjectiveStatus.PAUSED
+        if row["status"] == (ObjectiveStatus.ACTIVE if is_pause else ObjectiveStatus.PAUSED):
+            detail = lifecycle.storable(detail, max_chars=lifecycle.MAX_DETAIL_CHARS)
             transitions.store_active_time(tx, row)
-            tx.run("set_status", objective_id=objective_id, status=new, detail=detail)
+            tx.run("set_status", objective_id=objective_id, status=to, detail=detail)
+            kind = events.OBJECTIVE_PAUSED if is_pause else events.OBJECTIVE_RESUMED
             data = {"detail": detail} if detail else {}
             transitions.append_event(tx, objective_id, kind, **data)
         return transitions.read_objective(tx, objective_id)
 
     @writing()
     def end_objective(
-        self, tx: Transaction, objective_id: int, *, reason: StopReason, detail: str = ""
+        self,
+        tx: Transaction,
+        objective_id: int,
+        *,
+        reason: StopReason | None = None,
+        detail: str = "",
     ) -> Objective:
         """End an active or paused objective; a report is due from now on. A second call changes
         nothing, so the first reason stays.
 
         With `OBJECTIVE_MET` or `CANCELLED`, queued and waiting tasks become cancelled; with any
         other reason they keep their status.
+
+        Args:
+            reason: None ends an active objective only if nothing more can happen in it, with the
+                reason that `lifecycle.conclude` gives.
         """
-        transitions.end(tx, objective_id, reason=reason, detail=detail)
-        return transitions.read_objective(tx, objective_id)
-
-    @writing()
-    def conclude_objective(self, tx: Transaction, objective_id: int) -> Objective:
-        """End the objective if nothing more can happen in it, with the reason that
-        `lifecycle.conclude` gives; otherwise change nothing."""
-        objective = transitions.read_objective(tx, objective_id)
-        if objective.status is not ObjectiveStatus.ACTIVE:
-            return objective
-        snapshot = transitions.snapshot(tx, objective)
-        reason = lifecycle.conclude(snapshot)
         if reason is None:
-            return objective
-        dead = tx.all(
-            "tasks_with_status",
-            objective_id=objective_id,
-            statuses=to_json([TaskStatus.DEAD]),
-            limit=ALL_ROWS,
-        )
-        errors = [task["error"] for task in dead]
-        transitions.end(
-            tx,
-            objective_id,
-            reason=reason,
-            detail=lifecycle.explain(reason, snapshot, errors=errors),
-        )
+            _conclude(tx, transitions.read_objective(tx, objective_id))
+        else:
+            transitions.end(tx, objective_id, reason=reason, detail=detail)
         return transitions.read_objective(tx, objective_id)
 
     @writing()
-    def extend_objective(self, tx: Transaction, objective_id: int, *, limits: Limits) -> Objective:
-        """Set new limits, and count tasks without progress from 0 again. An objective becomes
-        active again and needs a new report if it ended at a limit, or as `waiting`, `stalled`,
-        `unmet` or `failed`."""
-        row = transitions.objective_row(tx, objective_id)
-        transitions.set_spec(tx, row, replace(spec_from_row(row), limits=limits))
-        tx.run("count_afresh", objective_id=objective_id)
-        tx.run("set_overspent", objective_id=objective_id, limit="")
-        transitions.append_event(tx, objective_id, events.OBJECTIVE_EXTENDED, **asdict(limits))
-        if row["stop_reason"] in lifecycle.REOPENED_BY_EXTENDING:
-            transitions.reopen(tx, objective_id)
-        return transitions.read_objective(tx, objective_id)
-
-    @writing()
-    def ask_further(
+    def extend_objective(
         self,
         tx: Transaction,
         objective_id: int,
         *,
-        question: str,
-        after: Sequence[int] = (),
         limits: Limits | None = None,
+        question: str | None = None,
+        after: Sequence[int] = (),
     ) -> Objective:
-        """Add a further question from a person to the objective's spec (`ObjectiveSpec.further`),
-        and queue a task with the question as its name, ranked before all others. That task waits
-        until the tasks `after` are finished.
-
-        An objective that has ended becomes active again and needs a new report. A worker that is
-        checking whether the objective is met loses its claim, because that check does not know the
-        question.
+        """Set new limits, or ask a further question, or both, and count tasks without progress from
+        0 again. An objective becomes active again and needs a new report if it ended at a limit, or
+        as `waiting`, `stalled`, `unmet` or `failed`; for a question, however it ended.
 
         Args:
-            limits: new limits; None keeps the present ones.
+            question: is added to the objective's spec (`ObjectiveSpec.further`), and a task with
+                the question as its name is queued before all others. A worker that is checking
+                whether the objective is met loses its claim, because that check does not know the
+                question.
+            after: the tasks that the question's task waits for.
 
         Raises:
-            ObjectiveStoppedError: the objective was cancelled.
+            ObjectiveStoppedError: a question, and the objective was cancelled.
             SettingsError: the question is empty.
         """
-        asked = lifecycle.further_question(question)
         row = transitions.objective_row(tx, objective_id)
-        lifecycle.require_reopenable(objective_id, row["stop_reason"])
-        spec = spec_from_row(row)
-        further = tuple(dict.fromkeys((*spec.further, asked)))
-        limits_then = limits or spec.limits
-        transitions.set_spec(tx, row, replace(spec, further=further, limits=limits_then))
+        spec, may_reopen = spec_from_row(row), row["stop_reason"] in lifecycle.REOPENED_BY_EXTENDING
+        changed: dict[str, Any] = {}
+        if question is not None:
+            asked = lifecycle.further_question(question)
+            lifecycle.require_reopenable(objective_id, row["stop_reason"])
+            spec = replace(spec, further=tuple(dict.fromkeys((*spec.further, asked))))
+            changed["question"], may_reopen = asked, row["stop_reason"] is not None
         if limits is not None:
+            spec = replace(spec, limits=limits)
+            changed |= asdict(limits)
             tx.run("set_overspent", objective_id=objective_id, limit="")
-        changed = {"question": asked, **(asdict(limits) if limits is not None else {})}
-        transitions.append_event(tx, objective_id, events.OBJECTIVE_EXTENDED, **changed)
-        proposal = Proposal(name=asked, after=tuple(after))
-        (task,) = add_proposals(tx, objective_id, [proposal], allow_duplicates=True).plan.added
-        put_in_place(tx, objective_id, [task.id], Place.FIRST)
+        transitions.set_spec(tx, row, spec)
         tx.run("count_afresh", objective_id=objective_id)
-        transitions.forget_duty(tx, objective_id, Duty.CHECK)
-        tx.run("forget_check", objective_id=objective_id)
-        if row["stop_reason"] is not None:
+        transitions.append_event(tx, objective_id, events.OBJECTIVE_EXTENDED, **changed)
+        if question is not None:
+            _queue_question(tx, objective_id, Proposal(name=asked, after=tuple(after)))
+        if may_reopen:
             transitions.reopen(tx, objective_id)
         return transitions.read_objective(tx, objective_id)
 
@@ -1329,18 +1308,9 @@ class TaskStore(
         `SettingsError` while a living worker has claimed one of its tasks, or work for the whole
         objective such as planning."""
         transitions.objective_row(tx, objective_id)
-        lifecycle.require_nobody_at_work(
-            objective_id, is_held=tx.has("is_held_by_the_living", objective_id=objective_id)
-        )
+        _require_nobody_at_work(tx, objective_id)
         tx.run("forget_answers", objective_id=objective_id)
         tx.run("delete_objective", objective_id=objective_id)
-
-    @reading()
-    def counts(self, tx: Transaction, objective_id: int) -> Mapping[TaskStatus, int]:
-        """Return how many tasks of the objective have each status. Every status is a key. Raises
-        `NotFoundError`."""
-        transitions.objective_row(tx, objective_id)
-        return transitions.counts(tx, objective_id)
 
     # -- looking
     # ----------------------------------------------------------------------------------------------
@@ -1415,15 +1385,14 @@ class TaskStore(
             transitions.objective_row(tx, objective_id)
             raise
 
-    @reading(n_rows=ALL_ROWS)
-    def tasks(
+    async def tasks(
         self,
-        tx: Transaction,
         objective_id: int,
         *,
         statuses: Sequence[TaskStatus] | None = None,
         after: Task | None = None,
         task_ids: Sequence[int] | None = None,
+        last_finished: bool = False,
         limit: int | None = None,
     ) -> list[Task]:
         """Return the tasks in the list's order, by `(rank, id)`: all, or only those with one of the
@@ -1434,8 +1403,9 @@ class TaskStore(
             after: return only what follows this task, which must have had the one status of
                 `statuses`.
             task_ids: return these tasks, in no order; ids without a task are left out.
+            last_finished: return the most recently finished (done or dead) tasks, the latest first.
         """
-        query = "tasks"
+        query = "last_finished" if last_finished else "tasks"
         values: dict[str, Any] = {"limit": ALL_ROWS if limit is None else limit}
         if task_ids is not None:
             query, values = "some_tasks", {"task_ids": to_json(list(task_ids))}
@@ -1446,7 +1416,10 @@ class TaskStore(
         elif statuses is not None:
             query = "tasks_with_status"
             values["statuses"] = to_json(list(statuses))
-        return list(map(task_from_row, rows_in(tx, query, objective_id, **values)))
+        return await self._read(
+            lambda tx: list(map(task_from_row, rows_in(tx, query, objective_id, **values))),
+            n_rows=values["limit"] if task_ids is None else len(task_ids),
+        )
 
     @reading()
     def task_names(
@@ -1455,11 +1428,6 @@ class TaskStore(
         """Return the names of the `limit` newest tasks. With `after_id`, the id of an event, return
         only the names of tasks that were added or have changed since that event."""
         return _task_names(tx, objective_id, limit=limit, after_id=after_id)
-
-    @reading()
-    def last_finished(self, tx: Transaction, objective_id: int, *, limit: int) -> list[Task]:
-        """Return the `limit` most recently finished (done or dead) tasks, the latest first."""
-        return list(map(task_from_row, rows_in(tx, "last_finished", objective_id, limit=limit)))
 
     @reading(n_rows=ALL_ROWS)
     def results(
@@ -1481,11 +1449,6 @@ class TaskStore(
             values = {"limit": ALL_ROWS if limit is None else limit}
         return list(map(result_from_row, rows_in(tx, query, objective_id, **values)))
 
-    @reading()
-    def count_results(self, tx: Transaction, objective_id: int) -> int:
-        """Return the number of results without reading them."""
-        return transitions.n_results(tx, objective_id)
-
     @reading(n_rows=ALL_ROWS)
     def result_ids(
         self, tx: Transaction, objective_id: int, *, is_indexed: bool | None = None
@@ -1499,52 +1462,35 @@ class TaskStore(
     # -- events
     # ----------------------------------------------------------------------------------------------
 
-    @reading(n_rows=1000)
-    def events(
+    async def events(
         self,
-        tx: Transaction,
         objective_id: int | None,
         *,
         after_id: int = 0,
         task_id: int | None = None,
+        kinds: Sequence[str] | None = None,
+        from_end: bool = False,
         limit: int = 1000,
     ) -> list[Event]:
         """Return the first `limit` events whose id is greater than `after_id`, by id: those of the
-        objective, or of one task of it. Raises `NotFoundError`.
+        objective or of one task of it, of some kinds or of any. Raises `NotFoundError`.
 
         Args:
-            objective_id: None stands for all objectives. Events of one objective are committed in
-                the order of their ids; events of different objectives need not be.
+            objective_id: None stands for all objectives, tasks and kinds. Events of one objective
+                are committed in the order of their ids; events of different objectives need not be.
+            from_end: return the last `limit` events instead of the first.
         """
         page = {"after_id": after_id, "limit": limit}
-        if objective_id is None:
-            return list(map(event_from_row, tx.all("events_of_all", **page)))
-        rows = rows_in(tx, "events", objective_id, task_id=task_id, **page)
-        return list(map(event_from_row, rows))
+        wanted = {"task_id": task_id, "kinds": None if kinds is None else to_json(list(kinds))}
 
-    @reading()
-    def newest_events(
-        self,
-        tx: Transaction,
-        objective_id: int,
-        *,
-        before_id: int = ALL_ROWS,
-        task_id: int | None = None,
-        kinds: Sequence[str] | None = None,
-        limit: int,
-    ) -> list[Event]:
-        """Return the last `limit` events of the objective before `before_id`, of one task or of
-        all, of some kinds or of any, oldest first. Raises `NotFoundError`."""
-        values = {"before_id": before_id, "task_id": task_id, "limit": limit}
-        wanted = None if kinds is None else to_json(list(kinds))
-        rows = rows_in(tx, "newest_events", objective_id, kinds=wanted, **values)
-        return list(map(event_from_row, reversed(rows)))
+        def work(tx: Transaction) -> list[Event]:
+            if objective_id is None:
+                return list(map(event_from_row, tx.all("events_of_all", **page)))
+            query = "newest_events" if from_end else "events"
+            rows = rows_in(tx, query, objective_id, **page, **wanted)
+            return list(map(event_from_row, reversed(rows) if from_end else rows))
 
-    @writing(locks_all=True, is_lasting=False)
-    def settled_event_id(self, tx: Transaction) -> int:
-        """Wait until no process is writing, and return the id of the newest event of all
-        objectives. Every event with a lower id is then committed."""
-        return int(tx.all("newest_event")[0]["id"])
+        return await self._read(work, n_rows=limit)
 
     @writing()
     def append_event(
@@ -1626,34 +1572,29 @@ class TaskStore(
             )
 
     @writing()
-    def owe_index(self, tx: Transaction, objective_id: int) -> None:
-        """Mark every result as not indexed, because the index was lost or its embedding space has
-        changed."""
-        transitions.objective_row(tx, objective_id)
-        tx.run("owe_index", objective_id=objective_id)
-
-    @writing()
-    def change_space(
-        self, tx: Transaction, objective_id: int, *, model: str, space: str
+    def owe_index(
+        self, tx: Transaction, objective_id: int, *, model: str = "", space: str = ""
     ) -> Objective:
-        """Embed the objective's results with another model from now on, and mark all of them as not
-        indexed. Vectors of the old space are kept.
+        """Mark every result as not indexed, because the index was lost, and return the objective.
+
+        Args:
+            model, space: embed the results with this other model from now on. Vectors of the old
+                space are kept.
 
         Raises:
             NotFoundError: no such objective.
-            SettingsError: a living worker has claimed a task of the objective, or work for the
-                whole objective such as planning.
+            SettingsError: another model is given, and a living worker has claimed a task of the
+                objective, or work for the whole objective such as planning.
         """
         row = transitions.objective_row(tx, objective_id)
-        lifecycle.require_nobody_at_work(
-            objective_id, is_held=tx.has("is_held_by_the_living", objective_id=objective_id)
-        )
-        spec = spec_from_row(row)
-        models = {**spec.model_by_role, Role.EMBEDDING: model}
-        spec = replace(spec, model_by_role=models, embedding_space=space)
-        transitions.set_spec(tx, row, spec)
+        if space:
+            _require_nobody_at_work(tx, objective_id)
+            spec = spec_from_row(row)
+            models = {**spec.model_by_role, Role.EMBEDDING: model}
+            spec = replace(spec, model_by_role=models, embedding_space=space)
+            transitions.set_spec(tx, row, spec)
+            transitions.append_event(tx, objective_id, events.OBJECTIVE_EXTENDED, space=space)
         tx.run("owe_index", objective_id=objective_id)
-        transitions.append_event(tx, objective_id, events.OBJECTIVE_EXTENDED, space=space)
         return transitions.read_objective(tx, objective_id)
 
     @writing(is_lasting=False)

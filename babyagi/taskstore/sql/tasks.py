@@ -375,38 +375,25 @@ class Steering(SqlAccess):
         return transitions.read_task(tx, objective_id, task_id)
 
     @writing()
-    def replace_task(self, tx: Transaction, objective_id: int, task_id: int, *, name: str) -> Task:
-        """Cancel a queued or waiting task, queue a new task called `name` in its place, and return
-        the new task. The new task has the same rank, and the same tasks before and after it.
+    def cancel_task(
+        self, tx: Transaction, objective_id: int, task_id: int, *, replacement: str | None = None
+    ) -> Task:
+        """Cancel a queued or waiting task, and return it. Tasks that come `after` it no longer wait
+        for it.
+
+        Args:
+            replacement: the name of a new task to queue in its place, which is returned then. It
+                has the same rank, and the same tasks before and after it.
 
         Raises:
             NotFoundError: no such task.
             SettingsError: the task is neither queued nor waiting, or the name is blank.
         """
-        old = _changeable(tx, objective_id, task_id)
-        proposal = lifecycle.replacement(old, name)
-        new = add_proposals(tx, objective_id, [proposal], allow_duplicates=True).plan.added[0]
-        for row in tx.all("dependents", objective_id=objective_id, task_id=old.id):
-            after = [new.id if named == old.id else named for named in task_from_row(row).after]
-            set_after(tx, objective_id, row["id"], after)
-        tx.run("set_rank", objective_id=objective_id, task_id=new.id, rank=old.rank)
-        tx.run("set_rank", objective_id=objective_id, task_id=old.id, rank=new.rank)
-        tx.run("count_afresh", objective_id=objective_id)
-        transitions.cancel_task(tx, objective_id, old.id, replaced_by=new.id)
-        transitions.allow_questions(tx, objective_id)
-        return transitions.read_task(tx, objective_id, new.id)
-
-    @writing()
-    def cancel_task(self, tx: Transaction, objective_id: int, task_id: int) -> Task:
-        """Cancel a queued or waiting task, and return it. Tasks that come `after` it no longer wait
-        for it.
-
-        Raises:
-            NotFoundError: no such task.
-            SettingsError: the task is neither queued nor waiting.
-        """
-        _changeable(tx, objective_id, task_id)
-        transitions.cancel_task(tx, objective_id, task_id)
+        task, data = _changeable(tx, objective_id, task_id), dict[str, int]()
+        if replacement is not None:
+            new = _put_instead(tx, task, lifecycle.replacement(task, replacement))
+            task_id, data = new.id, {"replaced_by": new.id}
+        transitions.cancel_task(tx, objective_id, task.id, **data)
         transitions.allow_questions(tx, objective_id)
         return transitions.read_task(tx, objective_id, task_id)
 
@@ -442,6 +429,20 @@ def _changeable(tx: Transaction, objective_id: int, task_id: int) -> Task:
     task = transitions.read_task(tx, objective_id, task_id)
     lifecycle.require_changeable(task)
     return task
+
+
+def _put_instead(tx: Transaction, old: Task, proposal: Proposal) -> Task:
+    """Queue the proposal at the rank of another task, and let what came after that come after it
+    instead."""
+    objective_id = old.objective_id
+    new = add_proposals(tx, objective_id, [proposal], allow_duplicates=True).plan.added[0]
+    for row in tx.all("dependents", objective_id=objective_id, task_id=old.id):
+        after = [new.id if named == old.id else named for named in task_from_row(row).after]
+        set_after(tx, objective_id, row["id"], after)
+    tx.run("set_rank", objective_id=objective_id, task_id=new.id, rank=old.rank)
+    tx.run("set_rank", objective_id=objective_id, task_id=old.id, rank=new.rank)
+    tx.run("count_afresh", objective_id=objective_id)
+    return new
 
 
 def put_in_place(tx: Transaction, objective_id: int, moved: Sequence[int], to: Place | int) -> None:
@@ -825,8 +826,8 @@ class _Batch:
     def _is_checked_since(self, task: Task) -> bool:
         """Return whether the objective was checked after the task's end."""
         kinds = to_json([events.OBJECTIVE_CHECKED])
-        given = {"objective_id": self.objective_id, "task_id": None, "before_id": ALL_ROWS}
-        checked = self.tx.all("newest_events", kinds=kinds, limit=1, **given)
+        given = {"objective_id": self.objective_id, "task_id": None, "kinds": kinds}
+        checked = self.tx.all("newest_events", after_id=0, limit=1, **given)
         return bool(checked) and checked[0]["at_us"] >= _finished_us(task)
 
     def _has_news(self, task: Task) -> bool:
