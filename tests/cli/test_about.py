@@ -58,6 +58,40 @@ def test_config_shows_no_value_where_the_default_depends_on_something_else(capsy
     assert place.endswith("(us-east-1-aws)")
 
 
+ORIGINAL_ENV = """# cp .env.example .env
+LLM_MODEL=gpt-3.5-turbo # alternatively, gpt-4, text-davinci-003, etc
+LLAMA_MODEL_PATH= # ex. models/llama-13B/ggml-model.bin
+LLAMA_THREADS_NUM=8 # Set the number of threads for llama (optional)
+OPENAI_API_KEY=sk-1
+OPENAI_TEMPERATURE=0.0
+RESULTS_STORE_NAME=baby-agi-test-table
+WEAVIATE_USE_EMBEDDED=true
+WEAVIATE_URL=http://127.0.0.1:8080
+WEAVIATE_API_KEY=w
+PINECONE_API_KEY=p
+PINECONE_ENVIRONMENT=us-west1-gcp
+INSTANCE_NAME=BabyAGI
+COOPERATIVE_MODE=none # local
+OBJECTIVE=Solve world hunger
+INITIAL_TASK=Develop a task list
+DOTENV_EXTENSIONS=
+ENABLE_COMMAND_LINE_ARGS=false
+"""
+OLDER_ENV = "OPENAI_API_MODEL=gpt-4\nTABLE_NAME=t\nBABY_NAME=b\nFIRST_TASK=Begin\n"
+
+
+@pytest.mark.parametrize(("text", "n_set"), [(ORIGINAL_ENV, 15), (OLDER_ENV, 4)])
+def test_config_lists_every_variable_of_the_originals_env_file(tmp_path, capsys, text, n_set):
+    (tmp_path / ".env").write_text(text)
+    assert run_guarded(["config", "trust", "--yes"]) == 0
+    capsys.readouterr()
+
+    assert run_guarded(["config", "--json"]) == 0
+
+    settings = json.loads(capsys.readouterr().out)["settings"]
+    assert sum(entry["source"] == ".env" for entry in settings) == n_set
+
+
 def test_config_as_json_is_json_and_hides_secrets(monkeypatch, capsys):
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
 
