@@ -6,7 +6,7 @@ import signal
 import threading
 import traceback
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal, cast
 
 import pytest
 
@@ -499,7 +499,7 @@ def test_what_cannot_be_is_refused_before_anything_is_started(options, error, sa
 
 def test_an_objective_that_is_no_text_is_named_as_what_it_is():
     with pytest.raises(TypeError, match=r'an objective is text, not int: babyagi.run\("What '):
-        babyagi.run(**{"objective": 42, "model": "rehearsal"})
+        babyagi.run(cast(Any, 42), model="rehearsal")
 
 
 def test_a_run_without_a_key_leaves_no_objective_that_a_later_run_would_take_up():

@@ -69,6 +69,7 @@ MAX_BACKOFF_S = 10.0
 MAX_MODEL_WAIT_S = 20.0
 OVERDUE_BACKOFF_S = 1.0  # after a call that got no complete answer before its deadline
 PARTIAL_BACKOFF_S = 19.0  # while the model answers probes (small test calls) but no work succeeds
+PARTIAL_S = 900.0  # after so long of that, the objective ends; longer than a server mends itself in
 # In an outage whose failed calls cost nothing, work itself is tried so often; after that, only
 # probes are sent.
 N_FREE_TRIES = 2
@@ -82,6 +83,7 @@ class Outages:
         n: the number of outages since work last succeeded.
         is_down: whether the next call must be a probe (a small test call) rather than work.
         is_partial: whether the model has answered a probe, but no work has succeeded since.
+        partial_since_s: when work first failed although a probe was answered; infinity if not.
         waits_for_model: whether an outage was reported as an event, and its end was not yet.
 
     Args:
@@ -93,6 +95,7 @@ class Outages:
         self.n = 0
         self.is_down = False
         self.is_partial = False
+        self.partial_since_s = math.inf
         self.waits_for_model = False
         self._clock = clock
         self._random = random
@@ -127,6 +130,11 @@ class Outages:
     def work_again(self) -> None:
         """Forget the outages, because work has succeeded, perhaps with another model."""
         self.n, self.is_down, self.is_partial = 0, False, False
+        self.partial_since_s = math.inf
+
+
+def _name_broken(fence: Fence) -> str:
+    return f"a test call of one word is answered, but not the call for {fence.owner}"
 
 
 class SameFaults:
@@ -1051,7 +1059,23 @@ class Serving:
             fix = f"babyagi resume --objective {self._objective_id}, when it can be reached"
             self.fail(UnreachedError(error.what, why=error.why, fix=fix))
             return await work.release(reason)
-        return await work.release(reason, delay_s=await self._wait_for_model(error))
+        if await self._is_broken_for(work.fence, error):
+            return await work.release(reason)
+        return await work.release(reason, delay_s=await self._wait_for_model(error, work.fence))
+
+    async def _is_broken_for(self, fence: Fence, error: ModelUnavailableError) -> bool:
+        """Note that the model answers probes, but not this call. If that has lasted for
+        `PARTIAL_S`, end the objective and return True. A call that is late or over a rate limit is
+        not broken: waiting helps it."""
+        outages = self._outages
+        if not outages.is_partial or error.is_limit or isinstance(error, OverdueError):
+            return False
+        outages.partial_since_s = min(outages.partial_since_s, _now_s())
+        if _now_s() - outages.partial_since_s < PARTIAL_S:
+            return False
+        detail = f"{_name_broken(fence)}: {error.what}{f' ({error.why})' if error.why else ''}"
+        await self._store.end_objective(self._objective_id, reason=StopReason.FAILED, detail=detail)
+        return True
 
     def _is_given_up(self) -> bool:
         """Note that a model cannot be reached. Return whether its endpoint was never connected to,
@@ -1062,7 +1086,7 @@ class Serving:
         self._unreached_since_s = min(self._unreached_since_s, _now_s())
         return _now_s() - self._unreached_since_s >= self._patience.unreached_s
 
-    async def _wait_for_model(self, error: ModelUnavailableError) -> float:
+    async def _wait_for_model(self, error: ModelUnavailableError, fence: Fence) -> float:
         """Pause claiming, append an event about the outage if it is new, and return the seconds
         until the task can be claimed again."""
         outages, is_known = self._outages, self._outages.is_resting
@@ -1081,7 +1105,7 @@ class Serving:
             outages.waits_for_model = True
             data = {
                 "reason": error.what,
-                "why": error.why,
+                "why": _name_broken(fence) if outages.is_partial else error.why,
                 "fix": error.fix,
                 "retry_in_s": round(delay_s, 1),
             }

@@ -4,6 +4,7 @@ from urllib.parse import urlencode
 import pytest
 
 from babyagi.inbox import QUESTION, write_request
+from babyagi.serve import board
 from babyagi.tasks import Level, Proposal
 from support.served import Served
 from support.workers import join
@@ -67,6 +68,18 @@ PAGES = tuple(
         "/objectives/1/report /objectives/1/tasks/1 /objectives/1/tasks/2 /objectives/1/tasks/3"
     ).split()
 )
+
+
+async def test_the_graph_reads_so_many_tasks_and_says_how_many_there_are(served, monkeypatch):
+    await fill(served)
+    browser = Browser(served)
+    assert "Drawn from" not in (await browser.look("/objectives/1/graph")).text
+
+    monkeypatch.setattr(board, "MAX_TASKS_READ", 2)
+    page = await browser.look("/objectives/1/graph")
+
+    assert "Drawn from the first 2 of 3 tasks" in page.text
+    assert page.text.count('href="/objectives/1/tasks/') == 2
 
 
 async def test_text_of_models_is_plain_text_on_every_page(served):

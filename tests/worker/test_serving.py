@@ -20,7 +20,7 @@ from babyagi.reporting.report import load_report
 from babyagi.tasks import Limits, ObjectiveStatus, Role, StopReason, TaskStatus
 from babyagi.verbs.actions import serving
 from babyagi.worker.process import Runtime, WorkerLoop
-from babyagi.worker.serving import Pace, Patience
+from babyagi.worker.serving import PARTIAL_S, Pace, Patience
 from support.scripted import ScriptedModel, is_probe
 from support.virtual import VirtualWorld, run_virtually
 from support.workers import join
@@ -345,6 +345,17 @@ def test_an_endpoint_that_refuses_a_small_question_too_ends_the_objective_as_fai
     assert "refused (400) (bad thing)" in ended.stop_detail
     assert [task.status for task in tasks[1:]] == [TaskStatus.DEAD] * 2 + [TaskStatus.QUEUED] * 3
     assert [task.failures for task in tasks[3:]] == [0] * 3
+
+
+def test_a_server_that_breaks_one_kind_of_call_for_ever_ends_the_objective_and_the_call_is_named():
+    error = ModelUnavailableError("broken (500)", may_be_billed=True)
+
+    ended, tasks, _ = run_faulty(Faulty(error, probed="ok"), max_time_s=7200)
+
+    assert ended.stop_reason is StopReason.FAILED and ended.active_s < PARTIAL_S + 120
+    assert "a test call of one word is answered, but not the call for task:" in ended.stop_detail
+    assert "broken (500)" in ended.stop_detail
+    assert {task.failures for task in tasks} == {0}
 
 
 def test_what_three_tasks_in_a_row_meet_is_an_outage_where_nobody_answers_a_small_question():
