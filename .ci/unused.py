@@ -37,6 +37,8 @@ connect_unix_socket, handle_starttag, handle_endtag, handle_data
 # The command line's, by their decorators
 (
     tools_test,
+    demo,
+    doctor,
     retry,
     move,
     edit,
