@@ -84,3 +84,5 @@ disconnected
 
 # What `ast.NodeVisitor` calls
 visit_MatchValue, visit_MatchMapping
+
+add_context, sell  # a program calls the one, and a model the other

@@ -271,7 +271,7 @@ def test_a_tool_is_lent_the_run_keeps_its_state_and_can_end_the_run():
 
 
 def test_a_tool_can_end_the_run_in_failure():
-    run = Agent(selling("none"), [Till()]).run("Sell")
+    run = Agent(selling("none"), babyagi.tools_of(Till())).run("Sell")
 
     assert (run.output, run.stopped, run.detail) == ("", Stopped.FAIL, "sold out")
 

@@ -111,7 +111,17 @@ def tool(function: Function, /) -> FunctionTool: ...
 
 
 @overload
-def tool(thing: Any, /, *, name: str = "", description: str = "", **options: Any) -> Tool: ...
+def tool(
+    thing: Any,
+    /,
+    *,
+    name: str,
+    description: str,
+    effect: Effect | str = Effect.ONCE,
+    output_variable: str = "results",
+    return_direct: bool = False,
+    reflect: int = 0,
+) -> Tool: ...
 
 
 @overload
@@ -151,14 +161,13 @@ def tool(thing: Any = None, /, **options: Any) -> Tool | Callable[[Function], Fu
     """
     if thing is None:
         return lambda given: _declare(given, **options)
-    if isinstance(thing, Tool):
-        return replace(thing, **options)
     if hasattr(thing, "as_tool"):
         if not options.get("description"):
             how = "agent.as_tool(name, description)"
             raise ValueError(f"an agent is not a tool; make one of it: {how}")
-        made: Tool = thing.as_tool(options.pop("name"), options.pop("description"))
-        return replace(made, **options)
+        thing = thing.as_tool(options["name"], options["description"])
+    if isinstance(thing, Tool):
+        return replace(thing, **options)
     variable = options.pop("output_variable", "results")
     if hasattr(thing, "run") or (options.get("description") and _takes_one_text(thing)):
         return _declare(_as_function(thing, variable), **options)

@@ -262,6 +262,10 @@ FAULTS = {
         "a tool's name must have 1 to 64",
     ),
     "a tool twice": (changed(TOOL, f"{TOOL}\n        - {TOOL}"), "two entries have the name 'Try'"),
+    "an output_variable that no node gives": (
+        changed("description: computes", "description: a, output_variable: x"),
+        "no node gives the output_variable 'x'",
+    ),
     "a tool that thinks too often": (
         changed("description: computes", "description: a, reflect: 99"),
         "reflect must be a whole number from 0 to 5",

@@ -817,9 +817,8 @@ def test_a_server_of_no_known_provider_is_told_of_its_tools_briefly(tmp_path):
 @pytest.mark.parametrize("first", ["Thought: I look", "I look"])
 def test_a_call_that_is_indented_beneath_a_thought_is_made_if_its_tool_reads(first):
     text = f"{first}\n    Action: search\n    Action Input: tea"
-    act = text_protocol().parse(reply(text), TALK)
 
-    assert [(call.name, call.arguments) for call in act.calls] == [("search", "tea")]
+    assert read(text_protocol(), text) == {"act": ["search", "tea"]}
     acting = replace(TALK, tools=(replace(tool("search"), effect=Effect.ONCE),))
     with pytest.raises(MalformedReplyError):
         text_protocol().parse(reply(text), acting)
