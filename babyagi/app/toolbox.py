@@ -500,7 +500,8 @@ def web_retriever(
 
 
 def open_pages(settings: Settings, folder: Path) -> Pages:
-    door = Door(allow=settings.web_allow, only=settings.web_only, proxies=settings.proxies)
+    door = Door(allow=settings.web_allow, proxies=settings.proxies)
+    door.only = settings.web_only
     return Pages(door, clock=utc_now, folder=folder, offload=asyncio.to_thread)
 
 
