@@ -11,32 +11,21 @@ import logging
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 from uuid import UUID, uuid5
 
 from babyagi import events
 from babyagi.errors import BabyagiError, IndexUnavailableError, StoreUnusableError
 from babyagi.index.port import Hit, IndexItem, VectorIndex
-from babyagi.tasks import Event, Objective, Pending, Result, Task
+from babyagi.tasks import Objective, Result
+from babyagi.taskstore.sql.store import TaskStore
 
 logger = logging.getLogger(__name__)
 
 KINDS = (events.INDEX_UNAVAILABLE, events.INDEX_AVAILABLE, events.RESULTS_INDEXED)
 
 
-class EventSource(Protocol):
-    """The methods for events that the indexer needs from the task store."""
-
-    async def events(
-        self, objective_id: int, *, kinds: Sequence[str], from_end: bool, limit: int
-    ) -> list[Event]: ...
-
-    async def append_event(
-        self, objective_id: int, *, kind: str, task_id: int | None = None, data: Mapping[str, Any]
-    ) -> None: ...
-
-
-async def find_trouble(source: EventSource, objective_id: int) -> str:
+async def find_trouble(source: TaskStore, objective_id: int) -> str:
     """Return why the objective's results cannot be indexed, as its workers last reported; "" if
     they can be indexed."""
     latest = await source.events(objective_id, kinds=KINDS, from_end=True, limit=1)
@@ -61,7 +50,7 @@ class Availability:
     """
 
     def __init__(
-        self, source: EventSource, objective_id: int, *, tell: Callable[[str], None] | None = None
+        self, source: TaskStore, objective_id: int, *, tell: Callable[[str], None] | None = None
     ) -> None:
         self.objective_id = objective_id
         self._is_troubled: bool | None = None  # None: not known yet
@@ -142,50 +131,6 @@ MAX_REBUILDS = 3
 SAME = 0.999  # from this score on, vectors count as equal: several results may have the same text
 
 
-class ResultSource(Protocol):
-    """The methods that search and indexer need from the task store."""
-
-    async def task(self, objective_id: int, task_id: int) -> Task: ...
-
-    async def results(
-        self,
-        objective_id: int,
-        *,
-        task_ids: Sequence[int] | None = None,
-        only_unindexed: bool = False,
-        limit: int | None = None,
-    ) -> list[Result]: ...
-
-    async def result_ids(
-        self, objective_id: int, *, is_indexed: bool | None = None
-    ) -> list[int]: ...
-
-    async def tasks(self, objective_id: int, *, last_finished: bool, limit: int) -> list[Task]: ...
-
-    async def pending_results(
-        self,
-        objective_id: int,
-        *,
-        space: str,
-        limit: int,
-        words: Sequence[str] = (),
-        marks: Sequence[str] = (),
-        n_found: int = 0,
-    ) -> Pending: ...
-
-    async def mark_indexed(self, objective_id: int, *, task_ids: Sequence[int]) -> None: ...
-
-    async def owe_index(self, objective_id: int) -> Objective: ...
-
-    async def store_vectors(
-        self, objective_id: int, *, space: str, vectors: Mapping[int, bytes]
-    ) -> None: ...
-
-    async def vectors(
-        self, objective_id: int, *, space: str, task_ids: Sequence[int] | None = None
-    ) -> Mapping[int, bytes]: ...
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckReport:
     """How the index differs from the task store.
@@ -235,7 +180,7 @@ class Indexer:
 
     def __init__(
         self,
-        source: ResultSource,
+        source: TaskStore,
         index: VectorIndex,
         *,
         objective: Objective,
@@ -415,7 +360,7 @@ class Indexer:
 
 
 async def load_vectors(
-    source: ResultSource, results: Sequence[Result], *, space: str, embed: Embed
+    source: TaskStore, results: Sequence[Result], *, space: str, embed: Embed
 ) -> dict[int, bytes]:
     """Return the vectors of the results by task id. Missing vectors are computed, and stored before
     this returns.

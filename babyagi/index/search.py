@@ -24,7 +24,7 @@ from babyagi.errors import (
     StoreUnusableError,
 )
 from babyagi.index.builtin import BuiltinIndex, score
-from babyagi.index.indexer import Embed, ResultSource, collection_of, id_head, scores_of, text_of
+from babyagi.index.indexer import Embed, collection_of, id_head, scores_of, text_of
 from babyagi.index.port import IndexItem, VectorIndex
 from babyagi.index.trigrams import (
     MAX_CHARS,
@@ -35,6 +35,7 @@ from babyagi.index.trigrams import (
     searchable,
 )
 from babyagi.tasks import Objective, Pending, Result
+from babyagi.taskstore.sql.store import TaskStore
 
 # Results not yet indexed that are compared one by one; with more, the index is not asked.
 MAX_PENDING = 200
@@ -140,7 +141,7 @@ class _Kept:
 class ResultSearch:
     """Searches the results of one objective."""
 
-    def __init__(self, source: ResultSource, index: VectorIndex, *, objective: Objective) -> None:
+    def __init__(self, source: TaskStore, index: VectorIndex, *, objective: Objective) -> None:
         self._source = source
         self._index = index
         self._objective_id = objective.id

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from typing import Protocol
 
 from babyagi.errors import BabyagiError, NotFoundError
 from babyagi.index.context import drop_repetitions
-from babyagi.index.indexer import Embed, ResultSource, text_of
+from babyagi.index.indexer import Embed, text_of
 from babyagi.index.port import VectorIndex
 from babyagi.index.search import (
     EMBEDDING_TROUBLE,
@@ -29,6 +28,7 @@ from babyagi.index.search import (
 )
 from babyagi.index.trigrams import Words
 from babyagi.tasks import Memory, Objective, Result
+from babyagi.taskstore.sql.store import TaskStore
 
 N_OBJECTIVES = 20  # so many of the newest other objectives are searched
 # An objective with more results is skipped: if its index cannot be used, its vectors are held in
@@ -38,12 +38,6 @@ N_BY_WORDS = 3  # candidates of each objective that are found by words alone
 # At most so many results of other objectives are given to a task. A bound by score would not do:
 # unrelated results score almost as high as related ones.
 N_OTHERS = 2
-
-
-class SharedSource(ResultSource, Protocol):
-    """The methods that a search over several objectives needs from the task store."""
-
-    async def objectives(self, *, limit: int | None = None) -> list[Objective]: ...
 
 
 class SharedSearch(ResultSearch):
@@ -57,7 +51,7 @@ class SharedSearch(ResultSearch):
 
     def __init__(
         self,
-        source: SharedSource,
+        source: TaskStore,
         index: VectorIndex,
         *,
         objective: Objective,
@@ -254,7 +248,7 @@ class _Asking:
         return [self.vector] if self.vector else await self.embed_all(texts[:1])
 
 
-def open_search(source: SharedSource, index: VectorIndex, *, objective: Objective) -> ResultSearch:
+def open_search(source: TaskStore, index: VectorIndex, *, objective: Objective) -> ResultSearch:
     """Return the search that finds the context of the objective's tasks: over several objectives if
     its memory is shared."""
     kind = SharedSearch if objective.spec.memory is Memory.SHARED else ResultSearch

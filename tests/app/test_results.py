@@ -17,10 +17,10 @@ from support.virtual import VirtualClock, virtually
 from tests.index.library import (
     START,
     TEXTS,
-    Busy,
     Embedding,
     LaggingIndex,
     fill_library,
+    make_busy,
     open_library,
 )
 
@@ -36,7 +36,7 @@ async def test_what_a_worker_ticks_off_just_before_a_rebuild_drops_the_collectio
     async def tick_off():
         await store.mark_indexed(objective.id, task_ids=task_ids[:5])
 
-    busy: Any = Busy(store, method="claim_duty", work=tick_off)
+    busy: Any = make_busy(store, method="claim_duty", work=tick_off)
     backends = Backends(
         store=busy, models={}, embedder=HashEmbedder(), gate=Gate(), sleep=index.catch_up
     )

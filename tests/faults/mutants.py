@@ -33,7 +33,7 @@ from babyagi.tasks import Claim, Fence, Step, StepState
 from babyagi.taskstore import lifecycle
 from babyagi.taskstore.nouns import Intention
 from babyagi.taskstore.sql import database as sql
-from babyagi.taskstore.sql import steps, transitions
+from babyagi.taskstore.sql import steps, tasks, transitions
 from babyagi.taskstore.sql.database import Transaction, step_from_row, to_time
 from babyagi.taskstore.sql.store import TaskStore
 from babyagi.taskstore.sqlite import open_sqlite
@@ -134,6 +134,16 @@ def _check_no_limit() -> None:
     steps._check_limits = lambda tx, fence, wanted: None
 
 
+def _find_no_duplicate() -> None:
+    tasks._Batch._find_repeated = lambda self, one: None  # type: ignore[method-assign]
+
+
+def _know_no_objective() -> None:
+    numbers = itertools.count()
+    lifecycle.identity_key = lambda spec: str(next(numbers))
+    lifecycle.earlier_identity_keys = lambda spec: ()
+
+
 def _settle_nothing() -> None:
     def only_ask(tx: Transaction, objective_id: int, owner: str) -> bool:
         rows = tx.all("unsettled_steps", objective_id=objective_id)
@@ -179,6 +189,8 @@ MUTANTS = (
     Mutant(name="dead workers keep what they held", plant=_release_nothing),
     Mutant(name="no limit is checked", plant=_check_no_limit),
     Mutant(name="a result that is no answer is kept", plant=lambda: _run_nothing("delete_result")),
+    Mutant(name="what is in the list is added again", plant=_find_no_duplicate),
+    Mutant(name="an objective that is started again begins anew", plant=_know_no_objective),
     Mutant(
         name="a planning is over before its tasks are in the list",
         plant=lambda: _commit_around("insert_task"),

@@ -86,6 +86,10 @@ class Busy:
         return after_the_others
 
 
+def make_busy(inner, *, method, work):
+    return Busy(inner, method=method, work=work)
+
+
 async def open_library(texts=TEXTS):
     """A store with one objective whose results are `texts` (task name → text), in this order; none
     is indexed."""

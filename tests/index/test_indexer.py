@@ -22,11 +22,11 @@ from babyagi.index.port import Hit, IndexItem
 from babyagi.tasks import Proposal
 from tests.index.library import (
     TEXTS,
-    Busy,
     Embedding,
     LaggingIndex,
     add_result,
     id_by_name,
+    make_busy,
     open_library,
 )
 
@@ -296,7 +296,7 @@ async def test_a_result_that_is_recorded_while_the_index_is_checked_is_not_missi
     await feed_all(Indexer(store, index, objective=objective), Embedding())
 
     report = await Indexer(
-        Busy(store, method=method, work=work), index, objective=objective
+        make_busy(store, method=method, work=work), index, objective=objective
     ).check()
 
     assert report.is_whole and report.extra == ()
@@ -314,7 +314,7 @@ async def test_a_result_that_is_fed_while_the_index_is_checked_is_not_too_much(m
         await feed_all(feeding, embed)
 
     report = await Indexer(
-        store, Busy(index, method=method, work=work_and_feed), objective=objective
+        store, make_busy(index, method=method, work=work_and_feed), objective=objective
     ).check()
 
     assert report.is_whole and report.extra == ()

@@ -23,11 +23,11 @@ from babyagi.taskstore.sqlite import MemoryTaskStore
 from tests.index.library import (
     START,
     TEXTS,
-    Busy,
     Embedding,
     add_result,
     fill_library,
     id_by_name,
+    make_busy,
     open_library,
 )
 
@@ -269,7 +269,7 @@ async def test_what_is_read_beside_another_search_comes_once_and_whole(others, m
             await search.results(reads.pop())
 
     search = ResultSearch(
-        Busy(store, method="results", work=read_too), CountingIndex(), objective=objective
+        make_busy(store, method="results", work=read_too), CountingIndex(), objective=objective
     )
     await search.results([1])
     reads.append(others)
@@ -289,7 +289,7 @@ async def test_what_was_used_last_is_kept_longest(monkeypatch):
     async def count():
         reads.append(1)
 
-    busy = Busy(store, method="results", work=count)
+    busy = make_busy(store, method="results", work=count)
     search = ResultSearch(busy, CountingIndex(), objective=objective)
     for task_ids in ([1, 2], [1], [3]):
         await search.results(task_ids)
@@ -393,7 +393,7 @@ async def test_an_index_that_answers_again_while_a_search_does_without_it_does_n
             await search.relevant(QUERY, k=3, embed=embed)
 
     search = ResultSearch(
-        Busy(store, method="result_ids", work=recover), index, objective=objective
+        make_busy(store, method="result_ids", work=recover), index, objective=objective
     )
 
     found = await search.relevant(QUERY, k=3, embed=embed)
