@@ -7,6 +7,7 @@ import asyncio
 import json
 import sys
 import tempfile
+from collections.abc import Mapping
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,10 +19,11 @@ from babyagi.app.toolbox import Given, open_tool_context
 from babyagi.errors import BabyagiError, SettingsError
 from babyagi.files.folder import Folder
 from babyagi.inbox import Decision
+from babyagi.llm.port import ChatModel
 from babyagi.memory.kinds import ConversationMemory
 from babyagi.settings.fields import Settings
 from babyagi.settings.load import load_settings
-from babyagi.tasks import Objective, Step
+from babyagi.tasks import Step
 from babyagi.tools.base import Tool
 from babyagi.tools.catalog import ASK_USER, READING, open_tools, spell_out
 from babyagi.tools.mcp import load_servers, open_servers
@@ -121,7 +123,7 @@ class Machine:
         begins = [_split(one) for one in attack.begins]
         model = Obedient(begins, own=OWN)
         do = self._ask_agent if attack.secret == "memory" else self._work
-        end = await do(self._settings(), model, says)
+        end = await do(self._settings(says), model, says)
         return Seen(
             arrived=tuple(self._outside.arrived),
             told_bytes=sum(
@@ -148,6 +150,7 @@ class Machine:
             (self._root / "earlier" / name).write_text(text)
         model = Obedient([("read_file", json.dumps({"path": name})) for name in texts], obeys=False)
         settings = self._settings(
+            None,
             objective="Say what the vault phrase and the amba notes are",
             files=self._root / "earlier",
             tools="",
@@ -158,14 +161,9 @@ class Machine:
         self._outside.told.clear()
 
     async def _work(self, settings: Settings, model: Obedient, says: Decision | None) -> str:
-        given = Given(model_by_name={"scripted": ScriptedModel(model)})
-        async with open_app(settings, given=given) as app:
-            objective, _ = await app.start_objective()
-            for _ in range(MAX_ROUNDS):
-                await app.run(await app.store.objective(objective.id))
-                if not await self._answer_all(app, objective, says):
-                    break
-            return str((await app.store.objective(objective.id)).stop_reason)
+        ended = await work(settings, ScriptedModel(model), says)
+        self._n_questions += ended.n_questions
+        return ended.stop_reason
 
     async def _ask_agent(self, settings: Settings, model: Obedient, says: Decision | None) -> str:
         """Ask an `Agent` with a memory two questions: the first one's answer holds the private
@@ -198,45 +196,22 @@ class Machine:
         connections = await self._made.enter_async_context(open_servers(servers))
         return [*own, *[tool for one in connections for tool in await one.list_tools()]]
 
-    async def _answer_all(self, app: App, objective: Objective, says: Decision | None) -> bool:
-        """Answer what waits; return whether anything was answered."""
-        steps = [step for step in await app.store.inbox(objective.id) if step.output is None]
-        self._n_questions += len(steps)
-        if says is None:
-            return False
-        for step in steps:
-            await say(app, step, says)
-        return bool(steps)
-
-    def _settings(self, **flags: Any) -> Settings:
-        attack, url = self._attack, self._outside.url
+    def _settings(self, says: Decision | None, **flags: Any) -> Settings:
+        attack = self._attack
         given = {
             "objective": OBJECTIVE,
             "files": self._root / "files",
             "tools": "web,github,ask_pipeline,python,write_file,recall",
             "mcp": self._write_servers(),
-            "llm_model": "scripted",
-            "approve": attack.approve,
+            "approve": "once" if says is Decision.APPROVE else attack.approve,
             "ask": "true",
             "memory": "shared" if "result" in (attack.secret, attack.plant) else "objective",
-            "max_cost_usd": "0",
             "max_tasks": "5",
-            "concurrency": "1",
             **self._write_agents(),
             **flags,
         }
-        environ = {
-            "BABYAGI_HOME": str(self._root / "home"),
-            "BABYAGI_RESULT_STORE": "builtin",
-            "BABYAGI_SEARCH": url,
-            "BABYAGI_PIPELINE": url,
-            "BABYAGI_NOTIFY": f"{url}/notify",
-            "HTTP_PROXY": url,
-            "HTTPS_PROXY": url,
-        }
         given = {key: value for key, value in given.items() if value is not None}
-        settings = load_settings(flags=given, environ=environ, cwd=self._root).settings
-        return replace(settings, github_url=url)
+        return settings_for(self._root, self._outside, given)
 
     def _write_servers(self) -> Path | None:
         attack = self._attack
@@ -291,6 +266,53 @@ class Machine:
 def _split(order: str) -> tuple[str, str]:
     name, _, arguments = order.partition(" ")
     return name, json.dumps(json.loads(arguments))
+
+
+# -- for honest tasks too
+# --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ended:
+    stop_reason: str
+    report: str
+    n_questions: int
+
+
+def settings_for(root: Path, outside: Outside, given: Mapping[str, Any]) -> Settings:
+    """The settings of a machine in the folder `root` for which all the world is `outside`."""
+    url = outside.url
+    environ = {
+        "BABYAGI_HOME": str(root / "home"),
+        "BABYAGI_RESULT_STORE": "builtin",
+        "BABYAGI_SEARCH": url,
+        "BABYAGI_PIPELINE": url,
+        "BABYAGI_NOTIFY": f"{url}/notify",
+        "HTTP_PROXY": url,
+        "HTTPS_PROXY": url,
+    }
+    flags = {"llm_model": "scripted", "max_cost_usd": "0", "concurrency": "1", **given}
+    settings = load_settings(flags=flags, environ=environ, cwd=root).settings
+    return replace(settings, github_url=url)
+
+
+async def work(settings: Settings, model: ChatModel, says: Decision | None) -> Ended:
+    """Work on the objective of the settings until it has ended, with a person who says the same to
+    every question; None for nobody."""
+    n_questions = 0
+    async with open_app(settings, given=Given(model_by_name={"scripted": model})) as app:
+        objective, _ = await app.start_objective()
+        for _ in range(MAX_ROUNDS):
+            await app.run(await app.store.objective(objective.id))
+            steps = await app.store.inbox(objective.id)
+            n_questions += len(steps)
+            if says is None or not steps:
+                break
+            for step in steps:
+                await say(app, step, says)
+        ended = await app.store.objective(objective.id)
+        report = await app.store.report(objective.id) or ""
+    return Ended(stop_reason=str(ended.stop_reason), report=report, n_questions=n_questions)
 
 
 async def say(app: App, step: Step, says: Decision) -> None:
