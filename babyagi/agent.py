@@ -302,7 +302,8 @@ class Agent(Generic[T]):
             if memory is not None:
                 messages = await memory.place(messages, question)
             while True:
-                executor = self._open_executor(await desk.open_journal())
+                journal = await desk.open_journal(has_person=self._ask is not None)
+                executor = self._open_executor(journal)
                 n = 0
                 try:
                     async with aclosing(executor.iter(messages)) as signals:
@@ -497,7 +498,7 @@ class _Desk:
     backends: Backends
     has_room: bool = True  # False: its limits are reached
 
-    async def open_journal(self) -> Journal:
+    async def open_journal(self, *, has_person: bool = False) -> Journal:
         await self.store.register_worker(self.worker, lease_s=LEASE_S)
         await self.store.join_objective(self.worker.id, self.objective.id)
         claim: Claim | None = await self.store.claim_task(self.objective.id, self.worker.id)
@@ -513,6 +514,7 @@ class _Desk:
             prefix="1/",
             approval=Approval.NONE,
             heeds_functions=True,
+            has_person=has_person,
         )
 
     async def settle(

@@ -791,7 +791,7 @@ async def _tell_call(store: TaskStore, event: Event, task_id: int) -> Happening 
     asked = [step for key, step in by_key.items() if key.startswith(f"{found[1]}/model")]
     calls = _read_calls(Completion.from_json(asked[-1].output or "")) if asked else ()
     at = int(found[2]) - 1
-    name = observation.passage.origin.removeprefix("tool:")
+    name = observation.passage.origin.partition(":")[2]
     return ToolCalled(
         at=event.at,
         task_id=task_id,

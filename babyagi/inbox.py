@@ -33,6 +33,7 @@ APPROVAL = "approval"
 ONCE = "once"
 CHANGED = "changed"
 ASKED_AGAIN = "again"
+ALWAYS = "always"
 _YES = re.compile(r"(?:y|yes|true|approved?)\b", re.IGNORECASE)
 _SURROGATE = re.compile(f"[{SURROGATES}]")
 
@@ -42,6 +43,7 @@ class Decision(StrEnum):
 
     ANSWER = "answer"
     APPROVE = "approve"
+    ALWAYS = ALWAYS  # these words, and all that goes to the same host in this run
     REJECT = "reject"
 
 
@@ -51,6 +53,7 @@ _DECISIONS_BY_KIND = {
     ONCE: (Decision.ANSWER, Decision.REJECT),
     CHANGED: (Decision.APPROVE, Decision.REJECT),
 }
+_SAYS = {Decision.APPROVE: "approved", Decision.ALWAYS: ALWAYS}
 _REJECTIONS = {
     QUESTION: "The person does not answer this.",
     APPROVAL: "Not done: a person did not allow this call.",
@@ -59,11 +62,11 @@ _REJECTIONS = {
 }
 
 
-def write_request(tool: str, arguments: Mapping[str, Any]) -> str:
+def write_request(tool: str, arguments: Mapping[str, Any], *, to: str = "") -> str:
     """Return a tool call as text that every store keeps byte by byte; equal calls give equal
-    texts.
+    texts. `to`: where it would take words that the person did not say.
     """
-    call = {"tool": tool, "arguments": dict(arguments)}
+    call = {"tool": tool, "arguments": dict(arguments), **({"to": to} if to else {})}
     text = json.dumps(call, sort_keys=True, ensure_ascii=False)
     return _SURROGATE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
@@ -72,6 +75,26 @@ def read_request(step: Step) -> tuple[str, Mapping[str, Any]]:
     """Return the tool and the arguments of the call that waits for a person's decision."""
     fields = json.loads(step.request)
     return fields["tool"], fields["arguments"]
+
+
+def goes_to(step: Step) -> str:
+    """Return the host or tool to which the call would take words; '' if it does not ask that."""
+    return str(json.loads(step.request).get("to", "")) if step.kind == APPROVAL else ""
+
+
+def words_of(step: Step) -> str:
+    """Return what a person answered to a question; '' if they refused to."""
+    said = Observation.from_json(step.output or "")
+    return "" if said.is_error or said.passage.origin != "person" else said.passage.text
+
+
+def find_lasting(answered: Sequence[Step]) -> dict[str, bool]:
+    """Return, by host or tool, whether words may go there in the rest of the run: a refusal holds,
+    and so does `always`."""
+    said = ((goes_to(step), Observation.from_json(step.output or "")) for step in answered)
+    return {
+        to: not one.is_error for to, one in said if to and (one.is_error or one.passage.text == ALWAYS)
+    }
 
 
 def describe(step: Step) -> str:
@@ -89,6 +112,8 @@ def describe(step: Step) -> str:
     match step.kind:
         case "question":
             return clean(str(arguments.get("question", call)))
+        case "approval" if to := goes_to(step):
+            return f"may these words be sent to {clean(to)}?{again} {clean(call)}"
         case "approval":
             return f"may this call be made?{again} {clean(call)}"
         case "changed":
@@ -181,7 +206,8 @@ def needs_leave(step: Step) -> bool:
 
 
 def decisions(step: Step) -> tuple[Decision, ...]:
-    return _DECISIONS_BY_KIND[step.kind]
+    may_last = (Decision.ALWAYS,) if goes_to(step) else ()
+    return (*_DECISIONS_BY_KIND[step.kind], *may_last)
 
 
 def decide(step: Step, decision: Decision, text: str) -> Observation:
@@ -210,13 +236,15 @@ def decide(step: Step, decision: Decision, text: str) -> Observation:
             fix=f'babyagi inbox answer {asking_task(step)} "…"',
             guide="inbox",
         )
+    if decision is Decision.ALWAYS:
+        said = ALWAYS
     if decision is Decision.REJECT:
         said = f"{_REJECTIONS[step.kind]} {said}".strip()
     # the call's own origins count as well, even if a person states its outcome
     is_made = step.kind == ONCE and decision is Decision.ANSWER
     sources = (f"tool:{read_request(step)[0]}",) if is_made else ()
     return Observation(
-        passage=Passage(text=said or "approved", origin="person", sources=sources),
+        passage=Passage(text=said or _SAYS.get(decision, ""), origin="person", sources=sources),
         is_error=decision is Decision.REJECT,
     )
 
@@ -224,12 +252,14 @@ def decide(step: Step, decision: Decision, text: str) -> Observation:
 def take_words(step: Step, said: object) -> Observation:
     """Return the text that the task will read when a program, in place of a person, answers the
     task's call or question with `said`. An empty text rejects it. For a call that needs approval,
-    so does every text that does not begin with a word such as `yes`."""
+    so does every text that does not begin with a word such as `yes`; `always` allows all that goes
+    to the same host in this run."""
     words = "" if said is None else clean(str(said)).strip()
     decision = Decision.ANSWER
     if decision not in decisions(step):
-        decision = Decision.APPROVE
-        words = words if _YES.match(words) else ""
+        is_lasting = words.casefold() == ALWAYS and Decision.ALWAYS in decisions(step)
+        decision = Decision.ALWAYS if is_lasting else Decision.APPROVE
+        words = words if is_lasting or _YES.match(words) else ""
     return decide(step, decision if words else Decision.REJECT, words)
 
 
@@ -272,15 +302,11 @@ class Authority:
     key: str = ""
     find_form: Callable[[str], str] = field(default=lambda _: "", compare=False)
 
-    def restrict(self, approval: Approval) -> Approval:
-        """Return the stricter of the objective's policy and this machine's."""
-        return self.approval if approval is Approval.NONE else approval
-
     def has_settled(self, step: Step, kind: str) -> bool:
         """Return whether the step's answer to a request of this kind counts here: whether it was
         signed with the key of this home, or this machine would not have asked."""
         is_asked_here = kind in (ONCE, CHANGED) or (
-            kind == APPROVAL and self.approval is not Approval.NONE
+            kind == APPROVAL and (self.approval is not Approval.NONE or goes_to(step))
         )
         if not self.key or not is_asked_here:
             return True

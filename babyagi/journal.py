@@ -25,7 +25,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Self, TypeVar
 
-from babyagi import events, inbox
+from babyagi import events, inbox, policy
 from babyagi.errors import (
     BabyagiError,
     ContextTooLongError,
@@ -296,6 +296,8 @@ class Journal:
         approval: which tool calls ask a person first.
         heeds_functions: a program's function that is declared to need approval asks a person
             whatever `approval` says.
+        has_person: whether somebody can be asked what may leave this machine; None leaves that to
+            `approval`.
         is_new: nothing is recorded for the owner yet.
     """
 
@@ -307,16 +309,20 @@ class Journal:
         prefix: str = "",
         approval: Approval = Approval.ONCE,
         heeds_functions: bool = False,
+        has_person: bool | None = None,
         is_new: bool = False,
     ) -> None:
         self._backends = backends
         self._store = backends.store
         self._fence = fence
-        self._prefix = prefix
-        self._try_prefix = prefix
+        self._prefix = self._try_prefix = prefix
+        # the keys of calls that a composed tool makes itself; none at first
+        self._inner_prefix = "\0"
         self._authority = backends.authority
-        self._approval = backends.authority.restrict(approval)
+        self._approval = policy.restrict(backends.authority.approval, approval)
         self._heeds_functions = heeds_functions
+        asks = self._approval is Approval.ONCE
+        self._has_person = asks if has_person is None else has_person
         self._recorded = _Recorded(self._store, fence, is_empty=is_new)
         self._may_hold = False
 
@@ -344,8 +350,10 @@ class Journal:
             prefix=f"{self._prefix}{path}/",
             approval=self._approval,
             heeds_functions=self._heeds_functions,
+            has_person=self._has_person,
         )
         inner._try_prefix, inner._recorded = self._try_prefix, self._recorded
+        inner._inner_prefix = inner._prefix
         return inner
 
     async def flush(self) -> None:
@@ -621,8 +629,53 @@ class Journal:
                 path, await self._compose(path, tool, tool.compose, arguments), request
             )
         if tool.effect is Effect.ONCE:
-            return await self._call_once(path, tool, arguments, request)
-        return await self._put_observation(path, await run_tool(tool, arguments), request)
+            made = await self._found_in_an_earlier_try(request, inbox.ONCE)
+            if made is not None:
+                return await self._put_observation(path, made, request)
+        approved = None
+        match policy.decide(tool, arguments, await self._see(tool)):
+            case policy.No(reason=reason):
+                told = Passage(text=reason, origin="program")
+                observation = Observation(passage=told, is_error=True)
+                return await self._put_observation(path, observation, request)
+            case policy.Ask(to=to):
+                asked = inbox.write_request(tool.name, arguments, to=to)
+                approved = await self._settle(f"{path}/approval", inbox.APPROVAL, asked)
+                approval = Observation.from_json(approved.output or "")
+                if approval.is_error:
+                    return approval
+        refused = await _refuse_unseen(tool, approved, arguments)
+        if tool.effect is Effect.ONCE:
+            return await self._call_once(path, tool, arguments, request, refused)
+        return await self._put_observation(
+            path, refused or await run_tool(tool, arguments), request
+        )
+
+    async def _see(self, tool: Tool) -> policy.Situation:
+        """Return what the decision about a call of the tool depends on. Everything in the prompts
+        of all tries counts, which programs may have written to files, and what was read by the tool
+        that makes the call. The store is read only if private texts could leave."""
+        origins = {
+            origin
+            for step in await self._recorded.all()
+            if step.kind == "model" or step.key.startswith(self._inner_prefix)
+            for origin in step.origins
+        }
+        now = policy.Situation(
+            origins=origins,
+            approval=self._approval,
+            is_heeded=self._heeds_functions and isinstance(tool, FunctionTool),
+            has_person=self._has_person,
+        )
+        if not policy.may_leak(tool, origins):
+            return now
+        objective = await self._store.objective(self._fence.objective_id)
+        answered = await self._store.answered(objective.id)
+        said = [objective.spec.asked] * (objective.spec.text_origin == "person")
+        said += [objective.spec.initial_task] * (objective.spec.task_origin == "person")
+        said += [inbox.words_of(step) for step in answered if step.kind == inbox.QUESTION]
+        counted = [step for step in answered if self._authority.has_settled(step, step.kind)]
+        return replace(now, said=said, may_send=inbox.find_lasting(counted))
 
     async def _is_begun(self, path: str, tool: Tool, request: str) -> bool:
         """Return whether this call must not be repeated, and may already have been made in this or
@@ -663,41 +716,38 @@ class Journal:
     async def _compose(
         self, path: str, tool: Tool, compose: Compose, arguments: Mapping[str, Any]
     ) -> Observation:
-        """Return the output of a tool that makes calls itself. Each of these calls is a step of its
-        own, so a restart repeats none."""
+        """Return the output of a tool that makes calls itself; it was made from all that these
+        calls read. Each of them is a step of its own, so a restart repeats none."""
+        inner = self.below(path)
         try:
-            passage = await compose(arguments, self.below(path))
+            observation = Observation(passage=_bound(await compose(arguments, inner), tool))
         except (ToolError, *FAULTS_OF_A_CALL) as error:
-            return _refused(tool, error)
+            observation = _refused(tool, error)
         except BabyagiError:
             raise
         except Exception as error:  # a tool is code from anywhere; an exception is its answer
-            return _failed(tool, error)
-        return Observation(passage=_bound(passage, tool))
+            observation = _failed(tool, error)
+        given = observation.passage
+        steps = [one for one in await self._recorded.all() if one.key.startswith(inner._prefix)]
+        sources = find_sources((*given.sources, *(origin for one in steps for origin in one.origins)))
+        return replace(observation, passage=replace(given, sources=sources))
 
     async def _call_once(
-        self, path: str, tool: Tool, arguments: Mapping[str, Any], request: str
+        self,
+        path: str,
+        tool: Tool,
+        arguments: Mapping[str, Any],
+        request: str,
+        refused: Observation | None,
     ) -> Observation:
-        """Make a call that must not be repeated: let a person approve it if required, record that
-        it is intended, make it, and record its outcome. If it is unclear whether the call was made,
-        a person is asked."""
-        made = await self._found_in_an_earlier_try(request, inbox.ONCE)
-        if made is not None:
-            return await self._put_observation(path, made, request)
-        approved = None
-        if self._asks_first(tool):
-            approved = await self._settle(f"{path}/approval", inbox.APPROVAL, request)
-            approval = Observation.from_json(approved.output or "")
-            if approval.is_error:
-                return approval
-            _, arguments = inbox.read_request(approved)
+        """Make a call that must not be repeated: record that it is intended, make it unless it is
+        `refused`, and record its outcome. If it is unclear whether the call was made, a person is
+        asked."""
         step = await self._store.intend_once(self._fence, key=self._prefix + path, request=request)
         if step.state is StepState.UNKNOWN:
             return await self._ask(path, inbox.ONCE, request)
         try:
-            observation = await _refuse_unseen(tool, approved, request) or await _try_tool(
-                tool, arguments
-            )
+            observation = refused or await _try_tool(tool, arguments)
         except Exception as error:  # the call may have been made all the same
             logger.warning(
                 "it is unknown whether a call of %s was carried out: %s",
@@ -714,10 +764,6 @@ class Journal:
             origins=observation.passage.origins,
         )
         return Observation.from_json((await self._record(outcome)).output or "")
-
-    def _asks_first(self, tool: Tool) -> bool:
-        is_heeded = self._heeds_functions and isinstance(tool, FunctionTool)
-        return tool.asks_approval and (self._approval is Approval.ONCE or is_heeded)
 
     async def _found_in_an_earlier_try(self, request: str, kind: str) -> Observation | None:
         """Return the outcome of the same call or question in an earlier try of this task. The n-th
@@ -888,7 +934,7 @@ def _failed(tool: Tool, error: Exception) -> Observation:
         said = f"{tool.name} failed: {type(error).__name__}{f': {why}' if why else ''}"
     if tool.effect is Effect.ONCE:
         said += "; it may have been carried out all the same"
-    return Observation(passage=Passage(text=said, origin=f"tool:{tool.name}"), is_error=True)
+    return Observation(passage=Passage(text=said, origin=tool.origin), is_error=True)
 
 
 async def _try_tool(tool: Tool, arguments: Mapping[str, Any]) -> Observation:
@@ -900,12 +946,15 @@ async def _try_tool(tool: Tool, arguments: Mapping[str, Any]) -> Observation:
         return _refused(tool, error)
 
 
-async def _refuse_unseen(tool: Tool, approved: Step | None, request: str) -> Observation | None:
+async def _refuse_unseen(
+    tool: Tool, approved: Step | None, arguments: Mapping[str, Any]
+) -> Observation | None:
     """Return the error for the model if the call, or its preview, is not the one that the person
     approved, so that it must not be made; None if it may be made."""
     if approved is None:
         return None
-    if approved.request != request:
+    asked = inbox.write_request(tool.name, arguments, to=inbox.goes_to(approved))
+    if approved.request != asked:
         return _refused(
             tool,
             ToolError(
@@ -916,7 +965,7 @@ async def _refuse_unseen(tool: Tool, approved: Step | None, request: str) -> Obs
     if seen and tool.preview is not None:
         try:
             async with asyncio.timeout(tool.timeout_s):
-                found = (await tool.preview(inbox.read_request(approved)[1])).state
+                found = (await tool.preview(arguments)).state
         except Exception as error:
             # a tool is code from anywhere; without a preview, its changes are not known
             found = type(error).__name__
@@ -931,24 +980,27 @@ async def _refuse_unseen(tool: Tool, approved: Step | None, request: str) -> Obs
 
 def _refused(tool: Tool, error: BabyagiError) -> Observation:
     return Observation(
-        passage=_bound(Passage(text=error.what, origin=f"tool:{tool.name}"), tool), is_error=True
+        passage=_bound(Passage(text=error.what, origin=tool.origin), tool), is_error=True
     )
 
 
 def _bound(passage: Passage, tool: Tool) -> Passage:
-    """Return the passage cut to the tool's bound. An origin that is not a tool, a file, a page or a
-    result is replaced by the tool, so that no tool can speak as a person."""
+    """Return the passage cut to the tool's bound. An origin that is not another tool, a file, a
+    page or a result is replaced by the tool, so that no tool can speak as a person, and what a
+    private one says stays private."""
     text = clean(passage.text)
     if len(text) > tool.max_output_chars:
         text = (
             text[: tool.max_output_chars]
             + f"\n… cut: {len(text) - tool.max_output_chars} more characters"
         )
-    speaks = passage.origin.startswith(("tool:", "file:", "web:", "result:"))
+    others = ("tool:", "private:", "file:", "web:", "result:")
+    speaks = passage.origin.startswith(others) and passage.origin != f"tool:{tool.name}"
+    own = (tool.origin,) if tool.is_private and speaks else ()
     return Passage(
         text=text,
-        origin=passage.origin if speaks else f"tool:{tool.name}",
-        sources=find_sources(passage.sources),
+        origin=passage.origin if speaks else tool.origin,
+        sources=find_sources((*passage.sources, *own)),
         pages=passage.pages[:MAX_SOURCES],
         artifacts=passage.artifacts[:MAX_ARTIFACTS],
     )

@@ -141,7 +141,9 @@ ASKED_FURTHER = "Asked further: "  # prefix of a further question in `ObjectiveS
 MAX_SOURCES = 30  # the most sources that are named for one text
 MAX_ARTIFACTS = 20  # the most artifacts of one tool call
 PNG = "image/png"
-_OUTSIDE = re.compile(r"file:|scratch:|web:|search:|tool:|more:\d{1,9}$|result:\d+/")
+_OUTSIDE = re.compile(r"file:|scratch:|private:|web:|search:|tool:|more:\d{1,9}$|result:\d+/")
+# the tools of the folder name its files even where they read none
+_PRIVATE = re.compile(r"file:|private:|tool:(?:list_files|read_file|search_files|write_file)$")
 
 
 def _require_utc(name: str, at: datetime | None) -> None:
@@ -185,8 +187,8 @@ class Artifact:
 class Passage:
     """A text and its origin.
 
-    `origin` is `person`, `program`, `model:NAME`, `tool:NAME`, `file:PATH`, `web:ADDRESS`,
-    `scratch:PATH` (written by an earlier call of the task), `search:ENGINE`, `result:TASK_ID` or,
+    `origin` is `person`, `program`, `model:NAME`, `tool:NAME`, `private:TOOL` (a tool whose texts
+    are private), `file:PATH`, `web:ADDRESS`, `scratch:PATH` (written by an earlier call of the task), `search:ENGINE`, `result:TASK_ID` or,
     for a result of another objective, `result:OBJECTIVE_ID/TASK_ID`. Every text that is not from a
     person or from this program is data: fenced and labelled in prompts, escaped on a terminal.
 
@@ -208,9 +210,15 @@ class Passage:
         return (self.origin, *self.sources)
 
 
+def is_private(origin: str) -> bool:
+    """Return whether a text of this origin must not leave this machine unasked: files, and servers
+    that the person has not named public. A result is as private as its sources."""
+    return bool(_PRIVATE.match(origin))
+
+
 def find_sources(origins: Iterable[str]) -> tuple[str, ...]:
     """Return the origins outside this objective (files, pages, searches, tools, results of other
-    objectives), each once, files and pages first. The person, the models and the results of this
+    objectives), each once, private ones and pages first. The person, the models and the results of this
     objective are left out.
 
     If there are more than `MAX_SOURCES`, the last entry is `more:N`, which stands for N others.
@@ -218,7 +226,7 @@ def find_sources(origins: Iterable[str]) -> tuple[str, ...]:
     found = [origin for origin in dict.fromkeys(origins) if _OUTSIDE.match(origin)]
     named = sorted(
         (origin for origin in found if not origin.startswith("more:")),
-        key=lambda origin: not origin.startswith(("file:", "web:")),
+        key=lambda origin: (not is_private(origin), not origin.startswith("web:")),
     )
     n_more = max([0, *(int(origin[5:]) for origin in found if origin.startswith("more:"))]) + max(
         0, len(named) - MAX_SOURCES

@@ -198,7 +198,7 @@ def _render(node: PromptNode, given: Passage, by_variable: Mapping[str, Passage]
 
 
 def _show(label: str, passage: Passage) -> str:
-    is_data = passage.origin.startswith("tool:")
+    is_data = passage.origin.startswith(("tool:", "private:"))
     return f"\n{fence(label, passage)}\n" if is_data else disarm(clean(passage.text))
 
 

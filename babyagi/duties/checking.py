@@ -78,7 +78,8 @@ async def _judge(
     a third call decides.
     """
     asked, granted = objective.spec.asked, objective.spec.tools
-    doers = {f"tool:{tool.name}" for tool in granted if tool.effect is not Effect.READ}
+    acting = [tool.name for tool in granted if tool.effect is not Effect.READ]
+    doers = {f"{kind}:{name}" for name in acting for kind in ("tool", "private")}
     results = await resources.store.results(objective.id)
     # a person's claim needs no proof, and is not verified
     is_person = objective.spec.model_by_role[Role.CREATION] == HUMAN

@@ -33,7 +33,7 @@ N_SHOWN = 256
 _FENCED = re.compile(
     rf"(?s)<<(?P<label>[\w ]+) {UNMARKED} from (?P<origin>[^\n]*)\n(?P<text>.*?)\n{UNMARKED}>>"
 )
-_CUTTABLE = ("result:", "tool:", "file:")
+_CUTTABLE = ("result:", "tool:", "private:", "file:")
 MIN_CUTTABLE_CHARS = 200
 
 TEMPLATE_TOKENS = 48  # what a server's chat template may add, such as the date

@@ -688,11 +688,11 @@ def _n_chars(act: Act) -> int:
 
 
 def _gave_only_errors(step: AgentStep) -> bool:
-    """Return whether all calls of a step failed. A call that a person rejected does not count as
-    failed."""
+    """Return whether all calls of a step failed. A call that a person or the program did not allow
+    does not count as failed."""
     found = step.observations
     return bool(found) and all(
-        observation.is_error and observation.passage.origin != "person" for observation in found
+        one.is_error and one.passage.origin not in ("person", "program") for one in found
     )
 
 

@@ -13,7 +13,8 @@ from babyagi.tools.base import read_observations
 
 MAX_TASKS_READ = 200  # whose steps are looked through for files
 SHOWN_DIGEST_CHARS = 16
-MAKER = "tool:run_python"  # the only tool that makes artifacts
+# the only tool that makes artifacts, without and with a folder
+MAKERS = frozenset(("tool:run_python", "private:run_python"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +33,7 @@ async def find_artifacts(store: TaskStore, results: Sequence[Result]) -> list[Ma
     """Return the artifacts of these results' tasks, in the order of the results. If a task made
     several files with the same name, only the last one is returned."""
     made: list[Made] = []
-    asked = [result for result in results if MAKER in result.origins]
+    asked = [result for result in results if not MAKERS.isdisjoint(result.origins)]
     for result in asked[:MAX_TASKS_READ]:
         steps = await store.steps(result.objective_id, owner=f"task:{result.task_id}")
         by_name = {

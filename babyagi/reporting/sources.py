@@ -39,6 +39,7 @@ _KIND_BY_ORIGIN = {
     "web": SourceKind.PAGE,
     "file": SourceKind.FILE,
     "tool": SourceKind.TOOL,
+    "private": SourceKind.TOOL,
     "search": SourceKind.SEARCH,
 }
 _PLACES = {SourceKind.TOOL: 1, SourceKind.SEARCH: 2}  # listed after all other kinds

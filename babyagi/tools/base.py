@@ -140,6 +140,21 @@ Compose = Callable[[Mapping[str, Any], Calls], Awaitable[Passage]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Sink:
+    """Where the arguments of a tool go when they leave this machine.
+
+    Attributes:
+        host: the host that gets them; '' if a call names it, or several may.
+        address: the name of the argument that is an address. Then nothing else leaves.
+        sends: the names of the arguments that leave; empty: all of them.
+    """
+
+    host: str = ""
+    address: str = ""
+    sends: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Preview:
     """What a tool call would change, for the person who decides about the call.
 
@@ -183,6 +198,9 @@ class Tool:
         for_call: returns the tool for one call, by the call's owner (such as `task:3`) and key. For
             tools that keep files for each task. A call that is repeated after a crash has the same
             key.
+        sink: where the arguments go; None if they stay on this machine. The program or a person
+            sets it, never a server.
+        is_private: whether what the tool gives is private to the person.
         offered: returns the tool as its server describes it now. If its `form` has changed, a
             person must allow the tool before it is called again.
     """
@@ -202,6 +220,8 @@ class Tool:
     check: Callable[[Mapping[str, Any]], object] | None = None
     for_call: Callable[[str, str], Tool] | None = None
     asks_approval: bool = True
+    sink: Sink | None = None
+    is_private: bool = False
     offered: Callable[[], Awaitable[Tool]] | None = None
 
     def __post_init__(self) -> None:
@@ -218,6 +238,11 @@ class Tool:
     @property
     def spec(self) -> ToolSpec:
         return ToolSpec(name=self.name, description=self.description, parameters=self.parameters)
+
+    @property
+    def origin(self) -> str:
+        """The origin of what the tool says."""
+        return f"{'private' if self.is_private else 'tool'}:{self.name}"
 
     @property
     def form(self) -> str:

@@ -29,7 +29,7 @@ from typing import Any, NotRequired, overload
 from babyagi.errors import SettingsError, ToolError
 from babyagi.llm.shapes import Shape, ShapeError, object_of, to_plain
 from babyagi.tasks import Effect, Passage
-from babyagi.tools.base import Tool, in_thread
+from babyagi.tools.base import Sink, Tool, in_thread
 
 _ENTRY = re.compile(r"(\w+)\s*(?:\([^)]*\))?:\s*(.+)")
 _SECTION = re.compile(
@@ -74,6 +74,8 @@ def tool(
     return_direct: bool = False,
     reflect: int = 0,
     asks_approval: bool = False,
+    sink: Sink | None = None,
+    is_private: bool = False,
 ) -> Callable[[Function], FunctionTool]: ...
 
 

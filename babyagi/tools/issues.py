@@ -17,11 +17,11 @@ from typing import Any
 from urllib.parse import quote, urlsplit
 
 from babyagi.errors import ToolError
-from babyagi.net.addresses import Proxies
+from babyagi.net.addresses import Proxies, host_of
 from babyagi.net.door import Request, ask_json, require_https
 from babyagi.tasks import Effect, Passage
 from babyagi.text import clean, one_line, shorten
-from babyagi.tools.base import Tool, entries, takes, text_schema, texts_schema
+from babyagi.tools.base import Sink, Tool, entries, takes, text_schema, texts_schema
 
 SEARCH_ISSUES = "search_issues"
 ISSUE_LINK = "issue_link"
@@ -129,6 +129,7 @@ def build_search_issues(
             github, "query", query=text_schema("A few words, no sentence.")
         ),
         effect=Effect.READ,
+        sink=Sink(host=host_of(base_url), sends=("query", "repository")),
         run=run,
         timeout_s=40.0,
     )

@@ -47,14 +47,14 @@ from urllib.parse import unquote
 
 from babyagi.errors import SettingsError, ToolError, first_error
 from babyagi.llm.shapes import MAX_DEPTH, Shape, ShapeError, is_deep, read_schema, shape_of
-from babyagi.net.addresses import is_in_clear
+from babyagi.net.addresses import host_of, is_in_clear
 from babyagi.net.bodies import bound_body
 from babyagi.redaction import redact
 from babyagi.runtime.heavy_imports import import_whole
 from babyagi.sandbox import tree
 from babyagi.tasks import Effect, Passage, ToolGrant
 from babyagi.text import clean, disarm, one_line, shorten
-from babyagi.tools.base import Tool
+from babyagi.tools.base import Sink, Tool
 
 if TYPE_CHECKING:
     import httpx2
@@ -97,6 +97,8 @@ class McpServer:
         deny: the names of tools that cannot be used.
         effects: the effects of tools, by name; `once` for all others.
         timeout_s: the time limit of each call, in seconds.
+        public: whether its texts may leave this machine; else they are private.
+        sink: whether its calls leave this machine; None: those of a `url` do.
     """
 
     name: str
@@ -110,6 +112,12 @@ class McpServer:
     deny: tuple[str, ...] = ()
     effects: Mapping[str, Effect] = field(default_factory=dict)
     timeout_s: float = CALL_TIMEOUT_S
+    public: bool = False
+    sink: bool | None = None
+
+    @property
+    def sends(self) -> bool:
+        return bool(self.url) if self.sink is None else self.sink
 
     def offers(self, tool: str) -> bool:
         is_allowed = self.allow is None or self._is_among(tool, self.allow)
@@ -340,6 +348,8 @@ class Connection:
             description=description,
             parameters=parameters,
             effect=self.server.effect_of(tool),
+            sink=Sink(host=host_of(self.server.url)) if self.server.sends else None,
+            is_private=not self.server.public,
             run=partial(self.call, tool),
             timeout_s=self.server.timeout_s + CONNECT_TIMEOUT_S,
             offered=partial(self.find, tool),

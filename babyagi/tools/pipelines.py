@@ -16,11 +16,11 @@ from typing import Any
 from urllib.parse import quote
 
 from babyagi.errors import ToolError
-from babyagi.net.addresses import Proxies
+from babyagi.net.addresses import Proxies, host_of
 from babyagi.net.door import Request, ask_json, require_https
 from babyagi.tasks import Effect, Passage
 from babyagi.text import clean, one_line, shorten
-from babyagi.tools.base import Tool, entries, takes_text
+from babyagi.tools.base import Sink, Tool, entries, takes_text
 
 ASK_PIPELINE = "ask_pipeline"
 DEEPSET_KEY = "DEEPSET_CLOUD_API_KEY"
@@ -147,6 +147,7 @@ def build_pipeline_search(
         description=description or "Look something up in the indexed documents, in whole words.",
         parameters=takes_text(QUERY, "The question, in words."),
         effect=effect,
+        sink=Sink(host=host_of(pipeline.url)),
         run=run,
         timeout_s=TIMEOUT_S + 10,
     )

@@ -160,6 +160,7 @@ def build_python_with_files(bench: Workspace, *, name: str, description: str) ->
         parameters=takes_text("code", CODE_WITH_FILES),
         effect=Effect.READ,
         run=partial(run, None),
+        is_private=bench.folder is not None,
         timeout_s=TOOL_TIMEOUT_S,
         for_call=for_call,
     )

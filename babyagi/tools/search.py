@@ -12,7 +12,7 @@ from babyagi.retrieval.engines import TOP_K, Answering, Hit, HitKind, Searcher
 from babyagi.retrieval.pages import Document, Pages, WebPart, WebRetriever
 from babyagi.retrieval.rank import BM25, Ranker, rank, split_parts
 from babyagi.tasks import Effect, Fetched, Passage
-from babyagi.tools.base import Tool, number_schema, takes, text_schema, texts_schema
+from babyagi.tools.base import Sink, Tool, number_schema, takes, text_schema, texts_schema
 
 WEB_SEARCH = "web_search"
 OPEN_PAGE = "open_page"
@@ -21,6 +21,7 @@ MAX_PAGES = 5
 MAX_PAGE_CHARS = 12_000
 NOTHING_FOUND = "The search found nothing."
 _QUERY = text_schema("What to search for.")
+_SINK = Sink(sends=("query", "domains"))
 _DOMAINS = texts_schema("Only pages of these domains, such as docs.python.org.", most=MAX_DOMAINS)
 
 
@@ -56,6 +57,7 @@ def build_engine_search(
         description=description,
         parameters=takes("query", query=_QUERY, **({} if domains else {"domains": _DOMAINS})),
         effect=Effect.READ,
+        sink=_SINK,
         run=run,
         timeout_s=120.0,
     )
@@ -98,6 +100,7 @@ def build_web_search(searcher: Searcher, pages: Pages, *, ranker: Ranker = BM25)
             domains=_DOMAINS,
         ),
         effect=Effect.READ,
+        sink=_SINK,
         run=run,
         timeout_s=180.0,
     )
@@ -132,6 +135,7 @@ def build_open_page(pages: Pages, *, ranker: Ranker = BM25) -> Tool:
             ),
         ),
         effect=Effect.READ,
+        sink=Sink(address="url"),
         run=run,
         timeout_s=90.0,
     )

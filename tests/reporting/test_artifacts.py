@@ -10,7 +10,7 @@ import pytest
 import babyagi
 from babyagi.cli import main
 from babyagi.llm.prompt import Speaker, ToolCall
-from babyagi.reporting.artifacts import MAKER, Made, artifacts_shape, render_artifacts
+from babyagi.reporting.artifacts import Made, artifacts_shape, render_artifacts
 from babyagi.tasks import Artifact
 from babyagi.tools.catalog import RUN_PYTHON
 from support.scripted import ScriptedModel
@@ -135,7 +135,7 @@ def test_a_table_and_a_plot_of_a_task_are_with_its_result_wherever_that_is_shown
 
 
 def test_the_tool_whose_files_are_looked_for_is_the_one_that_ships():
-    assert f"tool:{RUN_PYTHON}" == MAKER
+    assert f"tool:{RUN_PYTHON}" == "tool:run_python"
 
 
 def made(name):

@@ -62,7 +62,7 @@ def write(tmp_path, servers):
 def test_a_file_names_servers_what_they_may_and_what_their_tools_do(tmp_path):
     servers = {
         "notes": {
-            "command": "notes", "args": ["--all"], "env": {"A": "b"}, "allow": ["find"],
+            "command": "notes", "args": ["--all"], "env": {"A": "hush"}, "allow": ["find"],
             "effects": {"find": "read"}, "timeout_s": 5,
         },
         "wiki": {"url": "https://wiki.example/mcp", "deny": ["drop"]},
@@ -70,11 +70,11 @@ def test_a_file_names_servers_what_they_may_and_what_their_tools_do(tmp_path):
     }  # fmt: skip
     notes, wiki = load_servers(write(tmp_path, servers))
 
-    assert (notes.command, notes.args, notes.env) == ("notes", ("--all",), {"A": "b"})
+    assert (notes.command, notes.args, notes.env) == ("notes", ("--all",), {"A": "hush"})
     assert notes.offers("find") and not notes.offers("write")
     assert wiki.offers("find") and not wiki.offers("drop")
     assert notes.effects == {"find": Effect.READ}
-    assert "b" not in repr(notes).split("env")[0]
+    assert "hush" not in repr(notes).split("env")[0]
 
 
 WRONG = {

@@ -136,6 +136,15 @@ class Steps(SqlAccess):
 
         return await self._read(work, n_rows=len(named) + STEPS_EACH * len(owners))
 
+    async def answered(self, objective_id: int) -> list[Step]:
+        """Return the questions and approvals that a person has answered, in the order in which they
+        were asked."""
+
+        def work(tx: Transaction) -> list[Step]:
+            return [step_from_row(row) for row in rows_in(tx, "answered", objective_id)]
+
+        return await self._read(work)
+
     async def secret(self, candidate: str) -> str:
         """Return the store's secret, from which the unpredictable lines around the passages of
         prompts are derived. The first `candidate` that any worker passes becomes the secret of all

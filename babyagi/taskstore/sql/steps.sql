@@ -20,6 +20,11 @@ SELECT s.* FROM step AS s
 SELECT * FROM step
  WHERE objective_id = :objective_id AND owner IN (SELECT named.value FROM json_each(:owners) AS named) ORDER BY id;
 
+-- answered --
+-- The questions and approvals of an objective that a person has answered, in the order in which they were asked.
+SELECT * FROM step
+ WHERE objective_id = :objective_id AND kind IN ('question', 'approval') AND output IS NOT NULL ORDER BY id;
+
 -- steps_under_task --
 -- Two steps of a task, each with the task's holder and its number of lost workers. If neither step exists, one row with only these.
 SELECT f.worker_id AS holder, f.claim_no AS held_claim_no, f.n_lost, s.*
