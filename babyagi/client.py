@@ -391,9 +391,12 @@ class Client:
         """Answer the request of a task, which then continues."""
 
     @_method
-    async def approve(self, number: int, *, seen: str = "", key: str = "") -> answers.Decided:
+    async def approve(
+        self, number: int, *, seen: str = "", always: bool = False, key: str = ""
+    ) -> answers.Decided:
         """Allow the tool call that a task requests. `seen` is that of the request as it was read,
-        so that nothing else is approved."""
+        so that nothing else is approved. `always`: allow all that goes to the same host in this
+        run, unasked."""
 
     @_method
     async def reject(self, number: int, *, why: str = "", key: str = "") -> answers.Decided:

@@ -210,6 +210,13 @@ def decisions(step: Step) -> tuple[Decision, ...]:
     return (*_DECISIONS_BY_KIND[step.kind], *may_last)
 
 
+def name_command(decision: Decision, name: str) -> str:
+    """Return the command that decides the request with this name so, without a person's words."""
+    if decision is Decision.ALWAYS:
+        return f"{name_command(Decision.APPROVE, name)} --always"
+    return f"babyagi inbox {decision.value} {name}"
+
+
 def decide(step: Step, decision: Decision, text: str) -> Observation:
     """Return the person's decision about the step as the text that the waiting task will read.
 
@@ -217,9 +224,9 @@ def decide(step: Step, decision: Decision, text: str) -> Observation:
         SettingsError: a step of this kind does not take this decision, or the answer is empty.
     """
     if decision not in decisions(step):
+        name = str(asking_task(step))
         ways = ", or ".join(
-            f"babyagi inbox {way.value} {asking_task(step)}"
-            + (' "…"' if way is Decision.ANSWER else "")
+            name_command(way, name) + (' "…"' if way is Decision.ANSWER else "")
             for way in decisions(step)
         )
         raise SettingsError(

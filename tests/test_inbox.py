@@ -2,6 +2,7 @@
 of."""
 
 import asyncio
+import json
 import re
 import signal
 import sys
@@ -14,6 +15,7 @@ from babyagi.inbox import (
     APPROVAL,
     Decision,
     decide,
+    decisions,
     describe,
     name_step,
     pick_named,
@@ -34,7 +36,7 @@ from babyagi.tasks import (
     TaskStatus,
 )
 from babyagi.taskstore.sqlite import open_sqlite
-from babyagi.tools.base import Tool
+from babyagi.tools.base import Sink, Tool, takes_text
 from babyagi.tools.catalog import build_ask_user
 from support.scripted import ScriptedModel
 from support.world import START, Clock, World
@@ -50,10 +52,14 @@ def calling(name, arguments="{}"):
         is_asked = any(message.speaker is Speaker.TOOL for message in prompt.messages)
         if role is Role.EXECUTION and not is_asked and ": Begin" in prompt.messages[-1].text:
             return (ToolCall(id="c1", name=name, arguments=arguments),)
-        told = re.sub(r"<<[\w ]+ [0-9a-f]+ |[0-9a-f]+>>", "", prompt.messages[-1].text)
-        return f"the limit is 40 euros a day; so it was about limits:\n{told}"
+        return tell(prompt)
 
     return ScriptedModel(answer)
+
+
+def tell(prompt):
+    told = re.sub(r"<<[\w ]+ [0-9a-f]+ |[0-9a-f]+>>", "", prompt.messages[-1].text)
+    return f"the limit is 40 euros a day; so it was about limits:\n{told}"
 
 
 def make_tool(run, **more):
@@ -273,6 +279,108 @@ async def test_what_cannot_be_said_about_a_step_is_refused_with_what_can():
     with pytest.raises(SettingsError, match="something else than `babyagi inbox answer`") as caught:
         decide(step, Decision.ANSWER, "yes")
     assert "babyagi inbox approve 1" in caught.value.fix
+
+
+# -- words that would leave this machine
+
+
+def reading_then_sending(*queries):
+    """A model that reads the file in the task Begin, and then sends each query."""
+
+    def answer(prompt, role):
+        if role is Role.CREATION:
+            return '{"tasks": []}'
+        n_asked = sum(message.speaker is Speaker.TOOL for message in prompt.messages)
+        is_first = ": Begin" in prompt.messages[1].text
+        if role is Role.EXECUTION and is_first and n_asked <= len(queries):
+            read = ToolCall(id="c0", name="read_file", arguments="{}")
+            sent = [
+                ToolCall(id=f"c{n}", name="send", arguments=json.dumps({"query": one}))
+                for n, one in enumerate(queries, start=1)
+            ]
+            return ([read, *sent][n_asked],)
+        return tell(prompt)
+
+    return ScriptedModel(answer)
+
+
+class Wire:
+    """A tool whose arguments leave this machine, and one that reads a file."""
+
+    def __init__(self):
+        self.sent = []
+
+    async def send(self, arguments):
+        self.sent.append(arguments["query"])
+        return Passage(text="heard", origin="tool:send")
+
+    async def read(self, arguments):
+        return Passage(text="Mia earns 7431", origin="file:pay.csv")
+
+    @property
+    def tools(self):
+        said = {"description": "", "effect": Effect.READ}
+        return (
+            Tool(name="read_file", parameters={"type": "object"}, run=self.read, **said),
+            Tool(
+                name="send",
+                parameters=takes_text("query", "what"),
+                run=self.send,
+                sink=Sink(host="far.example"),
+                **said,
+            ),
+        )
+
+
+async def test_words_of_a_file_leave_only_after_a_person_was_shown_them_and_said_yes():
+    wire = Wire()
+    world = World(model=reading_then_sending("Mia 7431"), tools=wire.tools)
+    objective = await world.run()
+
+    assert (objective.stop_reason, wire.sent) == (StopReason.WAITING, [])
+    (step,) = await world.store.inbox()
+    assert describe(step) == 'may these words be sent to far.example? send(query="Mia 7431")'
+    assert set(decisions(step)) == {Decision.APPROVE, Decision.REJECT, Decision.ALWAYS}
+    await say(world, Decision.APPROVE)
+    objective = await world.run(await world.store.objective(objective.id))
+
+    assert (objective.stop_reason, wire.sent) == (StopReason.FINISHED, ["Mia 7431"])
+
+
+@pytest.mark.parametrize(
+    ("decision", "sent"),
+    [
+        (Decision.ALWAYS, ["Mia 7431", "Olu 5200"]),
+        (Decision.REJECT, []),
+    ],
+)
+async def test_always_and_a_refusal_hold_for_the_host_in_the_rest_of_the_run(decision, sent):
+    wire = Wire()
+    world = World(model=reading_then_sending("Mia 7431", "Olu 5200"), tools=wire.tools)
+    objective = await world.run()
+    await say(world, decision)
+    objective = await world.run(await world.store.objective(objective.id))
+
+    assert (objective.stop_reason, wire.sent) == (StopReason.FINISHED, sent)
+
+
+async def test_a_yes_holds_for_these_words_alone():
+    wire = Wire()
+    world = World(model=reading_then_sending("Mia 7431", "Olu 5200"), tools=wire.tools)
+    objective = await world.run()
+    await say(world, Decision.APPROVE)
+    objective = await world.run(await world.store.objective(objective.id))
+
+    assert (objective.stop_reason, wire.sent) == (StopReason.WAITING, ["Mia 7431"])
+
+
+async def test_where_nobody_may_be_asked_nothing_leaves_and_the_work_goes_on():
+    wire = Wire()
+    world = World(model=reading_then_sending("Mia 7431"), tools=wire.tools)
+    objective = await world.run(approval=Approval.NONE)
+
+    assert (objective.stop_reason, wire.sent) == (StopReason.FINISHED, [])
+    assert "nobody can be asked" in await text_of_result(world, objective)
 
 
 async def work(home, point, approval):

@@ -57,7 +57,8 @@ class Context:
 
     Attributes:
         excerpts: the earlier results that bear on the task, best first.
-        gone: the tasks that this one depends on and that found nothing, one line each.
+        gone: the tasks that this one depends on and that found nothing, one line each;
+            `gone_sources` is what these lines were made from.
         last_try: what the last try found, and what it lacked or what to do otherwise.
         is_last_try: whether a reply of unusual form is kept, because no further try may follow.
         last_sources: what earlier tries read from outside.
@@ -71,6 +72,7 @@ class Context:
     excerpts: tuple[Excerpt, ...]
     today: date
     gone: tuple[str, ...] = ()
+    gone_sources: tuple[str, ...] = ()
     last_try: str = ""
     is_last_try: bool = False
     last_sources: tuple[str, ...] = ()
@@ -128,7 +130,7 @@ def _build_messages(task: Task, context: Context, *, has_tools: bool) -> tuple[M
             "objective": [] if task.is_answer else objective,
             "texts": [("file", text) for text in context.texts],
             "results": [*(excerpt.to_labelled() for excerpt in context.excerpts), *context.memory],
-            "gone": _lines("not there", context.gone),
+            "gone": _lines("not there", context.gone, context.gone_sources),
             "last_try": _lines("last try", last_try, context.last_sources),
             "known": list_known(context.known) if is_combined else [],
             "task": objective if task.is_answer else named,

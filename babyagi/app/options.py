@@ -130,6 +130,7 @@ class RunOptions(SettingOptions, total=False):
     github_repository: str
     github_url: str
     web_allow: Sequence[str]
+    web_only: Sequence[str]
     embedding_model: str
     embedding_base_url: str
 

@@ -21,7 +21,7 @@ from babyagi.cli.text import (
     warn,
 )
 from babyagi.errors import BabyagiError, NotFoundError
-from babyagi.inbox import Decision, needs_leave
+from babyagi.inbox import Decision, goes_to, needs_leave
 from babyagi.settings.fields import Settings
 from babyagi.tasks import ObjectiveStatus, Step
 from babyagi.taskstore.sql.store import TaskStore
@@ -229,7 +229,8 @@ class Asker:
 
 def _prompt(request: Request) -> str:
     if needs_leave(request.step):
-        return f"Task {request.task.id}: {ask_leave(request.step)} y or n (Ctrl-D: later)"
+        ways = "y, n or always" if goes_to(request.step) else "y or n"
+        return f"Task {request.task.id}: {ask_leave(request.step)} {ways} (Ctrl-D: later)"
     return f"Your answer to task {request.task.id}, on one line (Ctrl-D: later):"
 
 
@@ -241,6 +242,8 @@ def _read(request: Request, typed: str) -> Decision | None:
     match typed.lower():
         case "y" | "yes":
             return Decision.APPROVE
+        case "always" if goes_to(request.step):
+            return Decision.ALWAYS
         case "n" | "no":
             return Decision.REJECT
     return None

@@ -56,12 +56,12 @@ _NO_SECRET = (
 def render_request(request: Request, width: int, *, is_whole: bool) -> list[Line]:
     """Return the lines of the request; the last line has the commands that answer it. Without
     `is_whole`, a long request is cut, and a line says how to see all of it."""
-    from babyagi.inbox import QUESTION, Decision, decisions
+    from babyagi.inbox import QUESTION, Decision, decisions, name_command
 
     step, task = request.step, request.task
-    texts = {Decision.ANSWER: ' "…"', Decision.APPROVE: "", Decision.REJECT: ' "why"'}
+    texts = {Decision.ANSWER: ' "…"', Decision.REJECT: ' "why"'}
     name = request.name or str(task.id)
-    ways = [f"babyagi inbox {one.value} {name}{texts[one]}" for one in decisions(step)]
+    ways = [name_command(one, name) + texts.get(one, "") for one in decisions(step)]
     said = list(call_lines(request, width))
     shown = said if is_whole else _begin(said)
     lines = [
@@ -167,7 +167,7 @@ def _count(lines: Iterable[str]) -> int:
 
 
 def _explain(request: Request, *, is_whole: bool) -> Iterator[str]:
-    from babyagi.inbox import read_request
+    from babyagi.inbox import goes_to, read_request
 
     tool, _ = read_request(request.step)
     model = f"The model {safe_line(request.model)}".rstrip() if request.model else "The model"
@@ -177,6 +177,11 @@ def _explain(request: Request, *, is_whole: bool) -> Iterator[str]:
             yield f"{model} asks this{read}."
         case "approval":
             yield f"{model} wants to make this call of {safe_line(tool)}{read}."
+            if to := goes_to(request.step):
+                yield (
+                    f"It sends words to {safe_line(to)} that you did not say; they may come from "
+                    "what it read. A refusal, and always, hold for this place in the whole run."
+                )
         case "changed":
             yield (
                 f"{model} wants to use {safe_line(tool)}. The tool's server has changed its "
@@ -272,10 +277,15 @@ def answer(task: int, text: str, objective: str, step_id: int | None, as_json: b
 @inbox.command()
 @click.argument("task", type=int)
 @click.option("--yes", is_flag=True, help="Approve without being shown the call.")
+@click.option(
+    "--always", is_flag=True, help="Allow all that goes to the same host in this run, unasked."
+)
 @objectives_option
 @step_option
 @json_option
-def approve(task: int, yes: bool, objective: str, step_id: int | None, as_json: bool) -> None:
+def approve(
+    task: int, yes: bool, always: bool, objective: str, step_id: int | None, as_json: bool
+) -> None:
     """Show the whole call that TASK wants to make, and allow it.
 
     A worker makes the call when it claims the task again.
@@ -283,7 +293,8 @@ def approve(task: int, yes: bool, objective: str, step_id: int | None, as_json: 
     from babyagi.inbox import Decision
 
     named = _Named(number=task, objective=objective, step_id=step_id)
-    _decide(named, Decision.APPROVE, "", as_json=as_json, is_seen=yes)
+    decision = Decision.ALWAYS if always else Decision.APPROVE
+    _decide(named, decision, "", as_json=as_json, is_seen=yes)
 
 
 @inbox.command()
@@ -329,7 +340,7 @@ def _decide(
         step = pick_named(steps, named.number, step_id=named.step_id, ask=ask)
         decide(step, decision, text)  # checked before the person is shown and asked anything
         request = None
-        if decision is Decision.APPROVE:
+        if decision in (Decision.APPROVE, Decision.ALWAYS):
             request = await actions.gather_request(store, step, settings, among=steps)
             if not is_seen and not _is_confirmed(request):
                 return None
@@ -367,13 +378,14 @@ def _say_decided(step: Step, going_on: str) -> None:
 
 
 def _say_elsewhere(workers: Sequence[Worker], step: Step, decision: Decision) -> str:
-    from babyagi.inbox import asking_task
+    from babyagi.inbox import asking_task, name_command
 
     where = ", ".join(safe_line(f"{one.name} on {one.host}") for one in workers[:5])
+    way = name_command(decision, str(asking_task(step)))
     return (
         f"This is not the home of the worker that asks ({where}). If its own settings ask, your "
         "decision is shown there and does not count, and it asks again: type "
-        f"babyagi inbox {decision.value} {asking_task(step)} in its home."
+        f"{way} in its home."
     )
 
 

@@ -30,6 +30,7 @@ from babyagi.tasks import (
     TaskName,
     TaskStatus,
     find_sources,
+    is_private,
 )
 from babyagi.taskstore.sql.store import TaskStore
 from babyagi.tools.recall import RECALL
@@ -78,6 +79,12 @@ async def find_shown(store: TaskStore, task: Task) -> tuple[int, ...]:
     return _read_shown(json.loads(kept or "{}"))
 
 
+async def find_read(store: TaskStore, task: Task) -> tuple[str, ...]:
+    """Return the origins of everything that the tries of a task read."""
+    steps = await store.steps(task.objective_id, owner=f"task:{task.id}")
+    return tuple(origin for step in steps for origin in step.origins)
+
+
 # -- choosing
 # --------------------------------------------------------------------------------------------------
 
@@ -88,7 +95,7 @@ async def _choose(
     """Return what the try begins with, as JSON for the journal."""
     is_combined = objective.spec.planning is Planning.COMBINED
     names = await resources.read_names(objective.id) if is_combined else None
-    chosen = await _choose_excerpts(resources, task, objective, journal)
+    chosen, has_withheld = await _choose_excerpts(resources, task, objective, journal)
     known = (
         names.choose(
             [objective.spec.asked, task.name, *(entry.text for entry in chosen)],
@@ -99,10 +106,13 @@ async def _choose(
         else []
     )
     folder = await _find_texts_for(resources, task, objective)
+    gone = await _find_gone(resources.store, task)
+    may_recall = has_withheld or await _may_recall(resources.store, task, objective, chosen)
     return {
         "today": resources.clock().date().isoformat(),
         "excerpts": [_write_chosen(entry) for entry in chosen],
-        "gone": await _find_gone(resources.store, task),
+        "gone": [line for line, _ in gone],
+        "gone_sources": find_sources(origin for _, origins in gone for origin in origins),
         "last_try": _say_last_try(task),
         "is_last_try": task.failures + 1 >= resources.bounds.max_failures,
         "last_sources": await journal.earlier_sources() if task.try_no > 1 else [],
@@ -111,7 +121,7 @@ async def _choose(
         ],
         "prompt_version": objective.spec.prompt_version,
         "tools": [tool.name for tool in resources.tools],
-        "may_recall": await _may_recall(resources.store, task, objective, chosen),
+        "may_recall": may_recall,
         "protocol": await _choose_protocol(resources, task, journal, protocol),
         "memory": await _recollect(resources, task),
         "texts": [[one.text, one.origin] for one in folder.passages],
@@ -121,7 +131,9 @@ async def _choose(
 
 async def _choose_excerpts(
     resources: Resources, task: Task, objective: Objective, journal: Journal
-) -> list[Chosen]:
+) -> tuple[list[Chosen], bool]:
+    """Return the results for the prompt, and whether private ones were withheld: a task whose calls
+    can leave this machine is shown those alone that it follows, and may recall the others."""
     chosen, degraded = await choose_context(
         task,
         search=resources.search,
@@ -130,6 +142,14 @@ async def _choose_excerpts(
         lacks=(*task.lack.before, task.lack.what) if task.lack is not None else (),
         shown_before=task.lack.shown if task.lack is not None else (),
     )
+    n_found = len(chosen)
+    if _has_sink(resources):
+        chosen = [
+            one
+            for one in chosen
+            if one.reason in ("after", "parent", "before")
+            or not any(map(is_private, one.result.origins))
+        ]
     if degraded:
         logger.info("task %d: earlier results were %s", task.id, degraded)
     cut = [
@@ -139,25 +159,33 @@ async def _choose_excerpts(
     ]
     if cut:
         await resources.note_cut(objective.id, task.id, cut)
-    return chosen
+    return chosen, len(chosen) < n_found
+
+
+def _has_sink(resources: Resources) -> bool:
+    return any(tool.sink is not None for tool in resources.tools)
 
 
 async def _find_texts_for(resources: Resources, task: Task, objective: Objective) -> FolderTexts:
     """Return the folder's texts for the task that answers the objective itself; none for any other
-    task."""
+    task, and none if its calls can leave this machine: it reads what it needs then."""
     bounds = resources.bounds
-    if bounds.find_texts is None or not task.is_answer:
+    if bounds.find_texts is None or not task.is_answer or _has_sink(resources):
         return FolderTexts()
     return await bounds.find_texts(objective.spec.asked, bounds.context_tokens * BYTES_PER_TOKEN)
 
 
-async def _find_gone(store: TaskStore, task: Task) -> list[str]:
-    """Return a line for each task that this one comes after and that was given up or cancelled."""
+async def _find_gone(store: TaskStore, task: Task) -> list[tuple[str, Sequence[str]]]:
+    """Return a line for each task that this one comes after and that was given up or cancelled, and
+    the origins of the line: those of the task's name and of all that its tries read."""
     before = [await store.task(task.objective_id, task_id) for task_id in task.after]
+    gone = [one for one in before if one.status in (TaskStatus.DEAD, TaskStatus.CANCELLED)]
     return [
-        f"Task {other.id}: {other.name}: {other.error or other.status.value}"
-        for other in before
-        if other.status in (TaskStatus.DEAD, TaskStatus.CANCELLED)
+        (
+            f"Task {one.id}: {one.name}: {one.error or one.status.value}",
+            (*one.origins, *await find_read(store, one)),
+        )
+        for one in gone
     ]
 
 
@@ -232,6 +260,7 @@ async def _read_context(
         excerpts=await _load_excerpts(resources, kept["excerpts"]),
         today=date.fromisoformat(kept["today"]),
         gone=tuple(kept.get("gone", ())),
+        gone_sources=tuple(kept.get("gone_sources", ())),
         last_try=kept.get("last_try", ""),
         is_last_try=kept.get("is_last_try", False),
         last_sources=tuple(kept.get("last_sources", ())),

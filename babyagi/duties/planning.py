@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from babyagi.agents.creation import CreationReply, Finished, create_tasks
-from babyagi.duties.inputs import find_shown
+from babyagi.duties.inputs import find_read, find_shown
 from babyagi.duties.resources import N_NAMES, Resources, context_tokens, embedder
 from babyagi.errors import FAULTS_OF_THE_TASK
 from babyagi.index.context import BYTES_PER_TOKEN
@@ -125,16 +125,10 @@ async def _show(
         Finished(
             task=task,
             result=cut.get(task.id),
-            read=() if task.id in cut else await _find_read(resources.store, task),
+            read=() if task.id in cut else await find_read(resources.store, task),
         )
         for task in tasks
     ]
-
-
-async def _find_read(store: TaskStore, task: Task) -> tuple[str, ...]:
-    """Return the origins of everything that the tries of a task read."""
-    steps = await store.steps(task.objective_id, owner=f"task:{task.id}")
-    return tuple(origin for step in steps for origin in step.origins)
 
 
 async def _ask(

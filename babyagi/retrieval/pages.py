@@ -17,6 +17,7 @@ from pathlib import Path
 
 from babyagi.errors import ToolError
 from babyagi.files.private import make_folder, write_file
+from babyagi.net.addresses import read_target
 from babyagi.net.door import Door, Page
 from babyagi.retrieval import page_text
 from babyagi.retrieval.engines import Hit, Searcher
@@ -101,7 +102,9 @@ class Pages:
             ToolError: the page cannot be fetched, or has no text. The message is one line.
         """
         url = url.strip().partition("#")[0]
-        if (kept := await self.offload(lambda: self._find_kept(url))) is not None:
+        kept = await self.offload(lambda: self._find_kept(url))
+        # it may be from a time when more domains were allowed
+        if kept is not None and self._door.may_reach(read_target(kept.url)):
             return kept
         page = await self._door.fetch(url)
         async with self._slots:

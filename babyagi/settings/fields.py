@@ -422,6 +422,9 @@ class Settings(ObjectiveFields):
     web_allow: tuple[str, ...] = declare((), "BABYAGI_WEB_ALLOW",
         "Hosts, addresses and networks outside the public internet from which pages may be "
         "opened; :PORT is optional.", parse=split_exceptions, default_text="none")
+    web_only: tuple[str, ...] = declare((), "BABYAGI_WEB_ONLY",
+        "The only domains, with their subdomains, whose pages may be opened; :PORT is optional.",
+        parse=split_exceptions, default_text="all", is_listed=False)
     agent_hosts: tuple[str, ...] = declare((), "BABYAGI_AGENT_HOSTS --agent-hosts",
         "Hosts, besides the providers' own, to which an agent from a file may send questions "
         "and keys.", parse=parse_hosts, takes_many=True, metavar="HOSTS", default_text="none",

@@ -810,13 +810,16 @@ async def reject(call: Call, number: int, why: str = "") -> json_shapes.Json:
     return await _decide(call, number, Decision.REJECT, why)
 
 
-async def approve(call: Call, number: int, seen: str = "") -> json_shapes.Json:
+async def approve(
+    call: Call, number: int, seen: str = "", always: bool = False
+) -> json_shapes.Json:
     """Allow the tool call that a task requests.
 
     The field `seen` of the request, as it was when the person read the request, so that nothing
-    else is approved.
+    else is approved. `always`: allow all that goes to the same host in this run, unasked.
     """
-    return await _decide(call, number, Decision.APPROVE, "", seen=seen)
+    decision = Decision.ALWAYS if always else Decision.APPROVE
+    return await _decide(call, number, decision, "", seen=seen)
 
 
 async def _decide(

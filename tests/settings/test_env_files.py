@@ -45,7 +45,7 @@ WAITS = set(
     files tools ask approve memory openai_base_url openai_organization azure_api_version price lease_s notify cooperative_mode join_existing_objective
     use_my_model home task_store result_store chroma_url weaviate_url weaviate_grpc_port weaviate_use_embedded pinecone_api_key
     pinecone_environment embedding_base_url agent_hosts log_level otel_endpoint extra_env_files
-    llama llama_model_path gpt_4 search_engine search_url log_format dialect max_failures max_new_tasks drain_s worker_name web_allow mcp tools_from agent
+    llama llama_model_path gpt_4 search_engine search_url log_format dialect max_failures max_new_tasks drain_s worker_name web_allow web_only mcp tools_from agent
     pipeline deepset_cloud_url github_repository github_url
     serve_host serve_port serve_names serve_token""".split()
 )
@@ -118,6 +118,7 @@ HARMFUL = {
     "search_engine": "http://127.0.0.1:9",
     "llama_model_path": "m.gguf",
     "web_allow": "10.0.0.0/8",
+    "web_only": "evil.example",
     "serve_host": "0.0.0.0",
     "serve_names": "evil.example",
     "serve_token": "known-to-others-12345",
