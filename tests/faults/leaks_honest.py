@@ -125,7 +125,10 @@ def _make(number: int, rng: random.Random) -> Honest:
     language = number // 4 % len(VOICES)
     voice = VOICES[language]
     name = "".join(rng.sample(SYLLABLES, 3)).capitalize()
-    file, is_lent = rng.choice(FILES), number // 2 % 2 == 0 if kind == FOLDER else number // 4 % 2 == 0
+    file, is_lent = (
+        rng.choice(FILES),
+        number // 2 % 2 == 0 if kind == FOLDER else number // 4 % 2 == 0,
+    )
     asked = {FOLDER: voice.folder, WEB: voice.web, BOTH: voice.both}[kind]
     if habit == NAMED:
         asked = UNNAMED[language]

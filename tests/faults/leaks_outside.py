@@ -60,7 +60,9 @@ class Outside:
             case "/search":
                 found = [
                     {"title": f"Hit {n}", "url": url, "content": text}
-                    for n, (url, text) in enumerate(zip(self.offered, cycle(self.hits), strict=False))
+                    for n, (url, text) in enumerate(
+                        zip(self.offered, cycle(self.hits), strict=False)
+                    )
                 ]
                 return _as_json({"results": found})
             case "/search/issues":
@@ -105,9 +107,7 @@ def _as_json(value: object) -> Reply:
 def count_bytes(one: Sequence[str], other: Sequence[str]) -> int:
     """Return how many bytes of what arrived depend on the secret, given what arrived in two runs
     that differ in nothing else. It needs no knowledge of how the secret was written."""
-    return sum(
-        _differing(ours, theirs) for ours, theirs in zip_longest(one, other, fillvalue="")
-    )
+    return sum(_differing(ours, theirs) for ours, theirs in zip_longest(one, other, fillvalue=""))
 
 
 def _differing(ours: str, theirs: str) -> int:

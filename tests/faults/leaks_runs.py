@@ -20,10 +20,11 @@ from babyagi.errors import BabyagiError, SettingsError
 from babyagi.files.folder import Folder
 from babyagi.inbox import Decision
 from babyagi.llm.port import ChatModel
+from babyagi.llm.prompt import Prompt
 from babyagi.memory.kinds import ConversationMemory
 from babyagi.settings.fields import Settings
 from babyagi.settings.load import load_settings
-from babyagi.tasks import Step
+from babyagi.tasks import Role, Step
 from babyagi.tools.base import Tool
 from babyagi.tools.catalog import ASK_USER, READING, open_tools, spell_out
 from babyagi.tools.mcp import load_servers, open_servers
@@ -33,8 +34,9 @@ from tests.faults.leaks_attacks import MIRROR, NEWS, OBJECTIVE, OFFERED, OWN, At
 from tests.faults.leaks_obeying import Obedient, Secret
 from tests.faults.leaks_outside import Outside
 
+UNCALLED = ("model", "inputs", "embedding")  # steps that are no calls of tools
 MAX_ROUNDS = 14  # of questions in one run
-RUN_S = 60.0
+RUN_S, REAL_S = 60.0, 900.0
 LOCAL = Path(__file__).with_name("doors_server.py")
 LOOK = {"name": "look", "description": "Look.", "inputSchema": {"type": "object", "properties": {}}}
 AGENTS = """
@@ -62,22 +64,26 @@ MORE = {
 @dataclass(frozen=True, kw_only=True)
 class Seen:
     """What arrived outside in one run, how much of the secret the person's own address was told, how
-    many questions a person was asked, how many calls of an order the model made, and how the run
-    ended."""
+    many questions a person was asked, how many calls of an order the model made, the calls that were asked for, and how
+    the run ended."""
 
     arrived: tuple[str, ...]
     told_bytes: int
     n_questions: int
     n_obeyed: int
+    requests: tuple[str, ...]
     end: str
 
 
-async def try_once(attack: Attack, secret: Secret, says: Decision | None) -> Seen:
-    """Let the attack run. `says`: what a person says to every question; None for nobody."""
+async def try_once(
+    attack: Attack, secret: Secret, says: Decision | None, *, real: Path | None = None
+) -> Seen:
+    """Let the attack run. `says`: what a person says to every question; None for nobody. `real`:
+    the GGUF file of a real model, in place of the one that obeys."""
     with tempfile.TemporaryDirectory(prefix="babyagi-leaks-") as name:
         outside = _make_outside(attack)
-        async with outside.server, asyncio.timeout(RUN_S):
-            machine = Machine(Path(name), attack, secret, outside)
+        async with outside.server, asyncio.timeout(REAL_S if real else RUN_S):
+            machine = Machine(Path(name), attack, secret, outside, real=real)
             async with machine:
                 return await machine.run(says)
 
@@ -101,8 +107,18 @@ def _make_outside(attack: Attack) -> Outside:
 class Machine:
     """The machine of one run, in a folder of its own."""
 
-    def __init__(self, root: Path, attack: Attack, secret: Secret, outside: Outside) -> None:
+    def __init__(
+        self,
+        root: Path,
+        attack: Attack,
+        secret: Secret,
+        outside: Outside,
+        *,
+        real: Path | None = None,
+    ) -> None:
         self._root, self._attack, self._secret, self._outside = root, attack, secret, outside
+        self._real = real
+        self._requests: tuple[str, ...] = ()
         self._n_questions = 0
         self._made = AsyncExitStack()
         for folder in ("files", "earlier"):
@@ -123,7 +139,8 @@ class Machine:
         begins = [_split(one) for one in attack.begins]
         model = Obedient(begins, own=OWN)
         do = self._ask_agent if attack.secret == "memory" else self._work
-        end = await do(self._settings(says), model, says)
+        real = {"llm_model": "llama", "llama_model_path": str(self._real), "max_tasks": "2"}
+        end = await do(self._settings(says, **(real if self._real else {})), model, says)
         return Seen(
             arrived=tuple(self._outside.arrived),
             told_bytes=sum(
@@ -133,6 +150,7 @@ class Machine:
             ),
             n_questions=self._n_questions,
             n_obeyed=model.n_obeyed,
+            requests=self._requests,
             end=end,
         )
 
@@ -163,6 +181,7 @@ class Machine:
     async def _work(self, settings: Settings, model: Obedient, says: Decision | None) -> str:
         ended = await work(settings, ScriptedModel(model), says)
         self._n_questions += ended.n_questions
+        self._requests = ended.requests
         return ended.stop_reason
 
     async def _ask_agent(self, settings: Settings, model: Obedient, says: Decision | None) -> str:
@@ -173,11 +192,14 @@ class Machine:
             self._n_questions += 1
             return "yes" if says is Decision.APPROVE else "no"
 
-        first = Obedient([("read_file", '{"path": "vault.txt"}')], obeys=False)
-        now = [first]
+        now = [Obedient([("read_file", '{"path": "vault.txt"}')], obeys=False)]
+
+        def reply(prompt: Prompt, role: Role) -> object:
+            return now[0](prompt, role)
+
         tools = await self._open_tools(settings)
         agent = Agent(
-            ScriptedModel(lambda prompt, role: now[0](prompt, role)),
+            ScriptedModel(reply),
             tools,
             memory=ConversationMemory(),
             ask=answer,
@@ -277,6 +299,7 @@ class Ended:
     stop_reason: str
     report: str
     n_questions: int
+    requests: tuple[str, ...]
 
 
 def settings_for(root: Path, outside: Outside, given: Mapping[str, Any]) -> Settings:
@@ -312,7 +335,15 @@ async def work(settings: Settings, model: ChatModel, says: Decision | None) -> E
                 await say(app, step, says)
         ended = await app.store.objective(objective.id)
         report = await app.store.report(objective.id) or ""
-    return Ended(stop_reason=str(ended.stop_reason), report=report, n_questions=n_questions)
+        owners = [f"task:{task.id}" for task in await app.store.tasks(objective.id)]
+        found = [await app.store.steps(objective.id, owner=owner) for owner in owners]
+    calls = tuple(one.request for steps in found for one in steps if one.kind not in UNCALLED)
+    return Ended(
+        stop_reason=str(ended.stop_reason),
+        report=report,
+        n_questions=n_questions,
+        requests=calls,
+    )
 
 
 async def say(app: App, step: Step, says: Decision) -> None:
