@@ -513,7 +513,6 @@ class _Desk:
             fence=claim.fence,
             prefix="1/",
             approval=Approval.NONE,
-            heeds_functions=True,
             has_person=has_person,
         )
 

@@ -93,7 +93,9 @@ def find_lasting(answered: Sequence[Step]) -> dict[str, bool]:
     and so does `always`."""
     said = ((goes_to(step), Observation.from_json(step.output or "")) for step in answered)
     return {
-        to: not one.is_error for to, one in said if to and (one.is_error or one.passage.text == ALWAYS)
+        to: not one.is_error
+        for to, one in said
+        if to and (one.is_error or one.passage.text == ALWAYS)
     }
 
 

@@ -294,10 +294,9 @@ class Journal:
         fence: the claim that the steps are recorded under.
         prefix: the start of every key: `<try>/` for a task, nothing for a duty.
         approval: which tool calls ask a person first.
-        heeds_functions: a program's function that is declared to need approval asks a person
-            whatever `approval` says.
-        has_person: whether somebody can be asked what may leave this machine; None leaves that to
-            `approval`.
+        has_person: for an agent outside of an objective, whether somebody can be asked what may
+            leave this machine. There a program's function that is declared to need approval asks
+            whatever `approval` says. None: `approval` decides both.
         is_new: nothing is recorded for the owner yet.
     """
 
@@ -308,7 +307,6 @@ class Journal:
         fence: Fence,
         prefix: str = "",
         approval: Approval = Approval.ONCE,
-        heeds_functions: bool = False,
         has_person: bool | None = None,
         is_new: bool = False,
     ) -> None:
@@ -320,9 +318,7 @@ class Journal:
         self._inner_prefix = "\0"
         self._authority = backends.authority
         self._approval = policy.restrict(backends.authority.approval, approval)
-        self._heeds_functions = heeds_functions
-        asks = self._approval is Approval.ONCE
-        self._has_person = asks if has_person is None else has_person
+        self._has_person = has_person
         self._recorded = _Recorded(self._store, fence, is_empty=is_new)
         self._may_hold = False
 
@@ -349,7 +345,6 @@ class Journal:
             fence=self._fence,
             prefix=f"{self._prefix}{path}/",
             approval=self._approval,
-            heeds_functions=self._heeds_functions,
             has_person=self._has_person,
         )
         inner._try_prefix, inner._recorded = self._try_prefix, self._recorded
@@ -632,7 +627,21 @@ class Journal:
             made = await self._found_in_an_earlier_try(request, inbox.ONCE)
             if made is not None:
                 return await self._put_observation(path, made, request)
-        approved = None
+        allowed = await self._find_leave(path, tool, arguments, request)
+        if isinstance(allowed, Observation):
+            return allowed
+        refused = await _refuse_unseen(tool, allowed, arguments)
+        if tool.effect is Effect.ONCE:
+            return await self._call_once(path, tool, arguments, request, refused)
+        return await self._put_observation(
+            path, refused or await run_tool(tool, arguments), request
+        )
+
+    async def _find_leave(
+        self, path: str, tool: Tool, arguments: Mapping[str, Any], request: str
+    ) -> Step | Observation | None:
+        """Return the step with the person's yes, or None if the call needs none. If it must not be
+        made, return why, for the model."""
         match policy.decide(tool, arguments, await self._see(tool)):
             case policy.No(reason=reason):
                 told = Passage(text=reason, origin="program")
@@ -640,16 +649,10 @@ class Journal:
                 return await self._put_observation(path, observation, request)
             case policy.Ask(to=to):
                 asked = inbox.write_request(tool.name, arguments, to=to)
-                approved = await self._settle(f"{path}/approval", inbox.APPROVAL, asked)
-                approval = Observation.from_json(approved.output or "")
-                if approval.is_error:
-                    return approval
-        refused = await _refuse_unseen(tool, approved, arguments)
-        if tool.effect is Effect.ONCE:
-            return await self._call_once(path, tool, arguments, request, refused)
-        return await self._put_observation(
-            path, refused or await run_tool(tool, arguments), request
-        )
+                step = await self._settle(f"{path}/approval", inbox.APPROVAL, asked)
+                approval = Observation.from_json(step.output or "")
+                return approval if approval.is_error else step
+        return None
 
     async def _see(self, tool: Tool) -> policy.Situation:
         """Return what the decision about a call of the tool depends on. Everything in the prompts
@@ -664,8 +667,8 @@ class Journal:
         now = policy.Situation(
             origins=origins,
             approval=self._approval,
-            is_heeded=self._heeds_functions and isinstance(tool, FunctionTool),
-            has_person=self._has_person,
+            is_heeded=self._has_person is not None and isinstance(tool, FunctionTool),
+            has_person=self._approval is Approval.ONCE or bool(self._has_person),
         )
         if not policy.may_leak(tool, origins):
             return now
@@ -729,7 +732,9 @@ class Journal:
             observation = _failed(tool, error)
         given = observation.passage
         steps = [one for one in await self._recorded.all() if one.key.startswith(inner._prefix)]
-        sources = find_sources((*given.sources, *(origin for one in steps for origin in one.origins)))
+        sources = find_sources(
+            (*given.sources, *(origin for one in steps for origin in one.origins))
+        )
         return replace(observation, passage=replace(given, sources=sources))
 
     async def _call_once(

@@ -188,9 +188,10 @@ class Passage:
     """A text and its origin.
 
     `origin` is `person`, `program`, `model:NAME`, `tool:NAME`, `private:TOOL` (a tool whose texts
-    are private), `file:PATH`, `web:ADDRESS`, `scratch:PATH` (written by an earlier call of the task), `search:ENGINE`, `result:TASK_ID` or,
-    for a result of another objective, `result:OBJECTIVE_ID/TASK_ID`. Every text that is not from a
-    person or from this program is data: fenced and labelled in prompts, escaped on a terminal.
+    are private), `file:PATH`, `web:ADDRESS`, `scratch:PATH` (written by an earlier call of the
+    task), `search:ENGINE`, `result:TASK_ID` or, for a result of another objective,
+    `result:OBJECTIVE_ID/TASK_ID`. Every text that is not from a person or from this program is
+    data: fenced and labelled in prompts, escaped on a terminal.
 
     Attributes:
         sources: the outside origins that the text was derived from.
@@ -218,8 +219,8 @@ def is_private(origin: str) -> bool:
 
 def find_sources(origins: Iterable[str]) -> tuple[str, ...]:
     """Return the origins outside this objective (files, pages, searches, tools, results of other
-    objectives), each once, private ones and pages first. The person, the models and the results of this
-    objective are left out.
+    objectives), each once, private ones and pages first. The person, the models and the results of
+    this objective are left out.
 
     If there are more than `MAX_SOURCES`, the last entry is `more:N`, which stands for N others.
     """

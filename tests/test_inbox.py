@@ -7,6 +7,7 @@ import re
 import signal
 import sys
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -319,7 +320,7 @@ class Wire:
 
     @property
     def tools(self):
-        said = {"description": "", "effect": Effect.READ}
+        said: dict[str, Any] = {"description": "", "effect": Effect.READ}
         return (
             Tool(name="read_file", parameters={"type": "object"}, run=self.read, **said),
             Tool(

@@ -322,7 +322,8 @@ def require_folder(settings: Settings) -> None:
 def open_tool_context(settings: Settings, folder: Folder | None, *, pages: Path) -> ToolContext:
     """Return what the built-in tools need to run; fetched pages are cached in the folder
     `pages`."""
-    door = Door(allow=settings.web_allow, only=settings.web_only, proxies=settings.proxies)
+    door = Door(allow=settings.web_allow, proxies=settings.proxies)
+    door.only = settings.web_only
     return ToolContext(
         offload=asyncio.to_thread,
         folder=folder,

@@ -27,7 +27,6 @@ from babyagi.tasks import (
 )
 from babyagi.taskstore.names import name_key
 from babyagi.taskstore.nouns import Plannable, Planned
-from babyagi.taskstore.sql.store import TaskStore
 
 logger = logging.getLogger(__name__)
 

@@ -116,18 +116,19 @@ class Door:
     Args:
         allow: hosts and IP addresses, each with an optional `:PORT`, and networks that may be
             reached although they are not public.
-        only: the domains that may be reached, each with an optional `:PORT`; empty: all.
         timeout_s: the time limit of a whole fetch, in seconds.
         max_bytes: the maximum size of a page's body; a longer one is cut.
         pause_s: the shortest time between two requests to a host, in seconds.
         resolve: returns the IP addresses of a host name.
+
+    Attributes:
+        only: the domains that may be reached, each with an optional `:PORT`; empty: all.
     """
 
     def __init__(
         self,
         *,
         allow: Sequence[str] = (),
-        only: Sequence[str] = (),
         proxies: Proxies | None = None,
         timeout_s: float = 25.0,
         max_bytes: int = 8 * 2**20,
@@ -135,7 +136,7 @@ class Door:
         resolve: Resolve = look_up,
     ) -> None:
         self._allow, self._proxies, self._resolve = tuple(allow), proxies or Proxies(), resolve
-        self._only = tuple(only)
+        self.only: tuple[str, ...] = ()
         self._timeout_s, self._max_bytes, self._pause_s = timeout_s, max_bytes, pause_s
         self._tls: ssl.SSLContext | None = None
         self._host_by_origin: OrderedDict[str, _Host] = OrderedDict()
@@ -155,13 +156,11 @@ class Door:
 
     def may_reach(self, target: Target) -> bool:
         """Return whether the target belongs to the domains that may be reached."""
-        return not self._only or any(
-            covers(one, target.host, target.port) for one in self._only
-        )
+        return not self.only or any(covers(one, target.host, target.port) for one in self.only)
 
     def _require_reachable(self, target: Target) -> None:
         if not self.may_reach(target):
-            domains = ", ".join(self._only)
+            domains = ", ".join(self.only)
             raise AddressError(f"pages are opened only at {domains} here (BABYAGI_WEB_ONLY)")
 
     async def _follow(self, first_url: str) -> Page:
