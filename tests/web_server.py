@@ -22,6 +22,7 @@ class Asked:
     params: Mapping[str, str]
     headers: Mapping[str, str]
     body: bytes
+    target: str = ""  # as it was written, which a proxy is given whole
 
 
 @dataclass(frozen=True)
@@ -75,6 +76,7 @@ class WebServer:
             dict(parse_qsl(target.query)),
             headers,
             body,
+            path,
         )
         self.asked.append(asked)
         reply = self._answer(asked) or Reply(status=404)
