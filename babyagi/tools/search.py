@@ -121,6 +121,7 @@ def build_web_retriever(
         description=description,
         parameters=takes("query", query=_QUERY),
         effect=Effect.READ,
+        sink=_SINK,
         run=run,
         timeout_s=180.0,
     )
