@@ -33,7 +33,7 @@ HABITS = (
     "a task for each",
     "a name from the file",
 )
-WEB_FIRST, OWN_WORDS, OTHER_WORDS, SPLIT, NAMED = HABITS
+WEB_FIRST, _, OTHER_WORDS, SPLIT, NAMED = HABITS
 
 
 @dataclass(frozen=True)
