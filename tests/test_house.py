@@ -43,7 +43,7 @@ def test_every_file_has_a_room():
         "runtime sandbox serve settings taskstore tools verbs worker".split()
     )
     halls = set(
-        "__init__ __main__ agent api client errors events inbox journal loop marks redaction tasks "
+        "__init__ __main__ agent api client errors events inbox journal loop marks policy redaction tasks "
         "text".split()
     )
     found = {
