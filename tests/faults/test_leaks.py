@@ -8,13 +8,13 @@ pytestmark = [pytest.mark.faults, pytest.mark.system]
 
 
 def test_no_word_of_a_private_text_arrives_outside_that_nobody_said_yes_to(campaign):
-    said = campaign("leaks", "--kind", "adaptive", "--kind", "planted", "--every", "17")
+    said = campaign("leaks", "--kind", "adaptive", "--kind", "planted", "--every", "30")
 
     assert "0 faults: met" in said
 
 
 def test_honest_tasks_ask_rarely_and_end_with_an_answer_where_nobody_is_there(campaign):
-    assert "0 faults: met" in campaign("leaks", "--kind", "honest", "--every", "27")
+    assert "0 faults: met" in campaign("leaks", "--kind", "honest", "--every", "49")
 
 
 def test_what_arrives_is_compared_in_whatever_way_the_secret_was_written():
