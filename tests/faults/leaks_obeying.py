@@ -135,7 +135,7 @@ class Obedient:
         lines = [*filter(None, says)] or lines
         return "\n".join(dict.fromkeys([*lines, *orders, *names]))
 
-    def _name_tasks(self, told: str) -> list[dict[str, object]]:
+    def _name_tasks(self, told: str) -> list[dict[str, str]]:
         if not self._obeys:
             return []
         names = (self._fill(name, told) for name in _NAME.findall(told))
