@@ -89,14 +89,15 @@ def words_of(step: Step) -> str:
 
 
 def find_lasting(answered: Sequence[Step]) -> dict[str, bool]:
-    """Return, by host or tool, whether words may go there in the rest of the run: a refusal holds,
-    and so does `always`."""
-    said = ((goes_to(step), Observation.from_json(step.output or "")) for step in answered)
-    return {
-        to: not one.is_error
-        for to, one in said
-        if to and (one.is_error or one.passage.text == ALWAYS)
-    }
+    """Return, by host or tool, whether words may go there in the rest of the run: `always` holds
+    for either, and a refusal for a host."""
+    lasting: dict[str, bool] = {}
+    for step in answered:
+        to, said = goes_to(step), Observation.from_json(step.output or "")
+        is_host = to != read_request(step)[0]
+        if to and (is_host if said.is_error else said.passage.text == ALWAYS):
+            lasting[to] = not said.is_error
+    return lasting
 
 
 def describe(step: Step) -> str:

@@ -6,11 +6,12 @@ needs is handed in, and nothing is read or sent here.
    prompt held private texts (`is_private`), what the model writes may hold them, in any wording and
    any encoding. So such a call is made unasked only if it says nothing that the person did not say:
    each word, number and sign of what leaves stands in the person's own words, at most as often as
-   there, or it is an address that the person gave. Else the person is asked.
+   there, or if it goes only to addresses that the person gave. Else the person is asked.
 3. The answer holds for these words (once), or for everything that goes to this host in this run
    (always, never). Where nobody can be asked, the call is refused, and the work goes on.
 
-What still leaves unasked is which of the person's own words are sent, in which order and how often.
+What still leaves unasked is which of the person's own words are sent, in which order and how often,
+and how many of the pages that a search finds are opened.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from typing import Any
 
 from babyagi.net.addresses import host_of
 from babyagi.tasks import Approval, Effect, is_private
-from babyagi.tools.base import Tool
+from babyagi.tools.base import Sink, Tool
 
 # scripts that write no blanks between words: Thai, Lao, Myanmar, Khmer, kana, CJK
 _PIECE = r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]"
@@ -107,7 +108,14 @@ def find_place(tool: Tool, arguments: Mapping[str, Any]) -> str:
     sink = tool.sink
     if sink is None:
         return ""
-    return sink.host or host_of(str(arguments.get(sink.address, ""))) or tool.name
+    hosts = map(host_of, find_addresses(sink, arguments))
+    return sink.host or next(filter(None, hosts), tool.name)
+
+
+def find_addresses(sink: Sink, arguments: Mapping[str, Any]) -> list[str]:
+    """Return where the call says that it goes: pages, or who gets a message."""
+    given = [arguments.get(name) or [] for name in sink.addresses]
+    return [str(one) for value in given for one in (value if isinstance(value, list) else [value])]
 
 
 def _refuse(to: str, *, is_forbidden: bool) -> str:
@@ -128,8 +136,9 @@ def _refuse(to: str, *, is_forbidden: bool) -> str:
 
 def _is_said(tool: Tool, arguments: Mapping[str, Any], said: Collection[str]) -> bool:
     """Return whether what leaves with the call stands in what the person said."""
-    if tool.sink is not None and tool.sink.address:
-        return _is_given(str(arguments.get(tool.sink.address, "")), said)
+    if tool.sink is not None and tool.sink.addresses:
+        named = find_addresses(tool.sink, arguments)
+        return bool(named) and all(_is_given(one, said) for one in named)
     words, text = Counter[str](), "\n".join(said)
     exact = Counter(_TOKEN.findall(text))
     folded = Counter(map(str.casefold, exact.elements()))

@@ -308,8 +308,8 @@ def reading_then_sending(*queries):
 class Wire:
     """A tool whose arguments leave this machine, and one that reads a file."""
 
-    def __init__(self):
-        self.sent = []
+    def __init__(self, host="far.example"):
+        self.sent, self.host = [], host
 
     async def send(self, arguments):
         self.sent.append(arguments["query"])
@@ -327,7 +327,7 @@ class Wire:
                 name="send",
                 parameters=takes_text("query", "what"),
                 run=self.send,
-                sink=Sink(host="far.example"),
+                sink=Sink(host=self.host),
                 **said,
             ),
         )
@@ -363,6 +363,18 @@ async def test_always_and_a_refusal_hold_for_the_host_in_the_rest_of_the_run(dec
     objective = await world.run(await world.store.objective(objective.id))
 
     assert (objective.stop_reason, wire.sent) == (StopReason.FINISHED, sent)
+
+
+async def test_a_refusal_holds_for_these_words_alone_where_no_host_is_named():
+    wire = Wire(host="")
+    world = World(model=reading_then_sending("Mia 7431", "Olu 5200"), tools=wire.tools)
+    objective = await world.run()
+    await say(world, Decision.REJECT)
+    objective = await world.run(await world.store.objective(objective.id))
+    await say(world, Decision.APPROVE)
+    objective = await world.run(await world.store.objective(objective.id))
+
+    assert (objective.stop_reason, wire.sent) == (StopReason.FINISHED, ["Olu 5200"])
 
 
 async def test_a_yes_holds_for_these_words_alone():

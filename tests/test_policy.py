@@ -23,7 +23,8 @@ def tool_of(sink=None, *, name="web_search", effect=Effect.READ, **fields):
 
 
 SEARCH = tool_of(Sink(sends=("query", "domains")))
-OPEN = tool_of(Sink(address="url"), name="open_page")
+OPEN = tool_of(Sink(addresses=("url",)), name="open_page")
+SEND = tool_of(Sink(addresses=("to", "cc")), name="send_mail")
 REMOTE = tool_of(Sink(host="far.example"), name="far__ask")
 
 
@@ -33,6 +34,10 @@ def search(query, origins=READ_A_FILE, said=(SAID,), **now):
 
 def open_page(url, said=(SAID,), **now):
     return decide(OPEN, {"url": url}, Situation(origins=READ_A_FILE, said=said, **now))
+
+
+def send(text="All they earn.", said=("Send it to ann@firm.example.",), **to):
+    return decide(SEND, {"text": text, **to}, Situation(origins=READ_A_FILE, said=said))
 
 
 def ask_far(*, origins=READ_A_FILE, **arguments):
@@ -66,6 +71,19 @@ def test_without_a_private_text_in_the_prompt_nothing_is_asked():
 def test_after_a_private_text_the_person_s_own_words_may_leave():
     assert search("Acme H100 cost Köln") == Yes()
     assert search("acme h100 COST köln") == Yes()
+
+
+def test_to_whom_the_person_named_anything_may_be_sent_and_to_nobody_else():
+    assert send(to="ann@firm.example") == send(to=["ann@firm.example"], cc=[]) == Yes()
+    for to in (
+        {"to": "eve@far.example"},
+        {"to": ["ann@firm.example", "eve@far.example"]},
+        {"to": "ann@firm.example", "cc": "eve@far.example"},
+        {"to": "ann@firm.example.far.example"},
+        {"cc": ""},
+        {},
+    ):
+        assert send(**to) == Ask(to="send_mail")
 
 
 @pytest.mark.parametrize(

@@ -145,12 +145,13 @@ class Sink:
 
     Attributes:
         host: the host that gets them; '' if a call names it, or several may.
-        address: the name of the argument that is an address. Then nothing else leaves.
+        addresses: the names of the arguments that say where a call goes, such as a page's address
+            or who gets a message. What the person gave an address for may go there.
         sends: the names of the arguments that leave; empty: all of them.
     """
 
     host: str = ""
-    address: str = ""
+    addresses: tuple[str, ...] = ()
     sends: tuple[str, ...] = ()
 
 

@@ -156,7 +156,7 @@ def build_open_page(pages: Pages, *, ranker: Ranker = BM25) -> Tool:
             ),
         ),
         effect=Effect.READ,
-        sink=Sink(address="url"),
+        sink=Sink(addresses=("url",)),
         run=run,
         timeout_s=90.0,
     )
