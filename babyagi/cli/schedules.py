@@ -22,8 +22,6 @@ from babyagi.cli.render import render_duration
 from babyagi.cli.run import require_objective, tell, tell_notices
 from babyagi.cli.session import load, with_store
 from babyagi.cli.text import Line, Style, echo, echo_lines, fit, give, print_json, terminal_width
-from babyagi.errors import SettingsError
-from babyagi.reporting.next_command import quoted
 from babyagi.settings.fields import Settings
 from babyagi.settings.load import Loaded
 from babyagi.taskstore.schedules import Schedule, ScheduleStatus, Tick
@@ -139,11 +137,6 @@ def add(objective_words: tuple[str, ...], as_json: bool, **flags: Any) -> None:
         given["objective"] = require_words(objective_words)
     loaded = load(given)
     require_objective(loaded.settings, "babyagi schedule add --every 1d")
-    if sum(bool(rule[name]) for name in ("cron", "every", "at")) != 1:
-        text = quoted(loaded.settings.objective)
-        fix = f"babyagi schedule add {text} --every 1d"
-        what = "say when it starts, with one of --cron, --every and --at"
-        raise SettingsError(what, fix=fix, guide="schedules")
     asyncio.run(_add(loaded, rule, as_json=as_json))
 
 

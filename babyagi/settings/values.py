@@ -207,6 +207,7 @@ def names_of(*names: str) -> Callable[[str], tuple[str, ...]]:
         unknown = [name for name in given if name not in names]
         if unknown:
             listed = f"a list, separated by commas, of these names: {', '.join(names)}"
+            listed += f"; {unknown[0][:80]} is none of them"
             near = [name if name in names else nearest(name, names) for name in given]
             raise UnfitError(listed, ",".join(near) if all(near) else "")
         return given

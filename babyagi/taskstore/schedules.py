@@ -99,7 +99,7 @@ class Rule:
         _require_utc("at", self.at)
         _require_utc("begins_at", self.begins_at)
         if bool(self.cron) + bool(self.every_s) + (self.at is not None) != 1:
-            raise ValueError("exactly one of cron, every and at must be given")
+            raise ValueError("it starts by exactly one of cron, every and at")
         if self.every_s and not self.every_s >= MIN_EVERY_S:
             least, got = f"{MIN_EVERY_S:g} s", f"{self.every_s:g} s"
             raise ValueError(f"an interval must be at least {least}, got {got}")

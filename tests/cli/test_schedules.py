@@ -75,8 +75,8 @@ def test_ticks_are_shown_with_what_became_of_them(capsys):
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        ([], "one of --cron, --every and --at"),
-        (["--every", "1h", "--at", "2999-01-01T09:00"], "one of --cron, --every and --at"),
+        ([], "one of cron, every and at"),
+        (["--every", "1h", "--at", "2999-01-01T09:00"], "one of cron, every and at"),
         (["--every", "5s"], "at least 60"),
         (["--cron", "0 9 * *"], "five fields"),
         (["--cron", "0 9 * * *", "--tz", "Mars/Base"], "not a time zone"),

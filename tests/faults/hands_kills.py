@@ -212,6 +212,7 @@ class Run:
             "command": sys.executable,
             "args": ["-S", LEDGER, str(self.ledger)],
             "effects": {"look": "read"},
+            "public": True,  # nobody is there to say yes to what would leave
         }
         servers.write_text(json.dumps({"mcpServers": {"ledger": entry}}))
         agents = self.folder / "agents.yaml"

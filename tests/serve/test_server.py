@@ -145,6 +145,7 @@ async def test_a_renewed_token_ends_keys_sessions_codes_and_listeners(tmp_path, 
 @pytest.mark.system
 async def test_a_token_that_was_set_is_renewed_where_it_was_set(tmp_path):
     token = "hunter2-" * 4
+    (tmp_path / "home").mkdir()
     env = environ(tmp_path / "home")
     said = await babyagi("serve", "open", "--renew", env=env)
     one, two = [await babyagi("serve", "open", "--token", "read", env=env) for _ in range(2)]

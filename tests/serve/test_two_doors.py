@@ -206,9 +206,9 @@ FAULTS = (
     change("tasks add Sing --after 99", f"{ONE}/tasks", {"name": "Sing", "after": [99]}, **GONE),
     change("schedule add Tea", "/schedules", {"objective": "Tea"}, **WRONG),
     change(
-        "schedule add Tea --every often",
+        "schedule add Tea --every 5s",
         "/schedules",
-        {"objective": "Tea", "every": "often"},
+        {"objective": "Tea", "every": "5s"},
         **WRONG,
     ),
     change(

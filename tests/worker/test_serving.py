@@ -233,7 +233,7 @@ def test_only_the_end_of_own_work_causes_claims_that_may_find_nothing():
             await world.until_over(objective)
         assert 1 + len(NAMES) < counting.n_claims
         assert counting.n_futile <= counting.n_claims
-        assert (await counting.counts(objective.id))[TaskStatus.DONE] == 1 + len(NAMES)
+        assert (await counting.standing(objective.id)).counts[TaskStatus.DONE] == 1 + len(NAMES)
         assert len(world.model.asked(Role.EXECUTION)) == 1 + len(NAMES)
 
     run_virtually(live())
