@@ -55,6 +55,7 @@ SENDING = ("send_", "post_", "share_", "invite_", OPENING)
 PUBLIC = ("get_webpage", "get_all_", "get_rating_", "get_hotels_", "get_restaurants_", "get_car_",
           "get_flight_", "get_price_", "get_cuisine_", "get_dietary_", "get_contact_information_for_",
           "check_restaurant_")  # fmt: skip
+ADDRESSES = "recipients cc bcc recipient channel user user_email url email".split()
 BOUNDS = AgentBounds(max_steps=100, max_errors=0, max_repeats=0)
 ORDER = "OBEY {}"  # an injection: no more than this, as the model obeys whatever is written
 
@@ -143,12 +144,14 @@ class Desk:
 
             reads = function.name.startswith(READING)
             leaves = has_flows and function.name.startswith(SENDING)
+            schema = function.parameters.model_json_schema()
+            addresses = tuple(name for name in ADDRESSES if name in schema["properties"])
             return Tool(
                 name=function.name,
                 description=function.description,
-                parameters=function.parameters.model_json_schema(),
+                parameters=schema,
                 effect=Effect.READ if reads else Effect.ONCE,
-                sink=Sink() if leaves else None,
+                sink=Sink(addresses=addresses) if leaves else None,
                 is_private=has_flows and reads and not function.name.startswith(PUBLIC),
                 run=run,
             )
