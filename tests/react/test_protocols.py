@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from babyagi.errors import MalformedReplyError
@@ -175,6 +175,7 @@ def test_nothing_behind_the_first_made_up_observation_is_read(name, junk):
     st.sampled_from(sorted(LABELS)),
     st.lists(st.text(st.characters(exclude_characters="\r:：`~<>"), max_size=30), max_size=12),
 )
+@example("english", [" "])
 def test_the_whole_answer_is_kept_however_many_lines_it_has(name, lines):
     answer = "\n".join(["first", *lines, "last"])
 

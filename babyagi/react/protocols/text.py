@@ -16,7 +16,6 @@ import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache, partial
-from textwrap import dedent
 from typing import Any
 
 from babyagi.errors import MalformedReplyError
@@ -228,7 +227,7 @@ def parse(completion: Completion, conversation: Conversation, labels: Labels) ->
         return read_called(completion)
     if conversation.is_plain:
         return native.parse(completion, replace(conversation, says_lacking=False))
-    text = _unwrap(dedent(completion.text.replace("\r\n", "\n").strip("\n").rstrip()).strip())
+    text = _unwrap(_dedent(completion.text.replace("\r\n", "\n")).strip())
     tools = {tool.name: tool for tool in conversation.tools}
     decision, found = _read_lines(text, labels, tools)
     decision = decision or read_written(text, conversation.tools, is_alone=True)
@@ -258,7 +257,7 @@ def _read_beneath(text: str, labels: Labels, tools: Mapping[str, Tool]) -> Agent
     """Return the decision in lines that are all indented beneath a first one, which is then a
     thought; it may also introduce a quotation, so a call is only made if its tool reads."""
     first, _, rest = text.partition("\n")
-    beneath = dedent(rest)
+    beneath = _dedent(rest)
     if not rest[:1].isspace() or beneath == rest or beneath.startswith("\n"):
         return None
     decision, found = _read_lines(f"{first}\n{beneath}", labels, tools)
@@ -266,6 +265,17 @@ def _read_beneath(text: str, labels: Labels, tools: Mapping[str, Tool]) -> Agent
     called = [tools.get(one.name) for one in getattr(decision, "calls", ())]
     is_meant &= all(tool is None or tool.effect is Effect.READ for tool in called)
     return decision if is_meant else None
+
+
+def _dedent(text: str) -> str:
+    """Remove the indentation that all lines share, because in a reply that is indented as a whole
+    it is not a sign of code. Blank lines stay unchanged."""
+    text = text.strip("\n").rstrip()
+    lines = text.split("\n")
+    n_blanks = min(
+        (len(line) - len(line.lstrip(" \t")) for line in lines if line.strip()), default=0
+    )
+    return "\n".join(line[n_blanks:] if line.strip() else line for line in lines)
 
 
 def _without_cut_label(lines: Sequence[str], labels: Labels) -> list[str]:
