@@ -227,7 +227,7 @@ def parse(completion: Completion, conversation: Conversation, labels: Labels) ->
         return read_called(completion)
     if conversation.is_plain:
         return native.parse(completion, replace(conversation, says_lacking=False))
-    text = _unwrap(_dedent(completion.text.replace("\r\n", "\n")).strip())
+    text = _unwrap(_dedent(completion.text.replace("\r\n", "\n").strip("\n").rstrip()).strip())
     tools = {tool.name: tool for tool in conversation.tools}
     decision, found = _read_lines(text, labels, tools)
     decision = decision or read_written(text, conversation.tools, is_alone=True)
@@ -270,7 +270,6 @@ def _read_beneath(text: str, labels: Labels, tools: Mapping[str, Tool]) -> Agent
 def _dedent(text: str) -> str:
     """Remove the indentation that all lines share, because in a reply that is indented as a whole
     it is not a sign of code. Blank lines stay unchanged."""
-    text = text.strip("\n").rstrip()
     lines = text.split("\n")
     n_blanks = min(
         (len(line) - len(line.lstrip(" \t")) for line in lines if line.strip()), default=0
