@@ -7,12 +7,14 @@ import asyncio
 import json
 import os
 import resource
+import shutil
 import sqlite3
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from support.forked import Forked, fork
@@ -129,16 +131,28 @@ def rows(home: Path, query: str) -> list[dict[str, Any]]:
     path = home / "tasks.db"
     if not path.exists():
         return []
-    connection = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
     try:
-        connection.row_factory = sqlite3.Row
-        return [dict(row) for row in connection.execute(query)]
+        return _read_rows(f"file:{path}?mode=ro", query)
     except sqlite3.OperationalError as error:
-        if "no such table" in str(error):
-            return []
-        raise
-    finally:
-        connection.close()
+        if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_READONLY:
+            raise
+    # a killed process left what only a writer may mend: a copy is mended
+    with TemporaryDirectory() as folder:
+        for one in home.glob("tasks.db*"):
+            if not one.name.endswith("-shm"):
+                shutil.copy(one, folder)
+        return _read_rows(f"file:{folder}/tasks.db?mode=rw", query)
+
+
+def _read_rows(address: str, query: str) -> list[dict[str, Any]]:
+    with closing(sqlite3.connect(address, uri=True)) as connection:
+        connection.row_factory = sqlite3.Row
+        try:
+            return [dict(row) for row in connection.execute(query)]
+        except sqlite3.OperationalError as error:
+            if "no such table" in str(error):
+                return []
+            raise
 
 
 def write_documents(folder: Path, *, n_lines: int = 12) -> Path:
