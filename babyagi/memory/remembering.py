@@ -363,9 +363,7 @@ async def _extract(turns: Sequence[Turn], known: Known, log: MemoryLog, calls: C
 def _read_facts(completion: Completion, turns: Sequence[Turn], known: Known) -> list[Fact]:
     """Return the new facts in a reply, without known facts and without facts from turns that were
     not shown. Raises `MalformedReplyError` if the reply has no list of facts."""
-    given = None
-    with suppress(MalformedReplyError):  # its message asks for the form of a tool call
-        given = read_object(completion.text.strip())[0].get("facts")
+    given = read_object(completion.text.strip(), form="expect_facts")[0].get("facts")
     if not isinstance(given, list):
         raise MalformedReplyError(say("expect_facts"))
     turn_by_n = {turn.n: turn for turn in turns}

@@ -112,7 +112,7 @@ async def _judge(
     good or the judgement cannot be read."""
 
     def read(completion: Completion) -> Arguments | None:
-        verdict, _ = read_object(completion.text.strip())
+        verdict, _ = read_object(completion.text.strip(), form="expect_verdict")
         if verdict.get("aligned") is not False:
             return None
         try:

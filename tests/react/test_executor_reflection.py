@@ -87,6 +87,21 @@ async def test_a_judge_that_cannot_be_understood_leaves_the_call_as_it_is(verdic
     assert seen == ["sun"]
 
 
+async def test_a_judge_is_asked_again_for_the_form_of_a_verdict():
+    told: list[str] = []
+
+    def answer(prompt, role):
+        if "You judge one call" not in prompt.messages[0].text:
+            return prompt.messages[-1].text if len(prompt.messages) > 1 else (call("sun"),)
+        told.append(prompt.messages[-1].text)
+        return "nonsense" if len(told) == 1 else GOOD
+
+    await reflect([], desk=await open_desk(answer))
+
+    assert len(told) == 2
+    assert '"aligned"' in told[1] and "tool_input" not in told[1]
+
+
 async def test_every_call_and_judgement_is_a_step_and_a_replay_makes_none_again():
     _, _, desk = await reflect([better("sunlight"), GOOD])
     n_calls = len(desk.model.calls)

@@ -163,13 +163,16 @@ def _decide(name: str, action: Mapping[str, Any], log: str) -> AgentDecision:
     return Act(calls=(call,), thought=thought if isinstance(thought, str) else "", log=log)
 
 
-def _expected(fault: str) -> MalformedReplyError:
-    return MalformedReplyError(f"{say(fault)} {say('expect_object')}")
+def _expected(fault: str, form: str = "expect_object") -> MalformedReplyError:
+    return MalformedReplyError(f"{say(fault)} {say(form)}")
 
 
-def read_object(text: str) -> tuple[dict[str, Any], str]:
+def read_object(text: str, *, form: str = "expect_object") -> tuple[dict[str, Any], str]:
     """Parse a reply as one JSON object. Return (the object, its text), without anything that the
     model invented after it.
+
+    Args:
+        form: the name of the words that tell the model which object is expected.
 
     Raises:
         MalformedReplyError: the reply is not one object.
@@ -180,14 +183,14 @@ def read_object(text: str) -> tuple[dict[str, Any], str]:
     try:
         value, end = DECODER.raw_decode(body, start)
     except (ValueError, RecursionError):
-        raise _expected("no_json") from None
+        raise _expected("no_json", form) from None
     if not isinstance(value, dict):
-        raise _expected("no_object")
+        raise _expected("no_object", form)
     rest = body[end:].lstrip()
     if opening:
         rest = rest.removeprefix("```").lstrip()
     if rest and not _MADE_UP.match(rest):
-        raise _expected("text_behind")
+        raise _expected("text_behind", form)
     return value, body[start:end]
 
 
