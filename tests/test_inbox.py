@@ -365,7 +365,7 @@ async def test_always_and_a_refusal_hold_for_the_host_in_the_rest_of_the_run(dec
     assert (objective.stop_reason, wire.sent) == (StopReason.FINISHED, sent)
 
 
-async def test_a_refusal_holds_for_these_words_alone_where_no_host_is_named():
+async def test_a_refusal_holds_for_its_call_alone_where_no_host_is_named():
     wire = Wire(host="")
     world = World(model=reading_then_sending("Mia 7431", "Olu 5200"), tools=wire.tools)
     objective = await world.run()
@@ -377,7 +377,7 @@ async def test_a_refusal_holds_for_these_words_alone_where_no_host_is_named():
     assert (objective.stop_reason, wire.sent) == (StopReason.FINISHED, ["Olu 5200"])
 
 
-async def test_a_yes_holds_for_these_words_alone():
+async def test_a_yes_holds_for_its_call_alone():
     wire = Wire()
     world = World(model=reading_then_sending("Mia 7431", "Olu 5200"), tools=wire.tools)
     objective = await world.run()

@@ -190,7 +190,8 @@ def _explain(request: Request, *, is_whole: bool) -> Iterator[str]:
             if to := goes_to(request.step):
                 yield (
                     f"It sends words to {safe_line(to)} that you did not say; they may come from "
-                    "what it read. A refusal, and always, hold for this place in the whole run."
+                    "what it read. Always holds for this place in the whole run; a refusal does "
+                    "too if it is a host, else for this call."
                 )
         case "changed":
             yield (
