@@ -8,7 +8,8 @@ needs is handed in, and nothing is read or sent here.
    each word, number and sign of what leaves stands in the person's own words, at most as often as
    there, or if it goes only to addresses that the person gave. Else the person is asked.
 3. The answer holds for this call (once), or for everything that goes to this host in this run
-   (always, never; without a host *always* holds for the tool). Where nobody can be asked, the call is refused, and the work goes on.
+   (always, never; without a host *always* holds for the tool). Where nobody can be asked, the call
+   is refused, and the work goes on.
 
 What still leaves unasked is which of the person's own words are sent, in which order and how often,
 and how many of the pages that a search finds are opened.
