@@ -106,6 +106,12 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--speaks", choices=SPEAKS, default=NATIVE, help=f"of {SCRIPTED}")
     parser.add_argument("--timeout-s", type=float, default=5400.0, help="of one run")
+    parser.add_argument(
+        "--package",
+        type=Path,
+        default=ROOT,
+        help="the folder with the package of ours, such as that of another commit",
+    )
     parser.add_argument("--table", action="store_true", help="run nothing, print the rows' tables")
     return parser.parse_args(argv)
 
@@ -253,7 +259,7 @@ async def run_ours(case: Case, base_url: str, options: argparse.Namespace) -> tu
         case.write(files)
         variables = {
             "PATH": os.environ["PATH"],
-            "PYTHONPATH": str(ROOT),
+            "PYTHONPATH": str(options.package.resolve()),
             "HOME": folder,
             "BABYAGI_HOME": str(Path(folder) / "home"),
             "OPENAI_BASE_URL": base_url,
