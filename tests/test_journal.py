@@ -303,7 +303,7 @@ async def ask_and_look(journal, desk):
 
 async def ask_and_keep(journal, desk):
     await journal.complete("execute/1/model", ask("what?"), role=Role.EXECUTION)
-    await journal.keep("execute/text-from", "1")
+    await journal.keep("execute/text", "text")
     return await desk.outputs()
 
 

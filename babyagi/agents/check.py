@@ -34,11 +34,11 @@ from babyagi.text import rearm
 FIRST = "check"  # path of the first check of a round
 MAX_TEXT_CHARS = 200  # of a part, and of a quote; a longer one is cut off, perhaps within a word
 MAX_PARTS = 12  # places of a schema: a small model fills all of them
-MAX_WITHIN_WORDS = 10_000  # places of a piece in other words, after which it is not looked for
 MAX_PIECES = 3  # of a quote with gaps, so many pieces are looked up
 NO_PART_NAMED = "the check did not say which part of the objective is answered"
 NOT_FOUND = "the check quoted words that stand in no result, for: {}"
 _SIGNS = re.compile(r"[\"'`*_“”‘’«»]")
+_PARTS = re.compile(r"[^\sa-z0-9]")  # every character that may be no part of a longer word
 
 _TEXT = {"type": "string", "maxLength": MAX_TEXT_CHARS}
 _NUMBER = {"type": "integer"}
@@ -195,20 +195,20 @@ def look_up(
         doers: the tools that act on the world, as origins (`tool:NAME`).
     """
     asked = frozenset(_words(objective_text))
-    ids = {result.task_id for result in results}
+    text_by_id = {result.task_id: _fold(result.text) for result in results}
     parts: list[CheckedPart] = []
     missing = list(reply.missing)
     for part in reply.parts:
-        result = _find(part, results)
+        result = _find(part, results, text_by_id)
         says_more = result is not None and (
             not find_sources(result.origins)
             or not asked.issuperset(_words(part.quote))
-            or _fold(part.quote) == _fold(result.text)
+            or _fold(part.quote) == text_by_id[result.task_id]
         )
         has_acted = result is not None and not set(doers).isdisjoint(result.origins)
         if result is not None and says_more and (has_acted or not part.is_deed):
             parts.append(replace(part, task_id=result.task_id))
-        elif part.task_id in ids and not part.is_deed:
+        elif part.task_id in text_by_id and not part.is_deed:
             parts.append(replace(part, quote=""))
         else:
             missing.append(part.part)
@@ -230,11 +230,15 @@ def say_why_not(found: Checked) -> str:
     return NOT_FOUND.format("; ".join(found.unproven)) if found.unproven else NO_PART_NAMED
 
 
-def _find(part: CheckedPart, results: Sequence[Result]) -> Result | None:
+def _find(
+    part: CheckedPart, results: Sequence[Result], text_by_id: Mapping[int, str]
+) -> Result | None:
     """Return the result that holds the quote of the part; None if none does."""
     pieces = _pieces(part.quote)
     own_first = sorted(results, key=lambda result: result.task_id != part.task_id)
-    return next((one for one in own_first if pieces and _holds(_fold(one.text), pieces)), None)
+    return next(
+        (one for one in own_first if pieces and _holds(text_by_id[one.task_id], pieces)), None
+    )
 
 
 def _pieces(quote: str) -> list[str]:
@@ -247,31 +251,14 @@ def _pieces(quote: str) -> list[str]:
 
 
 def _holds(folded: str, pieces: Sequence[str]) -> bool:
-    """Return whether the text holds the pieces, in their order. Letters next to a piece would make
-    another word of it, except in a script without spaces."""
+    """Return whether the text holds the pieces, in their order, each as whole words."""
     at = 0
     for piece in pieces:
-        start = folded.find(piece, at)
-        n_within = 0
-        while start >= 0 and not _stands_alone(folded, start, piece):
-            n_within += 1
-            start = folded.find(piece, start + 1) if n_within < MAX_WITHIN_WORDS else -1
+        start = f" {folded} ".find(f" {piece} ", at)
         if start < 0:
             return False
-        at = start + len(piece)
+        at = start + len(piece) + 1
     return True
-
-
-def _stands_alone(folded: str, start: int, piece: str) -> bool:
-    end = start + len(piece)
-    return not (
-        _joins(folded[start - 1 : start], piece[0]) or _joins(piece[-1], folded[end : end + 1])
-    )
-
-
-def _joins(one: str, other: str) -> bool:
-    """Return whether two neighbouring characters belong to one word of a script with spaces."""
-    return all(sign.isalnum() and unicodedata.category(sign) != "Lo" for sign in (one, other))
 
 
 def _words(text: str) -> list[str]:
@@ -279,10 +266,16 @@ def _words(text: str) -> list[str]:
 
 
 def _fold(text: str) -> str:
-    """Return the text in the form in which quotes are compared: without case, quotation marks, dots
-    at the ends, differences of white space, and the signs that `disarm` (text.py) adds."""
-    plain = unicodedata.normalize("NFKC", rearm(text)).casefold()
-    return " ".join(_SIGNS.sub("", plain).split()).strip(" .…,;:。、")
+    """Return the text in the form in which quotes are compared: its words and signs, each between
+    blanks, without case, quotation marks, dots at the ends, and the signs that `disarm` (text.py)
+    adds. In a script without spaces each character is a word."""
+    plain = _SIGNS.sub("", unicodedata.normalize("NFKC", rearm(text)).casefold())
+    return " ".join(_PARTS.sub(_apart, plain).split()).strip(" .…,;:。、")
+
+
+def _apart(sign: re.Match[str]) -> str:
+    is_in_word = sign[0].isalnum() and unicodedata.category(sign[0]) != "Lo"
+    return sign[0] if is_in_word else f" {sign[0]} "
 
 
 # -- several checks of the same results

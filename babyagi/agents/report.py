@@ -89,7 +89,7 @@ async def write_answer(
         return text
 
     prompt = Prompt(messages=messages, max_output_tokens=max_output_tokens)
-    asked = await ask(journal, REPORT, prompt, role=Role.REPORT, read=read, read_last=read)
+    asked = await ask(journal, REPORT, prompt, role=Role.REPORT, read=read, may_be_cut=True)
     return asked.value
 
 

@@ -329,9 +329,7 @@ async def _summarize(turns: Sequence[Turn], known: Known, log: MemoryLog, calls:
     )
 
     path = f"summary/{turns[0].n}-{turns[-1].n}"
-    asked = await ask(
-        calls, path, prompt, role=Role.EXECUTION, read=_read_summary, read_last=_read_summary
-    )
+    asked = await ask(calls, path, prompt, role=Role.EXECUTION, read=_read_summary, may_be_cut=True)
     origins = join_origins(
         (f"model:{asked.completion.model}",), known.summary.origins, *map(_origins_of, turns)
     )
@@ -432,7 +430,7 @@ async def _condense(name: str, known: Known, log: MemoryLog, calls: Calls) -> No
 
     last = max(fact.turn for fact in facts)
     path = f"condense/{name}/{last}"
-    asked = await ask(calls, path, prompt, role=Role.EXECUTION, read=read, read_last=read)
+    asked = await ask(calls, path, prompt, role=Role.EXECUTION, read=read, may_be_cut=True)
     origins = join_origins((f"model:{asked.completion.model}",), *(fact.origins for fact in facts))
     fact = Fact(entity=facts[-1].entity, text=asked.value, turn=last, origins=origins)
     await log.add({"kind": "condensed", "fact": write_fact(fact)}, to=known.id)

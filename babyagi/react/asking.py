@@ -64,7 +64,7 @@ async def ask(
     *,
     role: Role,
     read: Callable[[Completion], T],
-    read_last: Callable[[Completion], T] | None = None,
+    may_be_cut: bool = False,
 ) -> Asked[T]:
     """Ask the model until its reply can be used, and return what `read` makes of that reply.
 
@@ -74,8 +74,8 @@ async def ask(
     Args:
         read: raises `MalformedReplyError` for a reply that cannot be used; the error's text is
             shown to the model.
-        read_last: reads the reply to the last request if `read` cannot, and raises as `read` does.
-            With it, that reply may also be cut off; tool calls and JSON then need another check.
+        may_be_cut: whether the reply to the last request is read although it is cut off. `read`
+            must then refuse cut tool calls and JSON.
         prompt: with `is_schema_late`, its schema is sent only after a reply that could not be read,
             unless the model is known to follow a schema.
 
@@ -97,11 +97,11 @@ async def ask(
             continue
         asker.usage += completion.usage
         fault = why = _find_fault(completion, asker.prompt)
-        at_last = read_last if asker.n_asked == MAX_REASKS else None
-        if not fault or (_is_cut(completion) and at_last and completion.text.strip()):
+        is_usable = may_be_cut and asker.n_asked == MAX_REASKS and completion.text.strip()
+        if not fault or (is_usable and _is_cut(completion)):
             try:
                 return Asked(
-                    value=_read(completion, read, at_last),
+                    value=read(completion),
                     completion=completion,
                     prompt=asker.prompt,
                     usage=asker.usage,
@@ -114,19 +114,6 @@ async def ask(
             raise RequestRefusedError(f"the model refused: {completion.refusal[:300]}")
         asker.feed_back(completion, fault)
     raise MalformedReplyError(say("no_usable_reply", n=str(MAX_REASKS + 1), why=why))
-
-
-def _read(
-    completion: Completion,
-    read: Callable[[Completion], T],
-    at_last: Callable[[Completion], T] | None,
-) -> T:
-    try:
-        return read(completion)
-    except MalformedReplyError:
-        if at_last is None:
-            raise
-        return at_last(completion)
 
 
 class _Asker:

@@ -13,7 +13,7 @@ import asyncio
 import json
 from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, nullcontext
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -37,8 +37,9 @@ from babyagi.react.protocols.base import (
     label_of,
     say,
 )
-from babyagi.react.protocols.choice import AUTO, HELD, choose_protocol, find_protocol
+from babyagi.react.protocols.choice import AUTO, HELD, choose_protocol, find_protocol, speak
 from babyagi.react.protocols.json import read_object
+from babyagi.react.protocols.native import NATIVE
 from babyagi.react.steps import (
     LACKING,
     Act,
@@ -170,6 +171,7 @@ def _render(tool: Tool, arguments: Arguments, observation: Observation) -> Promp
 # --------------------------------------------------------------------------------------------------
 
 PATH = "execute"
+FALLBACK = f"{PATH}/text"  # path of the note that the endpoint refused tools
 NO_ANSWER = "The agent was stopped by a limit before it had an answer."
 MAX_ACT_CHARS = MAX_CALLS_PER_STEP * MAX_ARGUMENT_CHARS
 
@@ -197,6 +199,8 @@ class Executor:
 
     Attributes:
         running: what tools that take a `ToolContext` are lent of the run.
+        has_fallen_back: whether the model is asked in labelled text, because the endpoint refused
+            tools.
     """
 
     def __init__(
@@ -211,17 +215,16 @@ class Executor:
     ) -> None:
         self.output = output
         self.running = Running()
+        self.has_fallen_back = False
         self.protocol = find_protocol(protocol) if isinstance(protocol, str) else protocol
         self._bounds = bounds or AgentBounds()
         self._calls = calls
         lent = [with_reflection(lend(tool, self.running)) for tool in tools]
         self._caller = Caller(lent, calls, max_parallel=self._bounds.max_parallel)
         self._says_lacking = says_lacking
-        # whether the protocol is still to be chosen
-        self._is_open = protocol == AUTO and (bool(tools) or says_lacking)
-        self._fallback = find_protocol("text") if self._is_open else None
+        self._may_choose = protocol == AUTO and (bool(tools) or says_lacking)
+        self._has_chosen = False
         self._unread = ""  # the last reply that could not be read
-        self._first_of_fallback = 0  # first step in the fallback protocol; 0: unknown, -1: none
         self._n_shrunk = 0
 
     # -- the loop
@@ -251,13 +254,8 @@ class Executor:
             What `ask` and `Calls` raise, except `MalformedReplyError`: unreadable replies end the
                 run.
         """
-        clock, steps, stopped, detail, output = (
-            _Deadline(self._bounds.max_time_s),
-            list[AgentStep](),
-            None,
-            "",
-            NO_ANSWER,
-        )
+        until, steps = self._time_limit(), list[AgentStep]()
+        stopped, detail, output = None, "", NO_ANSWER
         yield RunStarted(messages=tuple(messages))
         try:
             while stopped is None and not (
@@ -265,14 +263,14 @@ class Executor:
             ):
                 n = len(steps) + 1
                 yield ModelAsked(n=n)
-                async with clock.within():
+                async with _until(until):
                     planned = await self.plan(messages, steps)
                 yield ModelDecided(n=n, decision=planned.value, prompt=planned.prompt)
                 observations: list[Observation] = []
                 for batch in self._batches(planned.value):
                     for m, call in batch:
                         yield ToolStarted(n=n, m=m, call=call)
-                    async with clock.within():
+                    async with _until(until):
                         given = await self._caller.make(batch, f"{PATH}/{n}/tool")
                     observations += given
                     for (m, call), observation in zip(batch, given, strict=True):
@@ -287,10 +285,10 @@ class Executor:
                 Stopped.MAX_TIME,
                 f"the time limit of {self._bounds.max_time_s:g} s has passed",
             )
-            clock = _Deadline(self._bounds.max_time_s)  # new time for the last question
+            until = self._time_limit()  # new time for the last question
         is_at_limit = stopped in (None, Stopped.MAX_TIME, Stopped.REPEATED)
         if is_at_limit and self._bounds.at_limit is AtLimit.GENERATE:
-            steps, output = await self._generate(messages, steps, clock)
+            steps, output = await self._generate(messages, steps, until)
         yield RunEnded(run=self._conclude(steps, stopped or Stopped.MAX_STEPS, detail, output))
 
     # -- step by step
@@ -316,14 +314,13 @@ class Executor:
             Whatever else `ask` raises.
         """
         await self._choose_protocol()
-        await self._recall_fallback()
         n, self._unread = len(steps) + 1, ""
         conversation = self._converse(messages, steps, is_last=is_last)
         # If the time ended during the tools of a step, its `model` path already holds a reply,
         # which is not an answer to the last question.
         path = f"{PATH}/{n}/{'last' if is_last else 'model'}"
         while True:
-            protocol = self._speak(n)
+            protocol, conversation = speak(self.protocol, conversation)
             try:
                 asked = await self._ask(protocol, conversation, path)
                 if not (isinstance(asked.value, Finish) and not asked.value.output):
@@ -338,10 +335,10 @@ class Executor:
                 )
                 return replace(answered, usage=asked.usage + answered.usage)
             except ToolsUnsupportedError:
-                if self._fallback is None or self.has_fallen_back:
+                if not self._may_choose or self.has_fallen_back:
                     raise
-                word = await self._calls.keep(f"{PATH}/text-from", str(n))
-                self._first_of_fallback = int(word)
+                self.has_fallen_back = bool(await self._calls.keep(FALLBACK, "text"))
+                self.protocol = find_protocol("text")
 
     async def _ask(
         self, protocol: AgentProtocol, conversation: Conversation, path: str
@@ -350,7 +347,7 @@ class Executor:
         prompt = self._render(protocol, conversation)
         try:
             asked = await ask(
-                self._calls, path, prompt, role=Role.EXECUTION, read=read, read_last=read
+                self._calls, path, prompt, role=Role.EXECUTION, read=read, may_be_cut=True
             )
         except _UnreadableError as error:
             raise MalformedReplyError(say("unreadable", why=str(error))) from None
@@ -368,26 +365,20 @@ class Executor:
     # -- details
     # ----------------------------------------------------------------------------------------------
 
-    @property
-    def has_fallen_back(self) -> bool:
-        """Return whether the fallback protocol (text) is used, because the endpoint refused
-        tools."""
-        return self._first_of_fallback > 0
-
     async def _choose_protocol(self) -> None:
         """With `auto`, choose a protocol that works with the model, if the model's abilities can be
         found out. If this try continues after an interruption, the protocol that it chose before is
         kept."""
-        known = self._calls.abilities(Role.EXECUTION) if self._is_open else None
-        self._is_open = False
-        if known is None:
+        if self._has_chosen or not self._may_choose:
             return
-        path = f"{PATH}/protocol"
-        name = await self._calls.recall(path)
-        if name is None:
+        self._has_chosen, known = True, self._calls.abilities(Role.EXECUTION)
+        fallback, path = await self._calls.recall(FALLBACK), f"{PATH}/protocol"
+        self.has_fallen_back = fallback is not None
+        name = fallback or (known and await self._calls.recall(path))
+        if known is not None and not name:
             known = await self._find_abilities(known)
             name = await self._calls.keep(path, choose_protocol(known))
-        self.protocol = find_protocol(name)
+        self.protocol = find_protocol(name) if name else self.protocol
 
     async def _find_abilities(self, known: Abilities) -> Abilities:
         # without tools, a server is not probed for its way of calling them: plain text will do
@@ -399,16 +390,10 @@ class Executor:
                 return known
             return await find_abilities(self._calls, f"{PATH}/probe", known)
 
-    async def _recall_fallback(self) -> None:
-        """If this try continues after an interruption, load the number of the step from which it
-        used the fallback protocol, so that earlier replies are read in the protocol in which they
-        were written."""
-        if self._fallback is not None and self._first_of_fallback == 0:
-            self._first_of_fallback = int(await self._calls.recall(f"{PATH}/text-from") or -1)
-
-    def _speak(self, n: int) -> AgentProtocol:
-        is_fallback = 0 < self._first_of_fallback <= n
-        return self._fallback if self._fallback is not None and is_fallback else self.protocol
+    def _time_limit(self) -> float | None:
+        """Return when the time of a run that begins now is over, by the event loop's clock."""
+        max_time_s = self._bounds.max_time_s
+        return asyncio.get_running_loop().time() + max_time_s if max_time_s else None
 
     def _batches(self, decision: AgentDecision) -> list[list[tuple[int, Any]]]:
         return self._caller.batches(decision.calls) if isinstance(decision, Act) else []
@@ -500,7 +485,8 @@ class Executor:
         """Return the conversation of a run as the model saw it, without system messages and with
         the answer at its end. It serves as the history of a further question."""
         conversation = self._converse(messages, run.steps, is_last=False)
-        shown = self._speak(max(1, len(run.steps))).render(conversation).messages
+        protocol, conversation = speak(self.protocol, conversation)
+        shown = protocol.render(conversation).messages
         last = run.steps[-1] if run.steps else None
         log = last.decision.log if last and isinstance(last.decision, Finish) else ""
         answer = Message(
@@ -601,12 +587,12 @@ class Executor:
             return ()
 
     async def _generate(
-        self, messages: Sequence[Message], steps: list[AgentStep], clock: _Deadline
+        self, messages: Sequence[Message], steps: list[AgentStep], until: float | None
     ) -> tuple[list[AgentStep], str]:
         """Ask the model once more, without tools. Return the steps, with this one if its reply
         could be used, and the answer, or `NO_ANSWER` in place of it."""
         try:
-            async with clock.within():
+            async with _until(until):
                 asked = await self.plan(messages, steps, is_last=True)
         except (MalformedReplyError, _TimeIsUpError):
             return steps, NO_ANSWER
@@ -618,11 +604,7 @@ def _is_answer_bare(protocol: AgentProtocol, conversation: Conversation) -> bool
     """Return whether the model gives its answer in this protocol as the whole text of its reply,
     without a label or an object around it."""
     is_answer = conversation.chosen is not None or not conversation.tools
-    return (
-        protocol.name == "native"
-        or (protocol.name == HELD and is_answer)
-        or (protocol.name == "text" and conversation.is_plain)
-    )
+    return protocol is NATIVE or (protocol.name == HELD and is_answer)
 
 
 def _read(
@@ -667,25 +649,17 @@ class _TimeIsUpError(Exception):
     error."""
 
 
-class _Deadline:
-    """The end of the time that a run has, counted from the creation of this object. At that moment,
-    calls in flight are cancelled."""
-
-    def __init__(self, max_time_s: float) -> None:
-        self._at = asyncio.get_running_loop().time() + max_time_s if max_time_s else None
-
-    def within(self) -> AbstractAsyncContextManager[None]:
-        return nullcontext() if self._at is None else self._timed()
-
-    @asynccontextmanager
-    async def _timed(self) -> AsyncIterator[None]:
-        try:
-            async with asyncio.timeout_at(self._at) as timeout:
-                yield
-        except TimeoutError:
-            if timeout.expired():
-                raise _TimeIsUpError from None
-            raise
+@asynccontextmanager
+async def _until(at: float | None) -> AsyncIterator[None]:
+    """Cancel what runs inside at this time of the event loop's clock, and raise `_TimeIsUpError`;
+    None: never."""
+    try:
+        async with asyncio.timeout_at(at) as timeout:
+            yield
+    except TimeoutError:
+        if timeout.expired():
+            raise _TimeIsUpError from None
+        raise
 
 
 def _gave_only_errors(step: AgentStep) -> bool:

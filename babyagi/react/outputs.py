@@ -47,22 +47,16 @@ class OutputType:
         Raises:
             MalformedReplyError: there is no such value; the error's text says what was expected.
         """
-        fault = ""
-        for value in _find_values(text):
-            for inner in self._unwrap(value):
-                try:
-                    return self.shape.read(inner, "the answer", False)
-                except ShapeError as error:
-                    fault = fault or str(error)
-        fields = self.schema.get("properties", {})
+        fields, fault = self.schema.get("properties", {}), ""
+        meant = [inner for value in _find_values(text) for inner in self._unwrap(value)]
         # a protocol may have taken the value out of its object
         if len(fields) == 1 and not self.is_wrapped:
-            with suppress(ShapeError):
-                return self.shape.read({next(iter(fields)): text.strip()}, "the answer", False)
-        try:
-            return self.shape.read(text.strip().strip("`\"'*. \n"), "the answer", False)
-        except ShapeError as error:
-            fault = fault or str(error)
+            meant.append({next(iter(fields)): text.strip()})
+        for value in (*meant, text.strip().strip("`\"'*. \n")):
+            try:
+                return self.shape.read(value, "the answer", False)
+            except ShapeError as error:
+                fault = fault or str(error)
         raise MalformedReplyError(say("expect_value", fault=f"{fault[:1].upper()}{fault[1:]}"))
 
     def find(self, text: str) -> Any:

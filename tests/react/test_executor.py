@@ -10,7 +10,7 @@ from babyagi.journal import Journal
 from babyagi.llm.port import Completion
 from babyagi.llm.prompt import Message, Speaker, ToolCall
 from babyagi.react.calling import MAX_CALLS_PER_STEP
-from babyagi.react.executor import NO_ANSWER, Executor, _Deadline, to_step
+from babyagi.react.executor import NO_ANSWER, Executor, to_step
 from babyagi.react.outputs import output_type_of
 from babyagi.react.protocols.base import say
 from babyagi.react.protocols.choice import HELD
@@ -592,7 +592,7 @@ async def test_a_task_that_the_model_gives_up_says_why(protocol, reply):
 async def test_plain_text_at_the_limit_is_the_answer_in_every_protocol(protocol):
     forced = await open_executor(
         await open_desk(answering("plain words")), [echo_tool([])], protocol=protocol
-    )._generate(ASK, [], _Deadline(0))
+    )._generate(ASK, [], None)
 
     assert forced[1] == "plain words"
 

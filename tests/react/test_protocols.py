@@ -16,7 +16,7 @@ from babyagi.files.folder import Folder
 from babyagi.llm.port import Completion
 from babyagi.llm.prompt import UNMARKED, Message, Speaker, ToolCall, estimate_prompt_tokens
 from babyagi.react.protocols.base import WRITTEN_CALL, AgentProtocol, Conversation, load_prompt, say
-from babyagi.react.protocols.choice import PROTOCOL_NAMES, find_protocol
+from babyagi.react.protocols.choice import PROTOCOL_NAMES, find_protocol, speak
 from babyagi.react.protocols.json import HELD_JSON, JSON, read_partial
 from babyagi.react.protocols.native import NATIVE
 from babyagi.react.protocols.text import ENGLISH, JAPANESE, TOOL_LABELS, Labels, text_protocol
@@ -740,7 +740,7 @@ def test_lacking_takes_the_place_of_giving_up_and_is_offered_natively_without_ot
 
 @pytest.mark.parametrize("protocol", [JSON, HELD_JSON, text_protocol()], ids=lambda one: one.name)
 def test_without_tools_a_task_is_asked_plainly_and_any_text_is_its_answer(protocol):
-    plain = replace(LACKING_TALK, tools=())
+    protocol, plain = speak(protocol, replace(LACKING_TALK, tools=()))
     prompt = protocol.render(plain)
 
     assert (prompt.messages, prompt.tools, prompt.schema) == (ASK, (), None)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from babyagi.llm.port import Abilities
-from babyagi.react.protocols.base import AgentProtocol
+from babyagi.react.protocols.base import AgentProtocol, Conversation
 from babyagi.react.protocols.json import HELD_JSON, JSON
 from babyagi.react.protocols.native import NATIVE
 from babyagi.react.protocols.text import text_protocol
@@ -11,6 +13,7 @@ from babyagi.react.protocols.text import text_protocol
 AUTO = "auto"
 PROTOCOL_NAMES = (AUTO, "native", "json", "text")
 HELD = HELD_JSON.name  # a further protocol, which only `auto` chooses
+_BY_NAME = {one.name: one for one in (NATIVE, JSON, HELD_JSON, text_protocol())} | {AUTO: NATIVE}
 
 
 def choose_protocol(known: Abilities) -> str:
@@ -32,13 +35,16 @@ def find_protocol(name: str) -> AgentProtocol:
     Raises:
         ValueError: there is no such protocol.
     """
-    match name:
-        case "auto" | "native":
-            return NATIVE
-        case "json":
-            return JSON
-        case "json with a schema":  # HELD
-            return HELD_JSON
-        case "text":
-            return text_protocol()
-    raise ValueError(f"there is no protocol {name!r}; there are: {', '.join(PROTOCOL_NAMES)}")
+    if name not in _BY_NAME:
+        raise ValueError(f"there is no protocol {name!r}; there are: {', '.join(PROTOCOL_NAMES)}")
+    return _BY_NAME[name]
+
+
+def speak(
+    protocol: AgentProtocol, conversation: Conversation
+) -> tuple[AgentProtocol, Conversation]:
+    """Return the protocol, and the conversation, with which a model is asked. A model without tools
+    is asked for plain text; only in a native call can it also say what is lacking."""
+    if protocol is NATIVE or not conversation.is_plain:
+        return protocol, conversation
+    return NATIVE, replace(conversation, says_lacking=False)

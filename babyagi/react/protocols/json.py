@@ -24,7 +24,6 @@ from babyagi.errors import MalformedReplyError
 from babyagi.llm.port import Completion
 from babyagi.llm.prompt import N_SHOWN, Message, Prompt, Speaker, ToolCall, fence
 from babyagi.llm.shapes import MAX_TEXT_CHARS, fit_schema
-from babyagi.react.protocols import native
 from babyagi.react.protocols.base import (
     WRITTEN_CALL,
     AgentProtocol,
@@ -70,8 +69,6 @@ _MADE_UP = re.compile(
 def render(conversation: Conversation) -> Prompt:
     """Return the request. Each earlier step appears as the model's reply, followed by the
     step's observations, each within a fence."""
-    if conversation.says_lacking and conversation.is_plain:
-        return native.render(replace(conversation, says_lacking=False))
     give_up = _give_up(conversation)
     names = [*(tool.name for tool in conversation.described_tools), FINAL_ANSWER, give_up]
     told = fill(
@@ -125,8 +122,6 @@ def parse(completion: Completion, conversation: Conversation) -> AgentDecision:
     Raises:
         MalformedReplyError: the reply is not one JSON object with a tool.
     """
-    if conversation.says_lacking and conversation.is_plain:
-        return native.parse(completion, replace(conversation, says_lacking=False))
     if completion.tool_calls and conversation.tools:
         return read_called(completion)
     text = completion.text.strip()
@@ -219,8 +214,6 @@ def _read_begun_answer(text: str) -> str:
 
 def _render_held(conversation: Conversation) -> Prompt:
     """Return the request for a step, with its JSON Schema, or for the answer as plain text."""
-    if conversation.is_plain:
-        return native.render(replace(conversation, says_lacking=False))
     give_up = _give_up(conversation)
     names = [*(tool.name for tool in conversation.described_tools), ANSWER, give_up]
     fields = {"tools": describe_tools(conversation.described_tools), "tool_names": ", ".join(names)}

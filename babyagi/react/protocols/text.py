@@ -21,7 +21,6 @@ from typing import Any
 from babyagi.errors import MalformedReplyError
 from babyagi.llm.port import Completion
 from babyagi.llm.prompt import N_SHOWN, Message, Prompt, Speaker, ToolCall, fence
-from babyagi.react.protocols import native
 from babyagi.react.protocols.base import (
     WRITTEN_CALL,
     AgentProtocol,
@@ -140,8 +139,6 @@ def text_protocol(labels: Labels = ENGLISH, *, write: Write | None = None) -> Ag
 def render(conversation: Conversation, labels: Labels, write: Write | None = None) -> Prompt:
     """Return the request: the question, then each earlier step as the model's reply and the
     outcomes of its calls. The request ends where the model has to continue."""
-    if conversation.is_plain:
-        return native.render(replace(conversation, says_lacking=False))
     messages = list(conversation.messages)
     if write is not None:
         said = write(messages[-1].text, conversation.tools)
@@ -225,8 +222,6 @@ def parse(completion: Completion, conversation: Conversation, labels: Labels) ->
     """
     if completion.tool_calls and conversation.tools:
         return read_called(completion)
-    if conversation.is_plain:
-        return native.parse(completion, replace(conversation, says_lacking=False))
     text = _unwrap(_dedent(completion.text.replace("\r\n", "\n").strip("\n").rstrip()).strip())
     tools = {tool.name: tool for tool in conversation.tools}
     decision, found = _read_lines(text, labels, tools)
@@ -341,17 +336,12 @@ def _read_named(text: str, tool: Tool) -> dict[str, Any]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # such as warnings about odd escapes
             call = ast.parse(f"f({text})", mode="eval").body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        values = {one.arg: ast.literal_eval(one.value) for one in getattr(call, "keywords", ())}
+        json.dumps(values, allow_nan=False)
+    except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
         return {}
-    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name) or call.args:
-        return {}
-    given = {one.arg: one.value for one in call.keywords}
-    known = tool.parameters.get("properties", {})
-    if not all(name in known and isinstance(one, ast.Constant) for name, one in given.items()):
-        return {}
-    values = {str(name): one.value for name, one in given.items() if isinstance(one, ast.Constant)}
-    is_json = all(isinstance(value, str | int | float | None) for value in values.values())
-    return values if is_json else {}
+    is_call = isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and not call.args
+    return values if is_call and set(values) <= set(tool.parameters.get("properties", {})) else {}
 
 
 def _end_of_answer(later: Sequence[_Label], n_lines: int, tool_names: Collection[str]) -> int:
