@@ -548,19 +548,15 @@ async def _read_output(
     owner = duty_owner(Duty.REPORT, {"report_no": objective.report_no})
     steps = await store.steps(objective.id, owner=owner)
     step_by_key = {step.key: step for step in steps}
-    try:
-        if OUTPUT in step_by_key:
+    if OUTPUT in step_by_key:
+        try:
             return output.read(_word(step_by_key[OUTPUT])), ""
-    except MalformedReplyError as error:
-        return None, error.what
-    answer = read_answer(steps)
-    try:
-        return output.find(answer), ""
-    except MalformedReplyError:
-        said = step_by_key.get(NO_OUTPUT)
-        why = "the report was not written by the model" if said is None else _word(said)
-        has = "report has the answer as text" if answer else "results has the tasks' results"
-        return None, f"{why}; outcome.{has}, and new=True starts a new objective"
+        except MalformedReplyError as error:
+            return None, error.what
+    said = step_by_key.get(NO_OUTPUT)
+    why = "the report was not written by the model" if said is None else _word(said)
+    has = "report has the answer" if read_answer(steps) else "results has the tasks' results"
+    return None, f"{why}; outcome.{has} as text, and new=True starts a new objective"
 
 
 def _word(step: Step) -> str:

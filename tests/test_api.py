@@ -296,23 +296,6 @@ def test_the_reading_of_a_report_is_under_the_limits(max_calls, output, why):
     assert output is not None or "new=True" in outcome.why_no_output
 
 
-def test_a_report_with_json_is_read_without_a_model():
-    model = shop()
-    first = model._answer
-
-    def answer(prompt, role):
-        agent = prompt.messages[0].text.split()[1]
-        said = first(prompt, role)
-        if agent == "execution" and isinstance(said, str):  # which is the report, word for word
-            return 'Tea [1] costs 5.\n\n```json\n{"item": "tea", "cost": 5}\n```\n'
-        return CredentialsError("the key is refused") if agent == "output" else said
-
-    model._answer = answer
-    outcome = run(model, tools=[price], output_type=Price)
-
-    assert (outcome.output, outcome.why_no_output) == (Price("tea", 5.0), "")
-
-
 def test_a_stream_tells_what_happens_in_order():
     told = list(babyagi.stream("What does tea cost?", model=shop(), tools=[price]))
 

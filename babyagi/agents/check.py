@@ -130,13 +130,12 @@ def parse_check(text: str) -> Checked:
     Raises:
         MalformedReplyError: the reply does not say whether the objective is met.
     """
-    found = find_object(visible(text), "parts", "missing", "contradictions", "met")
-    missing = _to_lines(found.value.get("missing")) if found else ()
-    if found is None or not ("met" in found.value or missing):
+    found, _, _ = find_object(visible(text), "parts", "missing", "contradictions", "met")
+    missing = _to_lines(found.get("missing"))
+    if not ("met" in found or missing):
         raise MalformedReplyError(say("expect_check"))
     nodes = (
-        with_keys(item, "part", "task", "quote", "deed")
-        for item in to_list(found.value.get("parts"))
+        with_keys(item, "part", "task", "quote", "deed") for item in to_list(found.get("parts"))
     )
     parts = tuple(
         CheckedPart(
@@ -149,10 +148,10 @@ def parse_check(text: str) -> Checked:
         if to_line(node.get("part"))
     )
     return Checked(
-        is_met=is_true(found.value.get("met")) and not missing,
+        is_met=is_true(found.get("met")) and not missing,
         parts=parts,
         missing=missing,
-        contradictions=_to_contradictions(found.value.get("contradictions")),
+        contradictions=_to_contradictions(found.get("contradictions")),
     )
 
 
@@ -194,10 +193,12 @@ def look_up(
     Args:
         doers: the tools that act on the world, as origins (`tool:NAME`).
     """
-    asked = frozenset(_words(objective_text))
+    asked, missing, parts = (
+        frozenset(_words(objective_text)),
+        list(reply.missing),
+        list[CheckedPart](),
+    )
     text_by_id = {result.task_id: _fold(result.text) for result in results}
-    parts: list[CheckedPart] = []
-    missing = list(reply.missing)
     for part in reply.parts:
         result = _find(part, results, text_by_id)
         says_more = result is not None and (

@@ -194,9 +194,9 @@ def parse_creation(
         MalformedReplyError: the reply has no plan in JSON.
     """
     text = visible(text)
-    found = find_object(text, "tasks", "unanswered", "objective_met")
-    plan = found.value if found else {"tasks": find_list(text)}
-    if found is None and plan["tasks"] is None:
+    found, _, _ = find_object(text, "tasks", "unanswered", "objective_met")
+    plan = found or {"tasks": find_list(text)}
+    if not found and plan["tasks"] is None:
         raise MalformedReplyError(say("expect_tasks"))
     known = frozenset(known_ids) | frozenset(finished_ids)
     items = to_list(plan.get("tasks"))
@@ -221,18 +221,18 @@ def split_combined(
         what the task still needs, '' for nothing, and `after` are the tasks that bring it.
     """
     text = visible(text)
-    block = find_object(text, *COMBINED_KEYS)
+    block, start, end = find_object(text, *COMBINED_KEYS)
     begun_at = text.rfind(BLOCK_BEGINS)
-    if block is None or text[block.end :].strip("`}\n .") or len(block.value) < 2:
-        is_cut = begun_at >= 0 and (block is None or block.end <= begun_at)
+    if len(block) < 2 or text[end:].strip("`}\n ."):
+        is_cut = begun_at >= 0 and end <= begun_at
         return (_before(text, begun_at) if is_cut else text), None, "", ()
     known = frozenset(known_ids)
-    items = to_list(block.value.get("tasks"))
+    items = to_list(block.get("tasks"))
     reply = _to_reply(items, known=known, finished=frozenset(), max_tasks=max_tasks)
     labels = {task.label for task in reply.tasks if task.label}
-    after = _to_references(block.value.get("after"), known, labels)
-    reply = replace(reply, is_met=is_true(block.value.get("objective_met")))
-    return _before(text, block.start), reply, to_line(block.value.get("lacks")), after
+    after = _to_references(block.get("after"), known, labels)
+    reply = replace(reply, is_met=is_true(block.get("objective_met")))
+    return _before(text, start), reply, to_line(block.get("lacks")), after
 
 
 def _before(text: str, end: int) -> str:

@@ -66,8 +66,8 @@ def parse_order(text: str, *, ids: Collection[int]) -> tuple[int, ...]:
         MalformedReplyError: the reply has neither.
     """
     text = visible(text)
-    found = find_object(text, "order")
-    order = find_list(text) if found is None else to_list(found.value["order"])
+    found, _, _ = find_object(text, "order")
+    order = to_list(found["order"]) if found else find_list(text)
     if order is None:
         raise MalformedReplyError(say("expect_order"))
     said = map(to_id, order)

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from babyagi.react.values import find_values
@@ -51,16 +50,18 @@ def is_true(value: Any) -> bool:
     return value is True or value == "true"
 
 
-def find_object(text: str, *keys: str) -> JsonObject | None:
-    """Return the last JSON object of the reply, at any depth, that has one of these keys.
+def find_object(text: str, *keys: str) -> tuple[dict[str, Any], int, int]:
+    """Return the last JSON object of the reply, at any depth, that has one of these keys, and the
+    start and the end of the outermost value that holds it; ({}, 0, 0) if there is none.
 
-    Keys are compared without case and without `_` and `-`, and are returned as they are in `keys`.
+    Keys are compared without case and without `_` and `-`, and are returned as they are in `keys`;
+    other members are left out.
     """
     for value, start, end in reversed(find_values(text)):
         for node in _walk(value):
             if named := with_keys(node, *keys):
-                return JsonObject(value=named, start=start, end=end)
-    return None
+                return named, start, end
+    return {}, 0, 0
 
 
 def find_list(text: str) -> list[Any] | None:
@@ -89,13 +90,3 @@ def with_keys(node: Any, *keys: str) -> dict[str, Any]:
 
 def _fold(key: Any) -> str:
     return str(key)[:60].casefold().replace("_", "").replace("-", "")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JsonObject:
-    """The members of a JSON object that were asked for, and where the outermost value that holds it
-    stands in the text."""
-
-    value: Mapping[str, Any]
-    start: int
-    end: int

@@ -15,13 +15,11 @@ from babyagi.agents.outcomes import find_fault
 from babyagi.agents.prompting import build_messages, to_field
 from babyagi.agents.replies import visible
 from babyagi.errors import (
-    BabyagiError,
-    LeaseLostError,
+    FAULTS_OF_THE_TASK,
+    CredentialsError,
+    LimitReachedError,
     MalformedReplyError,
-    ModelUnavailableError,
-    ObjectiveStoppedError,
-    StoreUnavailableError,
-    StoreUnusableError,
+    ModelRejectedError,
 )
 from babyagi.journal import Journal
 from babyagi.llm.port import Completion
@@ -43,6 +41,9 @@ REPORT = "report"  # path of the report's calls in its journal
 WHOLE_ANSWER = "answer/whole"  # key under which it keeps a result that is the whole answer
 OUTPUT = "output/text"  # key under which the report's journal keeps the answer as JSON
 NO_OUTPUT = "output/none"  # key under which it keeps the reason why there is no JSON
+
+# after these the report is written without a model
+WITHOUT_A_MODEL = (LimitReachedError, CredentialsError, ModelRejectedError, *FAULTS_OF_THE_TASK)
 
 
 def find_whole_answer(objective: Objective, results: Sequence[Result]) -> str:
@@ -138,18 +139,13 @@ async def write_output(
     prompt = Prompt(messages=messages, schema_name="output", schema=to_strict(schema))
     try:
         asked = await ask(journal, "output", prompt, role=Role.REPORT, read=read_reply)
-    except (
-        *(LeaseLostError, ObjectiveStoppedError, ModelUnavailableError),
-        *(StoreUnavailableError, StoreUnusableError),
-    ):
-        raise
-    except BabyagiError as error:
+    except WITHOUT_A_MODEL as error:
         await journal.keep(NO_OUTPUT, error.what)
     else:
         await journal.keep(OUTPUT, asked.value)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Written:
     """What the model wrote for the report.
 

@@ -224,7 +224,7 @@ async def choose_excerpts(
 def _quotes_by_task(parts: Sequence[CheckedPart]) -> Mapping[int, str]:
     """Return what was quoted for these parts of the objective, by the tasks from whose results it
     was quoted."""
-    quotes: dict[int, list[str]] = {}
+    quotes: dict[int, str] = {}
     for part in parts:
-        quotes.setdefault(part.task_id, []).append(part.quote)
-    return {task_id: "\n".join(quoted) for task_id, quoted in quotes.items()}
+        quotes[part.task_id] = f"{quotes.get(part.task_id, '')}\n{part.quote}".strip()
+    return quotes

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from babyagi.agents.report import (
     NO_OUTPUT,
     WHOLE_ANSWER,
+    WITHOUT_A_MODEL,
     Written,
     find_whole_answer,
     read_answer,
@@ -15,12 +16,6 @@ from babyagi.agents.report import (
 )
 from babyagi.duties.checking import choose_excerpts
 from babyagi.duties.resources import Resources
-from babyagi.errors import (
-    FAULTS_OF_THE_TASK,
-    CredentialsError,
-    LimitReachedError,
-    ModelRejectedError,
-)
 from babyagi.reporting.report import compose_report
 from babyagi.tasks import DutyClaim, Objective, Result
 from babyagi.taskstore.sql.store import TaskStore
@@ -51,18 +46,11 @@ async def write(resources: Resources, claim: DutyClaim, objective: Objective) ->
                 )
             else:
                 why = "no task was finished"
-    except (
-        LimitReachedError,
-        CredentialsError,
-        ModelRejectedError,
-        *FAULTS_OF_THE_TASK,
-    ) as error:
+    except WITHOUT_A_MODEL as error:
         why = error.what
     if answer and objective.spec.output_schema is not None:
         await write_output(objective, answer, journal=journal, read=bounds.read_output)
-    written = Written(text=answer, why_not=why, left_out=tuple(left_out))
-    markdown = await compose_report(resources.store, objective, written)
-    await resources.store.record_report(claim, markdown=markdown)
+    await _record(resources, claim, objective, Written(answer, why, tuple(left_out)))
 
 
 async def give_up(
@@ -80,9 +68,14 @@ async def give_up(
         )
         if objective.spec.output_schema is not None:
             await resources.journal(claim).keep(NO_OUTPUT, why)
-    written = Written(text=answer, why_not=why, left_out=tuple(left_out))
-    markdown = await compose_report(store, objective, written)
-    await store.record_report(claim, markdown=markdown)
+    await _record(resources, claim, objective, Written(answer, why, tuple(left_out)))
+
+
+async def _record(
+    resources: Resources, claim: DutyClaim, objective: Objective, written: Written
+) -> None:
+    markdown = await compose_report(resources.store, objective, written)
+    await resources.store.record_report(claim, markdown=markdown)
 
 
 async def find_answer(store: TaskStore, claim: DutyClaim) -> str:

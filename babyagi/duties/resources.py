@@ -22,9 +22,6 @@ from babyagi.tools.base import Tool
 
 N_NAMES = 2000  # how many of the newest task names planning compares with
 
-FindTexts = Callable[[str, int], Awaitable[FolderTexts]]
-"""Takes a question and a number of bytes; returns texts of the folder within these bytes."""
-
 Enrich = Callable[[str, str], str | Awaitable[str]]
 """Takes the name of a task and its result, and returns the result to keep."""
 
@@ -48,7 +45,8 @@ class Bounds:
         read_output: parses the report into the type that a program requested; raises
             `MalformedReplyError`.
         enrich: takes a task's name and its result, and returns the result to record.
-        find_texts: reads the objective's folder; None if it has none.
+        find_texts: takes a question and a number of bytes, and returns texts of the objective's
+            folder within these bytes; None if it has none.
     """
 
     context_tokens: int
@@ -59,7 +57,7 @@ class Bounds:
     agent: OwnAgent | None = None
     read_output: Callable[[str], object] = require_json
     enrich: Enrich | None = None
-    find_texts: FindTexts | None = None
+    find_texts: Callable[[str, int], Awaitable[FolderTexts]] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -128,7 +128,7 @@ class _Asker:
         self.n_asked = 0
         self._calls = calls
         self._path = path
-        self._has_more_room = False
+        self._is_at_its_longest = False
 
     @property
     def path(self) -> str:
@@ -150,11 +150,10 @@ class _Asker:
         model is known to follow schemas."""
         wanted = self.prompt.max_output_tokens
         bound = await self._calls.bound_output(self._path, wanted)
-        if bound != wanted:
-            self.prompt = replace(self.prompt, max_output_tokens=bound)
-        most = await self._calls.bound_output(self._path, 2 * wanted)
-        self._has_more_room = most < 2 * wanted
-        if self._has_more_room:
+        self.prompt = replace(self.prompt, max_output_tokens=bound)
+        longest = await self._calls.bound_output(self._path, 2 * wanted)
+        self._is_at_its_longest = longest < 2 * wanted
+        if self._is_at_its_longest:
             self._fit_schema(bound)
         self.schema = self.prompt.schema
         if self.prompt.is_schema_late and not (known is not None and known.holds_schema):
@@ -162,8 +161,9 @@ class _Asker:
 
     def _fit_schema(self, max_tokens: int) -> None:
         if self.prompt.schema is not None:
-            fitting = fit_schema(self.prompt.schema, max_tokens=max_tokens)
-            self.prompt = replace(self.prompt, schema=fitting)
+            self.prompt = replace(
+                self.prompt, schema=fit_schema(self.prompt.schema, max_tokens=max_tokens)
+            )
 
     def feed_back(self, completion: Completion, fault: str) -> None:
         """Add the reply to the prompt, and a message to the model that says what is wrong with it.
@@ -171,8 +171,8 @@ class _Asker:
         possible."""
         self.n_asked += 1
         is_cut, is_loop = _is_cut(completion), bool(repeated_end(completion.text))
-        if is_cut and not is_loop and not self._has_more_room:
-            self._has_more_room = True
+        if is_cut and not is_loop and not self._is_at_its_longest:
+            self._is_at_its_longest = True
             self.prompt = replace(self.prompt, max_output_tokens=2 * self.prompt.max_output_tokens)
             return
         if is_cut:
@@ -247,15 +247,14 @@ async def find_abilities(calls: Calls, path: str, known: Abilities) -> Abilities
         Whatever `Calls.complete` raises, except refusals that show that an ability is missing.
     """
     with_tool = await _ask(calls, f"{path}/tools", replace(_PROBE, tools=(NOTE_COLOUR,)))
-    has_called = with_tool is not None and bool(with_tool.tool_calls)
-    found = replace(known, takes_tools=has_called)
-    if not found.takes_tools:
+    takes_tools, holds_schema = bool(with_tool and with_tool.tool_calls), known.holds_schema
+    if not takes_tools:
         held = replace(_PROBE, schema_name="colours", schema=COLOURS)
         without = await _ask(calls, f"{path}/schema", held)
-        found = replace(found, holds_schema=without is not None and _is_held(without.text))
+        holds_schema = without is not None and _is_held(without.text)
     # keep what other replies have taught meanwhile
     learnt = calls.abilities(Role.EXECUTION) or known
-    found = replace(learnt, takes_tools=found.takes_tools, holds_schema=found.holds_schema)
+    found = replace(learnt, takes_tools=takes_tools, holds_schema=holds_schema)
     calls.learn(Role.EXECUTION, found)
     return found
 

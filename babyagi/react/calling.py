@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import Counter
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Sequence
 from typing import Any, TypeVar
 
 from babyagi.errors import ToolError
@@ -26,9 +26,6 @@ UNCALLABLE = frozenset({ANSWER, *ENDS, *NO_CALL})
 
 NumberedCall = tuple[int, ToolCall]
 """A call and its number in the reply, counted from 1."""
-
-Fingerprint = tuple[str, bool, str, str]
-"""(tool, whether it failed, text of the outcome, arguments) of a call."""
 
 T = TypeVar("T")
 
@@ -98,19 +95,15 @@ class Caller:
             return Observation(passage=Passage(text=say("look_first"), origin="program"))
         if m > MAX_CALLS_PER_STEP:
             return _refused(f"not run: at most {MAX_CALLS_PER_STEP} calls at once")
+        tool = self.find(call.name)
+        if tool is None:
+            known = ", ".join(self._tool_by_name)
+            return _refused(f"there is no tool {call.name[:100]!r}; there are: {known}")
         try:
-            tool, arguments = self._read(call)
+            arguments = parse_arguments(tool, call.arguments)
         except ToolError as error:
             return _refused(error.what)
         return await self._calls.call_tool(f"{path}/{m}", tool, arguments)
-
-    def _read(self, call: ToolCall) -> tuple[Tool, Mapping[str, Any]]:
-        tool = self.find(call.name)
-        if tool is None:
-            raise ToolError(
-                f"there is no tool {call.name[:100]!r}; there are: {', '.join(self._tool_by_name)}"
-            )
-        return tool, parse_arguments(tool, call.arguments)
 
 
 async def side_by_side(calls: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
@@ -130,9 +123,9 @@ def _refused(text: str) -> Observation:
     return Observation(passage=Passage(text=text, origin=REFUSED), is_error=True)
 
 
-def fingerprint(call: ToolCall, observation: Observation) -> Fingerprint:
-    """Return a value that is equal for two calls if the tool, the outcome and the arguments are the
-    same, even if the arguments are written differently."""
+def fingerprint(call: ToolCall, observation: Observation) -> tuple[str, bool, str, str]:
+    """Return (tool, whether it failed, text of the outcome, arguments) of a call; equal for two
+    calls also if the arguments are written differently."""
     try:
         arguments = json.dumps(json.loads(call.arguments), sort_keys=True)
     except (ValueError, RecursionError):

@@ -59,7 +59,6 @@ from babyagi.react.steps import (
     Stopped,
     ToolEnded,
     ToolStarted,
-    called,
 )
 from babyagi.tasks import Effect, Passage, Role, Usage, find_sources
 from babyagi.text import clean, disarm
@@ -162,9 +161,9 @@ def _render(tool: Tool, arguments: Arguments, observation: Observation) -> Promp
 # The executor: asks the model, runs the tools that it calls, and shows it their outcomes, until it
 # answers or a bound is reached.
 #
-# `Executor.iter` is the loop, whose signals everything else consumes. `Executor.step` runs a single
-# step, for a loop outside. Model and tools are called through `Calls`. In a task this is the
-# journal, where the outcome of a call that was made before is read.
+# `Executor.iter` is the loop, whose signals everything else consumes. `Executor.plan` and
+# `Executor.call` make a single step, for a loop outside. Model and tools are called through
+# `Calls`. In a task this is the journal, where the outcome of a call that was made before is read.
 #
 # Not covered: how a request is written and a reply is read (`protocols/`), and what a bad end
 # means to a task (`agents/execution.py`).
@@ -242,9 +241,8 @@ class Executor:
             async for signal in signals:
                 if on_signal is not None:
                     on_signal(signal)
-                if isinstance(signal, RunEnded):
-                    return signal.run
-        raise AssertionError("the run ended without the signal RunEnded")
+        assert isinstance(signal, RunEnded)
+        return signal.run
 
     async def iter(self, messages: Sequence[Message]) -> AsyncGenerator[Signal, None]:
         """Run the agent, and yield a signal for everything that happens; the last one is
@@ -293,13 +291,6 @@ class Executor:
 
     # -- step by step
     # ----------------------------------------------------------------------------------------------
-
-    async def step(self, messages: Sequence[Message], steps: Sequence[AgentStep]) -> AgentStep:
-        """Make the next step: ask the model, and make its calls. For a loop outside of this class:
-        append each step to `steps`, and continue while its decision is an `Act`."""
-        planned = await self.plan(messages, steps)
-        n = len(steps) + 1
-        return to_step(n, planned, await self.call(planned.value, n=n))
 
     async def plan(
         self, messages: Sequence[Message], steps: Sequence[AgentStep], *, is_last: bool = False
@@ -457,7 +448,12 @@ class Executor:
         """Return the decision. If the model says for the first time that something is lacking, and
         has not looked with a tool, return a step that tells it to look."""
         said, looking = asked.value, {tool.name for tool in self._caller.tools} - {RECALL}
-        has_looked = frozenset().union(*map(called, steps)) & {*looking, LACKING}
+        has_looked = any(
+            call.name in (*looking, LACKING)
+            for step in steps
+            if isinstance(step.decision, Act)
+            for call in step.decision.calls
+        )
         if not isinstance(said, Fail) or not (self._says_lacking and looking) or has_looked:
             return asked
         is_native = asked.completion.tool_calls or not said.log
@@ -596,8 +592,8 @@ class Executor:
                 asked = await self.plan(messages, steps, is_last=True)
         except (MalformedReplyError, _TimeIsUpError):
             return steps, NO_ANSWER
-        output = asked.value.output if isinstance(asked.value, Finish) else NO_ANSWER
-        return [*steps, to_step(len(steps) + 1, asked)], output
+        steps = [*steps, to_step(len(steps) + 1, asked)]
+        return steps, asked.value.output if isinstance(asked.value, Finish) else NO_ANSWER
 
 
 def _is_answer_bare(protocol: AgentProtocol, conversation: Conversation) -> bool:

@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -59,19 +58,6 @@ class OutputType:
                 fault = fault or str(error)
         raise MalformedReplyError(say("expect_value", fault=f"{fault[:1].upper()}{fault[1:]}"))
 
-    def find(self, text: str) -> Any:
-        """Return the value in a text that is written for a person. It must be the whole text or the
-        whole of a code block, because a value among other words may be a quotation.
-
-        Raises:
-            MalformedReplyError: there is no such value.
-        """
-        for value in _find_written(text):
-            for inner in self._unwrap(value):
-                with suppress(ShapeError):
-                    return self.shape.read(inner, "the answer", False)
-        raise MalformedReplyError(say("no_value"))
-
     def _unwrap(self, value: Any) -> list[Any]:
         if isinstance(value, dict) and set(value) == {ANSWER}:
             return [value[ANSWER], value] if self.is_wrapped else [value, value[ANSWER]]
@@ -116,17 +102,11 @@ def require_json(text: str) -> object:
 def _find_values(text: str) -> Iterator[Any]:
     """Yield every JSON value that may be meant: the whole text, then the code blocks, then values
     within the text. Of the latter two, later ones come first."""
-    yield from _find_written(text)
-    if _decode(text):
-        return
-    yield from reversed([value for value, _, _ in find_values(text)])
-
-
-def _find_written(text: str) -> list[Any]:
-    """Return the whole text as a JSON value, if it is one; if not, the JSON values of its code
-    blocks, the last first."""
-    blocks = reversed(_BLOCK.findall(text))
-    return _decode(text) or [value for block in blocks for value in _decode(block)]
+    whole = _decode(text)
+    yield from whole
+    if not whole:
+        yield from (value for block in reversed(_BLOCK.findall(text)) for value in _decode(block))
+        yield from reversed([value for value, _, _ in find_values(text)])
 
 
 def _decode(text: str) -> list[Any]:

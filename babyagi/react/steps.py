@@ -84,16 +84,6 @@ class AgentStep:
         return hash((self.n, self.decision))
 
 
-def called(step: AgentStep) -> frozenset[str]:
-    """Return the names that the step called."""
-    decision = step.decision
-    return (
-        frozenset(call.name for call in decision.calls)
-        if isinstance(decision, Act)
-        else frozenset()
-    )
-
-
 class Stopped(StrEnum):
     """Why a run ended."""
 
@@ -121,11 +111,6 @@ OnMalformed = bool | str | Callable[[str], str]
 """What happens after a reply that cannot be read. True: the model is told what was expected, and
 asked again. A text: the model is told this text instead. A function: it gets what was expected, and
 returns the text. False: the run ends."""
-
-
-def keep_last(n: int) -> Trim:
-    """Return a function for `AgentBounds.trim` that keeps only the last `n` steps."""
-    return lambda steps: steps[-n:] if n else ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -68,11 +68,9 @@ def _read_loosely(text: str, start: int) -> tuple[Any, int] | None:
 def _evaluate(written: str) -> Any:
     """Return the value of a Python literal as JSON has it."""
     tree = ast.parse(written.strip(), mode="eval")
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Dict):
-            keys = [ast.literal_eval(key) for key in node.keys if key is not None]
-            if len(set(keys)) != len(keys):
-                raise ValueError("a key occurs twice")
+    dicts = [node for node in ast.walk(tree) if isinstance(node, ast.Dict)]
+    if any(len({ast.dump(key) for key in one.keys if key}) < len(one.keys) for one in dicts):
+        raise ValueError("a key occurs twice")
     return DECODER.decode(json.dumps(ast.literal_eval(tree), allow_nan=False))
 
 

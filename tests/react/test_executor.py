@@ -28,7 +28,6 @@ from babyagi.react.steps import (
     Stopped,
     ToolEnded,
     ToolStarted,
-    keep_last,
 )
 from babyagi.tasks import Approval, Effect, Passage, Usage
 from babyagi.tools.base import Observation, Tool
@@ -413,20 +412,18 @@ async def test_a_run_can_be_driven_by_hand_plan_call_append():
     desk = await open_desk(answering((call("hello"),), (call("again"),), "it said hello"))
     executor, steps = open_executor(desk, [echo_tool(seen)]), list[AgentStep]()
 
-    planned = await executor.plan(ASK, steps)
-    assert isinstance(planned.value, Act) and seen == []
-    steps.append(to_step(1, planned, await executor.call(planned.value, n=1)))
-    while isinstance(steps[-1].decision, Act):
-        steps.append(await executor.step(ASK, steps))
+    for n, before in enumerate(([], ["hello"], ["hello", "again"]), start=1):
+        planned = await executor.plan(ASK, steps)
+        assert seen == before
+        steps.append(to_step(n, planned, await executor.call(planned.value, n=n)))
 
-    assert seen == ["hello", "again"]
     assert isinstance(steps[-1].decision, Finish) and steps[-1].decision.output == "it said hello"
 
 
 async def test_trimming_shortens_the_request_and_never_the_result():
     desk = await open_desk(answering((call("one"),), (call("two"),), (call("three"),), "done"))
 
-    run = await execute(desk, [echo_tool([])], trim=keep_last(1))
+    run = await execute(desk, [echo_tool([])], trim=lambda steps: steps[-1:])
 
     last = "".join(message.text for message in desk.model.calls[-1][1].messages)
     assert "echo three" in last and "echo two" not in last

@@ -8,7 +8,6 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import Any
 
 from babyagi.llm.port import Completion
 from babyagi.llm.prompt import Message, Prompt, Speaker, ToolSpec
@@ -16,6 +15,7 @@ from babyagi.react.steps import Act, AgentDecision, AgentStep
 from babyagi.text import one_line, sentences_of
 from babyagi.tools.base import Observation, Tool, describe_type
 
+PLAIN_TYPES = ("string", "integer", "number", "boolean", "any")
 PLACE = re.compile(r"\{\{(\w+)\}\}")
 
 PROMPT_NAMES = tuple(
@@ -206,10 +206,8 @@ def describe_input(tool: Tool) -> str:
     """Describe the input of a tool on one line, such as `path, first_line?, order: "up" or "down"`.
     The type of a plain value is left out."""
     required = tool.parameters.get("required", ())
-    properties: dict[str, Any] = dict(tool.parameters.get("properties", {}))
-    said = []
-    for name, schema in properties.items():
-        kind = describe_type(schema)
-        is_plain = kind in ("string", "integer", "number", "boolean", "any")
-        said.append(f"{name}{'' if name in required else '?'}{'' if is_plain else f': {kind}'}")
-    return ", ".join(said)
+    kinds = {n: describe_type(one) for n, one in tool.parameters.get("properties", {}).items()}
+    return ", ".join(
+        f"{name}{'' if name in required else '?'}{'' if kind in PLAIN_TYPES else f': {kind}'}"
+        for name, kind in kinds.items()
+    )

@@ -350,9 +350,7 @@ def _end_of_answer(later: Sequence[_Label], n_lines: int, tool_names: Collection
     for at, label in enumerate(later):
         name = re.split(r"[\[(]", label.rest)[0].strip(_DECORATION)
         if label.kind == "action" and name in tool_names:
-            before = later[at - 1] if at else None
-            is_thought = before is not None and before.kind == "thought"
-            return before.line if before is not None and is_thought else label.line
+            return later[at - 1].line if at and later[at - 1].kind == "thought" else label.line
     return n_lines
 
 
