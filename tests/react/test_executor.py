@@ -15,7 +15,6 @@ from babyagi.react.outputs import output_type_of
 from babyagi.react.protocols.base import say
 from babyagi.react.protocols.choice import HELD
 from babyagi.react.steps import (
-    Act,
     AgentBounds,
     AgentStep,
     AtLimit,
