@@ -102,8 +102,8 @@ def _compute(node: ast.expr) -> Number:
         case ast.Name(id=name) if name in _CONSTANTS:
             return _CONSTANTS[name]
         case ast.UnaryOp(op=ast.UAdd() | ast.USub() as sign, operand=operand):
-            value = _compute(operand)
-            return -value if isinstance(sign, ast.USub) else value
+            signed = _compute(operand)
+            return -signed if isinstance(sign, ast.USub) else signed
         case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATORS:
             return _bounded(_OPERATORS[type(op)](_compute(left), _compute(right)))
         case ast.Call(func=ast.Name(id=name), args=args, keywords=[]):
