@@ -3,7 +3,6 @@ calls, and a graph of the tasks."""
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -315,15 +314,12 @@ def _say_below(words: str, x: float, bottom: float, anchor: str) -> Html:
     )
 
 
-# -- the graph of the tasks, from left to right. A task stands to the right of its parent, the task
-# from which it was planned. A dashed line leads to it from each task on which it depends. If there
-# are too many tasks, the beginning of each branch is drawn, and a box with a number takes the place
-# of the tasks that are left out.
+# -- the graph of the tasks: each stands in a row below its parent, the task from which it was
+# planned, and to the right of it. A dashed line leads to it from each task on which it depends.
 # --------------------------------------------------------------------------------------------------
 
 
 MAX_DRAWN = 240
-MAX_CHILDREN = 12  # boxes to the right of one task, including the box for tasks left out
 MAX_DEPTH = 40
 BOX_WIDTH, BOX_HEIGHT, COLUMN, ROW, MARGIN = 258, 30, 300, 40, 8
 MAX_LABEL_CHARS = 32
@@ -338,180 +334,75 @@ SIGNS: Mapping[TaskStatus, str] = {
 }
 
 
-@dataclass(slots=True)
-class _Box:
-    """A box of the graph: a task, or if `task` is None, a placeholder for `n_folded` tasks that are
-    left out. `below` has the boxes of the task's children."""
-
-    task: Task | None
-    depth: int
-    n_folded: int = 0
-    below: list[_Box] = field(default_factory=list)
-    row: float = 0.0
-
-    @property
-    def left(self) -> float:
-        return MARGIN + self.depth * COLUMN
-
-    @property
-    def top(self) -> float:
-        return MARGIN + self.row * ROW
+def walk_tree(tasks: Sequence[Task]) -> Iterator[tuple[Task, int]]:
+    """Yield each task with its depth in the tree: after its parent, and after the subtrees of its
+    earlier siblings. Siblings keep the order that they have in `tasks`."""
+    known = {task.id for task in tasks}
+    children: dict[int, list[Task]] = {}
+    for task in tasks:
+        parent = task.parent_id if task.parent_id in known and task.parent_id < task.id else None
+        children.setdefault(parent or 0, []).append(task)
+    waiting = [(task, 0) for task in reversed(children.get(0, []))]
+    while waiting:
+        task, depth = waiting.pop()
+        yield task, depth
+        waiting += [(child, depth + 1) for child in reversed(children.get(task.id, []))]
 
 
 def render_graph(tasks: Sequence[Task], *, link: Callable[[int], str]) -> Html:
-    """Return the graph of the tasks as SVG; '' if there are no tasks.
+    """Return the graph of the tasks as SVG; '' if there are no tasks. Of more than `MAX_DRAWN` the
+    first are drawn, and a line says how many are not.
 
     Args:
         link: returns the URL to which the box of a task links, from its id.
     """
     if not tasks:
         return Html("")
-    boxes = list(_walk(_fold(tasks)))
-    n_rows = _place(boxes)
-    width = MARGIN * 2 + BOX_WIDTH + COLUMN * max(box.depth for box in boxes)
-    height = MARGIN * 2 + ROW * n_rows
-    by_id = {box.task.id: box for box in boxes if box.task is not None}
-    head = Html(
-        f'<svg class="graph" width="{width}" height="{height}" viewBox="0 0 {width} {height}" '
-        'role="group" aria-label="Graph of the tasks">'
-    )
-    parts = [head, *(_draw_line(box, other) for box in boxes for other in box.below)]
-    parts += _draw_waits(by_id)
-    parts += [_draw_box(box, link) for box in boxes]
-    return join([*parts, Html("</svg>")], "\n")
+    drawn = list(walk_tree(sorted(tasks, key=lambda task: task.id)[:MAX_DRAWN]))
+    places = {
+        task.id: (MARGIN + min(depth, MAX_DEPTH) * COLUMN, MARGIN + row * ROW)
+        for row, (task, depth) in enumerate(drawn)
+    }
+    width = MARGIN + BOX_WIDTH + max(left for left, _ in places.values())
+    height = MARGIN * 2 + ROW * len(drawn)
+    parts = [
+        Html(
+            f'<svg class="graph" width="{width}" height="{height}" viewBox="0 0 {width} {height}" '
+            'role="group" aria-label="Graph of the tasks">'
+        )
+    ]
+    for task, depth in drawn:
+        for kind, others in (("came", [task.parent_id] if depth else []), ("waits", task.after)):
+            before = [one for one in others if kind == "came" or one != task.parent_id]
+            parts += [_curve(kind, places[one], places[task.id]) for one in before if one in places]
+    parts += [_draw_box(task, places[task.id], link(task.id)) for task, _ in drawn]
+    parts.append(Html("</svg>"))
+    if n_left := len(tasks) - len(drawn):
+        parts.append(Html(f"<p class=quiet>{n_left:,} more tasks are not drawn.</p>"))
+    return join(parts, "\n")
 
 
-# -- choosing the boxes
-# --------------------------------------------------------------------------------------------------
-
-
-def _fold(tasks: Sequence[Task]) -> list[_Box]:
-    """Choose the tasks to draw, and return the boxes of the root tasks, which contain all others in
-    `below`. Tasks are chosen breadth first, so that the beginning of every branch is drawn."""
-    children = _group(tasks)
-    n_below = _count(children)
-    roots, room = _open(children.get(None, []), 0, n_below, MAX_DRAWN)
-    waiting = deque(roots)
-    while waiting:
-        box = waiting.popleft()
-        if box.task is not None:
-            found = children.get(box.task.id, [])
-            box.below, room = _open(found, box.depth + 1, n_below, room)
-            waiting += box.below
-    return roots
-
-
-def _group(tasks: Sequence[Task]) -> dict[int | None, list[Task]]:
-    """Return the children of each task, by the task's id, and under the key None the root tasks,
-    which have no parent."""
-    known = {task.id for task in tasks}
-    children: dict[int | None, list[Task]] = {}
-    for task in sorted(tasks, key=lambda one: one.id):
-        has_parent = task.parent_id in known and (task.parent_id or 0) < task.id
-        children.setdefault(task.parent_id if has_parent else None, []).append(task)
-    return children
-
-
-def _count(children: Mapping[int | None, list[Task]]) -> dict[int, int]:
-    """Return the number of descendants of each task, by the task's id. (A task has a larger id than
-    its parent.)"""
-    n_below: dict[int, int] = {}
-    tasks = [task for found in children.values() for task in found]
-    for task in sorted(tasks, key=lambda one: -one.id):
-        n_below[task.id] = sum(1 + n_below[one.id] for one in children.get(task.id, []))
-    return n_below
-
-
-def _open(
-    found: Sequence[Task], depth: int, n_below: Mapping[int, int], room: int
-) -> tuple[list[_Box], int]:
-    """Return boxes for the tasks `found`, all at one depth, and how much of `room`, the number of
-    boxes that can still be drawn, is left. One placeholder replaces the tasks that do not fit."""
-    fits = len(found) <= min(MAX_CHILDREN, room) and depth < MAX_DEPTH
-    n = len(found) if fits else max(0, min(MAX_CHILDREN - 1, room - 1))
-    n = 0 if depth >= MAX_DEPTH else n
-    boxes = [_Box(task=task, depth=depth) for task in found[:n]]
-    n_folded = sum(1 + n_below[task.id] for task in found[n:])
-    if n_folded:
-        boxes.append(_Box(task=None, depth=depth, n_folded=n_folded))
-    return boxes, room - len(boxes)
-
-
-def _place(boxes: Sequence[_Box]) -> int:
-    """Set the row of every box, and return the number of rows. A box without children gets a row of
-    its own; any other box is placed in the middle of its children. In `boxes`, each box comes
-    before its children."""
-    leaves = [box for box in boxes if not box.below]
-    for row, box in enumerate(leaves):
-        box.row = row
-    for box in reversed(boxes):
-        if box.below:
-            box.row = (box.below[0].row + box.below[-1].row) / 2
-    return len(leaves)
-
-
-def _walk(roots: Sequence[_Box]) -> Iterator[_Box]:
-    """Yield all boxes, each before its children."""
-    waiting = list(reversed(roots))
-    while waiting:
-        box = waiting.pop()
-        yield box
-        waiting += reversed(box.below)
-
-
-# -- drawing the boxes
-# --------------------------------------------------------------------------------------------------
-
-
-def _draw_line(box: _Box, other: _Box) -> Html:
-    return _curve("came", box.left + BOX_WIDTH, box.top, other.left, other.top)
-
-
-def _draw_waits(by_id: Mapping[int, _Box]) -> Iterator[Html]:
-    for box in by_id.values():
-        assert box.task is not None
-        for task_id in box.task.after:
-            first = by_id.get(task_id)
-            if first is not None and task_id != box.task.parent_id:
-                yield _draw_wait(first, box)
-
-
-def _draw_wait(first: _Box, box: _Box) -> Html:
-    """Return a line from `first` to `box`, whose task depends on that of `first`. `first` can be to
-    the left of `box`, to the right, or in the same column."""
-    if first.left < box.left:
-        return _curve("waits", first.left + BOX_WIDTH, first.top, box.left, box.top)
-    if first.left == box.left:
-        return _curve("waits", first.left, first.top, box.left, box.top, side=-1)
-    return _curve("waits", first.left, first.top + 6, box.left + BOX_WIDTH, box.top + 6, side=-1)
-
-
-def _curve(kind: str, x1: float, y1: float, x2: float, y2: float, *, side: int = 1) -> Html:
-    """Return a curve between two boxes whose tops are at these positions. It leaves the first box
-    to the right, or to the left if `side` is -1."""
-    y1, y2 = y1 + BOX_HEIGHT / 2, y2 + BOX_HEIGHT / 2
-    bend = side * max(20.0, abs(x2 - x1) / 2)
-    back = bend if x1 != x2 else -bend
+def _curve(kind: str, first: tuple[int, int], box: tuple[int, int]) -> Html:
+    """Return a curve between two boxes, whose left and top are given. It begins at the right of the
+    first one if the other stands right of it, else at its left, and ends at the other's left."""
+    is_right = first[0] < box[0]
+    x1, x2 = first[0] + is_right * BOX_WIDTH, box[0]
+    y1, y2 = first[1] + BOX_HEIGHT // 2, box[1] + BOX_HEIGHT // 2
+    bend = max(20, abs(x2 - x1) // 2)
+    out = x1 + (bend if is_right else -bend)
     return Html(
-        f'<path class="{kind}" fill="none" d="M{x1:.0f} {y1:.0f}C{x1 + bend:.0f} {y1:.0f} '
-        f'{x2 - back:.0f} {y2:.0f} {x2:.0f} {y2:.0f}"/>'
+        f'<path class="{kind}" fill="none" d="M{x1} {y1}C{out} {y1} {x2 - bend} {y2} {x2} {y2}"/>'
     )
 
 
-def _cut(label: str) -> str:
-    return label if len(label) <= MAX_LABEL_CHARS else f"{label[: MAX_LABEL_CHARS - 1].rstrip()}…"
-
-
-def _draw_box(box: _Box, link: Callable[[int], str]) -> Html:
-    at = f'x="{box.left:.0f}" y="{box.top:.0f}" width="{BOX_WIDTH}" height="{BOX_HEIGHT}" rx="6"'
-    text_at = f'x="{box.left + 10:.0f}" y="{box.top + 20:.0f}"'
-    if box.task is None:
-        return Html(f'<g class="fold"><rect {at}/><text {text_at}>{box.n_folded:,} more</text></g>')
-    task = box.task
+def _draw_box(task: Task, place: tuple[int, int], href: str) -> Html:
+    left, top = place
     name = one_line(task.name)
-    label = f"{SIGNS[task.status]} {task.id} {name}"
-    title = escape(f"Task {task.id}, {task.status.value}: {shorten(name, 300)}")
+    title = f"Task {task.id}, {task.status.value}: {shorten(name, 300)}"
+    label = shorten(f"{SIGNS[task.status]} {task.id} {name}", MAX_LABEL_CHARS)
     return Html(
-        f'<a data-drawer class="{task.status.value}" href="{escape(link(task.id))}">'
-        f"<title>{title}</title><rect {at}/><text {text_at}>{escape(_cut(label))}</text></a>"
+        f'<a data-drawer class="{task.status.value}" href="{escape(href)}">'
+        f'<title>{escape(title)}</title><rect x="{left}" y="{top}" width="{BOX_WIDTH}" '
+        f'height="{BOX_HEIGHT}" rx="6"/>'
+        f'<text x="{left + 10}" y="{top + 20}">{escape(label)}</text></a>'
     )

@@ -34,19 +34,18 @@ import logging
 import re
 import shutil
 import sys
-from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import asdict, dataclass, field, fields
-from functools import cache, partial
+from dataclasses import asdict, dataclass, field
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import IO, TYPE_CHECKING, Any, get_type_hints
+from typing import IO, TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from babyagi.errors import SettingsError, ToolError, first_error
-from babyagi.llm.shapes import MAX_DEPTH, Shape, ShapeError, is_deep, read_schema, shape_of
+from babyagi.llm.shapes import MAX_DEPTH, ShapeError, is_deep, read_schema, shape_of
 from babyagi.net.addresses import host_of, is_in_clear
 from babyagi.net.bodies import bound_body
 from babyagi.redaction import redact
@@ -67,8 +66,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-MAX_FILE_BYTES = 256 * 1024
-MAX_SERVERS = 50
 MAX_TOOLS = 200  # tools in the list of one server
 MAX_PAGES = 20  # pages of that list
 MAX_LINE_BYTES = 4 * 2**20
@@ -158,7 +155,7 @@ class LeftOut:
 
 
 MORE = LeftOut(name="others", reason=f"at most {MAX_TOOLS} tools of a server are read")
-_KEYS = {one.name for one in fields(McpServer)} - {"name"} | {"type", "disabled"}
+_NOT_READ = ("type", "disabled")  # what other programs write beside these keys
 
 # -- the file
 # --------------------------------------------------------------------------------------------------
@@ -175,11 +172,7 @@ def load_servers(path: Path) -> list[McpServer]:
         what = "MCP servers need the Python package mcp, which is not installed"
         raise SettingsError(what, fix="pip install 'babyagi-daemon[mcp]'", guide="mcp")
     try:
-        with path.open("rb") as file:
-            data = file.read(MAX_FILE_BYTES + 1)
-        if len(data) > MAX_FILE_BYTES:
-            raise ValueError("the file is longer than 256 KiB")
-        entries = list(json.loads(data)["mcpServers"].items())
+        entries = list(json.loads(path.read_bytes())["mcpServers"].items())
     except OSError as error:
         fix = "name an existing JSON file: --mcp FILE"
         raise _wrong(path, f"the file cannot be read ({error.strerror})", fix=fix) from error
@@ -187,8 +180,6 @@ def load_servers(path: Path) -> list[McpServer]:
         raise _wrong(path, f"the file is not JSON: {error}") from error
     except (KeyError, TypeError, AttributeError):
         raise _wrong(path, 'the file must be {"mcpServers": {NAME: {"command": …}}}') from None
-    if len(entries) > MAX_SERVERS:
-        raise _wrong(path, f"the file has more than {MAX_SERVERS} servers")
     try:
         return [
             _read_server(name, entry)
@@ -209,21 +200,18 @@ def _read_server(name: str, entry: Any) -> McpServer:
         raise ValueError(f"{what}, got {name[:60]!r}")
     if not isinstance(entry, dict):
         raise ValueError(f"the entry {name} must be a JSON object")
-    if unknown := sorted(entry.keys() - _KEYS):
-        known = ", ".join(sorted(_KEYS))
-        raise ValueError(f"{name} has the unknown key {unknown[0][:60]!r}; the keys are: {known}")
-    given = {key: value for key, value in entry.items() if key in _shapes() and value is not None}
-    server = McpServer(
-        name=name, **{key: _read_value(name, key, value) for key, value in given.items()}
-    )
+    given = {key: one for key, one in entry.items() if one is not None and key not in _NOT_READ}
+    try:
+        server: McpServer = shape_of(McpServer).read({**given, "name": name}, "", True)
+    except ShapeError as error:
+        # without the value, which may be secret
+        raise ValueError(f"{name}: {str(error).partition(', got ')[0]}") from None
     _check_server(server)
     return server
 
 
 def _check_server(server: McpServer) -> None:
     name = server.name
-    if "\0" in server.command + server.cwd + server.url:
-        raise ValueError(f"{name} contains a character that is not allowed")
     if not 0 < server.timeout_s <= 3600:
         raise ValueError(f"{name}: timeout_s must be more than 0 and at most 3600 seconds")
     if bool(server.command) == bool(server.url):
@@ -232,22 +220,6 @@ def _check_server(server: McpServer) -> None:
         raise ValueError(f"the url of {name} must begin with http:// or https://")
     if server.headers and is_in_clear(server.url):
         raise ValueError(f"{name} would send its headers unencrypted over http://")
-
-
-@cache
-def _shapes() -> Mapping[str, Shape]:
-    """Return the shapes of the values that describe a server, by key."""
-    hints = get_type_hints(McpServer)
-    return {key: shape_of(hint) for key, hint in hints.items() if key != "name"}
-
-
-def _read_value(name: str, key: str, value: Any) -> Any:
-    """Return the value with the type of its field in `McpServer`. Raises `ValueError`, without the
-    value, which may be secret, if it has another type."""
-    try:
-        return _shapes()[key].read(value, key, True)
-    except ShapeError as error:
-        raise ValueError(f"{name}: {str(error).partition(', got ')[0]}") from None
 
 
 # -- the connection
@@ -317,21 +289,15 @@ class Connection:
         """
         async with self._using(CONNECT_TIMEOUT_S) as client:
             listed, left_out = await _list_all(client)
-        by_own_name: dict[str, mcp_types.Tool] = {}
+        found: dict[str, mcp_types.Tool] = {}
         for tool in listed:
-            by_own_name.setdefault(tool.name, tool)
-        n_by_name = Counter(map(self._name, by_own_name))
-        for own_name, n in Counter(tool.name for tool in listed).items():
-            if n_by_name[self._name(own_name)] > 1:
-                del by_own_name[own_name]
-                left_out.append(LeftOut(name=own_name, reason=SAME_FOR_MODELS))
-            elif n > 1:
-                left_out.append(LeftOut(name=own_name, reason=_LISTED_TWICE))
+            if found.setdefault(self._name(tool.name), tool) is not tool:
+                left_out.append(LeftOut(name=tool.name, reason=SAME_FOR_MODELS))
         offers = self.server.offers
         self.left_out = tuple(one for one in left_out if one == MORE or offers(one.name))
-        offered = {name: tool for name, tool in by_own_name.items() if offers(name)}
-        self._own_name_by_name = {self._name(own_name): own_name for own_name in offered}
-        self._offered = {self._name(one): self._to_tool(tool) for one, tool in offered.items()}
+        offered = {name: tool for name, tool in found.items() if offers(tool.name)}
+        self._own_name_by_name = {name: tool.name for name, tool in offered.items()}
+        self._offered = {name: self._to_tool(tool) for name, tool in offered.items()}
         return list(self._offered.values())
 
     def _name(self, tool: str) -> str:
@@ -579,8 +545,7 @@ async def _mend(line: bytes) -> bytes:
 # --------------------------------------------------------------------------------------------------
 
 _LEFT_OUT = "babyagi/left-out"  # the place in a list's metadata
-_LISTED_TWICE = "the server lists this name more than once; the first is used"
-SAME_FOR_MODELS = "models would call another tool of the server by the same name"
+SAME_FOR_MODELS = "models call a tool that the server lists before it by the same name"
 
 
 async def _list_all(client: Client) -> tuple[list[mcp_types.Tool], list[LeftOut]]:
