@@ -314,9 +314,8 @@ class WebRetriever:
 
 
 def _split(hit: Hit, document: Document) -> list[WebPart]:
-    parts = split_parts(document.text)
-    texts = ("\n".join(filter(None, [" > ".join(one.headings), one.text])) for one in parts)
-    return [WebPart(hit=hit, text=text, score=hit.score, document=document) for text in texts]
+    parts = split_parts(document.text.split("\n"))
+    return [WebPart(hit=hit, text=one.text, score=hit.score, document=document) for one in parts]
 
 
 def _pages_of(hits: Sequence[Hit]) -> list[Hit]:
