@@ -1,12 +1,11 @@
-"""Draws two SVG pictures of an objective: a timeline, whose bars are tries of tasks and model
-calls, and a graph of the tasks."""
+"""Draws two SVG pictures of an objective: a timeline, whose bars are tries of tasks, and a graph of
+the tasks."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
 
 from babyagi import events
 from babyagi.pages.html import Html, escape, join
@@ -30,115 +29,50 @@ _OUTCOMES = {
     events.TASK_CANCELLED: "cancelled",
 }
 # the kinds of events that `find_bars` needs
-KINDS = (events.WORKER_JOINED, events.TASK_CLAIMED, *_OUTCOMES, events.STEP_INTENDED)
-KINDS += (events.STEP_RECORDED, events.STEP_ABANDONED)
-_DUTIES = {"plan": "planning", "order": "ordering", "check": "check", "report": "report"}
-OTHER_LANE = "planning, checks, report"
+KINDS = (events.WORKER_JOINED, events.TASK_CLAIMED, *_OUTCOMES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bar:
-    """A bar of the timeline: a try of a task by a worker, or one model call.
+    """A bar of the timeline: a try of a task.
 
     Attributes:
-        lane: the name of the worker, or `OTHER_LANE` for a call outside a try.
-        outcome: how the try or call ended, in words; '' while it is running.
-        task_id: the id of the task; None for a call for the whole objective.
+        lane: the name of the worker.
+        outcome: how the try ended, in words; '' while it is running.
     """
 
+    task_id: int
     lane: str
-    label: str
     started_at: datetime
     ended_at: datetime
     outcome: str = ""
-    task_id: int | None = None
-    is_call: bool = False
 
     @property
     def length_s(self) -> float:
         return max(0.0, (self.ended_at - self.started_at).total_seconds())
 
 
-# -- bars from events
-# --------------------------------------------------------------------------------------------------
-
-
-@dataclass(slots=True)
-class _Begun:
-    """What is known while events are read.
-
-    Attributes:
-        names: the names of workers, by worker id.
-        tries: when the try of a task began, and its worker, by task id, for tries that have not
-            ended yet.
-        calls: when a model call began, and its lane, by the call's owner and key, for calls that
-            have not ended yet.
-    """
-
-    names: dict[str, str] = field(default_factory=dict)
-    tries: dict[int, tuple[datetime, str]] = field(default_factory=dict)
-    calls: dict[tuple[str, str], tuple[datetime, str]] = field(default_factory=dict)
-
-
 def find_bars(found: Iterable[Event], *, now: datetime) -> list[Bar]:
-    """Return the bars of the timeline: first the tries and model calls that have ended, in the
-    order of their ends, then the tries that are running, with `now` as their end."""
-    begun = _Begun()
-    bars: list[Bar] = []
+    """Return the bars of the timeline: first the tries that have ended, in the order of their ends,
+    then those that are running, with `now` as their end."""
+    names: dict[str, str] = {}
+    running: dict[int, Bar] = {}
+    ended: list[Bar] = []
     for event in found:
-        if event.kind == events.WORKER_JOINED:
-            begun.names[event.data["worker_id"]] = str(event.data.get("name", ""))
-        elif event.kind.startswith("step."):
-            bars += _read_call(event, begun)
-        elif event.task_id is not None:
-            bars += _read_try(event, begun, event.task_id)
-    bars += [_make_try(task_id, opened, now) for task_id, opened in begun.tries.items()]
-    return bars
-
-
-def _read_try(event: Event, begun: _Begun, task_id: int) -> Iterator[Bar]:
-    opened = begun.tries.pop(task_id, None)
-    if opened is not None:
-        yield _make_try(task_id, opened, event.at, _OUTCOMES.get(event.kind, "cut off"))
-    if event.kind == events.TASK_CLAIMED:
         worker_id = str(event.data.get("worker_id", ""))
-        begun.tries[task_id] = (event.at, begun.names.get(worker_id) or worker_id)
-
-
-def _make_try(
-    task_id: int, opened: tuple[datetime, str], ended_at: datetime, outcome: str = ""
-) -> Bar:
-    (started_at, lane), label = opened, f"task {task_id}"
-    return Bar(
-        lane=lane, label=label, started_at=started_at, ended_at=ended_at, outcome=outcome,
-        task_id=task_id,
-    )  # fmt: skip
-
-
-def _read_call(event: Event, begun: _Begun) -> Iterator[Bar]:
-    key = (str(event.data.get("owner", "")), str(event.data.get("key", "")))
-    opened = begun.calls.pop(key, None)
-    if opened is not None:
-        yield _make_call(event, key[0], opened)
-    if event.kind == events.STEP_INTENDED and event.data.get("kind") == "model":
-        worker = begun.tries.get(event.task_id or 0, (event.at, OTHER_LANE))[1]
-        begun.calls[key] = (event.at, worker)
-
-
-def _make_call(event: Event, owner: str, opened: tuple[datetime, str]) -> Bar:
-    data: Mapping[str, Any] = event.data
-    noun = owner.partition(":")[0]
-    what = f"task {event.task_id}" if event.task_id is not None else _DUTIES.get(noun, noun)
-    tokens = f"{data.get('prompt_tokens', 0):,} + {data.get('completion_tokens', 0):,} tokens"
-    return Bar(
-        lane=opened[1],
-        label=f"{what}, call of {data.get('model', '')}",
-        started_at=opened[0],
-        ended_at=event.at,
-        outcome=tokens if event.kind == events.STEP_RECORDED else "cut off",
-        task_id=event.task_id,
-        is_call=True,
-    )
+        if event.kind == events.WORKER_JOINED:
+            names[worker_id] = str(event.data.get("name", ""))
+        if event.task_id is None:
+            continue
+        if bar := running.pop(event.task_id, None):
+            outcome = _OUTCOMES.get(event.kind, "cut off")
+            ended.append(replace(bar, ended_at=event.at, outcome=outcome))
+        if event.kind == events.TASK_CLAIMED:
+            lane = names.get(worker_id) or worker_id
+            running[event.task_id] = Bar(
+                task_id=event.task_id, lane=lane, started_at=event.at, ended_at=now
+            )
+    return [*ended, *running.values()]
 
 
 # -- placing bars
@@ -191,33 +125,16 @@ def make_scale(bars: Sequence[Bar]) -> Scale:
 
 def assign_lanes(bars: Sequence[Bar]) -> list[tuple[str, list[Bar]]]:
     """Return the rows of the timeline, each with its label and bars. A worker has as many rows as
-    it had tries at the same time; only the first one has its name as label. The model calls of a
-    try are in the row of the try."""
-    tries = [bar for bar in bars if not bar.is_call or bar.task_id is None]
-    lanes = _share_out(tries)
-    slot_of = {id(bar): slot for slots in lanes.values() for slot in slots for bar in slot}
-    tries_of: dict[int, list[Bar]] = {}
-    for bar in tries:
-        tries_of.setdefault(bar.task_id or 0, []).append(bar)
-    for call in (bar for bar in bars if bar.is_call and bar.task_id is not None):
-        for one in tries_of.get(call.task_id or 0, ()):
-            if one.started_at <= call.started_at <= one.ended_at:
-                slot_of[id(one)].append(call)
-                break
-    ordered = sorted(lanes.items(), key=lambda lane: lane[0] == OTHER_LANE)
-    return [(name if n == 0 else "", slot) for name, of in ordered for n, slot in enumerate(of)]
-
-
-def _share_out(bars: Sequence[Bar]) -> dict[str, list[list[Bar]]]:
+    it had tries at the same time; only the first one has its name as label."""
     lanes: dict[str, list[list[Bar]]] = {}
     for bar in sorted(bars, key=lambda bar: bar.started_at):
-        slots = lanes.setdefault(bar.lane, [])
-        free = next((slot for slot in slots if slot[-1].ended_at <= bar.started_at), None)
+        rows = lanes.setdefault(bar.lane, [])
+        free = next((row for row in rows if row[-1].ended_at <= bar.started_at), None)
         if free is None:
-            slots.append([bar])
+            rows.append([bar])
         else:
             free.append(bar)
-    return lanes
+    return [(name if n == 0 else "", row) for name, of in lanes.items() for n, row in enumerate(of)]
 
 
 # -- drawing
@@ -239,7 +156,7 @@ def render_timeline(
     """
     if not bars:
         return Html("")
-    chosen = sorted(bars, key=lambda bar: (bar.is_call, -bar.length_s))[:MAX_BARS]
+    chosen = sorted(bars, key=lambda bar: -bar.length_s)[:MAX_BARS]
     scale, lanes = make_scale(chosen), assign_lanes(chosen)
     shown = lanes[:MAX_LANES]
     height = LANE_HEIGHT * (len(shown) + 1)
@@ -252,10 +169,11 @@ def render_timeline(
         top = LANE_HEIGHT * number
         parts.append(_draw_label(label, top))
         for bar in lane:
-            name = known_tasks.get(bar.task_id or 0, "")
+            name = known_tasks.get(bar.task_id, "")
             drawn = _draw_bar(bar, top, scale, name)
-            href = escape(link(bar.task_id or 0))
-            parts.append(Html(f'<a href="{href}">{drawn}</a>') if name else drawn)
+            parts.append(
+                Html(f'<a href="{escape(link(bar.task_id))}">{drawn}</a>') if name else drawn
+            )
     parts.append(Html("</svg>"))
     left_out = len(bars) - sum(len(lane) for _, lane in shown)
     if left_out > 0:
@@ -264,19 +182,17 @@ def render_timeline(
 
 
 def _draw_label(label: str, top: float) -> Html:
-    cut = label if len(label) <= 25 else label[:24] + "…"
+    cut = shorten(label, 25)
     return Html(f'<text class="lane" x="0" y="{top + 12:.0f}">{escape(cut)}</text>')
 
 
 def _draw_bar(bar: Bar, top: float, scale: Scale, name: str) -> Html:
     left, right = scale.place(bar.started_at), scale.place(bar.ended_at)
-    inset = 4.0 if bar.is_call and bar.task_id is not None else 0.0
-    kind = "call" if bar.is_call else _class_of(bar.outcome)
-    words = ", ".join(filter(None, [say_duration(bar.length_s), bar.outcome or "still at work"]))
-    title = escape(f"{bar.label}{f': {name[:120]}' if name and not bar.is_call else ''} ({words})")
+    words = f"{say_duration(bar.length_s)}, {bar.outcome or 'still at work'}"
+    title = escape(f"task {bar.task_id}{f': {name[:120]}' if name else ''} ({words})")
     return Html(
-        f'<rect class="{kind}" x="{left:.1f}" y="{top + inset:.0f}" '
-        f'width="{max(1.0, right - left):.1f}" height="{BAR_HEIGHT - 2 * inset:.0f}" rx="2">'
+        f'<rect class="{_class_of(bar.outcome)}" x="{left:.1f}" y="{top:.0f}" '
+        f'width="{max(1.0, right - left):.1f}" height="{BAR_HEIGHT:.0f}" rx="2">'
         f"<title>{title}</title></rect>"
     )
 

@@ -269,8 +269,7 @@ def _render_timeline(page: ReportPage, shown: Sequence[Task]) -> Html:
         return Html("")
     return fill(
         '<section><h2>Timeline</h2><p class="quiet">A worker has a row for each of the tasks on '
-        "which it worked at the same time. A dark bar is a model call. Point at a bar to read what "
-        "it is.</p>"
+        "which it worked at the same time. Point at a bar to read what it is.</p>"
         '<div class="scroll">$drawn</div></section>',
         drawn=drawn,
     )
