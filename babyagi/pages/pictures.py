@@ -13,7 +13,6 @@ from babyagi.tasks import Event, Task, TaskStatus
 from babyagi.text import one_line, say_duration, shorten
 
 MAX_BARS = 1500
-MAX_LANES = 40
 # A pause is drawn at most this long: a part of the total time in which anything was done.
 MAX_GAP_SHARE = 0.1
 WIDTH, LEFT, LANE_HEIGHT, BAR_HEIGHT = 1000.0, 185.0, 24.0, 16.0
@@ -158,14 +157,13 @@ def render_timeline(
         return Html("")
     chosen = sorted(bars, key=lambda bar: -bar.length_s)[:MAX_BARS]
     scale, lanes = make_scale(chosen), assign_lanes(chosen)
-    shown = lanes[:MAX_LANES]
-    height = LANE_HEIGHT * (len(shown) + 1)
+    height = LANE_HEIGHT * (len(lanes) + 1)
     head = Html(
         f'<svg class="timeline" viewBox="0 0 {WIDTH:.0f} {height:.0f}" '
         'role="img" aria-label="Timeline">'
     )
     parts = [head, *_draw_axis(scale, height)]
-    for number, (label, lane) in enumerate(shown):
+    for number, (label, lane) in enumerate(lanes):
         top = LANE_HEIGHT * number
         parts.append(_draw_label(label, top))
         for bar in lane:
@@ -175,8 +173,7 @@ def render_timeline(
                 Html(f'<a href="{escape(link(bar.task_id))}">{drawn}</a>') if name else drawn
             )
     parts.append(Html("</svg>"))
-    left_out = len(bars) - sum(len(lane) for _, lane in shown)
-    if left_out > 0:
+    if left_out := len(bars) - len(chosen):
         parts.append(Html(f"<p class=quiet>{left_out:,} shorter bars are not drawn.</p>"))
     return join(parts)
 

@@ -113,7 +113,7 @@ def _listed(path: str, url: str, snippet: str, *boxes: tuple[str, ...], also: st
         listed: Any = found
         for name in path.split("."):
             listed = listed.get(name) if isinstance(listed, dict) else None
-        for entry in _entries(listed):
+        for entry in entries(listed):
             hit = Hit(
                 title=_field(entry, "title"),
                 url=_web_address(entry.get(url)),
@@ -126,7 +126,8 @@ def _listed(path: str, url: str, snippet: str, *boxes: tuple[str, ...], also: st
     return read
 
 
-def _entries(found: Any) -> Iterator[Mapping[str, Any]]:
+def entries(found: object) -> Iterator[Mapping[str, Any]]:
+    """Yield the objects of a list in a service's answer; none if the value is not a list."""
     yield from (one for one in (found if isinstance(found, list) else []) if isinstance(one, dict))
 
 
@@ -141,7 +142,7 @@ def _answer(box: Any, texts: Sequence[str]) -> Iterator[Hit]:
 
 
 def _asked_also(found: Any) -> Iterator[Hit]:
-    for entry in _entries(found):
+    for entry in entries(found):
         if question := _field(entry, "question"):
             source = entry.get("source")
             link = entry.get("link") or (source.get("link") if isinstance(source, dict) else "")
@@ -183,7 +184,7 @@ def _read_duckduckgo(found: Mapping[str, Any]) -> Iterator[Hit]:
 
 def _read_wikipedia(found: Mapping[str, Any]) -> Iterator[Hit]:
     query = found.get("query")
-    for entry in _entries(query.get("search") if isinstance(query, dict) else None):
+    for entry in entries(query.get("search") if isinstance(query, dict) else None):
         if title := _field(entry, "title"):
             url = f"https://en.wikipedia.org/wiki/{quote(title.replace(' ', '_'))}"
             yield Hit(title=title, url=url, snippet=_field(entry, "snippet"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from itertools import accumulate, groupby
@@ -298,14 +298,7 @@ def render_found(found: Found, *, words: str) -> str:
         n_read = found.n_files - len(found.textless)
         said = f"No passage of {n_read} files contains {words[:100]!r}."
         return "\n".join([said if found.n_listed else NO_FILES, *notes])
-    shown: list[str] = []
-    n_chars = 0
-    for extract in found.extracts:
-        text = _render_extract(extract)
-        n_chars += len(text) + 2
-        if shown and n_chars > MAX_OUTPUT_CHARS - FRAME_CHARS:
-            break
-        shown.append(text)
+    shown = _fit(map(_render_extract, found.extracts), between=2)
     if len(shown) < found.n_extracts:
         notes.append(
             f"[{len(shown)} of {found.n_extracts} passages that contain some of these words; other "
@@ -333,27 +326,30 @@ def render_listing(listing: Listing, *, pattern: str) -> str:
     of them fit, the end says how many are missing, and how to list them."""
     if not listing.files:
         return f"No file matches {pattern!r}." if pattern else "The folder has no files."
-    lines: list[str] = []
-    n_chars = 0
-    for file in listing.files:
-        line = f"{file.path}  ({_render_size(file.size_bytes)})"
-        n_chars += len(line) + 1
-        if n_chars > MAX_OUTPUT_CHARS - FRAME_CHARS:
-            break
-        lines.append(line)
-    total, n_more = f"{listing.n_files} files", f"{listing.n_files - len(lines)} more"
+    texts = (f"{file.path}  ({_render_size(file.size_bytes)})" for file in listing.files)
+    lines, total = _fit(texts, between=1), f"{listing.n_files} files"
+    n_more = f"{listing.n_files - len(lines)} more"
     if listing.is_cut:
         total = f"{listing.n_files} or more files"
-        lines.append(
-            f"[{len(lines)} of {total} shown, {n_more} or many more; the folder is too large to "
-            "list: docs/* lists docs]"
-        )
-    elif len(lines) < listing.n_files:
-        lines.append(
-            f"[{len(lines)} of {total} shown, {n_more}; a pattern such as docs/* or *.md "
-            "shows others]"
-        )
+        n_more += " or many more; the folder is too large to list: docs/* lists docs"
+    else:
+        n_more += "; a pattern such as docs/* or *.md shows others"
+    if listing.is_cut or len(lines) < listing.n_files:
+        lines.append(f"[{len(lines)} of {total} shown, {n_more}]")
     return "\n".join([total, *lines])
+
+
+def _fit(texts: Iterable[str], *, between: int) -> list[str]:
+    """Return as many texts as an output may have, at least one; `between` characters are added to
+    each."""
+    shown: list[str] = []
+    n_chars = 0
+    for text in texts:
+        n_chars += len(text) + between
+        if shown and n_chars > MAX_OUTPUT_CHARS - FRAME_CHARS:
+            break
+        shown.append(text)
+    return shown
 
 
 def render_text(text: FileText) -> str:

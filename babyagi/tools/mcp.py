@@ -47,7 +47,6 @@ from urllib.parse import unquote
 from babyagi.errors import SettingsError, ToolError, first_error
 from babyagi.llm.shapes import MAX_DEPTH, ShapeError, is_deep, read_schema, shape_of
 from babyagi.net.addresses import host_of, is_in_clear
-from babyagi.net.bodies import bound_body
 from babyagi.redaction import redact
 from babyagi.runtime.heavy_imports import import_whole
 from babyagi.sandbox import tree
@@ -354,16 +353,10 @@ class Connection:
                 yield client
         except ToolError:
             raise
-        except TimeoutError:
-            await self._give_up(is_used=self._n_calls > 1)
-            raise self._failed(f"it gave no answer in {timeout_s:g} s") from None
-        except MCPError as error:
-            if error.error.code == CONNECTION_CLOSED:
-                await self._give_up(is_used=self._n_calls > 1)
-            raise self._failed(error.error.message) from None
         except Exception as error:
-            await self._give_up(is_used=self._n_calls > 1)
-            raise self._failed(f"{type(error).__name__}: {first_error(error)}") from None
+            if not isinstance(error, MCPError) or error.error.code == CONNECTION_CLOSED:
+                await self._give_up(is_used=self._n_calls > 1)
+            raise self._failed(_say(error, f"it gave no answer in {timeout_s:g} s")) from None
         finally:
             self._n_calls -= 1
 
@@ -403,14 +396,10 @@ class Connection:
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT_S):
                 self._client = await asyncio.shield(opened)
-        except TimeoutError:
-            await self._give_up(is_used=False)
-            raise self._failed(f"it did not start in {CONNECT_TIMEOUT_S:g} s") from None
         except Exception as error:
             await self._give_up(is_used=False)
-            first = first_error(error)
-            kind = "" if isinstance(first, OSError) else f"{type(first).__name__}: "
-            raise self._failed(f"{kind}{first}") from None
+            late = f"it did not start in {CONNECT_TIMEOUT_S:g} s"
+            raise self._failed(_say(error, late)) from None
         return self._client
 
     async def _own(self, opened: asyncio.Future[Client], closing: asyncio.Event) -> None:
@@ -448,6 +437,16 @@ class Connection:
         for one in left:
             one.cancel()
             await asyncio.wait([one], timeout=5.0)
+
+
+def _say(error: Exception, late: str) -> str:
+    """Return what an error says, and of which kind it is if that is not clear; `late` of one that
+    says that the time is over."""
+    if isinstance(error, TimeoutError):
+        return late
+    first = first_error(error)
+    is_clear = isinstance(first, OSError) or type(first).__name__ == "MCPError"
+    return str(first) if is_clear else f"{type(first).__name__}: {first}"
 
 
 @asynccontextmanager
@@ -494,35 +493,28 @@ def _open_http(server: McpServer) -> httpx2.AsyncClient:
         headers={**server.headers, "accept-encoding": "identity"},
         timeout=httpx2.Timeout(server.timeout_s, connect=CONNECT_TIMEOUT_S),
         transport=httpx2.AsyncHTTPTransport(),
-        event_hooks={"response": [_bound_answer, _mend_answer]},
+        event_hooks={"response": [_guard_answer]},
         follow_redirects=False,
     )
 
 
-async def _bound_answer(response: httpx2.Response) -> None:
-    """Refuse an answer that is too long, or compressed, because its true size would be unknown."""
+async def _guard_answer(response: httpx2.Response) -> None:
+    """Refuse an answer that is too long, or compressed, because its true size would be unknown. In
+    each list of tools replace what the library's parser cannot read, so that it reads the other
+    tools."""
     import httpx2
-
-    def check(n_bytes: int) -> None:
-        if n_bytes > MAX_ANSWER_BYTES:
-            raise httpx2.ReadError("the answer is too long")
 
     if response.headers.get("content-encoding", "identity").lower() != "identity":
         raise httpx2.ReadError("the answer is compressed")
-    bound_body(response, check)
-
-
-async def _mend_answer(response: httpx2.Response) -> None:
-    """Replace in each list of tools what the library's parser cannot read, so that it reads the
-    other tools."""
-    import httpx2
-
     given = response.stream
 
-    class Mended(httpx2.AsyncByteStream):
+    class Guarded(httpx2.AsyncByteStream):
         async def __aiter__(self) -> AsyncIterator[bytes]:
-            line = bytearray()
+            line, n_bytes = bytearray(), 0
             async for chunk in given:  # type: ignore[union-attr]  # as in `bound_body`
+                n_bytes += len(chunk)
+                if n_bytes > MAX_ANSWER_BYTES:
+                    raise httpx2.ReadError("the answer is too long")
                 *ended, rest = chunk.split(b"\n")
                 for piece in ended:
                     yield await _mend(bytes(line + piece)) + b"\n"
@@ -533,7 +525,7 @@ async def _mend_answer(response: httpx2.Response) -> None:
         async def aclose(self) -> None:
             await given.aclose()  # type: ignore[union-attr]  # as above
 
-    response.stream = Mended()
+    response.stream = Guarded()
 
 
 async def _mend(line: bytes) -> bytes:

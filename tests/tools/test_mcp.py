@@ -210,7 +210,7 @@ async def test_how_a_server_ended_and_what_it_complained_of_is_said_to_a_person_
         with pytest.raises(ToolError) as raised:
             await connection.list_tools()
 
-    assert raised.value.what == "the server s failed: MCPError: Connection closed"
+    assert raised.value.what == "the server s failed: Connection closed"
     assert raised.value.why.startswith("it ended with exit code 3; its error output ends: xxx")
     assert raised.value.why.endswith("x \N{REPLACEMENT CHARACTER}[31mno config: ***")
     assert len(raised.value.why) <= mcp.MAX_LAST_WORDS_CHARS
@@ -447,7 +447,7 @@ async def test_an_answer_over_http_is_mended_as_one_of_a_program_is(form):
             yield char.encode()
 
     response = httpx2.Response(200, content=pieces())
-    await mcp._mend_answer(response)
+    await mcp._guard_answer(response)
 
     assert (await response.aread()).decode() == form.replace("{}", text.replace("d83d", "fffd"))
 
