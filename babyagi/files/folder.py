@@ -248,6 +248,10 @@ class FileText:
     is_cut: bool
 
 
+class _NoFileError(ToolError):
+    """There is no file at a path."""
+
+
 class Folder:
     """Access to the files below `root`. The methods block, and return relative paths with `/`.
 
@@ -373,15 +377,10 @@ class Folder:
     def look(self, path: str) -> bytes | None:
         """Return the first `MAX_FILE_BYTES + 1` bytes of the file that `write` would replace; None
         if no file is there."""
-        parts = self._check(path)
         try:
-            with self._open_folder(()) as root_fd:
-                os.close(open_beneath(root_fd, parts, _FILE_FLAGS))
-        except FileNotFoundError:
+            return self._read(self._check(path), self._count_names)[1][: MAX_FILE_BYTES + 1]
+        except _NoFileError:
             return None
-        except OSError as error:
-            raise _fault(f"{_show(path)} cannot be read", error) from None
-        return self._read(parts, self._count_names)[1][: MAX_FILE_BYTES + 1]
 
     def _require_quota(self, n_bytes: int) -> None:
         if self._n_written >= MAX_WRITTEN_FILES:
@@ -467,7 +466,7 @@ class Folder:
             with self._open_folder(()) as root_fd:
                 fd = open_beneath(root_fd, parts, _FILE_FLAGS)
         except (FileNotFoundError, NotADirectoryError):
-            raise ToolError(f"no file {_show(name)}{self._suggest(name)}") from None
+            raise _NoFileError(f"no file {_show(name)}{self._suggest(name)}") from None
         except OSError as error:
             raise _fault(f"{_show(name)} cannot be read", error) from None
         try:
