@@ -52,7 +52,11 @@ def count_found(questions: Sequence[Asked], *, parent: Path) -> int:
     for asked in questions:
         found = FileSearch(Folder(parent / asked.folder)).find(asked.question)
         quotes = [
-            (" ".join(" ".join(extract.lines).split()), extract.path, extract.first_line)
+            (
+                " ".join(" ".join(extract.part.lines).split()),
+                extract.path,
+                extract.part.first_line,
+            )
             for extract in found.extracts
         ]
         n_found += place_of(asked, quotes) > 0

@@ -248,6 +248,10 @@ class FileText:
     is_cut: bool
 
 
+class _NoFileError(ToolError):
+    """There is no file at a path."""
+
+
 class Folder:
     """Access to the files below `root`. The methods block, and return relative paths with `/`.
 
@@ -295,7 +299,7 @@ class Folder:
         many from `first_line` on as `max_lines` and `max_chars` allow, and at least one.
 
         Line ends become `\\n`. A line over `MAX_LINE_CHARS` is cut, with a note. The text is UTF-8,
-        UTF-16 or UTF-32 with a byte order mark, or Windows-1252; other bytes become U+FFFD.
+        UTF-16 with a byte order mark, or Windows-1252; other bytes become U+FFFD.
         """
         parts = self._resolve(path)
         name = "/".join(parts)
@@ -357,7 +361,8 @@ class Folder:
         parts = self._check(path)
         if not parts or path.endswith("/"):
             raise ToolError(f"{_show(path)} names a folder; a file needs a name")
-        with self._within_quota(len(data)), self._open_folder(()) as root_fd:
+        with self._quota, self._open_folder(()) as root_fd:
+            self._require_quota(len(data))
             try:
                 put_file(root_fd, parts, data, replace=replace)
             except FileExistsError:
@@ -365,42 +370,26 @@ class Folder:
                 raise ToolError(f"{_show(path)} exists already; {fix}") from None
             except OSError as error:
                 raise ToolError(f"{_show(path)} cannot be written: {error.strerror}") from None
+            self._n_written += 1
+            self._written_bytes += len(data)
         return len(data)
 
     def look(self, path: str) -> bytes | None:
         """Return the first `MAX_FILE_BYTES + 1` bytes of the file that `write` would replace; None
         if no file is there."""
-        parts = self._check(path)
         try:
-            with self._open_folder(()) as root_fd:
-                os.close(open_beneath(root_fd, parts, _FILE_FLAGS))
-        except FileNotFoundError:
+            return self._read(self._check(path), self._count_names)[1][: MAX_FILE_BYTES + 1]
+        except _NoFileError:
             return None
-        except OSError as error:
-            raise _fault(f"{_show(path)} cannot be read", error) from None
-        return self._read(parts, self._count_names)[1][: MAX_FILE_BYTES + 1]
 
-    @contextmanager
-    def _within_quota(self, n_bytes: int) -> Iterator[None]:
-        """Count the file that the body of the context writes against the limits on written files.
-        If the body fails, the file is not counted."""
-        with self._quota:
-            if self._n_written >= MAX_WRITTEN_FILES:
-                what = f"{MAX_WRITTEN_FILES:,} files were written for this objective"
-                raise ToolError(f"{what}, which is the limit; put the rest into your answer")
-            if self._written_bytes + n_bytes > MAX_WRITTEN_BYTES:
-                left = f"{MAX_WRITTEN_BYTES - self._written_bytes:,} of {MAX_WRITTEN_BYTES:,} bytes"
-                what = f"this file has {n_bytes:,} bytes, but only {left} are left"
-                raise ToolError(f"{what} for this objective; write less")
-            self._n_written += 1
-            self._written_bytes += n_bytes
-        try:
-            yield
-        except BaseException:
-            with self._quota:
-                self._n_written -= 1
-                self._written_bytes -= n_bytes
-            raise
+    def _require_quota(self, n_bytes: int) -> None:
+        if self._n_written >= MAX_WRITTEN_FILES:
+            what = f"{MAX_WRITTEN_FILES:,} files were written for this objective"
+            raise ToolError(f"{what}, which is the limit; put the rest into your answer")
+        if self._written_bytes + n_bytes > MAX_WRITTEN_BYTES:
+            left = f"{MAX_WRITTEN_BYTES - self._written_bytes:,} of {MAX_WRITTEN_BYTES:,} bytes"
+            what = f"this file has {n_bytes:,} bytes, but only {left} are left"
+            raise ToolError(f"{what} for this objective; write less")
 
     def _below(self, path: str) -> tuple[str, ...]:
         """Return the components, below the root, of a path that a model wrote. They may contain
@@ -477,7 +466,7 @@ class Folder:
             with self._open_folder(()) as root_fd:
                 fd = open_beneath(root_fd, parts, _FILE_FLAGS)
         except (FileNotFoundError, NotADirectoryError):
-            raise ToolError(f"no file {_show(name)}{self._suggest(name)}") from None
+            raise _NoFileError(f"no file {_show(name)}{self._suggest(name)}") from None
         except OSError as error:
             raise _fault(f"{_show(name)} cannot be read", error) from None
         try:
@@ -668,16 +657,10 @@ def _decode_lines(path: str, data: bytes) -> tuple[list[str], bool]:
 
 
 def _decode(name: str, data: bytes) -> str:
-    # UTF-32 comes first, because its mark can begin with that of UTF-16
-    if data.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):
-        text = data.decode("utf-32", "replace")
-    elif data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        text = data.decode("utf-16", "replace")
-    elif b"\0" in data:
-        raise ToolError(f"{_show(name)} is not a text file")
-    else:
-        text = _decode_bytes(data)
-    if text.count("\N{REPLACEMENT CHARACTER}") > MAX_UNREADABLE_RATIO * len(text):
+    is_wide = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    text = data.decode("utf-16", "replace") if is_wide else _decode_bytes(data)
+    n_unreadable = text.count("\N{REPLACEMENT CHARACTER}")
+    if "\0" in text or n_unreadable > MAX_UNREADABLE_RATIO * len(text):
         raise ToolError(f"{_show(name)} is not a text file")
     return text
 

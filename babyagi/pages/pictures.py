@@ -1,13 +1,11 @@
-"""Draws two SVG pictures of an objective: a timeline, whose bars are tries of tasks and model
-calls, and a graph of the tasks."""
+"""Draws two SVG pictures of an objective: a timeline, whose bars are tries of tasks, and a graph of
+the tasks."""
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
 
 from babyagi import events
 from babyagi.pages.html import Html, escape, join
@@ -15,7 +13,6 @@ from babyagi.tasks import Event, Task, TaskStatus
 from babyagi.text import one_line, say_duration, shorten
 
 MAX_BARS = 1500
-MAX_LANES = 40
 # A pause is drawn at most this long: a part of the total time in which anything was done.
 MAX_GAP_SHARE = 0.1
 WIDTH, LEFT, LANE_HEIGHT, BAR_HEIGHT = 1000.0, 185.0, 24.0, 16.0
@@ -31,115 +28,50 @@ _OUTCOMES = {
     events.TASK_CANCELLED: "cancelled",
 }
 # the kinds of events that `find_bars` needs
-KINDS = (events.WORKER_JOINED, events.TASK_CLAIMED, *_OUTCOMES, events.STEP_INTENDED)
-KINDS += (events.STEP_RECORDED, events.STEP_ABANDONED)
-_DUTIES = {"plan": "planning", "order": "ordering", "check": "check", "report": "report"}
-OTHER_LANE = "planning, checks, report"
+KINDS = (events.WORKER_JOINED, events.TASK_CLAIMED, *_OUTCOMES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bar:
-    """A bar of the timeline: a try of a task by a worker, or one model call.
+    """A bar of the timeline: a try of a task.
 
     Attributes:
-        lane: the name of the worker, or `OTHER_LANE` for a call outside a try.
-        outcome: how the try or call ended, in words; '' while it is running.
-        task_id: the id of the task; None for a call for the whole objective.
+        lane: the name of the worker.
+        outcome: how the try ended, in words; '' while it is running.
     """
 
+    task_id: int
     lane: str
-    label: str
     started_at: datetime
     ended_at: datetime
     outcome: str = ""
-    task_id: int | None = None
-    is_call: bool = False
 
     @property
     def length_s(self) -> float:
         return max(0.0, (self.ended_at - self.started_at).total_seconds())
 
 
-# -- bars from events
-# --------------------------------------------------------------------------------------------------
-
-
-@dataclass(slots=True)
-class _Begun:
-    """What is known while events are read.
-
-    Attributes:
-        names: the names of workers, by worker id.
-        tries: when the try of a task began, and its worker, by task id, for tries that have not
-            ended yet.
-        calls: when a model call began, and its lane, by the call's owner and key, for calls that
-            have not ended yet.
-    """
-
-    names: dict[str, str] = field(default_factory=dict)
-    tries: dict[int, tuple[datetime, str]] = field(default_factory=dict)
-    calls: dict[tuple[str, str], tuple[datetime, str]] = field(default_factory=dict)
-
-
 def find_bars(found: Iterable[Event], *, now: datetime) -> list[Bar]:
-    """Return the bars of the timeline: first the tries and model calls that have ended, in the
-    order of their ends, then the tries that are running, with `now` as their end."""
-    begun = _Begun()
-    bars: list[Bar] = []
+    """Return the bars of the timeline: first the tries that have ended, in the order of their ends,
+    then those that are running, with `now` as their end."""
+    names: dict[str, str] = {}
+    running: dict[int, Bar] = {}
+    ended: list[Bar] = []
     for event in found:
-        if event.kind == events.WORKER_JOINED:
-            begun.names[event.data["worker_id"]] = str(event.data.get("name", ""))
-        elif event.kind.startswith("step."):
-            bars += _read_call(event, begun)
-        elif event.task_id is not None:
-            bars += _read_try(event, begun, event.task_id)
-    bars += [_make_try(task_id, opened, now) for task_id, opened in begun.tries.items()]
-    return bars
-
-
-def _read_try(event: Event, begun: _Begun, task_id: int) -> Iterator[Bar]:
-    opened = begun.tries.pop(task_id, None)
-    if opened is not None:
-        yield _make_try(task_id, opened, event.at, _OUTCOMES.get(event.kind, "cut off"))
-    if event.kind == events.TASK_CLAIMED:
         worker_id = str(event.data.get("worker_id", ""))
-        begun.tries[task_id] = (event.at, begun.names.get(worker_id) or worker_id)
-
-
-def _make_try(
-    task_id: int, opened: tuple[datetime, str], ended_at: datetime, outcome: str = ""
-) -> Bar:
-    (started_at, lane), label = opened, f"task {task_id}"
-    return Bar(
-        lane=lane, label=label, started_at=started_at, ended_at=ended_at, outcome=outcome,
-        task_id=task_id,
-    )  # fmt: skip
-
-
-def _read_call(event: Event, begun: _Begun) -> Iterator[Bar]:
-    key = (str(event.data.get("owner", "")), str(event.data.get("key", "")))
-    opened = begun.calls.pop(key, None)
-    if opened is not None:
-        yield _make_call(event, key[0], opened)
-    if event.kind == events.STEP_INTENDED and event.data.get("kind") == "model":
-        worker = begun.tries.get(event.task_id or 0, (event.at, OTHER_LANE))[1]
-        begun.calls[key] = (event.at, worker)
-
-
-def _make_call(event: Event, owner: str, opened: tuple[datetime, str]) -> Bar:
-    data: Mapping[str, Any] = event.data
-    noun = owner.partition(":")[0]
-    what = f"task {event.task_id}" if event.task_id is not None else _DUTIES.get(noun, noun)
-    tokens = f"{data.get('prompt_tokens', 0):,} + {data.get('completion_tokens', 0):,} tokens"
-    return Bar(
-        lane=opened[1],
-        label=f"{what}, call of {data.get('model', '')}",
-        started_at=opened[0],
-        ended_at=event.at,
-        outcome=tokens if event.kind == events.STEP_RECORDED else "cut off",
-        task_id=event.task_id,
-        is_call=True,
-    )
+        if event.kind == events.WORKER_JOINED:
+            names[worker_id] = str(event.data.get("name", ""))
+        if event.task_id is None:
+            continue
+        if bar := running.pop(event.task_id, None):
+            outcome = _OUTCOMES.get(event.kind, "cut off")
+            ended.append(replace(bar, ended_at=event.at, outcome=outcome))
+        if event.kind == events.TASK_CLAIMED:
+            lane = names.get(worker_id) or worker_id
+            running[event.task_id] = Bar(
+                task_id=event.task_id, lane=lane, started_at=event.at, ended_at=now
+            )
+    return [*ended, *running.values()]
 
 
 # -- placing bars
@@ -192,33 +124,16 @@ def make_scale(bars: Sequence[Bar]) -> Scale:
 
 def assign_lanes(bars: Sequence[Bar]) -> list[tuple[str, list[Bar]]]:
     """Return the rows of the timeline, each with its label and bars. A worker has as many rows as
-    it had tries at the same time; only the first one has its name as label. The model calls of a
-    try are in the row of the try."""
-    tries = [bar for bar in bars if not bar.is_call or bar.task_id is None]
-    lanes = _share_out(tries)
-    slot_of = {id(bar): slot for slots in lanes.values() for slot in slots for bar in slot}
-    tries_of: dict[int, list[Bar]] = {}
-    for bar in tries:
-        tries_of.setdefault(bar.task_id or 0, []).append(bar)
-    for call in (bar for bar in bars if bar.is_call and bar.task_id is not None):
-        for one in tries_of.get(call.task_id or 0, ()):
-            if one.started_at <= call.started_at <= one.ended_at:
-                slot_of[id(one)].append(call)
-                break
-    ordered = sorted(lanes.items(), key=lambda lane: lane[0] == OTHER_LANE)
-    return [(name if n == 0 else "", slot) for name, of in ordered for n, slot in enumerate(of)]
-
-
-def _share_out(bars: Sequence[Bar]) -> dict[str, list[list[Bar]]]:
+    it had tries at the same time; only the first one has its name as label."""
     lanes: dict[str, list[list[Bar]]] = {}
     for bar in sorted(bars, key=lambda bar: bar.started_at):
-        slots = lanes.setdefault(bar.lane, [])
-        free = next((slot for slot in slots if slot[-1].ended_at <= bar.started_at), None)
+        rows = lanes.setdefault(bar.lane, [])
+        free = next((row for row in rows if row[-1].ended_at <= bar.started_at), None)
         if free is None:
-            slots.append([bar])
+            rows.append([bar])
         else:
             free.append(bar)
-    return lanes
+    return [(name if n == 0 else "", row) for name, of in lanes.items() for n, row in enumerate(of)]
 
 
 # -- drawing
@@ -240,44 +155,41 @@ def render_timeline(
     """
     if not bars:
         return Html("")
-    chosen = sorted(bars, key=lambda bar: (bar.is_call, -bar.length_s))[:MAX_BARS]
+    chosen = sorted(bars, key=lambda bar: -bar.length_s)[:MAX_BARS]
     scale, lanes = make_scale(chosen), assign_lanes(chosen)
-    shown = lanes[:MAX_LANES]
-    height = LANE_HEIGHT * (len(shown) + 1)
+    height = LANE_HEIGHT * (len(lanes) + 1)
     head = Html(
         f'<svg class="timeline" viewBox="0 0 {WIDTH:.0f} {height:.0f}" '
         'role="img" aria-label="Timeline">'
     )
     parts = [head, *_draw_axis(scale, height)]
-    for number, (label, lane) in enumerate(shown):
+    for number, (label, lane) in enumerate(lanes):
         top = LANE_HEIGHT * number
         parts.append(_draw_label(label, top))
         for bar in lane:
-            name = known_tasks.get(bar.task_id or 0, "")
+            name = known_tasks.get(bar.task_id, "")
             drawn = _draw_bar(bar, top, scale, name)
-            href = escape(link(bar.task_id or 0))
-            parts.append(Html(f'<a href="{href}">{drawn}</a>') if name else drawn)
+            parts.append(
+                Html(f'<a href="{escape(link(bar.task_id))}">{drawn}</a>') if name else drawn
+            )
     parts.append(Html("</svg>"))
-    left_out = len(bars) - sum(len(lane) for _, lane in shown)
-    if left_out > 0:
+    if left_out := len(bars) - len(chosen):
         parts.append(Html(f"<p class=quiet>{left_out:,} shorter bars are not drawn.</p>"))
     return join(parts)
 
 
 def _draw_label(label: str, top: float) -> Html:
-    cut = label if len(label) <= 25 else label[:24] + "…"
+    cut = shorten(label, 25)
     return Html(f'<text class="lane" x="0" y="{top + 12:.0f}">{escape(cut)}</text>')
 
 
 def _draw_bar(bar: Bar, top: float, scale: Scale, name: str) -> Html:
     left, right = scale.place(bar.started_at), scale.place(bar.ended_at)
-    inset = 4.0 if bar.is_call and bar.task_id is not None else 0.0
-    kind = "call" if bar.is_call else _class_of(bar.outcome)
-    words = ", ".join(filter(None, [say_duration(bar.length_s), bar.outcome or "still at work"]))
-    title = escape(f"{bar.label}{f': {name[:120]}' if name and not bar.is_call else ''} ({words})")
+    words = f"{say_duration(bar.length_s)}, {bar.outcome or 'still at work'}"
+    title = escape(f"task {bar.task_id}{f': {name[:120]}' if name else ''} ({words})")
     return Html(
-        f'<rect class="{kind}" x="{left:.1f}" y="{top + inset:.0f}" '
-        f'width="{max(1.0, right - left):.1f}" height="{BAR_HEIGHT - 2 * inset:.0f}" rx="2">'
+        f'<rect class="{_class_of(bar.outcome)}" x="{left:.1f}" y="{top:.0f}" '
+        f'width="{max(1.0, right - left):.1f}" height="{BAR_HEIGHT:.0f}" rx="2">'
         f"<title>{title}</title></rect>"
     )
 
@@ -315,15 +227,12 @@ def _say_below(words: str, x: float, bottom: float, anchor: str) -> Html:
     )
 
 
-# -- the graph of the tasks, from left to right. A task stands to the right of its parent, the task
-# from which it was planned. A dashed line leads to it from each task on which it depends. If there
-# are too many tasks, the beginning of each branch is drawn, and a box with a number takes the place
-# of the tasks that are left out.
+# -- the graph of the tasks: each stands in a row below its parent, the task from which it was
+# planned, and to the right of it. A dashed line leads to it from each task on which it depends.
 # --------------------------------------------------------------------------------------------------
 
 
 MAX_DRAWN = 240
-MAX_CHILDREN = 12  # boxes to the right of one task, including the box for tasks left out
 MAX_DEPTH = 40
 BOX_WIDTH, BOX_HEIGHT, COLUMN, ROW, MARGIN = 258, 30, 300, 40, 8
 MAX_LABEL_CHARS = 32
@@ -338,180 +247,75 @@ SIGNS: Mapping[TaskStatus, str] = {
 }
 
 
-@dataclass(slots=True)
-class _Box:
-    """A box of the graph: a task, or if `task` is None, a placeholder for `n_folded` tasks that are
-    left out. `below` has the boxes of the task's children."""
-
-    task: Task | None
-    depth: int
-    n_folded: int = 0
-    below: list[_Box] = field(default_factory=list)
-    row: float = 0.0
-
-    @property
-    def left(self) -> float:
-        return MARGIN + self.depth * COLUMN
-
-    @property
-    def top(self) -> float:
-        return MARGIN + self.row * ROW
+def walk_tree(tasks: Sequence[Task]) -> Iterator[tuple[Task, int]]:
+    """Yield each task with its depth in the tree: after its parent, and after the subtrees of its
+    earlier siblings. Siblings keep the order that they have in `tasks`."""
+    known = {task.id for task in tasks}
+    children: dict[int, list[Task]] = {}
+    for task in tasks:
+        parent = task.parent_id if task.parent_id in known and task.parent_id < task.id else None
+        children.setdefault(parent or 0, []).append(task)
+    waiting = [(task, 0) for task in reversed(children.get(0, []))]
+    while waiting:
+        task, depth = waiting.pop()
+        yield task, depth
+        waiting += [(child, depth + 1) for child in reversed(children.get(task.id, []))]
 
 
 def render_graph(tasks: Sequence[Task], *, link: Callable[[int], str]) -> Html:
-    """Return the graph of the tasks as SVG; '' if there are no tasks.
+    """Return the graph of the tasks as SVG; '' if there are no tasks. Of more than `MAX_DRAWN` the
+    first are drawn, and a line says how many are not.
 
     Args:
         link: returns the URL to which the box of a task links, from its id.
     """
     if not tasks:
         return Html("")
-    boxes = list(_walk(_fold(tasks)))
-    n_rows = _place(boxes)
-    width = MARGIN * 2 + BOX_WIDTH + COLUMN * max(box.depth for box in boxes)
-    height = MARGIN * 2 + ROW * n_rows
-    by_id = {box.task.id: box for box in boxes if box.task is not None}
-    head = Html(
-        f'<svg class="graph" width="{width}" height="{height}" viewBox="0 0 {width} {height}" '
-        'role="group" aria-label="Graph of the tasks">'
-    )
-    parts = [head, *(_draw_line(box, other) for box in boxes for other in box.below)]
-    parts += _draw_waits(by_id)
-    parts += [_draw_box(box, link) for box in boxes]
-    return join([*parts, Html("</svg>")], "\n")
+    drawn = list(walk_tree(sorted(tasks, key=lambda task: task.id)[:MAX_DRAWN]))
+    places = {
+        task.id: (MARGIN + min(depth, MAX_DEPTH) * COLUMN, MARGIN + row * ROW)
+        for row, (task, depth) in enumerate(drawn)
+    }
+    width = MARGIN + BOX_WIDTH + max(left for left, _ in places.values())
+    height = MARGIN * 2 + ROW * len(drawn)
+    parts = [
+        Html(
+            f'<svg class="graph" width="{width}" height="{height}" viewBox="0 0 {width} {height}" '
+            'role="group" aria-label="Graph of the tasks">'
+        )
+    ]
+    for task, depth in drawn:
+        for kind, others in (("came", [task.parent_id] if depth else []), ("waits", task.after)):
+            before = [one for one in others if kind == "came" or one != task.parent_id]
+            parts += [_curve(kind, places[one], places[task.id]) for one in before if one in places]
+    parts += [_draw_box(task, places[task.id], link(task.id)) for task, _ in drawn]
+    parts.append(Html("</svg>"))
+    if n_left := len(tasks) - len(drawn):
+        parts.append(Html(f"<p class=quiet>{n_left:,} more tasks are not drawn.</p>"))
+    return join(parts, "\n")
 
 
-# -- choosing the boxes
-# --------------------------------------------------------------------------------------------------
-
-
-def _fold(tasks: Sequence[Task]) -> list[_Box]:
-    """Choose the tasks to draw, and return the boxes of the root tasks, which contain all others in
-    `below`. Tasks are chosen breadth first, so that the beginning of every branch is drawn."""
-    children = _group(tasks)
-    n_below = _count(children)
-    roots, room = _open(children.get(None, []), 0, n_below, MAX_DRAWN)
-    waiting = deque(roots)
-    while waiting:
-        box = waiting.popleft()
-        if box.task is not None:
-            found = children.get(box.task.id, [])
-            box.below, room = _open(found, box.depth + 1, n_below, room)
-            waiting += box.below
-    return roots
-
-
-def _group(tasks: Sequence[Task]) -> dict[int | None, list[Task]]:
-    """Return the children of each task, by the task's id, and under the key None the root tasks,
-    which have no parent."""
-    known = {task.id for task in tasks}
-    children: dict[int | None, list[Task]] = {}
-    for task in sorted(tasks, key=lambda one: one.id):
-        has_parent = task.parent_id in known and (task.parent_id or 0) < task.id
-        children.setdefault(task.parent_id if has_parent else None, []).append(task)
-    return children
-
-
-def _count(children: Mapping[int | None, list[Task]]) -> dict[int, int]:
-    """Return the number of descendants of each task, by the task's id. (A task has a larger id than
-    its parent.)"""
-    n_below: dict[int, int] = {}
-    tasks = [task for found in children.values() for task in found]
-    for task in sorted(tasks, key=lambda one: -one.id):
-        n_below[task.id] = sum(1 + n_below[one.id] for one in children.get(task.id, []))
-    return n_below
-
-
-def _open(
-    found: Sequence[Task], depth: int, n_below: Mapping[int, int], room: int
-) -> tuple[list[_Box], int]:
-    """Return boxes for the tasks `found`, all at one depth, and how much of `room`, the number of
-    boxes that can still be drawn, is left. One placeholder replaces the tasks that do not fit."""
-    fits = len(found) <= min(MAX_CHILDREN, room) and depth < MAX_DEPTH
-    n = len(found) if fits else max(0, min(MAX_CHILDREN - 1, room - 1))
-    n = 0 if depth >= MAX_DEPTH else n
-    boxes = [_Box(task=task, depth=depth) for task in found[:n]]
-    n_folded = sum(1 + n_below[task.id] for task in found[n:])
-    if n_folded:
-        boxes.append(_Box(task=None, depth=depth, n_folded=n_folded))
-    return boxes, room - len(boxes)
-
-
-def _place(boxes: Sequence[_Box]) -> int:
-    """Set the row of every box, and return the number of rows. A box without children gets a row of
-    its own; any other box is placed in the middle of its children. In `boxes`, each box comes
-    before its children."""
-    leaves = [box for box in boxes if not box.below]
-    for row, box in enumerate(leaves):
-        box.row = row
-    for box in reversed(boxes):
-        if box.below:
-            box.row = (box.below[0].row + box.below[-1].row) / 2
-    return len(leaves)
-
-
-def _walk(roots: Sequence[_Box]) -> Iterator[_Box]:
-    """Yield all boxes, each before its children."""
-    waiting = list(reversed(roots))
-    while waiting:
-        box = waiting.pop()
-        yield box
-        waiting += reversed(box.below)
-
-
-# -- drawing the boxes
-# --------------------------------------------------------------------------------------------------
-
-
-def _draw_line(box: _Box, other: _Box) -> Html:
-    return _curve("came", box.left + BOX_WIDTH, box.top, other.left, other.top)
-
-
-def _draw_waits(by_id: Mapping[int, _Box]) -> Iterator[Html]:
-    for box in by_id.values():
-        assert box.task is not None
-        for task_id in box.task.after:
-            first = by_id.get(task_id)
-            if first is not None and task_id != box.task.parent_id:
-                yield _draw_wait(first, box)
-
-
-def _draw_wait(first: _Box, box: _Box) -> Html:
-    """Return a line from `first` to `box`, whose task depends on that of `first`. `first` can be to
-    the left of `box`, to the right, or in the same column."""
-    if first.left < box.left:
-        return _curve("waits", first.left + BOX_WIDTH, first.top, box.left, box.top)
-    if first.left == box.left:
-        return _curve("waits", first.left, first.top, box.left, box.top, side=-1)
-    return _curve("waits", first.left, first.top + 6, box.left + BOX_WIDTH, box.top + 6, side=-1)
-
-
-def _curve(kind: str, x1: float, y1: float, x2: float, y2: float, *, side: int = 1) -> Html:
-    """Return a curve between two boxes whose tops are at these positions. It leaves the first box
-    to the right, or to the left if `side` is -1."""
-    y1, y2 = y1 + BOX_HEIGHT / 2, y2 + BOX_HEIGHT / 2
-    bend = side * max(20.0, abs(x2 - x1) / 2)
-    back = bend if x1 != x2 else -bend
+def _curve(kind: str, first: tuple[int, int], box: tuple[int, int]) -> Html:
+    """Return a curve between two boxes, whose left and top are given. It begins at the right of the
+    first one if the other stands right of it, else at its left, and ends at the other's left."""
+    is_right = first[0] < box[0]
+    x1, x2 = first[0] + is_right * BOX_WIDTH, box[0]
+    y1, y2 = first[1] + BOX_HEIGHT // 2, box[1] + BOX_HEIGHT // 2
+    bend = max(20, abs(x2 - x1) // 2)
+    out = x1 + (bend if is_right else -bend)
     return Html(
-        f'<path class="{kind}" fill="none" d="M{x1:.0f} {y1:.0f}C{x1 + bend:.0f} {y1:.0f} '
-        f'{x2 - back:.0f} {y2:.0f} {x2:.0f} {y2:.0f}"/>'
+        f'<path class="{kind}" fill="none" d="M{x1} {y1}C{out} {y1} {x2 - bend} {y2} {x2} {y2}"/>'
     )
 
 
-def _cut(label: str) -> str:
-    return label if len(label) <= MAX_LABEL_CHARS else f"{label[: MAX_LABEL_CHARS - 1].rstrip()}…"
-
-
-def _draw_box(box: _Box, link: Callable[[int], str]) -> Html:
-    at = f'x="{box.left:.0f}" y="{box.top:.0f}" width="{BOX_WIDTH}" height="{BOX_HEIGHT}" rx="6"'
-    text_at = f'x="{box.left + 10:.0f}" y="{box.top + 20:.0f}"'
-    if box.task is None:
-        return Html(f'<g class="fold"><rect {at}/><text {text_at}>{box.n_folded:,} more</text></g>')
-    task = box.task
+def _draw_box(task: Task, place: tuple[int, int], href: str) -> Html:
+    left, top = place
     name = one_line(task.name)
-    label = f"{SIGNS[task.status]} {task.id} {name}"
-    title = escape(f"Task {task.id}, {task.status.value}: {shorten(name, 300)}")
+    title = f"Task {task.id}, {task.status.value}: {shorten(name, 300)}"
+    label = shorten(f"{SIGNS[task.status]} {task.id} {name}", MAX_LABEL_CHARS)
     return Html(
-        f'<a data-drawer class="{task.status.value}" href="{escape(link(task.id))}">'
-        f"<title>{title}</title><rect {at}/><text {text_at}>{escape(_cut(label))}</text></a>"
+        f'<a data-drawer class="{task.status.value}" href="{escape(href)}">'
+        f'<title>{escape(title)}</title><rect x="{left}" y="{top}" width="{BOX_WIDTH}" '
+        f'height="{BOX_HEIGHT}" rx="6"/>'
+        f'<text x="{left + 10}" y="{top + 20}">{escape(label)}</text></a>'
     )

@@ -13,7 +13,7 @@ from itertools import islice
 
 from babyagi.pages.html import Html, escape, fill, join, load
 from babyagi.pages.markdown import make_renderer, render_html
-from babyagi.pages.pictures import Bar, render_timeline
+from babyagi.pages.pictures import Bar, render_timeline, walk_tree
 from babyagi.tasks import Artifact, Objective, Result, Task, TaskStatus, Usage
 from babyagi.text import say_duration, shorten
 
@@ -196,21 +196,6 @@ def _render_tree(
         )
 
 
-def walk_tree(tasks: Sequence[Task]) -> Iterator[tuple[Task, int]]:
-    """Yield each task with its depth in the tree: after its parent, and after the subtrees of its
-    earlier siblings. Siblings keep the order that they have in `tasks`."""
-    known = {task.id for task in tasks}
-    children: dict[int, list[Task]] = {}
-    for task in tasks:
-        parent = task.parent_id if task.parent_id in known else None
-        children.setdefault(parent or 0, []).append(task)
-    waiting = [(task, 0) for task in reversed(children.get(0, []))]
-    while waiting:
-        task, depth = waiting.pop()
-        yield task, depth
-        waiting += [(child, depth + 1) for child in reversed(children.get(task.id, []))]
-
-
 def _say_cost(task: Task, objective: Objective) -> str:
     usage = task.usage
     took = ""
@@ -284,8 +269,7 @@ def _render_timeline(page: ReportPage, shown: Sequence[Task]) -> Html:
         return Html("")
     return fill(
         '<section><h2>Timeline</h2><p class="quiet">A worker has a row for each of the tasks on '
-        "which it worked at the same time. A dark bar is a model call. Point at a bar to read what "
-        "it is.</p>"
+        "which it worked at the same time. Point at a bar to read what it is.</p>"
         '<div class="scroll">$drawn</div></section>',
         drawn=drawn,
     )

@@ -52,12 +52,17 @@ class Hit:
     score: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
+Read = Callable[[Mapping[str, Any]], Iterator[Hit]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Engine:
     """A search engine.
 
     Attributes:
-        make: makes a request from the base URL, the query, the number of results, and the key.
+        fields: the fields of a request: in its address, or with `is_post` in its body. As a value
+            here and in `headers`, `QUERY`, `N`, `KEY` and `BEARER` stand for the query, the number
+            of results, and the key.
         read: yields the results in the engine's answer, which is a JSON object.
         key_variable: the environment variable with the key; '' if the engine needs none.
         is_page: whether the engine answers with HTML, which `read` gets as `{"page": HTML}`.
@@ -65,77 +70,68 @@ class Engine:
 
     name: str
     base_url: str
-    make: Callable[[str, str, int, str], Request]
-    read: Callable[[Mapping[str, Any]], Iterator[Hit]]
+    path: str
+    fields: Mapping[str, Any]
+    read: Read
+    headers: Mapping[str, str] = field(default_factory=dict)
     key_variable: str = ""
     timeout_s: float = 30.0
+    is_post: bool = False
     is_page: bool = False
 
-
-# -- requests
-
-
-def _get(path: str, query_name: str, count_name: str = "", **fixed: str) -> Any:
-    """Return the `make` of an engine that takes GET requests.
-
-    Args:
-        query_name, count_name: the names of the parameters for the query and for the number of
-            results; '' for an engine that takes no number.
-        fixed: parameters with fixed values; but `key` is the name of the parameter for the key.
-    """
-    key_name = fixed.pop("key", "")
-
-    def make(base_url: str, query: str, n_results: int, key: str) -> Request:
-        params = {**fixed, query_name: query}
-        if count_name:
-            params[count_name] = str(n_results)
-        if key_name:
-            params[key_name] = key
-        return Request(url=base_url + path, params=params, secret=key)
-
-    return make
+    def make(self, base_url: str, query: str, n_results: int, key: str) -> Request:
+        """Return the request for a query."""
+        known = {QUERY: query, N: n_results, KEY: key, BEARER: f"Bearer {key}"}
+        given = {name: known.get(value, value) for name, value in self.fields.items()}
+        headers = {name: str(known.get(value, value)) for name, value in self.headers.items()}
+        url = base_url + self.path
+        if self.is_post:
+            return Request(url=url, headers=headers, body=given, secret=key)
+        params = {name: str(value) for name, value in given.items()}
+        return Request(url=url, params=params, headers=headers, secret=key)
 
 
-def _ask_brave(base_url: str, query: str, n_results: int, key: str) -> Request:
-    params = {"q": query, "count": str(n_results)}
-    headers = {"X-Subscription-Token": key}
-    return Request(url=f"{base_url}/res/v1/web/search", params=params, headers=headers, secret=key)
-
-
-def _ask_serper(base_url: str, query: str, n_results: int, key: str) -> Request:
-    body = {"q": query, "num": n_results}
-    return Request(url=f"{base_url}/search", headers={"X-API-KEY": key}, body=body, secret=key)
-
-
-def _ask_tavily(base_url: str, query: str, n_results: int, key: str) -> Request:
-    body = {"query": query, "max_results": n_results, "include_answer": False}
-    headers = {"Authorization": f"Bearer {key}"}
-    return Request(url=f"{base_url}/search", headers=headers, body=body, secret=key)
-
-
-def _ask_marginalia(base_url: str, query: str, n_results: int, key: str) -> Request:
-    params = {"query": query, "count": str(n_results)}
-    return Request(url=f"{base_url}/search", params=params, headers={"API-Key": "public"})
-
+QUERY, N, KEY, BEARER = "{query}", "{n}", "{key}", "Bearer {key}"
 
 # -- answers
 
 
-def _hits(found: Any, title: str, url: str, snippet: str) -> Iterator[Hit]:
-    """Yield a result for each entry of the list `found`, except for empty entries. `title`, `url`
-    and `snippet` are the names of the fields of an entry."""
-    for entry in _entries(found):
-        text = _field(entry, snippet)
-        hit = Hit(title=_field(entry, title), url=_web_address(entry.get(url)), snippet=text)
-        if hit.title or hit.url or hit.snippet:
-            yield hit
+def _listed(path: str, url: str, snippet: str, *boxes: tuple[str, ...], also: str = "") -> Read:
+    """Return the `read` of an engine that answers with a list of results.
+
+    Args:
+        path: the field with the list; fields in one another are parted by full stops.
+        url, snippet: the names of these fields of a result.
+        boxes: for each short answer of the engine's own, the field with it, and then the names of
+            the fields of which the first that is not empty is its text.
+        also: the field with related questions.
+    """
+
+    def read(found: Mapping[str, Any]) -> Iterator[Hit]:
+        for name, *texts in boxes:
+            yield from _answer(found.get(name), texts)
+        listed: Any = found
+        for name in path.split("."):
+            listed = listed.get(name) if isinstance(listed, dict) else None
+        for entry in entries(listed):
+            hit = Hit(
+                title=_field(entry, "title"),
+                url=_web_address(entry.get(url)),
+                snippet=_field(entry, snippet),
+            )
+            if hit.title or hit.url or hit.snippet:
+                yield hit
+        yield from _asked_also(found.get(also))
+
+    return read
 
 
-def _entries(found: Any) -> Iterator[Mapping[str, Any]]:
+def entries(found: object) -> Iterator[Mapping[str, Any]]:
+    """Yield the objects of a list in a service's answer; none if the value is not a list."""
     yield from (one for one in (found if isinstance(found, list) else []) if isinstance(one, dict))
 
 
-def _answer(box: Any, *texts: str) -> Iterator[Hit]:
+def _answer(box: Any, texts: Sequence[str]) -> Iterator[Hit]:
     """Yield the engine's own short answer, if it gives one: the first of the fields `texts` of
     `box` that is not empty."""
     if isinstance(box, dict):
@@ -146,45 +142,13 @@ def _answer(box: Any, *texts: str) -> Iterator[Hit]:
 
 
 def _asked_also(found: Any) -> Iterator[Hit]:
-    for entry in _entries(found):
+    for entry in entries(found):
         if question := _field(entry, "question"):
             source = entry.get("source")
             link = entry.get("link") or (source.get("link") if isinstance(source, dict) else "")
             text = _field(entry, "snippet") or _field(entry, "answer")
             url = _web_address(link)
             yield Hit(title=question, url=url, snippet=text, kind=HitKind.QUESTION)
-
-
-def _read_serper(found: Mapping[str, Any]) -> Iterator[Hit]:
-    yield from _answer(found.get("answerBox"), "answer", "snippet")
-    yield from _hits(found.get("organic"), "title", "link", "snippet")
-    yield from _asked_also(found.get("peopleAlsoAsk"))
-
-
-def _read_serpapi(found: Mapping[str, Any]) -> Iterator[Hit]:
-    yield from _answer(found.get("answer_box"), "answer", "result", "snippet")
-    yield from _hits(found.get("organic_results"), "title", "link", "snippet")
-    yield from _asked_also(found.get("related_questions"))
-
-
-def _read_searchapi(found: Mapping[str, Any]) -> Iterator[Hit]:
-    yield from _answer(found.get("answer_box"), "answer", "snippet")
-    yield from _answer(found.get("knowledge_graph"), "description")
-    yield from _hits(found.get("organic_results"), "title", "link", "snippet")
-    yield from _asked_also(found.get("related_questions"))
-
-
-def _read_brave(found: Mapping[str, Any]) -> Iterator[Hit]:
-    web = found.get("web")
-    yield from _read_marginalia(web if isinstance(web, dict) else {})
-
-
-def _read_content(found: Mapping[str, Any]) -> Iterator[Hit]:
-    yield from _hits(found.get("results"), "title", "url", "content")
-
-
-def _read_marginalia(found: Mapping[str, Any]) -> Iterator[Hit]:
-    yield from _hits(found.get("results"), "title", "url", "description")
 
 
 # patterns whose time grows only linearly with the length of the page
@@ -220,7 +184,7 @@ def _read_duckduckgo(found: Mapping[str, Any]) -> Iterator[Hit]:
 
 def _read_wikipedia(found: Mapping[str, Any]) -> Iterator[Hit]:
     query = found.get("query")
-    for entry in _entries(query.get("search") if isinstance(query, dict) else None):
+    for entry in entries(query.get("search") if isinstance(query, dict) else None):
         if title := _field(entry, "title"):
             url = f"https://en.wikipedia.org/wiki/{quote(title.replace(' ', '_'))}"
             yield Hit(title=title, url=url, snippet=_field(entry, "snippet"))
@@ -254,28 +218,63 @@ def _web_address(value: Any) -> str:
     return value if parts.scheme in ("http", "https") and parts.netloc else ""
 
 
-_ask_serpapi = _get("/search.json", "q", key="api_key", engine="google")
-_ask_searchapi = _get("/api/v1/search", "q", key="api_key", engine="google")
-_ask_searxng = _get("/search", "q", format="json")
-_ask_duckduckgo = _get("/html/", "q")
-_ask_wikipedia = _get(
-    "/w/api.php", "srsearch", "srlimit", action="query", list="search", format="json"
-)
-# fmt: off
 _ENGINES = (
-    Engine("serper", "https://google.serper.dev", _ask_serper, _read_serper, "SERPER_API_KEY"),
-    Engine("serpapi", "https://serpapi.com", _ask_serpapi, _read_serpapi, "SERPAPI_API_KEY"),
-    Engine("searchapi", "https://www.searchapi.io", _ask_searchapi, _read_searchapi,
-        "SEARCHAPI_API_KEY", timeout_s=90.0),
-    Engine("brave", "https://api.search.brave.com", _ask_brave, _read_brave, "BRAVE_API_KEY"),
-    Engine("tavily", "https://api.tavily.com", _ask_tavily, _read_content, "TAVILY_API_KEY"),
-    Engine("searxng", "", _ask_searxng, _read_content),
-    Engine("duckduckgo", "https://html.duckduckgo.com", _ask_duckduckgo, _read_duckduckgo,
-        is_page=True),
-    Engine("marginalia", "https://api2.marginalia-search.com", _ask_marginalia, _read_marginalia),
-    Engine("wikipedia", "https://en.wikipedia.org", _ask_wikipedia, _read_wikipedia),
-)
-# fmt: on
+    Engine(
+        name="serper", base_url="https://google.serper.dev", path="/search", is_post=True,
+        fields={"q": QUERY, "num": N}, headers={"X-API-KEY": KEY}, key_variable="SERPER_API_KEY",
+        read=_listed(
+            "organic", "link", "snippet", ("answerBox", "answer", "snippet"), also="peopleAlsoAsk"
+        ),
+    ),
+    Engine(
+        name="serpapi", base_url="https://serpapi.com", path="/search.json",
+        fields={"q": QUERY, "engine": "google", "api_key": KEY}, key_variable="SERPAPI_API_KEY",
+        read=_listed(
+            "organic_results", "link", "snippet", ("answer_box", "answer", "result", "snippet"),
+            also="related_questions",
+        ),
+    ),
+    Engine(
+        name="searchapi", base_url="https://www.searchapi.io", path="/api/v1/search",
+        fields={"q": QUERY, "engine": "google", "api_key": KEY}, key_variable="SEARCHAPI_API_KEY",
+        timeout_s=90.0,
+        read=_listed(
+            "organic_results", "link", "snippet", ("answer_box", "answer", "snippet"),
+            ("knowledge_graph", "description"), also="related_questions",
+        ),
+    ),
+    Engine(
+        name="brave", base_url="https://api.search.brave.com", path="/res/v1/web/search",
+        fields={"q": QUERY, "count": N}, headers={"X-Subscription-Token": KEY},
+        key_variable="BRAVE_API_KEY", read=_listed("web.results", "url", "description"),
+    ),
+    Engine(
+        name="tavily", base_url="https://api.tavily.com", path="/search", is_post=True,
+        fields={"query": QUERY, "max_results": N, "include_answer": False},
+        headers={"Authorization": BEARER}, key_variable="TAVILY_API_KEY",
+        read=_listed("results", "url", "content"),
+    ),
+    Engine(
+        name="searxng", base_url="", path="/search", fields={"q": QUERY, "format": "json"},
+        read=_listed("results", "url", "content"),
+    ),
+    Engine(
+        name="duckduckgo", base_url="https://html.duckduckgo.com", path="/html/",
+        fields={"q": QUERY}, is_page=True, read=_read_duckduckgo,
+    ),
+    Engine(
+        name="marginalia", base_url="https://api2.marginalia-search.com", path="/search",
+        fields={"query": QUERY, "count": N}, headers={"API-Key": "public"},
+        read=_listed("results", "url", "description"),
+    ),
+    Engine(
+        name="wikipedia", base_url="https://en.wikipedia.org", path="/w/api.php",
+        fields={
+            "srsearch": QUERY, "srlimit": N, "action": "query", "list": "search", "format": "json"
+        },
+        read=_read_wikipedia,
+    ),
+)  # fmt: skip
 ENGINES = {engine.name: engine for engine in _ENGINES}
 KEYLESS = ("duckduckgo", "marginalia", "wikipedia")
 

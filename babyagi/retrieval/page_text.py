@@ -373,11 +373,8 @@ def _join(blocks: Iterable[_Block]) -> str:
 
 
 def _read_pdf(body: bytes) -> PageText:
-    try:
-        import pypdf
-    except ImportError:
-        why = "the package that reads PDFs is not installed: pip install pypdf"
-        raise UnreadableError(f"it is a PDF, and {why}") from None
+    import pypdf
+
     kind = "a PDF"
     try:
         reader = pypdf.PdfReader(io.BytesIO(body))

@@ -13,7 +13,6 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
-from importlib.util import find_spec
 from pathlib import Path
 
 from babyagi.errors import ToolError
@@ -199,13 +198,9 @@ def read_document(
         media_type: the media type of a PDF, a Word document or a workbook.
 
     Raises:
-        ToolError: the document has no text, parsing takes too much time or memory, or the package
-            for PDFs is not installed. The message is one line that begins with `name`.
+        ToolError: the document has no text, or parsing takes too much time or memory. The message
+            is one line that begins with `name`.
     """
-    if media_type == "application/pdf" and find_spec("pypdf") is None:
-        why = "the package that reads PDFs is not installed"
-        fix = "pip install pypdf, or convert the PDF to text, for instance with pdftotext"
-        raise ToolError(f"{name} is a PDF, and {why}: {fix}")
     try:
         process = subprocess.run(
             [*_PAGE_TEXT, media_type, ""],
@@ -314,9 +309,8 @@ class WebRetriever:
 
 
 def _split(hit: Hit, document: Document) -> list[WebPart]:
-    parts = split_parts(document.text)
-    texts = ("\n".join(filter(None, [" > ".join(one.headings), one.text])) for one in parts)
-    return [WebPart(hit=hit, text=text, score=hit.score, document=document) for text in texts]
+    parts = split_parts(document.text.split("\n"))
+    return [WebPart(hit=hit, text=one.text, score=hit.score, document=document) for one in parts]
 
 
 def _pages_of(hits: Sequence[Hit]) -> list[Hit]:

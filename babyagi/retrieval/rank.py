@@ -8,14 +8,19 @@ import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, groupby
+from itertools import accumulate
 from typing import Protocol
 
 from babyagi.text import BM25_LENGTH_SHARE, BM25_SATURATION
 
 PART_CHARS = 900
+MAX_PART_LINES = 40
 MAX_HEADING_CHARS = 120  # of each heading that is repeated with the parts below it
-MAX_LEVEL = 6
+# A long line is divided into such pieces before it is cut into parts, so that the time grows only
+# linearly with its length.
+LINE_PIECE_CHARS = 50_000
+_FENCES = ("```", "~~~")
+_UNDERLINES = "=-~^*+#"
 # scripts that have no blanks between words, or attach endings to words: Thai to Khmer, kana, Han,
 # Hangul
 _UNSPACED = (
@@ -31,12 +36,19 @@ _MIN_STEM = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """A part of a document: its `index` among the document's parts (from 0), the headings above it
-    from the outermost on, and its text."""
+    """A part of a text: consecutive lines, of which `first_line` is the number of the first one,
+    counted from 1, and the headings above them, from the outermost on. A very long line is divided
+    into several parts."""
 
-    index: int
+    first_line: int
+    lines: tuple[str, ...]
     headings: tuple[str, ...]
-    text: str
+
+    @property
+    def text(self) -> str:
+        """The lines, below the headings that they do not begin with."""
+        above = " > ".join(one for one in self.headings if one not in self.lines[0])
+        return "\n".join(filter(None, [above, *self.lines]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,59 +61,57 @@ class Scored:
     share: float
 
 
-def split_parts(markdown: str, *, max_chars: int = PART_CHARS) -> list[Part]:
-    """Split a Markdown text between paragraphs into parts of at most about `max_chars` characters.
-    A heading begins a new part; one with no text below it becomes a part of its own. Each part
-    carries the headings of the sections that contain it, each cut to `MAX_HEADING_CHARS`. The time
-    grows linearly with the length of the text."""
-    parts: list[Part] = []
+def split_parts(lines: Sequence[str], *, min_chars: int = PART_CHARS) -> Iterator[Part]:
+    """Yield the parts of a text. A part ends before a heading, unless it is only the heading above
+    that one; at a blank line once it has `min_chars`; and before a line with which it would have
+    more than `PART_CHARS`. The time grows linearly with the length of the text."""
     headings: dict[int, str] = {}
     held: list[str] = []
-    n_held = 0  # characters
-    bare = 0  # the level of a heading that has no text yet
+    is_code = False
+    bare = 0  # the level of a heading below which no text stands yet
 
-    def end_part(next_level: int = 0) -> None:
-        path = [headings[level][:MAX_HEADING_CHARS] for level in sorted(headings)]
-        texts = ["\n\n".join(held)] if held else []
-        if not held and bare and next_level <= bare:
-            path.pop()
-            texts = cut_pieces(headings[bare], max_chars)
-        for text in texts:
-            parts.append(Part(index=len(parts), headings=tuple(path), text=text))
-        held.clear()
+    def part(first_line: int, texts: Sequence[str]) -> Part:
+        above = tuple(headings[level] for level in sorted(headings))
+        return Part(first_line=first_line, lines=tuple(texts), headings=above)
 
-    for paragraph in _paragraphs(markdown):
-        if heading := _read_heading(paragraph):
-            level, name = heading
-            end_part(level)
-            n_held, bare = 0, level
-            headings = {one: name for one, name in headings.items() if one < level}
-            headings[level] = name
-            continue
-        for piece in cut_pieces(paragraph, max_chars):
-            if held and n_held + len(piece) > max_chars:
-                end_part()
-                n_held = 0
-            held.append(piece)
-            n_held += len(piece) + 2
-            bare = 0
-    end_part()
-    return parts
+    for n, line in enumerate([*lines, ""], start=1):
+        is_code ^= line.lstrip().startswith(_FENCES)
+        heading = None if is_code else _read_heading(line, lines[n] if n < len(lines) else "")
+        n_held = sum(map(len, held))
+        is_full = n_held + len(line) > PART_CHARS or len(held) >= MAX_PART_LINES
+        ends = (heading and not 0 < bare < heading[0]) or n > len(lines) or is_full
+        if held and (ends or (n_held >= min_chars and not line.strip())):
+            yield part(n - len(held), held)
+            held = []
+        if heading:
+            headings = {level: name for level, name in headings.items() if level < heading[0]}
+            headings[heading[0]] = heading[1][:MAX_HEADING_CHARS]
+        if line.strip():
+            bare = heading[0] if heading else 0
+        if len(line) > PART_CHARS:
+            yield from (part(n, [piece]) for piece in _cut_line(line))
+        elif line.strip() or held:
+            held.append(line)
 
 
-def _paragraphs(markdown: str) -> Iterator[str]:
-    for is_blank, lines in groupby(markdown.split("\n"), key=lambda line: not line.strip()):
-        if not is_blank:
-            yield "\n".join(lines).strip()
+def _cut_line(line: str) -> Iterator[str]:
+    for at in range(0, len(line), LINE_PIECE_CHARS):
+        yield from cut_pieces(line[at : at + LINE_PIECE_CHARS].strip(), PART_CHARS)
 
 
-def _read_heading(paragraph: str) -> tuple[int, str] | None:
-    """Return the level and the text of a Markdown heading; None if the paragraph is not one."""
-    name = paragraph.lstrip("#")
-    level = len(paragraph) - len(name)
-    if not 1 <= level <= MAX_LEVEL or not name[:1].isspace() or "\n" in paragraph:
-        return None
-    return level, name.strip()
+def _read_heading(line: str, following: str) -> tuple[int, str] | None:
+    """Return the level and the text of a heading of Markdown, AsciiDoc or MediaWiki, or one that
+    the `following` line underlines; None if the line is no heading."""
+    bare, drawn = line.lstrip(" "), following.rstrip()
+    name = bare.lstrip(bare[:1])
+    level = len(bare) - len(name)
+    is_hashed = bare.startswith("#") and len(line) - len(bare) <= 3 and name[:1].isspace()
+    if (is_hashed or line.startswith("=")) and level <= 6 and name.strip():
+        return level, name.strip().strip(" #=")
+    is_drawn = drawn[:1] in _UNDERLINES and drawn == drawn[:1] * len(drawn)
+    if line[:1].isalnum() and is_drawn and len(drawn) >= max(3, len(line.strip())):
+        return 1 if drawn.startswith("=") else 2, line.strip()
+    return None
 
 
 def cut_pieces(paragraph: str, max_chars: int) -> list[str]:

@@ -26,7 +26,7 @@ import time
 
 TYPE_CHECKING = False  # not from `typing`, which takes as long to load as half of the interpreter
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Mapping
     from types import CodeType, ModuleType
     from typing import Any
 
@@ -410,7 +410,7 @@ def compute(
         return cut(str(value), max_chars)
     if reported.strip():
         return reported
-    if files is not None and files.has_changed:
+    if files is not None and (files.changed() or files.removed()):
         return ""
     fix = f"print the answer, end with an expression, or assign it to {result}"
     raise NotHereError(f"the code gave no output: {fix}")
@@ -498,14 +498,11 @@ def explain(error: BaseException, memory_bytes: int, *, has_files: bool) -> str:
     text = " ".join(str(error.msg if isinstance(error, SyntaxError) else error).split())
     if isinstance(error, NotHereError):
         return text
-    if type(error).__name__ == "MissingFileError" and isinstance(error, OSError):
-        return f"{error.filename!r}: {error.strerror}"
-    if wants_outside(error, text) and has_files:
-        allowed = "the code may only compute and use its files by open, pathlib or os.listdir"
-        return f"{allowed}: no network, no other programs, no database on a file"
-    if wants_outside(error, text):
-        fix = "put what it needs into the code (io.StringIO is a file)"
-        return f"the code may only compute: no files, no network, no other programs; {fix}"
+    if wants_outside(error, text, has_files=has_files):
+        files = " and use its files by open, pathlib or os.listdir" if has_files else ""
+        never = "no database on a file" if has_files else "no files"
+        fix = "" if has_files else "; put what it needs into the code (io.StringIO is a file)"
+        return f"the code may only compute{files}: {never}, no network, no other programs{fix}"
     if isinstance(error, MemoryError):
         return f"the code needs more memory than the {memory_bytes >> 20} MiB that it may use"
     if isinstance(error, SystemExit):
@@ -513,11 +510,12 @@ def explain(error: BaseException, memory_bytes: int, *, has_files: bool) -> str:
     return f"{type(error).__name__}: {text}".removesuffix(": ")
 
 
-def wants_outside(error: BaseException, text: str) -> bool:
+def wants_outside(error: BaseException, text: str, *, has_files: bool) -> bool:
     """Return whether the error shows that the code tried something that the filter of system calls
     refuses."""
     if isinstance(error, OSError):
-        return error.errno in (errno.EPERM, errno.ENOENT) or type(error).__name__ == "gaierror"
+        is_missing = error.errno == errno.ENOENT and not has_files
+        return is_missing or error.errno == errno.EPERM or type(error).__name__ == "gaierror"
     return "unable to open database" in text or "can't start new thread" in text
 
 
@@ -545,11 +543,10 @@ class MemoryFiles:
     def __init__(
         self, given: Mapping[str, bytes], kept: Mapping[str, bytes], listed: Mapping[str, int]
     ) -> None:
-        self.given, self.listed = dict(given), dict(listed)
-        self.kept = {path: bytearray(data) for path, data in kept.items()}
+        self.given, self.kept, self.listed = dict(given), dict(kept), dict(listed)
+        self.open_by_name: dict[str, _File] = {}  # of the program's own files
         self._before = dict(kept)
         self._folders: set[str] = set()
-        self._unflushed: list[Any] = []
 
     def install(self) -> None:
         """Replace Python's functions for files, such as `open` and `os.stat`, by methods of this
@@ -558,43 +555,36 @@ class MemoryFiles:
         replace(io, open=self.open)
         replace(
             os, stat=self.stat, lstat=self.stat, listdir=self.list_names, scandir=self.scan,
-            mkdir=self.make_folder, rmdir=self.remove_folder, remove=self.remove,
-            unlink=self.remove, rename=self.rename, replace=self.rename, getcwd=lambda: "/",
-            access=lambda path, *_args, **_kwargs: self._exists(self._name(path)),
+            mkdir=self.make_folder, remove=self.remove, unlink=self.remove, rename=self.rename,
+            replace=self.rename, getcwd=lambda: "/",
         )  # fmt: skip
 
     # -- changes
     # ----------------------------------------------------------------------------------------------
 
-    @property
-    def has_changed(self) -> bool:
-        return any(True for _ in self.changed()) or any(True for _ in self.removed())
+    def changed(self) -> dict[str, bytes]:
+        """Return the content of each of the program's own files that is new or changed, by path."""
+        self._take_over()
+        before = self._before
+        return {path: data for path, data in self.kept.items() if before.get(path) != data}
 
-    def changed(self) -> Iterator[tuple[str, bytes]]:
-        """Yield the path and the content of each of the program's own files that is new or
-        changed."""
-        self._flush()
-        for path, data in self.kept.items():
-            if path not in self._before or self._before[path] != bytes(data):
-                yield path, bytes(data)
-
-    def removed(self) -> Iterator[str]:
-        return (path for path in self._before if path not in self.kept)
+    def removed(self) -> list[str]:
+        return [path for path in self._before if path not in self.kept]
 
     def pack(self, outcome: str) -> bytes:
         """Return the bytes for the parent process: the outcome, the number of removed files, their
         names, then the name and the content of each changed file. Each part has the form
         `LENGTH:BYTES`."""
-        removed = [path.encode("utf-8", "replace") for path in self.removed()]
-        parts = [outcome.encode("utf-8", "replace"), str(len(removed)).encode(), *removed]
-        for path, data in self.changed():
+        said = [outcome, str(len(self.removed())), *self.removed()]
+        parts = [one.encode("utf-8", "replace") for one in said]
+        for path, data in self.changed().items():
             parts += [path.encode("utf-8", "replace"), data]
         return b"".join(b"%d:%b" % (len(part), part) for part in parts)
 
-    def _flush(self) -> None:
-        for file in self._unflushed:
-            if not file.closed:
-                file.flush()
+    def _take_over(self) -> None:
+        """Keep what stands in files that are still open."""
+        for name, file in self.open_by_name.items():
+            self.kept[name] = file.getvalue()
 
     # -- the functions that the program calls
     # ----------------------------------------------------------------------------------------------
@@ -612,24 +602,19 @@ class MemoryFiles:
     ) -> Any:
         """Take the place of the built-in `open`, for files in memory. Buffering and opener are
         ignored."""
-        self._flush()
         letters = set(mode)
         if len(letters & set("rwax")) != 1 or letters - set("rwaxbt+") or len(letters) < len(mode):
             raise ValueError(f"invalid mode: {mode!r}")
         path = self._name(file)
         is_written = bool(letters & set("wax+"))
         data = self._take(path, letters) if is_written else self._find(path)
-        raw = _Raw(self, path, data, letters)
-        if "a" in letters:
-            raw.seek(0, io.SEEK_END)
-        buffered: Any = raw if is_written else io.BufferedReader(raw)
-        if "+" in letters:
-            buffered = io.BufferedRandom(raw)
-            self._unflushed.append(buffered)
+        opened = _File(self, path, data, letters)
+        if is_written:
+            self.open_by_name[path] = opened
         if "b" in letters:
-            return buffered
+            return opened
         text = io.TextIOWrapper(
-            buffered, encoding or "utf-8", errors, newline, write_through=is_written
+            opened, encoding or "utf-8", errors, newline, write_through=is_written
         )
         replace(text, mode=mode)
         return text
@@ -637,45 +622,41 @@ class MemoryFiles:
     def stat(self, path: Any, *_args: Any, **_kwargs: Any) -> os.stat_result:
         name = self._name(path)
         if self._is_folder(name):
-            return _status(stat.S_IFDIR | 0o700, 0)
-        if name in self.listed:
-            return _status(stat.S_IFREG | 0o400, self.listed[name])
-        is_mine = name in self.kept
-        return _status(stat.S_IFREG | (0o600 if is_mine else 0o400), len(self._find(name)))
+            mode, n_bytes = stat.S_IFDIR | 0o700, 0
+        elif name in self.listed:
+            mode, n_bytes = stat.S_IFREG | 0o400, self.listed[name]
+        else:
+            mode, n_bytes = stat.S_IFREG | 0o600, len(self._find(name))
+        return os.stat_result((mode, 0, 0, 1, 0, 0, n_bytes, 0, 0, 0))
 
     def list_names(self, path: Any = ".") -> list[str]:
         name = self._name(path)
         if not self._is_folder(name):
-            raise _error(errno.ENOTDIR if self._exists(name) else errno.ENOENT, name)
+            raise _error(errno.ENOTDIR if name in self._all() else errno.ENOENT, name)
         start = f"{name}/" if name else ""
         inner = [one[len(start) :] for one in self._all() if one.startswith(start) and one != name]
         return sorted({one.partition("/")[0] for one in inner})
 
     def scan(self, path: Any = ".") -> _Scan:
-        shown = os.fsdecode(path)
-        paths = {name: posixpath.join(shown, name) for name in self.list_names(path)}
-        return _Scan([_Entry(self, name, inner) for name, inner in paths.items()])
+        paths = [posixpath.join(os.fsdecode(path), name) for name in self.list_names(path)]
+        return _Scan(lambda inner: _Entry(self, inner), paths)
 
     def make_folder(self, path: Any, *_args: Any, **_kwargs: Any) -> None:
         name = self._name(path)
-        if self._exists(name):
+        if self._is_folder(name) or name in self._all():
             raise _error(errno.EEXIST, name)
         self._folders.add(name)
 
-    def remove_folder(self, path: Any, *_args: Any, **_kwargs: Any) -> None:
-        name = self._name(path)
-        if self.list_names(name):
-            raise _error(errno.ENOTEMPTY, name)
-        self._folders.discard(name)
-
     def remove(self, path: Any, *_args: Any, **_kwargs: Any) -> None:
-        del self.kept[self._require_mine(self._name(path))]
+        name = self._require_mine(self._name(path))
+        self.open_by_name.pop(name, None)
+        del self.kept[name]
 
     def rename(self, source: Any, target: Any, *_args: Any, **_kwargs: Any) -> None:
         old, new = self._require_mine(self._name(source)), self._name(target)
-        self._take(new, {"w"})[:] = self.kept[old]
-        if old != new:
-            del self.kept[old]
+        self._take(new, {"a"})
+        self.open_by_name.pop(old, None)
+        self.kept[new] = self.kept.pop(old)
 
     # -- lookups
     # ----------------------------------------------------------------------------------------------
@@ -683,10 +664,9 @@ class MemoryFiles:
     def _name(self, path: Any) -> str:
         """Return the path relative to the folder; '' is the folder itself."""
         if isinstance(path, int):
-            raise PermissionError(
-                errno.EPERM,
-                "files cannot be opened by descriptor number here; give the file's path",
-            )
+            fix = "files cannot be opened by descriptor number here; give the file's path"
+            raise PermissionError(errno.EPERM, fix)
+        self._take_over()
         return posixpath.normpath(f"/{os.fsdecode(path)}").strip("/")
 
     def _all(self) -> set[str]:
@@ -697,136 +677,88 @@ class MemoryFiles:
             return True
         return any(one.startswith(f"{name}/") for one in self._all())
 
-    def _exists(self, name: str) -> bool:
-        return self._is_folder(name) or name in self._all()
-
-    def _find(self, name: str) -> bytes | bytearray:
+    def _find(self, name: str) -> bytes:
         for files in (self.kept, self.given):
             if name in files:
                 return files[name]
         if name in self.listed:
-            fix = "write its name into the code, as it is listed"
             most = (
                 f"at most 16 MB are passed in, and no file over 5 MB ({self.listed[name]:,} bytes)"
             )
-            raise OSError(errno.EACCES, f"the file was not passed in: {fix}; {most}", name)
+            what = (
+                f"the file was not passed in: write its name into the code, as it is listed; {most}"
+            )
+            raise OSError(errno.EACCES, what, name)
         if self._is_folder(name):
             raise _error(errno.EISDIR, name)
-        raise self._missing(name)
-
-    def _missing(self, name: str) -> OSError:
         there = sorted({*self.given, *self.listed, *self.kept})
         named = ", ".join(there[:MAX_NAMED]) or "none"
         more = f" and {len(there) - MAX_NAMED} more" if len(there) > MAX_NAMED else ""
         what = f"there is no file of that name here; there are: {named}{more}"
-        return MissingFileError(errno.ENOENT, what, name)
-
-    def _take(self, name: str, letters: set[str]) -> bytearray:
-        """Return the bytes of a file that is opened for writing, for the program to change. Create
-        or empty the file, as the `letters` of the mode demand."""
-        if name in self.given or name in self.listed:
-            what = "the file belongs to the objective and is read-only; choose another name"
-            raise PermissionError(errno.EACCES, what, name)
-        if self._is_folder(name):
-            raise _error(errno.EISDIR, name)
-        self._require_folder(name)
-        if name in self.kept:
-            if "x" in letters:
-                raise _error(errno.EEXIST, name)
-            if "w" in letters:
-                self.kept[name] = bytearray()
-        elif "r" in letters:
-            raise self._missing(name)
-        elif len(self.kept) >= MAX_FILES:
-            raise OSError(errno.ENOSPC, f"no more than {MAX_FILES} files can be kept", name)
-        else:
-            self.kept[name] = bytearray()
-        return self.kept[name]
-
-    def _require_folder(self, name: str) -> None:
-        """Raise `NotADirectoryError` if the path leads through a file."""
-        parents = name.split("/")[:-1]
-        files = {*self.given, *self.listed, *self.kept}
-        if any("/".join(parents[:n]) in files for n in range(1, len(parents) + 1)):
-            raise _error(errno.ENOTDIR, name)
+        raise FileNotFoundError(errno.ENOENT, what, name)
 
     def _require_mine(self, name: str) -> str:
         if name not in self.kept:
             self._find(name)
-            what = "the file belongs to the objective and is read-only"
+            what = "the file belongs to the objective and is read-only; choose another name"
             raise PermissionError(errno.EACCES, what, name)
         return name
 
-    def require_room(self, name: str, n_more: int) -> None:
-        n_bytes = sum(map(len, self.kept.values())) + max(0, n_more)
-        if n_bytes > MAX_BYTES:
+    def _take(self, name: str, letters: set[str]) -> bytes:
+        """Return the content with which a file is opened for writing, as the `letters` of the mode
+        demand. A missing file is created."""
+        if name in self.kept and "x" in letters:
+            raise _error(errno.EEXIST, name)
+        if name in (*self.given, *self.listed) or "r" in letters:
+            self._require_mine(name)
+        if self._is_folder(name):
+            raise _error(errno.EISDIR, name)
+        if any(name.startswith(f"{one}/") for one in (*self.given, *self.listed, *self.kept)):
+            raise _error(errno.ENOTDIR, name)
+        if name not in self.kept and len(self.kept) >= MAX_FILES:
+            raise OSError(errno.ENOSPC, f"no more than {MAX_FILES} files can be kept", name)
+        self.kept[name] = b"" if "w" in letters else self.kept.get(name, b"")
+        return self.kept[name]
+
+    def require_room(self, name: str, n_bytes: int) -> None:
+        others = sum(len(data) for path, data in self.kept.items() if path != name)
+        if others + n_bytes > MAX_BYTES:
             what = f"the files of a task have at most {MAX_BYTES >> 20} MB together"
             raise OSError(errno.ENOSPC, what, name)
 
 
-class MissingFileError(FileNotFoundError):
-    """There is no file of this name. The text names files that exist."""
+class _File(io.BytesIO):
+    """An open file in memory."""
 
-
-class _Raw(io.RawIOBase):
-    """An open file in memory, without a buffer."""
-
-    def __init__(
-        self, files: MemoryFiles, name: str, data: bytes | bytearray, letters: set[str]
-    ) -> None:
-        self.name = name
-        self._files, self._data, self._at = files, data, 0
-        self._is_readable = bool(letters & set("r+"))
-        self._is_writable = bool(letters & set("wax+"))
+    def __init__(self, files: MemoryFiles, name: str, data: bytes, letters: set[str]) -> None:
+        super().__init__(data)
+        self.name, self._files, self._letters = name, files, letters
+        self.seek(0, io.SEEK_END if "a" in letters else io.SEEK_SET)
 
     def readable(self) -> bool:
-        return self._is_readable
+        return bool(self._letters & set("r+"))
 
     def writable(self) -> bool:
-        return self._is_writable
-
-    def seekable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any, /) -> int:
-        found = self._data[self._at : self._at + len(buffer)]
-        buffer[: len(found)] = found
-        self._at += len(found)
-        return len(found)
+        return bool(self._letters & set("wax+"))
 
     def write(self, data: Any, /) -> int:
-        if not self._is_writable or not isinstance(self._data, bytearray):
+        if not self.writable():
             raise io.UnsupportedOperation("not writable")
-        view = bytes(data)
-        end = self._at + len(view)
-        self._files.require_room(self.name, end - len(self._data))
-        if self._at > len(self._data):
-            self._data.extend(bytes(self._at - len(self._data)))
-        self._data[self._at : end] = view
-        self._at = end
-        return len(view)
+        self._files.require_room(self.name, self.tell() + memoryview(data).nbytes)
+        return super().write(data)
 
-    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
-        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: len(self._data)}[whence]
-        if start + offset < 0:
-            raise _error(errno.EINVAL, self.name)
-        self._at = start + offset
-        return self._at
-
-    def truncate(self, size: int | None = None, /) -> int:
-        wanted = self._at if size is None else size
-        if not isinstance(self._data, bytearray):
-            raise io.UnsupportedOperation("not writable")
-        self._files.require_room(self.name, wanted - len(self._data))
-        self._data[wanted:] = bytes(max(0, wanted - len(self._data)))
-        return wanted
+    def close(self) -> None:
+        if self._files.open_by_name.get(self.name) is self:
+            self._files.kept[self.name] = self.getvalue()
+            del self._files.open_by_name[self.name]
+        super().close()
 
 
 class _Entry:
     """Takes the place of `os.DirEntry`, for files in memory."""
 
-    def __init__(self, files: MemoryFiles, name: str, path: str) -> None:
-        self.name, self.path, self._files = name, path, files
+    def __init__(self, files: MemoryFiles, path: str) -> None:
+        self.name, self.path, self._files = posixpath.basename(path), path, files
 
     def __fspath__(self) -> str:
         return self.path
@@ -844,28 +776,15 @@ class _Entry:
         return False
 
 
-class _Scan:
+class _Scan(map):  # type: ignore[type-arg]  # at run time `map` has none
     """Takes the place of the iterator of `os.scandir`, for files in memory."""
-
-    def __init__(self, entries: list[_Entry]) -> None:
-        self._entries = iter(entries)
-
-    def __iter__(self) -> Iterator[_Entry]:
-        return self._entries
-
-    def __next__(self) -> _Entry:
-        return next(self._entries)
 
     def __enter__(self) -> _Scan:
         return self
 
     def __exit__(self, *_args: object) -> None: ...
 
-    def close(self) -> None: ...
-
-
-def _status(mode: int, n_bytes: int) -> os.stat_result:
-    return os.stat_result((mode, 0, 0, 1, 0, 0, n_bytes, 0, 0, 0))
+    close = __exit__
 
 
 def _error(code: int, name: str) -> OSError:

@@ -285,11 +285,6 @@ def takes_text(parameter: str, description: str) -> Mapping[str, Any]:
     return takes(parameter, **{parameter: text_schema(description)})
 
 
-def entries(found: object) -> Iterator[Mapping[str, Any]]:
-    """Yield the objects of a list in a service's answer; none if the value is not a list."""
-    yield from (one for one in (found if isinstance(found, list) else []) if isinstance(one, dict))
-
-
 async def run_composed(arguments: Mapping[str, Any]) -> Passage:
     """Raise `NotImplementedError`: the `run` of a tool that has `compose`, where it is never
     called."""

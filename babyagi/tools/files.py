@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
-from itertools import accumulate
-from posixpath import splitext
+from itertools import accumulate, groupby
+from posixpath import commonprefix, splitext
 from threading import RLock
 from typing import Any
 
@@ -24,7 +24,7 @@ from babyagi.files.folder import (
 )
 from babyagi.retrieval.page_text import MAX_CHARS, MAX_OFFICE_CHARS
 from babyagi.retrieval.pages import read_document
-from babyagi.retrieval.rank import Counted, count_words, cut_pieces, score_words
+from babyagi.retrieval.rank import Counted, Part, count_words, score_words, split_parts
 from babyagi.runtime.offload import Offload
 from babyagi.tasks import Effect, FolderTexts, Passage
 from babyagi.text import shorten
@@ -46,25 +46,23 @@ def compare(before: str, after: str) -> tuple[SignedLine, ...] | None:
     Lines end only with `\n`; any other line end is part of a line.
     """
     old, new = before.split("\n"), after.split("\n")
-    n_head = _count_same(old, new)
-    n_tail = _count_same(old[n_head:][::-1], new[n_head:][::-1])
+    n_head = len(commonprefix([old, new]))
+    n_tail = len(commonprefix([old[n_head:][::-1], new[n_head:][::-1]]))
     old_middle, new_middle = old[n_head : len(old) - n_tail], new[n_head : len(new) - n_tail]
     if max(len(old_middle), len(new_middle)) > MAX_COMPARED_LINES:
         return None
-    changes = _compare_middle(old_middle, new_middle)
     lines = [
         *((" ", line) for line in old[:n_head]),
-        *changes,
+        *_compare_middle(old_middle, new_middle),
         *((" ", line) for line in old[len(old) - n_tail :]),
     ]
-    return tuple(_leave_out(lines))
-
-
-def _count_same(one: Sequence[str], other: Sequence[str]) -> int:
-    return next(
-        (n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b),
-        min(len(one), len(other)),
-    )
+    changed = [at for at, (sign, _) in enumerate(lines) if sign != " "]
+    shown = {near for at in changed for near in range(at - N_AROUND, at + N_AROUND + 1)}
+    kept: list[SignedLine] = []
+    for is_shown, run in groupby(range(len(lines)), key=shown.__contains__):
+        places = list(run)
+        kept += [lines[at] for at in places] if is_shown else [("@", str(len(places)))]
+    return tuple(kept)
 
 
 def _compare_middle(old: Sequence[str], new: Sequence[str]) -> Iterator[SignedLine]:
@@ -74,24 +72,6 @@ def _compare_middle(old: Sequence[str], new: Sequence[str]) -> Iterator[SignedLi
         else:
             yield from (("-", line) for line in old[old_from:old_to])
             yield from (("+", line) for line in new[new_from:new_to])
-
-
-def _leave_out(lines: Sequence[SignedLine]) -> Iterator[SignedLine]:
-    """Yield the lines of a difference, without those that are more than `N_AROUND` lines away from
-    any change. The sign `@` with their number takes the place of the lines left out."""
-    changed = [at for at, (sign, _) in enumerate(lines) if sign != " "]
-    shown = {near for at in changed for near in range(at - N_AROUND, at + N_AROUND + 1)}
-    n_left_out = 0
-    for at, line in enumerate(lines):
-        if at not in shown:
-            n_left_out += 1
-            continue
-        if n_left_out:
-            yield "@", str(n_left_out)
-            n_left_out = 0
-        yield line
-    if n_left_out:
-        yield "@", str(n_left_out)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -318,14 +298,7 @@ def render_found(found: Found, *, words: str) -> str:
         n_read = found.n_files - len(found.textless)
         said = f"No passage of {n_read} files contains {words[:100]!r}."
         return "\n".join([said if found.n_listed else NO_FILES, *notes])
-    shown: list[str] = []
-    n_chars = 0
-    for extract in found.extracts:
-        text = _render_extract(extract)
-        n_chars += len(text) + 2
-        if shown and n_chars > MAX_OUTPUT_CHARS - FRAME_CHARS:
-            break
-        shown.append(text)
+    shown = _fit(map(_render_extract, found.extracts), between=2)
     if len(shown) < found.n_extracts:
         notes.append(
             f"[{len(shown)} of {found.n_extracts} passages that contain some of these words; other "
@@ -340,10 +313,11 @@ def _name(paths: Sequence[str]) -> str:
 
 
 def _render_extract(extract: Extract) -> str:
-    last_line = extract.first_line + len(extract.lines) - 1
-    under = f", under {' > '.join(extract.headings)}" if extract.headings else ""
-    head = f"{extract.path}, lines {extract.first_line}-{last_line}{under}"
-    numbered = (f"{n}: {line}" for n, line in enumerate(extract.lines, extract.first_line))
+    part = extract.part
+    last_line = part.first_line + len(part.lines) - 1
+    under = f", under {' > '.join(part.headings)}" if part.headings else ""
+    head = f"{extract.path}, lines {part.first_line}-{last_line}{under}"
+    numbered = (f"{n}: {line}" for n, line in enumerate(part.lines, part.first_line))
     return "\n".join([head, *numbered])
 
 
@@ -352,27 +326,30 @@ def render_listing(listing: Listing, *, pattern: str) -> str:
     of them fit, the end says how many are missing, and how to list them."""
     if not listing.files:
         return f"No file matches {pattern!r}." if pattern else "The folder has no files."
-    lines: list[str] = []
-    n_chars = 0
-    for file in listing.files:
-        line = f"{file.path}  ({_render_size(file.size_bytes)})"
-        n_chars += len(line) + 1
-        if n_chars > MAX_OUTPUT_CHARS - FRAME_CHARS:
-            break
-        lines.append(line)
-    total, n_more = f"{listing.n_files} files", f"{listing.n_files - len(lines)} more"
+    texts = (f"{file.path}  ({_render_size(file.size_bytes)})" for file in listing.files)
+    lines, total = _fit(texts, between=1), f"{listing.n_files} files"
+    n_more = f"{listing.n_files - len(lines)} more"
     if listing.is_cut:
         total = f"{listing.n_files} or more files"
-        lines.append(
-            f"[{len(lines)} of {total} shown, {n_more} or many more; the folder is too large to "
-            "list: docs/* lists docs]"
-        )
-    elif len(lines) < listing.n_files:
-        lines.append(
-            f"[{len(lines)} of {total} shown, {n_more}; a pattern such as docs/* or *.md "
-            "shows others]"
-        )
+        n_more += " or many more; the folder is too large to list: docs/* lists docs"
+    else:
+        n_more += "; a pattern such as docs/* or *.md shows others"
+    if listing.is_cut or len(lines) < listing.n_files:
+        lines.append(f"[{len(lines)} of {total} shown, {n_more}]")
     return "\n".join([total, *lines])
+
+
+def _fit(texts: Iterable[str], *, between: int) -> list[str]:
+    """Return as many texts as an output may have, at least one; `between` characters are added to
+    each."""
+    shown: list[str] = []
+    n_chars = 0
+    for text in texts:
+        n_chars += len(text) + between
+        if shown and n_chars > MAX_OUTPUT_CHARS - FRAME_CHARS:
+            break
+        shown.append(text)
+    return shown
 
 
 def render_text(text: FileText) -> str:
@@ -409,13 +386,7 @@ MAX_KEPT_CHARS = 8_000_000  # of all passages that are cached for the next searc
 MAX_EXTRACTS = 10
 MAX_EXTRACTS_OF_FILE = 3  # further passages of a file come after those of other files
 EXTRACT_CHARS = 400  # after so many characters, the next blank line ends a passage
-MAX_EXTRACT_CHARS = 900
-MAX_EXTRACT_LINES = 40
 MAX_QUESTION_CHARS = 1000
-# A long line is divided into such pieces before it is cut into passages, so that the time grows
-# only linearly with its length.
-LINE_PIECE_CHARS = 50_000
-MAX_HEADING_CHARS = 80
 MAX_NAMED = 5  # files that a note names
 
 _MAX_CHARS_BY_SUFFIX = {
@@ -423,20 +394,13 @@ _MAX_CHARS_BY_SUFFIX = {
     **dict.fromkeys(OFFICE_BY_SUFFIX, MAX_OFFICE_CHARS),
 }
 
-_FENCES = ("```", "~~~")
-_UNDERLINES = "=-~^*+#"
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extract:
-    """A passage of a file: consecutive lines, of which `first_line` is the number of the first one,
-    counted from 1, and the headings above them. A very long line is divided into several
-    passages."""
+    """A passage of a file, with its words as they are counted."""
 
     path: str
-    first_line: int
-    lines: tuple[str, ...]
-    headings: tuple[str, ...]
+    part: Part
     counted: Counted
 
 
@@ -517,7 +481,7 @@ class FileSearch:
         extracts = [extract for _, kept in opened for extract in kept.extracts or ()]
         scores = score_words(words, [extract.counted for extract in extracts])
         held = [at for at, score in enumerate(scores) if score > 0] or range(len(extracts))
-        exact = {at for at in held if wanted in " ".join(extracts[at].lines).casefold()}
+        exact = {at for at in held if wanted in " ".join(extracts[at].part.lines).casefold()}
         ranked = sorted(
             (at for at in held if scores[at] > 0 or at in exact),
             key=lambda at: (at not in exact, -scores[at], at),
@@ -622,53 +586,7 @@ def _choose(ranked: Sequence[Extract]) -> list[Extract]:
 
 
 def split_extracts(path: str, lines: Sequence[str]) -> Iterator[Extract]:
-    """Yield the passages of a file. A passage ends before a heading, at a blank line once it has
-    `EXTRACT_CHARS`, and before a line with which it would be too long."""
-    headings: dict[int, str] = {}
-    held: list[str] = []
-    is_code = False
-
-    def extract(first_line: int, texts: Sequence[str]) -> Extract:
-        above = tuple(headings[level] for level in sorted(headings))
-        counted = count_words(" ".join([path, *above, *texts]))
-        return Extract(
-            path=path,
-            first_line=first_line,
-            lines=tuple(texts),
-            headings=above,
-            counted=counted,
-        )
-
-    for n, line in enumerate([*lines, ""], start=1):
-        is_code ^= line.lstrip().startswith(_FENCES)
-        heading = None if is_code else _read_heading(line, lines[n] if n < len(lines) else "")
-        n_held = sum(map(len, held))
-        is_full = n_held + len(line) > MAX_EXTRACT_CHARS or len(held) >= MAX_EXTRACT_LINES
-        ends = heading or n > len(lines) or is_full
-        if held and (ends or (n_held >= EXTRACT_CHARS and not line.strip())):
-            yield extract(n - len(held), held)
-            held = []
-        if heading:
-            headings = {level: name for level, name in headings.items() if level < heading[0]}
-            headings[heading[0]] = heading[1][:MAX_HEADING_CHARS]
-        if len(line) > MAX_EXTRACT_CHARS:
-            for at in range(0, len(line), LINE_PIECE_CHARS):
-                pieces = cut_pieces(line[at : at + LINE_PIECE_CHARS].strip(), MAX_EXTRACT_CHARS)
-                yield from (extract(n, [piece]) for piece in pieces)
-        elif line.strip() or held:
-            held.append(line)
-
-
-def _read_heading(line: str, following: str) -> tuple[int, str] | None:
-    """Return the level and the text of a heading of Markdown, AsciiDoc or MediaWiki, or one that
-    the `following` line underlines; None if the line is no heading."""
-    bare, drawn = line.lstrip(" "), following.rstrip()
-    name = bare.lstrip(bare[:1])
-    level = len(bare) - len(name)
-    is_hashed = bare.startswith("#") and len(line) - len(bare) <= 3 and name[:1].isspace()
-    if (is_hashed or line.startswith("=")) and level <= 6 and name.strip():
-        return level, name.strip().strip(" #=")
-    is_drawn = drawn[:1] in _UNDERLINES and drawn == drawn[:1] * len(drawn)
-    if line[:1].isalnum() and is_drawn and len(drawn) >= max(3, len(line.strip())):
-        return 1 if drawn.startswith("=") else 2, line.strip()
-    return None
+    """Yield the passages of a file."""
+    for part in split_parts(lines, min_chars=EXTRACT_CHARS):
+        counted = count_words(" ".join([path, *part.headings, *part.lines]))
+        yield Extract(path=path, part=part, counted=counted)

@@ -19,9 +19,10 @@ from urllib.parse import quote, urlsplit
 from babyagi.errors import ToolError
 from babyagi.net.addresses import Proxies, host_of
 from babyagi.net.door import Request, ask_json, require_https
+from babyagi.retrieval.engines import entries
 from babyagi.tasks import Effect, Passage
 from babyagi.text import clean, one_line, shorten
-from babyagi.tools.base import Sink, Tool, entries, takes, text_schema, texts_schema
+from babyagi.tools.base import Sink, Tool, takes, text_schema, texts_schema
 
 SEARCH_ISSUES = "search_issues"
 ISSUE_LINK = "issue_link"

@@ -34,21 +34,19 @@ import logging
 import re
 import shutil
 import sys
-from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import asdict, dataclass, field, fields
-from functools import cache, partial
+from dataclasses import asdict, dataclass, field
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import IO, TYPE_CHECKING, Any, get_type_hints
+from typing import IO, TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from babyagi.errors import SettingsError, ToolError, first_error
-from babyagi.llm.shapes import MAX_DEPTH, Shape, ShapeError, is_deep, read_schema, shape_of
+from babyagi.llm.shapes import MAX_DEPTH, ShapeError, is_deep, read_schema, shape_of
 from babyagi.net.addresses import host_of, is_in_clear
-from babyagi.net.bodies import bound_body
 from babyagi.redaction import redact
 from babyagi.runtime.heavy_imports import import_whole
 from babyagi.sandbox import tree
@@ -67,8 +65,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-MAX_FILE_BYTES = 256 * 1024
-MAX_SERVERS = 50
 MAX_TOOLS = 200  # tools in the list of one server
 MAX_PAGES = 20  # pages of that list
 MAX_LINE_BYTES = 4 * 2**20
@@ -158,7 +154,7 @@ class LeftOut:
 
 
 MORE = LeftOut(name="others", reason=f"at most {MAX_TOOLS} tools of a server are read")
-_KEYS = {one.name for one in fields(McpServer)} - {"name"} | {"type", "disabled"}
+_NOT_READ = ("type", "disabled")  # what other programs write beside these keys
 
 # -- the file
 # --------------------------------------------------------------------------------------------------
@@ -175,11 +171,7 @@ def load_servers(path: Path) -> list[McpServer]:
         what = "MCP servers need the Python package mcp, which is not installed"
         raise SettingsError(what, fix="pip install 'babyagi-daemon[mcp]'", guide="mcp")
     try:
-        with path.open("rb") as file:
-            data = file.read(MAX_FILE_BYTES + 1)
-        if len(data) > MAX_FILE_BYTES:
-            raise ValueError("the file is longer than 256 KiB")
-        entries = list(json.loads(data)["mcpServers"].items())
+        entries = list(json.loads(path.read_bytes())["mcpServers"].items())
     except OSError as error:
         fix = "name an existing JSON file: --mcp FILE"
         raise _wrong(path, f"the file cannot be read ({error.strerror})", fix=fix) from error
@@ -187,8 +179,6 @@ def load_servers(path: Path) -> list[McpServer]:
         raise _wrong(path, f"the file is not JSON: {error}") from error
     except (KeyError, TypeError, AttributeError):
         raise _wrong(path, 'the file must be {"mcpServers": {NAME: {"command": …}}}') from None
-    if len(entries) > MAX_SERVERS:
-        raise _wrong(path, f"the file has more than {MAX_SERVERS} servers")
     try:
         return [
             _read_server(name, entry)
@@ -209,21 +199,18 @@ def _read_server(name: str, entry: Any) -> McpServer:
         raise ValueError(f"{what}, got {name[:60]!r}")
     if not isinstance(entry, dict):
         raise ValueError(f"the entry {name} must be a JSON object")
-    if unknown := sorted(entry.keys() - _KEYS):
-        known = ", ".join(sorted(_KEYS))
-        raise ValueError(f"{name} has the unknown key {unknown[0][:60]!r}; the keys are: {known}")
-    given = {key: value for key, value in entry.items() if key in _shapes() and value is not None}
-    server = McpServer(
-        name=name, **{key: _read_value(name, key, value) for key, value in given.items()}
-    )
+    given = {key: one for key, one in entry.items() if one is not None and key not in _NOT_READ}
+    try:
+        server: McpServer = shape_of(McpServer).read({**given, "name": name}, "", True)
+    except ShapeError as error:
+        # without the value, which may be secret
+        raise ValueError(f"{name}: {str(error).partition(', got ')[0]}") from None
     _check_server(server)
     return server
 
 
 def _check_server(server: McpServer) -> None:
     name = server.name
-    if "\0" in server.command + server.cwd + server.url:
-        raise ValueError(f"{name} contains a character that is not allowed")
     if not 0 < server.timeout_s <= 3600:
         raise ValueError(f"{name}: timeout_s must be more than 0 and at most 3600 seconds")
     if bool(server.command) == bool(server.url):
@@ -232,22 +219,6 @@ def _check_server(server: McpServer) -> None:
         raise ValueError(f"the url of {name} must begin with http:// or https://")
     if server.headers and is_in_clear(server.url):
         raise ValueError(f"{name} would send its headers unencrypted over http://")
-
-
-@cache
-def _shapes() -> Mapping[str, Shape]:
-    """Return the shapes of the values that describe a server, by key."""
-    hints = get_type_hints(McpServer)
-    return {key: shape_of(hint) for key, hint in hints.items() if key != "name"}
-
-
-def _read_value(name: str, key: str, value: Any) -> Any:
-    """Return the value with the type of its field in `McpServer`. Raises `ValueError`, without the
-    value, which may be secret, if it has another type."""
-    try:
-        return _shapes()[key].read(value, key, True)
-    except ShapeError as error:
-        raise ValueError(f"{name}: {str(error).partition(', got ')[0]}") from None
 
 
 # -- the connection
@@ -317,21 +288,15 @@ class Connection:
         """
         async with self._using(CONNECT_TIMEOUT_S) as client:
             listed, left_out = await _list_all(client)
-        by_own_name: dict[str, mcp_types.Tool] = {}
+        found: dict[str, mcp_types.Tool] = {}
         for tool in listed:
-            by_own_name.setdefault(tool.name, tool)
-        n_by_name = Counter(map(self._name, by_own_name))
-        for own_name, n in Counter(tool.name for tool in listed).items():
-            if n_by_name[self._name(own_name)] > 1:
-                del by_own_name[own_name]
-                left_out.append(LeftOut(name=own_name, reason=SAME_FOR_MODELS))
-            elif n > 1:
-                left_out.append(LeftOut(name=own_name, reason=_LISTED_TWICE))
+            if found.setdefault(self._name(tool.name), tool) is not tool:
+                left_out.append(LeftOut(name=tool.name, reason=SAME_FOR_MODELS))
         offers = self.server.offers
         self.left_out = tuple(one for one in left_out if one == MORE or offers(one.name))
-        offered = {name: tool for name, tool in by_own_name.items() if offers(name)}
-        self._own_name_by_name = {self._name(own_name): own_name for own_name in offered}
-        self._offered = {self._name(one): self._to_tool(tool) for one, tool in offered.items()}
+        offered = {name: tool for name, tool in found.items() if offers(tool.name)}
+        self._own_name_by_name = {name: tool.name for name, tool in offered.items()}
+        self._offered = {name: self._to_tool(tool) for name, tool in offered.items()}
         return list(self._offered.values())
 
     def _name(self, tool: str) -> str:
@@ -388,16 +353,10 @@ class Connection:
                 yield client
         except ToolError:
             raise
-        except TimeoutError:
-            await self._give_up(is_used=self._n_calls > 1)
-            raise self._failed(f"it gave no answer in {timeout_s:g} s") from None
-        except MCPError as error:
-            if error.error.code == CONNECTION_CLOSED:
-                await self._give_up(is_used=self._n_calls > 1)
-            raise self._failed(error.error.message) from None
         except Exception as error:
-            await self._give_up(is_used=self._n_calls > 1)
-            raise self._failed(f"{type(error).__name__}: {first_error(error)}") from None
+            if not isinstance(error, MCPError) or error.error.code == CONNECTION_CLOSED:
+                await self._give_up(is_used=self._n_calls > 1)
+            raise self._failed(_say(error, f"it gave no answer in {timeout_s:g} s")) from None
         finally:
             self._n_calls -= 1
 
@@ -437,14 +396,10 @@ class Connection:
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT_S):
                 self._client = await asyncio.shield(opened)
-        except TimeoutError:
-            await self._give_up(is_used=False)
-            raise self._failed(f"it did not start in {CONNECT_TIMEOUT_S:g} s") from None
         except Exception as error:
             await self._give_up(is_used=False)
-            first = first_error(error)
-            kind = "" if isinstance(first, OSError) else f"{type(first).__name__}: "
-            raise self._failed(f"{kind}{first}") from None
+            late = f"it did not start in {CONNECT_TIMEOUT_S:g} s"
+            raise self._failed(_say(error, late)) from None
         return self._client
 
     async def _own(self, opened: asyncio.Future[Client], closing: asyncio.Event) -> None:
@@ -482,6 +437,16 @@ class Connection:
         for one in left:
             one.cancel()
             await asyncio.wait([one], timeout=5.0)
+
+
+def _say(error: Exception, late: str) -> str:
+    """Return what an error says, and of which kind it is if that is not clear; `late` of one that
+    says that the time is over."""
+    if isinstance(error, TimeoutError):
+        return late
+    first = first_error(error)
+    is_clear = isinstance(first, OSError) or type(first).__name__ == "MCPError"
+    return str(first) if is_clear else f"{type(first).__name__}: {first}"
 
 
 @asynccontextmanager
@@ -528,35 +493,28 @@ def _open_http(server: McpServer) -> httpx2.AsyncClient:
         headers={**server.headers, "accept-encoding": "identity"},
         timeout=httpx2.Timeout(server.timeout_s, connect=CONNECT_TIMEOUT_S),
         transport=httpx2.AsyncHTTPTransport(),
-        event_hooks={"response": [_bound_answer, _mend_answer]},
+        event_hooks={"response": [_guard_answer]},
         follow_redirects=False,
     )
 
 
-async def _bound_answer(response: httpx2.Response) -> None:
-    """Refuse an answer that is too long, or compressed, because its true size would be unknown."""
+async def _guard_answer(response: httpx2.Response) -> None:
+    """Refuse an answer that is too long, or compressed, because its true size would be unknown. In
+    each list of tools replace what the library's parser cannot read, so that it reads the other
+    tools."""
     import httpx2
-
-    def check(n_bytes: int) -> None:
-        if n_bytes > MAX_ANSWER_BYTES:
-            raise httpx2.ReadError("the answer is too long")
 
     if response.headers.get("content-encoding", "identity").lower() != "identity":
         raise httpx2.ReadError("the answer is compressed")
-    bound_body(response, check)
-
-
-async def _mend_answer(response: httpx2.Response) -> None:
-    """Replace in each list of tools what the library's parser cannot read, so that it reads the
-    other tools."""
-    import httpx2
-
     given = response.stream
 
-    class Mended(httpx2.AsyncByteStream):
+    class Guarded(httpx2.AsyncByteStream):
         async def __aiter__(self) -> AsyncIterator[bytes]:
-            line = bytearray()
+            line, n_bytes = bytearray(), 0
             async for chunk in given:  # type: ignore[union-attr]  # as in `bound_body`
+                n_bytes += len(chunk)
+                if n_bytes > MAX_ANSWER_BYTES:
+                    raise httpx2.ReadError("the answer is too long")
                 *ended, rest = chunk.split(b"\n")
                 for piece in ended:
                     yield await _mend(bytes(line + piece)) + b"\n"
@@ -567,7 +525,7 @@ async def _mend_answer(response: httpx2.Response) -> None:
         async def aclose(self) -> None:
             await given.aclose()  # type: ignore[union-attr]  # as above
 
-    response.stream = Mended()
+    response.stream = Guarded()
 
 
 async def _mend(line: bytes) -> bytes:
@@ -579,8 +537,7 @@ async def _mend(line: bytes) -> bytes:
 # --------------------------------------------------------------------------------------------------
 
 _LEFT_OUT = "babyagi/left-out"  # the place in a list's metadata
-_LISTED_TWICE = "the server lists this name more than once; the first is used"
-SAME_FOR_MODELS = "models would call another tool of the server by the same name"
+SAME_FOR_MODELS = "models call a tool that the server lists before it by the same name"
 
 
 async def _list_all(client: Client) -> tuple[list[mcp_types.Tool], list[LeftOut]]:

@@ -18,9 +18,10 @@ from urllib.parse import quote
 from babyagi.errors import ToolError
 from babyagi.net.addresses import Proxies, host_of
 from babyagi.net.door import Request, ask_json, require_https
+from babyagi.retrieval.engines import entries
 from babyagi.tasks import Effect, Passage
 from babyagi.text import clean, one_line, shorten
-from babyagi.tools.base import Sink, Tool, entries, takes_text
+from babyagi.tools.base import Sink, Tool, takes_text
 
 ASK_PIPELINE = "ask_pipeline"
 DEEPSET_KEY = "DEEPSET_CLOUD_API_KEY"

@@ -258,8 +258,7 @@ def cut_part(document: Document, n: int) -> str:
 def find_about(document: Document, about: str, ranker: Ranker = BM25) -> str:
     """Return the parts of a page that are relevant to the topic `about` as text for a model, in the
     order of the page; the page's beginning if none is relevant."""
-    parts = split_parts(document.text)
-    texts = ["\n".join(filter(None, [" > ".join(part.headings), part.text])) for part in parts]
+    texts = [part.text for part in split_parts(document.text.split("\n"))]
     kept: list[int] = []
     n_chars = 0
     for one in rank(about, texts, ranker=ranker):

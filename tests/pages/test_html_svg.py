@@ -10,7 +10,7 @@ PLOT = (
     '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 10 10"><title>Tea</title>'
     '<defs><linearGradient id="g"><stop offset="0" stop-color="#fff" /></linearGradient></defs>'
     '<g transform="translate(1,2)"><rect x="1" y="2" width="3" height="4" fill="url(#g)" />'
-    '<use href="#g" /><text x="1" style="font-size:3px;fill:red">a &lt; b</text></g></svg>'
+    '<text x="1" style="font-size:3px;fill:red">a &lt; b</text></g></svg>'
 )
 HEAD = '<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink">'
 HOSTILE = {
@@ -56,9 +56,12 @@ def test_a_plot_comes_through_whole():
     )
 
 
-def test_a_shape_that_is_drawn_a_thousand_times_comes_through():
-    dots = '<circle id="dot" r="1" />' + '<use href="#dot" x="1" />' * 1000
-    assert sanitise_svg(f"<svg>{dots}</svg>").count("<use") == 1000
+def test_nothing_is_drawn_that_another_element_draws():
+    for text in (
+        BOMB,
+        BOMB.replace("use href", "rect mask").replace('="#', '="url(#').replace('"/>', ')"/>'),
+    ):
+        assert not re.search("#g", sanitise_svg(text))
 
 
 @pytest.mark.parametrize("name", HOSTILE)
@@ -78,10 +81,6 @@ def test_nothing_in_a_picture_acts_or_loads(name):
         "<svg>" + "<g>" * 3000 + "</g>" * 3000 + "</svg>",
         f"<svg>{' ' * MAX_SVG_CHARS}</svg>",
         "<h:svg xmlns:h='http://www.w3.org/1999/xhtml'/>",
-        BOMB,
-        BOMB.replace("use href", "rect fill").replace('="#', '="url(#').replace('"/>', ')"/>'),
-        '<svg><g id="a"><use href="#a"/></g></svg>',
-        '<svg><g id="a"><use href="#b"/></g><g id="b"><use href=" #a "/></g></svg>',
     ],
 )
 def test_what_is_no_plain_picture_is_refused(text):

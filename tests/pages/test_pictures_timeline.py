@@ -13,34 +13,21 @@ def event(happened, second, task_id=4, /, **data):
     return samples.event(kind=happened, at=samples.at(second), task_id=task_id, data=data)
 
 
-def bar(begins, ends, *, lane="w", task_id=1, is_call=False):
-    return Bar(
-        lane=lane,
-        label="task",
-        started_at=samples.at(begins),
-        ended_at=samples.at(ends),
-        task_id=task_id,
-        is_call=is_call,
-    )
+def bar(begins, ends, *, lane="w", task_id=1):
+    return Bar(lane=lane, started_at=samples.at(begins), ended_at=samples.at(ends), task_id=task_id)
 
 
-def test_a_try_lasts_from_its_claim_to_what_came_of_it_and_a_call_within_it():
+def test_a_try_lasts_from_its_claim_to_what_came_of_it():
     found = find_bars(
         [
             event(events.WORKER_JOINED, 0, None, worker_id="w1", name="anna"),
             event(events.TASK_CLAIMED, 1, worker_id="w1"),
-            event(events.STEP_INTENDED, 2, owner="task:4", key="k", kind="model", model="m"),
-            event(events.STEP_RECORDED, 5, owner="task:4", key="k", model="m", prompt_tokens=7),
             event(events.TASK_RECORDED, 6),
         ],
         now=samples.at(9),
     )
 
-    assert [(one.is_call, one.lane, one.length_s) for one in found] == [
-        (True, "anna", 3.0),
-        (False, "anna", 5.0),
-    ]
-    assert found[1].outcome == "answered"
+    assert [(one.lane, one.length_s, one.outcome) for one in found] == [("anna", 5.0, "answered")]
 
 
 def test_a_try_that_still_goes_on_ends_now_and_one_claimed_again_was_cut_off():
@@ -55,20 +42,6 @@ def test_a_try_that_still_goes_on_ends_now_and_one_claimed_again_was_cut_off():
     assert [(one.lane, one.length_s, one.outcome) for one in found] == [
         ("a", 3.0, "cut off"),
         ("b", 5.0, ""),
-    ]
-
-
-def test_a_call_of_a_duty_has_a_row_of_its_own():
-    found = find_bars(
-        [
-            event(events.STEP_INTENDED, 2, None, owner="check:1", key="k", kind="model", model="m"),
-            event(events.STEP_RECORDED, 5, None, owner="check:1", key="k", model="m"),
-        ],
-        now=samples.at(9),
-    )
-
-    assert [(one.lane, one.label) for one in found] == [
-        (pictures.OTHER_LANE, "check, call of m"),
     ]
 
 
@@ -102,6 +75,6 @@ def test_a_hostile_name_is_text_in_the_drawing():
 
 def test_a_clock_that_jumped_back_draws_no_bar_of_less_than_nothing():
     at = samples.START
-    back = Bar(lane="w", label="x", started_at=at, ended_at=at - timedelta(seconds=5))
+    back = Bar(lane="w", task_id=1, started_at=at, ended_at=at - timedelta(seconds=5))
 
     assert not re.search(r'width="-', render_timeline([back], known_tasks={}))

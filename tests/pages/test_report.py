@@ -8,8 +8,8 @@ from html.parser import HTMLParser
 
 import pytest
 
-from babyagi.pages.pictures import find_bars
-from babyagi.pages.report import MAX_TASKS, Pictured, ReportPage, render_report_page, walk_tree
+from babyagi.pages.pictures import find_bars, walk_tree
+from babyagi.pages.report import MAX_TASKS, Pictured, ReportPage, render_report_page
 from babyagi.tasks import Artifact, Lack, StopReason, TaskStatus, Usage
 from tests.cli import samples
 

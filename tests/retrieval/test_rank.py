@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from babyagi.retrieval.rank import Scored, rank, scored, split_parts, top_p
+from babyagi.retrieval.rank import PART_CHARS, Scored, rank, scored, split_parts, top_p
 from babyagi.tools.declare import load_tools
 from tests.linear import grows_faster_than_linearly
 from tests.llm.onnx_files import make_cross_encoder
@@ -70,41 +70,35 @@ def test_given_scores_are_shared_by_their_softmax_and_a_least_number_is_kept():
     assert scored([]) == []
 
 
-def test_a_text_is_split_at_its_paragraphs_under_their_headings():
-    parts = split_parts("intro\n\n# Ops\n\n## Backups\n\nNightly.\n\nKept.\n\n# Home\n\nParking.")
+def split(text):
+    return list(split_parts(text.split("\n")))
 
-    assert [(part.headings, part.text) for part in parts] == [
+
+def test_a_text_is_split_at_its_headings_and_a_heading_stays_with_the_one_below_it():
+    parts = split("intro\n\n# Ops\n\n## Backups\n\nNightly.\n\nKept.\n\n# Home\n\nParking.")
+
+    assert [(part.headings, " ".join(filter(None, part.lines))) for part in parts] == [
         ((), "intro"),
-        (("Ops", "Backups"), "Nightly.\n\nKept."),
-        (("Home",), "Parking."),
+        (("Ops", "Backups"), "# Ops ## Backups Nightly. Kept."),
+        (("Home",), "# Home Parking."),
     ]
+    assert [part.first_line for part in parts] == [1, 3, 11]
+    assert parts[1].text.startswith("Backups\n# Ops\n")
 
 
-@given(st.text(alphabet="ab .\n#", max_size=400), st.integers(5, 60))
-def test_a_part_has_at_most_its_length_and_no_word_is_lost(text, max_chars):
-    parts = split_parts(text, max_chars=max_chars)
+@given(st.text(alphabet="abcde .\n#=", max_size=4000))
+def test_a_part_has_at_most_its_length_and_no_word_is_lost(text):
+    parts = split(text)
 
-    assert all(len(part.text) <= max_chars + 2 for part in parts)
-    joined = "".join(part.text for part in parts)
-    assert joined.count("a") <= text.count("a")
-    if "#" not in text:
-        assert joined.count("a") == text.count("a")
+    assert all(sum(map(len, part.lines)) <= PART_CHARS for part in parts)
+    joined = "".join(line for part in parts for line in part.lines)
+    assert joined.count("a") == text.count("a")
 
 
 def test_headings_with_nothing_below_them_are_parts():
-    parts = split_parts("# News\n\n## Rain\n\n## Snow\n\nIt snows.\n\n## Sun")
+    parts = split("# News\n\n## Rain\n\n## Snow\n\nIt snows.\n\n## Sun")
 
-    assert [(part.headings, part.text) for part in parts] == [
-        (("News",), "Rain"),
-        (("News", "Snow"), "It snows."),
-        (("News",), "Sun"),
-    ]
-
-
-def test_what_stands_between_paragraphs_counts_as_well():
-    parts = split_parts("aa\n\na\n\na", max_chars=5)
-
-    assert [part.text for part in parts] == ["aa\n\na", "a"]
+    assert [part.headings for part in parts] == [("News", one) for one in ("Rain", "Snow", "Sun")]
 
 
 # pages that are made to cost time: each gives a text of about n characters
@@ -129,22 +123,21 @@ HOSTILE = {
 @pytest.mark.parametrize("name", HOSTILE)
 def test_splitting_and_ranking_grow_with_a_page_and_no_faster(name):
     def work(n):
-        parts = split_parts(HOSTILE[name](n))
-        rank("what is a", [" > ".join((*part.headings, part.text)) for part in parts])
+        rank("what is a", [part.text for part in split(HOSTILE[name](n))])
 
     assert grows_faster_than_linearly(work, 64_000) == ""
 
 
 def test_a_part_has_the_beginnings_of_its_headings_and_a_bare_heading_is_whole():
-    (part,) = split_parts(f"# {'h' * 500}\n\ntext")
+    (part,) = split(f"# {'h' * 500}\n\ntext")
     assert part.headings == ("h" * 120,)
 
-    assert "".join(one.text for one in split_parts(f"# {'h' * 2000}")) == "h" * 2000
+    assert sum(line.count("h") for one in split(f"# {'h' * 2000}") for line in one.lines) == 2000
 
 
-@pytest.mark.parametrize("text", ["####### seven", "#none", "# a\nb", "#", "# "])
+@pytest.mark.parametrize("text", ["####### seven", "#none", "#", "# "])
 def test_a_line_that_is_no_heading_is_text(text):
-    assert [part.headings for part in split_parts(f"{text}\n\nx")] == [()]
+    assert [part.headings for part in split(f"{text}\n\nx")] == [()]
 
 
 # -- a model that ranks

@@ -11,6 +11,7 @@ from babyagi.errors import MachineShortError, ToolError
 from babyagi.files import folder as folder_room
 from babyagi.files.folder import Folder
 from babyagi.journal import run_tool
+from babyagi.retrieval.rank import MAX_PART_LINES
 from babyagi.tasks import Effect
 from babyagi.tools import files as file_tools
 from babyagi.tools.base import parse_arguments
@@ -220,7 +221,7 @@ async def test_a_line_that_is_longer_than_a_passage_is_found_to_its_end(tools, t
 def test_no_text_makes_a_passage_of_unbounded_length(text):
     extracts = list(file_tools.split_extracts("a.md", text.split("\n")))
 
-    assert max(len(extract.lines) for extract in extracts) <= file_tools.MAX_EXTRACT_LINES
+    assert max(len(extract.part.lines) for extract in extracts) <= MAX_PART_LINES
 
 
 @pytest.mark.parametrize("n_left", [0, 1, 2])

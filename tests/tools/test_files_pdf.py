@@ -11,7 +11,6 @@ import pytest
 from babyagi.errors import ToolError
 from babyagi.files import folder as folder_room
 from babyagi.files.folder import Folder
-from babyagi.retrieval import pages as pages_room
 from babyagi.retrieval.pages import read_document
 from babyagi.tools import files as file_tools
 from babyagi.tools.catalog import ToolContext, open_tools
@@ -91,23 +90,6 @@ async def test_a_pdf_is_parsed_once_until_it_changes(tmp_path, parsed):
     assert "1: %PDF-1.7 terns" in await search(tools, "terns")
     assert "1: %PDF-1.7 terns" in await read(tools, "good.pdf")
     assert sorted(parsed) == ["'bad.pdf'", "'good.pdf'", "'good.pdf'"]
-
-
-async def test_without_the_package_a_person_is_told_what_to_install(tools, monkeypatch):
-    monkeypatch.setattr(pages_room, "find_spec", lambda name: None)
-
-    with pytest.raises(ToolError) as caught:
-        await read(tools, "paper.pdf")
-    found = await search(tools, "nest")
-
-    assert caught.value.what == (
-        "'paper.pdf' is a PDF, and the package that reads PDFs is not installed: "
-        "pip install pypdf, or convert the PDF to text, for instance with pdftotext"
-    )
-    assert found == (
-        "notes.md, lines 1-1\n1: Terns nest on sand.\n\n"
-        "[not searched, because they are not readable as text: paper.pdf; read_file says why]"
-    )
 
 
 @pytest.mark.system

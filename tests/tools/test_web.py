@@ -136,7 +136,7 @@ async def test_a_page_is_opened_whole_or_in_the_parts_that_bear_on_something():
     (page,) = whole.pages
     assert (page.url, page.title, page.fetched_at) == (f"{web.base}/django", "Django", NOW)
     assert page.digest.startswith(whole.text.partition("sha256 ")[2][:16])
-    assert parts.text.endswith("About > Licence\nDjango is under the BSD licence.")
+    assert parts.text.endswith("About\n## Licence\nDjango is under the BSD licence.")
     assert "No part of the page is relevant to 'zebra'; it begins:" in none.text
 
 
@@ -182,7 +182,7 @@ async def test_a_page_of_headings_alone_is_told_by_its_headings():
             for about in ("snow", "tea")
         ]
 
-    assert found[0].endswith("\n\nNews\nSnow")
+    assert found[0].endswith("\n\nNews\n## Snow")
     assert "No part of the page is relevant to 'tea'; it begins:\n# News" in found[1]
 
 
