@@ -451,7 +451,7 @@ async def _do(verb: Verb, desk: Desk, request: Request) -> Response:
     given = parse_parameters(fields, verb.given)
     call = Call(desk=desk, path=request.path_params, given=given, level=access.level)
     answer = await carry_out(verb, call)
-    if isinstance(answer.value, dict) and "elsewhere" in answer.value:
+    if isinstance(answer.value, dict) and answer.value.get("elsewhere"):
         return _say(
             200,
             "your decision may count only at another machine",

@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from functools import cache
-from typing import Any
+from typing import Any, Literal
 
 from babyagi import __version__
 from babyagi.llm.shapes import shape_of
+from babyagi.runtime.heavy_imports import import_whole
 from babyagi.serve.operations import OPERATIONS
 from babyagi.serve.wire import PROBLEM
-from babyagi.taskstore.schedules import Tick
-from babyagi.verbs import answers, verb_table
+from babyagi.verbs import verb_table
 from babyagi.verbs.verb_table import TEXT, Verb
 
 BASE = verb_table.BASE
@@ -50,7 +50,7 @@ def make_document() -> dict[str, Any]:
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
             "schemas": {
                 "Problem": _PROBLEM,
-                **{name: _refer_within(schema) for name, schema in named().items()},
+                **_describe_answers()[1],
             },
         },
     }
@@ -112,64 +112,24 @@ def _path_schema(name: str) -> Mapping[str, Any]:
 def _response(verb: Verb) -> dict[str, Any]:
     if verb.run is None:
         return {"description": "A stream.", "content": {"text/event-stream": {}}}
-    reply = verb.returns and _refer(reply_of(verb.returns))
+    reply = _describe_answers()[0].get(verb.name)
     json = {"application/json": {"schema": reply}} if reply else {}
     texts = ("text/markdown", "text/html") if json else ("text/plain",)
     kinds = texts if verb.gives == TEXT else ()
     return {"description": "Done.", "content": {**json, **{kind: {} for kind in kinds}}}
 
 
-def _refer(schema: Any) -> Any:
-    """Return the schema, with each part that has a name in `named` replaced by a `$ref` to it."""
-    name = next((name for name, one in named().items() if one == schema), "")
-    return {"$ref": f"#/components/schemas/{name}"} if name else _refer_within(schema)
-
-
-def _refer_within(schema: Any) -> Any:
-    if isinstance(schema, dict):
-        return {key: _refer(one) for key, one in schema.items()}
-    return [_refer(one) for one in schema] if isinstance(schema, list) else schema
-
-
-# -- answers
-# --------------------------------------------------------------------------------------------------
-
-_MAY_BE_ABSENT = ("is_reopened", "replaced_task_id", "elsewhere")
-
-
 @cache
-def reply_of(returns: Any) -> dict[str, Any]:
-    """Return the schema of an answer. All fields are required, except those of `_MAY_BE_ABSENT`."""
-    return dict(_required(shape_of(returns).schema))
+def _describe_answers() -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    """Return the schema of each verb's answer by the verb's name, and the types that the schemas
+    refer to by the types' names."""
+    import_whole("pydantic.type_adapter", "pydantic.json_schema")
+    from pydantic import TypeAdapter
 
-
-def _required(schema: Any) -> Any:
-    if isinstance(schema, list):
-        return [_required(one) for one in schema]
-    if not isinstance(schema, dict):
-        return schema
-    found = {key: _required(one) for key, one in schema.items()}
-    if found.get("additionalProperties") is True:  # it may have any field
-        del found["additionalProperties"]
-    if "properties" in found:
-        found["required"] = [one for one in found["properties"] if one not in _MAY_BE_ABSENT]
-    return found
-
-
-_PARTS: Mapping[str, Any] = {
-    **{
-        name: getattr(answers, name)
-        for name in "Objective Task ListedTask Usage Counts Result Step Request Schedule "
-        "Worker Event".split()
-    },
-    "Tick": Tick,
-    "Why": answers.Reason,
-    "Sources": list[answers.Source],
-    "Artifacts": list[answers.Artifact],
-}
-
-
-@cache
-def named() -> Mapping[str, dict[str, Any]]:
-    """Return the schemas that are parts of several answers, by their names in the document."""
-    return {name: reply_of(part) for name, part in _PARTS.items()}
+    answers: list[tuple[str, Literal["serialization"], TypeAdapter[Any]]] = [
+        (verb.name, "serialization", TypeAdapter(verb.returns))
+        for verb in OPERATIONS
+        if verb.returns is not None
+    ]
+    found, named = TypeAdapter.json_schemas(answers, ref_template="#/components/schemas/{model}")
+    return {name: schema for (name, _), schema in found.items()}, named["$defs"]

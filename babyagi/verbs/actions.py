@@ -386,15 +386,14 @@ class Changed:
 
     Attributes:
         words: what happened to the task, to follow `task 7`: `is queued`.
-        is_reopened: whether the change has made an ended objective active again; None if this kind
-            of change cannot.
-        replaced_task_id: the task whose place it has taken, if any.
+        is_reopened: whether the change has made an ended objective active again.
+        replaced_task_id: the task whose place it has taken; 0 if there is none.
     """
 
     task: Task
     words: str
-    is_reopened: bool | None = None
-    replaced_task_id: int | None = None
+    is_reopened: bool = False
+    replaced_task_id: int = 0
 
 
 async def add_task(

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from babyagi.reporting.transcript import Exchange
     from babyagi.reporting.why import Reason
     from babyagi.taskstore.nouns import Verification
-    from babyagi.verbs.actions import Changed, Prunable, Request, Shown, Stand
+    from babyagi.verbs.actions import Changed, Request, Shown, Stand
 
 
 def given_results(steps: Sequence[Step]) -> list[Given]:
@@ -323,16 +323,12 @@ def listed_task_shape(task: Task, reason: Reason) -> Json:
 
 def changed_shape(changed: Changed) -> Json:
     """Return what `babyagi tasks add|move|edit|skip|retry` print with `--json`."""
-    shape: Json = {
+    return {
         "v": VERSION,
         "objective_id": changed.task.objective_id,
         "task": task_shape(changed.task),
+        **pick(changed, "is_reopened replaced_task_id"),
     }
-    if changed.is_reopened is not None:
-        shape["is_reopened"] = changed.is_reopened
-    if changed.replaced_task_id is not None:
-        shape["replaced_task_id"] = changed.replaced_task_id
-    return shape
 
 
 def submitted_shape(objective: Objective, *, is_new: bool) -> Json:
@@ -388,22 +384,15 @@ def request_shape(request: Request) -> Json:
 
 def decided_shape(step: Step, decision: Decision, elsewhere: Sequence[Worker] = ()) -> Json:
     """Return what `babyagi inbox answer`, `approve` and `reject` print with `--json`. The workers
-    `elsewhere` use other homes, where alone the decision may count; without any, the field is
-    absent."""
-    names = [f"{worker.name} on {worker.host}" for worker in elsewhere]
+    `elsewhere` use other homes, where alone the decision may count."""
     return {
         "v": VERSION,
         "number": step.id,
         "decision": decision.value,
         "objective_id": step.objective_id,
         "task_id": asking_task(step),
-        **({"elsewhere": names} if names else {}),
+        "elsewhere": [f"{worker.name} on {worker.host}" for worker in elsewhere],
     }
-
-
-def prunable_shape(deleted: Sequence[Prunable]) -> Json:
-    """Return what the deletion of old objectives gives as JSON."""
-    return {"v": VERSION, "deleted": [going.objective.id for going in deleted]}
 
 
 def verification_shape(found: Verification) -> Json:

@@ -250,18 +250,6 @@ def test_what_is_deleted_is_gone(home):
     assert (gone.status, missing.status, left.json()) == (200, 404, [])
 
 
-def test_objectives_that_ended_long_ago_are_pruned(home):
-    looked_at.fill_ended_home()
-
-    kept, pruned = ask(
-        home,
-        ("POST", f"{BASE}/objectives/prune", {"older_than_days": 1}),
-        ("POST", f"{BASE}/objectives/prune", {"older_than_days": 0}),
-    )
-
-    assert (kept.json()["deleted"], pruned.json()["deleted"]) == ([], [1])
-
-
 def test_a_report_comes_in_each_format_as_a_file(home):
     looked_at.fill_ended_home()
 
