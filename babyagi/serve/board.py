@@ -52,7 +52,6 @@ MAX_CARDS = 50  # tasks in a column of the board
 MAX_FIELDS = 40
 MAX_DRAWN_CHARS = 200_000  # of a result; a longer one is shown as plain text, not as Markdown
 N_TICKS_SHOWN = 50
-MAX_AGE_S = 10.0  # how long before its making a page may begin to receive events of all objectives
 KINDS = {
     "board.js": "text/javascript; charset=utf-8",
     "board.css": "text/css; charset=utf-8",
@@ -222,7 +221,7 @@ async def _schedule(desk: Desk, request: Request) -> Response:
 async def _place(desk: Desk) -> dict[str, str]:
     """Return the template values with which a page receives new events of all objectives. Must be
     called before the page's data are read, so that the page misses no later change."""
-    return {"events": "/events", "after": str(await desk.feed.now(max_age_s=MAX_AGE_S))}
+    return {"events": "/events", "after": str(await desk.store.last_event_id(None))}
 
 
 def _said(request: Request) -> list[tuple[str, str]]:

@@ -41,8 +41,8 @@ def make_document() -> dict[str, Any]:
         "info": {
             "title": "babyagi",
             "version": __version__,
-            "description": "An operation for every command that reads or changes the task store. "
-            "It answers with the JSON that the command prints with --json.",
+            "description": "An operation for every command that reads or changes objectives and "
+            "schedules. It answers with the JSON that the command prints with --json.",
         },
         "security": [{"token": []}],
         "paths": paths,
