@@ -17,9 +17,8 @@ from collections.abc import (
     Sequence,
 )
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from datetime import datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 from babyagi import events
@@ -52,7 +51,7 @@ from babyagi.reporting.artifacts import find_artifacts
 from babyagi.reporting.sources import Source, trace_sources
 from babyagi.runtime.offload import Told, call_either, run_blocking
 from babyagi.settings.fields import ONNX_EMBEDDING_MODEL, Settings, declared_fields
-from babyagi.settings.load import load_for_program, variables_here
+from babyagi.settings.load import load_here
 from babyagi.tasks import Artifact, Duty, Event, Limits, Objective, Result, Step, StopReason, Usage
 from babyagi.taskstore.lifecycle import duty_owner
 from babyagi.taskstore.sql.store import TaskStore
@@ -70,26 +69,6 @@ LOOK_S = 1.0  # pause between two looks at the store when nothing announces news
 _CALL_KEY = re.compile(r"(\d+/execute/\d+)/tool/(\d+)")
 
 V = TypeVar("V")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UsedSource:
-    """A source that results were made from.
-
-    Attributes:
-        kind: `page`, `file`, `tool` or `search`.
-        address: a page's address, a file's path, or the name of the tool or search engine.
-        task_ids: the tasks that read it.
-        title, fetched_at, digest: known only for a page whose download is recorded; the digest is
-            the SHA-256 of its bytes.
-    """
-
-    kind: str
-    address: str
-    task_ids: tuple[int, ...]
-    title: str = ""
-    fetched_at: datetime | None = None
-    digest: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -111,7 +90,7 @@ class ObjectiveOutcome(Generic[T]):
     results: tuple[Result, ...]
     output: T | None = None
     why_no_output: str = ""
-    sources: tuple[UsedSource, ...] = ()
+    sources: tuple[Source, ...] = ()
     artifacts: tuple[Artifact, ...] = ()
 
     @property
@@ -268,7 +247,12 @@ async def run_async(
     """Run an objective until it ends, and return its outcome, as `run` does, but from code that is
     async. Arguments and errors are those of `run`."""
     work = _read_options(objective, output_type, options)
-    return await run_objective(work, environ=variables_here(), cwd=Path.cwd())
+    settings = await _load(work)
+    async with open_app(settings, given=work.given) as app:
+        started, _ = await app.start_objective(always_new=work.is_new)
+        if not started.has_report:
+            started = await _run(app, started, work.ask)
+        return await _conclude(app.store, started, work.given.output)
 
 
 @overload
@@ -349,8 +333,7 @@ def stream(objective: str, *, output_type: object = None, **options: Any) -> Str
     are given time to end, and a later run of the same objective continues from there. Arguments and
     errors are those of `run`.
     """
-    work = _read_options(objective, output_type, options)
-    return Stream(work, environ=variables_here(), cwd=Path.cwd())
+    return Stream(_read_options(objective, output_type, options))
 
 
 # -- reading options
@@ -432,20 +415,8 @@ def _split_tools(given: Any) -> tuple[list[str], tuple[Any, ...]]:
 # --------------------------------------------------------------------------------------------------
 
 
-async def run_objective(
-    work: Work, *, environ: Mapping[str, str], cwd: Path
-) -> ObjectiveOutcome[Any]:
-    """Run an objective as `run` does, with the given environment and working folder."""
-    settings = await _load(work, environ, cwd)
-    async with open_app(settings, given=work.given) as app:
-        objective, _ = await app.start_objective(always_new=work.is_new)
-        if not objective.has_report:
-            objective = await _run(app, objective, work.ask)
-        return await _conclude(app.store, objective, work.given.output)
-
-
-async def _load(work: Work, environ: Mapping[str, str], cwd: Path) -> Settings:
-    settings = load_for_program(work.flags, environ=environ, cwd=cwd)
+async def _load(work: Work) -> Settings:
+    settings = load_here(work.flags)
     asked = set(settings.model_by_role.values()) - set(work.given.model_by_name)
     missing = missing_key(settings, asked)
     if missing is not None:
@@ -519,17 +490,9 @@ async def _conclude(
         results=tuple(results),
         output=value,
         why_no_output=why,
-        sources=tuple(map(_describe_source, sources.named)),
+        sources=tuple(sources.named),
         artifacts=tuple(made.artifact for made in await find_artifacts(store, results)),
     )
-
-
-def _describe_source(source: Source) -> UsedSource:
-    used = UsedSource(kind=source.kind.value, address=source.name, task_ids=source.task_ids)
-    page = source.page
-    if page is None:
-        return used
-    return replace(used, title=page.title, fetched_at=page.fetched_at, digest=page.digest)
 
 
 async def _read_output(
@@ -577,11 +540,9 @@ class Stream(Told["Happening | ObjectiveEnded[T]"], Generic[T]):
     `outcome` is None before the objective has ended.
     """
 
-    def __init__(self, work: Work, *, environ: Mapping[str, str], cwd: Path) -> None:
+    def __init__(self, work: Work) -> None:
         super().__init__(self._tell_all)
         self._work = work
-        self._environ = environ
-        self._cwd = cwd
         self._app: App | None = None
         self.outcome: ObjectiveOutcome[T] | None = None
 
@@ -597,7 +558,7 @@ class Stream(Told["Happening | ObjectiveEnded[T]"], Generic[T]):
 
     async def _tell_all(self) -> AsyncGenerator[Happening | ObjectiveEnded[T], None]:
         work = self._work
-        settings = await _load(work, self._environ, self._cwd)
+        settings = await _load(work)
         async with open_app(settings, given=work.given) as app:
             self._app = app
             objective, _ = await app.start_objective(always_new=work.is_new)

@@ -35,7 +35,7 @@ from babyagi.errors import (
 )
 from babyagi.runtime.heavy_imports import import_whole
 from babyagi.settings.fields import declared_fields
-from babyagi.settings.load import load_for_program, variables_here
+from babyagi.settings.load import load_here
 from babyagi.verbs import answers
 from babyagi.verbs.json_shapes import event_shape
 from babyagi.verbs.verb_table import (
@@ -416,7 +416,7 @@ def _reader(returns: Any) -> TypeAdapter[Any]:
 
 @asynccontextmanager
 async def _open_here(flags: Mapping[str, Any]) -> AsyncIterator[tuple[Send, Listen]]:
-    settings = load_for_program(flags, environ=variables_here(), cwd=Path.cwd())
+    settings = load_here(flags)
     async with AsyncExitStack() as stack:
         desk, opening = None, asyncio.Lock()
 
