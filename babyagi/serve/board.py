@@ -166,7 +166,7 @@ def _guarded(desk: Desk, page: Page) -> Callable[[Request], Awaitable[Response]]
 async def _objectives(desk: Desk, request: Request) -> Response:
     place = await _place(desk)
     query = parse_parameters(_said(request), verb_table.ObjectivesQuery)
-    found = await verb_table.find_objectives(desk.store, query)
+    found = await query.find(desk.store)
     left = [one for one in reversed(found) if not query.after or one.id < query.after]
     shown = left[:MAX_ROWS]
     rows = [await _row(desk, one) for one in shown]

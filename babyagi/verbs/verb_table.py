@@ -435,6 +435,10 @@ class ObjectivesQuery(PageQuery):
     words: str = ""
     state: Literal["active", "ended"] | None = None
 
+    async def find(self, store: TaskStore) -> list[Objective]:
+        is_ended = None if self.state is None else self.state == "ended"
+        return await actions.find_objectives(store, self.words.split(), is_ended=is_ended)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TasksQuery(PageQuery):
@@ -457,7 +461,7 @@ class EventsQuery:
 
 async def list_objectives(store: TaskStore, given: ObjectivesQuery) -> Answer:
     """List objectives, the newest last."""
-    found = await find_objectives(store, given)
+    found = await given.find(store)
     limit = _within(given.limit, "limit", 1, MAX_LISTED)
     left = [one for one in found if one.id > given.after]
     page = left[:limit]
@@ -467,13 +471,6 @@ async def list_objectives(store: TaskStore, given: ObjectivesQuery) -> Answer:
         last_at = await actions.find_last_event_at(store, one)
         shapes.append(json_shapes.objective_shape(one, counts, last_event_at=last_at))
     return Answer(value=shapes, next={"after": page[-1].id} if len(left) > limit else None)
-
-
-async def find_objectives(store: TaskStore, query: ObjectivesQuery) -> list[Objective]:
-    words, state = query.words.split(), query.state
-    return await actions.find_objectives(
-        store, words, is_ended=state == "ended", is_active=state == "active"
-    )
 
 
 async def submit(call: Call, given: Submission) -> Answer:
@@ -640,11 +637,8 @@ async def read_tasks(
 ) -> tuple[list[Task], bool]:
     """Return at most `limit` tasks with the wanted statuses, which follow the task `after` (None:
     from the beginning), and whether there are more."""
-    wanted, found = query.status or tuple(TaskStatus), list[Task]()
-    async for page in actions.walk_tasks(store, objective_id, wanted, after=after, limit=limit + 1):
-        found += page
-        if len(found) > limit:
-            break
+    wanted = query.status or tuple(TaskStatus)
+    found = await store.tasks(objective_id, statuses=wanted, after=after, limit=limit + 1)
     return found[:limit], len(found) > limit
 
 
@@ -671,18 +665,6 @@ async def show_duty(
 
 def _show(call: Call, shown: actions.Shown, only: int | None) -> json_shapes.Json:
     return json_shapes.shown_shape(shown, call.desk.settings.known_secrets, only=only)
-
-
-async def add_task(
-    store: TaskStore,
-    objective: Objective,
-    name: str,
-    first: bool = False,
-    after: tuple[int, ...] = (),
-) -> actions.Changed:
-    """Add a task to the list of an objective."""
-    to = Place.FIRST if first else Place.LAST
-    return await actions.add_task(store, objective, name, to=to, after=after)
 
 
 async def move_task(
@@ -977,7 +959,7 @@ VERBS: tuple[Verb, ...] = (
     change(f"{_ONE}/extend", extend, answers.Status, "extend"),
     change(f"{_ONE}/questions", ask_further, answers.Status, "run --continue"),
     look(f"{_ONE}/tasks", list_tasks, list[answers.ListedTask], "tasks", "show tasks"),
-    change(f"{_ONE}/tasks", add_task, answers.Changed, "tasks add", status=201),
+    change(f"{_ONE}/tasks", actions.add_task, answers.Changed, "tasks add", status=201),
     look(_TASK, show_task, answers.ShownTask, "show"),
     change(f"{_TASK}/move", move_task, answers.Changed, "tasks move"),
     change(f"{_TASK}/edit", actions.edit_task, answers.Changed, "tasks edit"),
