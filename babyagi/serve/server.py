@@ -37,10 +37,10 @@ from babyagi.files.home import make_home
 from babyagi.serve import board, door, wire
 from babyagi.serve.door import Access, Keys, Names, Refusal
 from babyagi.serve.feed import Feed
-from babyagi.serve.openapi import BASE, make_document
-from babyagi.serve.operations import OPERATIONS, Desk
+from babyagi.serve.operations import OPERATIONS, Desk, make_document
 from babyagi.tasks import Level
 from babyagi.verbs.verb_table import (
+    BASE,
     MAX_ID_DIGITS,
     METRICS,
     Answer,

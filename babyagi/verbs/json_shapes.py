@@ -122,29 +122,6 @@ def result_shape(result: Result, made: Sequence[Made] | None = None) -> Json:
     return shape
 
 
-def step_shape(step: Step) -> Json:
-    """Return a step (a journaled call) without its prompt and its output."""
-    return pick(step, "key kind state model usage n_unconfirmed created_at done_at")
-
-
-def show_shape(
-    task: Task,
-    *,
-    result: Result | None,
-    steps: Sequence[Step],
-    sources: Sources | None = None,
-    made: Sequence[Made] = (),
-) -> Json:
-    return {
-        "v": VERSION,
-        "task": task_shape(task),
-        "result": result_shape(result, made) if result is not None else None,
-        "sources": sources_shape(sources) if sources is not None else [],
-        "given": to_json(given_results(steps)),
-        "steps": [step_shape(step) for step in steps],
-    }
-
-
 def objective_shape(
     objective: Objective, counts: Mapping[TaskStatus, int], *, last_event_at: datetime
 ) -> Json:
@@ -414,17 +391,23 @@ def shown_shape(shown: Shown, secrets: Sequence[str], *, only: int | None = None
     if shown.task is None:
         duty = shown.duty.value if shown.duty is not None else ""
         return {"v": VERSION, "duty": duty, "steps": steps, "without_outcome": abandoned}
-    shape = show_shape(
-        shown.task, result=shown.result, steps=shown.steps, sources=shown.sources, made=shown.made
-    )
-    why = why_shape(shown.reason) if shown.reason is not None else None
-    return {**shape, "why": why, "steps": steps, "without_outcome": abandoned}
+    result, reason = shown.result, shown.reason
+    return {
+        "v": VERSION,
+        "task": task_shape(shown.task),
+        "result": result_shape(result, shown.made) if result is not None else None,
+        "sources": sources_shape(shown.sources),
+        "given": to_json(given_results(shown.steps)),
+        "why": why_shape(reason) if reason is not None else None,
+        "steps": steps,
+        "without_outcome": abandoned,
+    }
 
 
 def _exchange_shape(exchange: Exchange, shown: Shown) -> Json:
     step = exchange.step
     return {
-        **step_shape(step),
+        **pick(step, "key kind state model n_unconfirmed created_at done_at"),
         "usage": usage_shape(step.usage, has_price=shown.objective.spec.has_price),
         "n": exchange.n,
         "owner": step.owner,

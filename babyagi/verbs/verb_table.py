@@ -57,8 +57,6 @@ MAX_KEY_CHARS = 255
 MAX_TEXT_CHARS = 100_000
 MAX_NUMBER = 2**53 - 1
 MAX_USD = 1_000_000_000.0
-NOT_JSON = "the body is not acceptable JSON"
-WHY_NOT_JSON = "it is not valid JSON, or has a field twice, or a number that is too large"
 PROMETHEUS = "text/plain; version=0.0.4"
 TEXT = "text"
 SETTING_BY_FIELD = {
@@ -351,7 +349,7 @@ def clean_json(value: Any) -> Any:
     if isinstance(value, dict):
         return {clean(key): clean_json(one) for key, one in value.items()}
     if isinstance(value, int | float) and not abs(value) <= MAX_NUMBER:
-        raise RequestError(NOT_JSON, WHY_NOT_JSON, status=400)
+        raise RequestError(f"a number is over {MAX_NUMBER:,}", status=400)
     return value
 
 

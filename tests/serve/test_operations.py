@@ -15,10 +15,10 @@ from babyagi.cli.session import close_log
 from babyagi.files.home import remember_hook, remembered_folder
 from babyagi.inbox import APPROVAL, write_request
 from babyagi.serve import wire
-from babyagi.serve.openapi import BASE
 from babyagi.serve.operations import OPERATIONS
 from babyagi.tasks import Level
 from babyagi.taskstore.sql.keys import Keys
+from babyagi.verbs.verb_table import BASE
 from babyagi.worker import notify
 from support.connections import HERE, listening
 from support.served import serving

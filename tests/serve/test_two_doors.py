@@ -19,9 +19,9 @@ from babyagi.app.backends import open_store
 from babyagi.cli.root import babyagi as command_group
 from babyagi.cli.root import run_guarded
 from babyagi.cli.session import close_log
-from babyagi.serve.openapi import BASE, make_document
-from babyagi.serve.operations import OPERATIONS
+from babyagi.serve.operations import OPERATIONS, make_document
 from babyagi.verbs import json_shapes
+from babyagi.verbs.verb_table import BASE
 from support.served import serving
 from tests.cli import homes, looked_at
 
