@@ -17,7 +17,7 @@ from collections.abc import (
     Sequence,
 )
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
@@ -27,7 +27,6 @@ from babyagi.app.application import App, Company, RunOutcome, open_app
 from babyagi.app.backends import require_result_store, utc_now
 from babyagi.app.model_clients import missing_key
 from babyagi.app.options import (
-    LIMIT_NAMES,
     Ask,
     RunOptions,
     SettingOptions,
@@ -52,7 +51,7 @@ from babyagi.reporting.sources import Source, trace_sources
 from babyagi.runtime.offload import Told, call_either, run_blocking
 from babyagi.settings.fields import ONNX_EMBEDDING_MODEL, Settings, declared_fields
 from babyagi.settings.load import load_here
-from babyagi.tasks import Artifact, Duty, Event, Limits, Objective, Result, Step, StopReason, Usage
+from babyagi.tasks import Artifact, Duty, Event, Objective, Result, Step, StopReason, Usage
 from babyagi.taskstore.lifecycle import duty_owner
 from babyagi.taskstore.sql.store import TaskStore
 from babyagi.tools.base import Observation
@@ -290,13 +289,13 @@ def run(objective: str, *, output_type: object = None, **options: Any) -> Object
             pydantic, list[…] of them, a Literal, int, …. This needs one more model call.
         options: `first_task`; `tools`: your functions, and names of tools that ship; `files`: a
             folder that may be read; `model`: a name or a `ChatModel`; `max_tasks`, `max_cost` (US
-            dollars), `max_time` (seconds, or as `"30m"`), `max_tokens`, or all as
-            `limits=Limits(…)`; `ask`: a function that takes a question and returns a person's
-            answer; `enrich`: a function that is called before a result is recorded, with the task's
-            name and the result, and returns the result to record; `new=True` to start a new
-            objective even if the same one exists; and any setting by its name (`babyagi config
-            --json` lists them). Other options come from the environment, a `.env` file (only
-            harmless ones if the file is not trusted) or the default, as on the command line.
+            dollars), `max_time` (seconds, or as `"30m"`), `max_tokens`; `ask`: a function that
+            takes a question and returns a person's answer; `enrich`: a function that is called
+            before a result is recorded, with the task's name and the result, and returns the result
+            to record; `new=True` to start a new objective even if the same one exists; and any
+            setting by its name (`babyagi config --json` lists them). Other options come from the
+            environment, a `.env` file (only harmless ones if the file is not trusted) or the
+            default, as on the command line.
 
     Raises:
         TypeError: an option is unknown.
@@ -357,7 +356,7 @@ def _read_options(objective: str, output_type: object, options: Mapping[str, Any
     if not isinstance(objective, str | None):
         kind, example = type(objective).__name__, 'babyagi.run("What do two teas cost?")'
         raise TypeError(f"an objective is text, not {kind}: {example}")
-    flags = {"objective": objective, **rename(_spread(options), "run")}
+    flags = {"objective": objective, **rename(options, "run")}
     named, functions = _split_tools(flags.pop("tools", ()))
     if named:
         flags["tools"] = ",".join(named)
@@ -384,19 +383,6 @@ def _read_options(objective: str, output_type: object, options: Mapping[str, Any
         raise TypeError("enrich must be a function that takes a task's name and its result")
     given = Given(tools=functions, model_by_name=models, output=output, enrich=enrich)
     return Work(flags=flags, given=given, ask=ask, is_new=is_new)
-
-
-def _spread(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options with `limits` replaced by one option for each limit."""
-    spread = dict(options)
-    limits: Limits | None = spread.pop("limits", None)
-    if limits is None:
-        return spread
-    if not isinstance(limits, Limits):
-        raise TypeError(f"limits must be a babyagi.Limits, not {type(limits).__name__}")
-    if both := [name for name in rename(spread, "run") if name in LIMIT_NAMES]:
-        raise TypeError(f"run takes 'limits' or {both[0]!r}, not both")
-    return spread | asdict(limits)
 
 
 def _split_tools(given: Any) -> tuple[list[str], tuple[Any, ...]]:

@@ -304,7 +304,8 @@ def changed_shape(changed: Changed) -> Json:
         "v": VERSION,
         "objective_id": changed.task.objective_id,
         "task": task_shape(changed.task),
-        **pick(changed, "is_reopened replaced_task_id"),
+        "is_reopened": changed.is_reopened,
+        "replaced_task_id": changed.replaced_task_id,
     }
 
 
