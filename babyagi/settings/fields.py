@@ -204,8 +204,6 @@ class ObjectiveFields:
     # set by the loader when a person set max_cost_usd: then a model without a known price is an
     # error
     cost_limit_is_explicit: bool = False
-    # set by the loader when a person set `concurrency`: then a remembered number is ignored
-    concurrency_is_explicit: bool = False
     # set by the loader when a person set a model: then a worker reports objectives that use another
     # model
     model_is_explicit: bool = False

@@ -308,7 +308,6 @@ def load_settings(
     settings = Settings(
         **values,
         cost_limit_is_explicit="max_cost_usd" in given or reading.must_hold_money(),
-        concurrency_is_explicit="concurrency" in given,
         model_is_explicit=any(name in given for name in (*_MODEL_FIELDS, "llama")),
         objective_file=reading.file_of("objective"),
         task_file=reading.file_of("initial_task"),

@@ -139,7 +139,6 @@ def test_every_variable_and_flag_of_the_original_is_declared_and_none_is_declare
     assert set(original.split()) <= set(variables)
     assert set(declared_fields()) == {field.name for field in fields(Settings)} - {
         "cost_limit_is_explicit",
-        "concurrency_is_explicit",
         "model_is_explicit",
         "objective_file",
         "task_file",
