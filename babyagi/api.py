@@ -17,9 +17,8 @@ from collections.abc import (
     Sequence,
 )
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 from babyagi import events
@@ -28,7 +27,6 @@ from babyagi.app.application import App, Company, RunOutcome, open_app
 from babyagi.app.backends import require_result_store, utc_now
 from babyagi.app.model_clients import missing_key
 from babyagi.app.options import (
-    LIMIT_NAMES,
     Ask,
     RunOptions,
     SettingOptions,
@@ -52,8 +50,8 @@ from babyagi.reporting.artifacts import find_artifacts
 from babyagi.reporting.sources import Source, trace_sources
 from babyagi.runtime.offload import Told, call_either, run_blocking
 from babyagi.settings.fields import ONNX_EMBEDDING_MODEL, Settings, declared_fields
-from babyagi.settings.load import load_for_program, variables_here
-from babyagi.tasks import Artifact, Duty, Event, Limits, Objective, Result, Step, StopReason, Usage
+from babyagi.settings.load import load_here
+from babyagi.tasks import Artifact, Duty, Event, Objective, Result, Step, StopReason, Usage
 from babyagi.taskstore.lifecycle import duty_owner
 from babyagi.taskstore.sql.store import TaskStore
 from babyagi.tools.base import Observation
@@ -70,26 +68,6 @@ LOOK_S = 1.0  # pause between two looks at the store when nothing announces news
 _CALL_KEY = re.compile(r"(\d+/execute/\d+)/tool/(\d+)")
 
 V = TypeVar("V")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UsedSource:
-    """A source that results were made from.
-
-    Attributes:
-        kind: `page`, `file`, `tool` or `search`.
-        address: a page's address, a file's path, or the name of the tool or search engine.
-        task_ids: the tasks that read it.
-        title, fetched_at, digest: known only for a page whose download is recorded; the digest is
-            the SHA-256 of its bytes.
-    """
-
-    kind: str
-    address: str
-    task_ids: tuple[int, ...]
-    title: str = ""
-    fetched_at: datetime | None = None
-    digest: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -111,7 +89,7 @@ class ObjectiveOutcome(Generic[T]):
     results: tuple[Result, ...]
     output: T | None = None
     why_no_output: str = ""
-    sources: tuple[UsedSource, ...] = ()
+    sources: tuple[Source, ...] = ()
     artifacts: tuple[Artifact, ...] = ()
 
     @property
@@ -268,7 +246,12 @@ async def run_async(
     """Run an objective until it ends, and return its outcome, as `run` does, but from code that is
     async. Arguments and errors are those of `run`."""
     work = _read_options(objective, output_type, options)
-    return await run_objective(work, environ=variables_here(), cwd=Path.cwd())
+    settings = await _load(work)
+    async with open_app(settings, given=work.given) as app:
+        started, _ = await app.start_objective(always_new=work.is_new)
+        if not started.has_report:
+            started = await _run(app, started, work.ask)
+        return await _conclude(app.store, started, work.given.output)
 
 
 @overload
@@ -306,13 +289,13 @@ def run(objective: str, *, output_type: object = None, **options: Any) -> Object
             pydantic, list[…] of them, a Literal, int, …. This needs one more model call.
         options: `first_task`; `tools`: your functions, and names of tools that ship; `files`: a
             folder that may be read; `model`: a name or a `ChatModel`; `max_tasks`, `max_cost` (US
-            dollars), `max_time` (seconds, or as `"30m"`), `max_tokens`, or all as
-            `limits=Limits(…)`; `ask`: a function that takes a question and returns a person's
-            answer; `enrich`: a function that is called before a result is recorded, with the task's
-            name and the result, and returns the result to record; `new=True` to start a new
-            objective even if the same one exists; and any setting by its name (`babyagi config
-            --json` lists them). Other options come from the environment, a `.env` file (only
-            harmless ones if the file is not trusted) or the default, as on the command line.
+            dollars), `max_time` (seconds, or as `"30m"`), `max_tokens`; `ask`: a function that
+            takes a question and returns a person's answer; `enrich`: a function that is called
+            before a result is recorded, with the task's name and the result, and returns the result
+            to record; `new=True` to start a new objective even if the same one exists; and any
+            setting by its name (`babyagi config --json` lists them). Other options come from the
+            environment, a `.env` file (only harmless ones if the file is not trusted) or the
+            default, as on the command line.
 
     Raises:
         TypeError: an option is unknown.
@@ -349,8 +332,7 @@ def stream(objective: str, *, output_type: object = None, **options: Any) -> Str
     are given time to end, and a later run of the same objective continues from there. Arguments and
     errors are those of `run`.
     """
-    work = _read_options(objective, output_type, options)
-    return Stream(work, environ=variables_here(), cwd=Path.cwd())
+    return Stream(_read_options(objective, output_type, options))
 
 
 # -- reading options
@@ -374,7 +356,7 @@ def _read_options(objective: str, output_type: object, options: Mapping[str, Any
     if not isinstance(objective, str | None):
         kind, example = type(objective).__name__, 'babyagi.run("What do two teas cost?")'
         raise TypeError(f"an objective is text, not {kind}: {example}")
-    flags = {"objective": objective, **rename(_spread(options), "run")}
+    flags = {"objective": objective, **rename(options, "run")}
     named, functions = _split_tools(flags.pop("tools", ()))
     if named:
         flags["tools"] = ",".join(named)
@@ -403,19 +385,6 @@ def _read_options(objective: str, output_type: object, options: Mapping[str, Any
     return Work(flags=flags, given=given, ask=ask, is_new=is_new)
 
 
-def _spread(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options with `limits` replaced by one option for each limit."""
-    spread = dict(options)
-    limits: Limits | None = spread.pop("limits", None)
-    if limits is None:
-        return spread
-    if not isinstance(limits, Limits):
-        raise TypeError(f"limits must be a babyagi.Limits, not {type(limits).__name__}")
-    if both := [name for name in rename(spread, "run") if name in LIMIT_NAMES]:
-        raise TypeError(f"run takes 'limits' or {both[0]!r}, not both")
-    return spread | asdict(limits)
-
-
 def _split_tools(given: Any) -> tuple[list[str], tuple[Any, ...]]:
     """Return the names of built-in tools, and the program's functions as tools."""
     if isinstance(given, str):
@@ -432,20 +401,8 @@ def _split_tools(given: Any) -> tuple[list[str], tuple[Any, ...]]:
 # --------------------------------------------------------------------------------------------------
 
 
-async def run_objective(
-    work: Work, *, environ: Mapping[str, str], cwd: Path
-) -> ObjectiveOutcome[Any]:
-    """Run an objective as `run` does, with the given environment and working folder."""
-    settings = await _load(work, environ, cwd)
-    async with open_app(settings, given=work.given) as app:
-        objective, _ = await app.start_objective(always_new=work.is_new)
-        if not objective.has_report:
-            objective = await _run(app, objective, work.ask)
-        return await _conclude(app.store, objective, work.given.output)
-
-
-async def _load(work: Work, environ: Mapping[str, str], cwd: Path) -> Settings:
-    settings = load_for_program(work.flags, environ=environ, cwd=cwd)
+async def _load(work: Work) -> Settings:
+    settings = load_here(work.flags)
     asked = set(settings.model_by_role.values()) - set(work.given.model_by_name)
     missing = missing_key(settings, asked)
     if missing is not None:
@@ -519,17 +476,9 @@ async def _conclude(
         results=tuple(results),
         output=value,
         why_no_output=why,
-        sources=tuple(map(_describe_source, sources.named)),
+        sources=tuple(sources.named),
         artifacts=tuple(made.artifact for made in await find_artifacts(store, results)),
     )
-
-
-def _describe_source(source: Source) -> UsedSource:
-    used = UsedSource(kind=source.kind.value, address=source.name, task_ids=source.task_ids)
-    page = source.page
-    if page is None:
-        return used
-    return replace(used, title=page.title, fetched_at=page.fetched_at, digest=page.digest)
 
 
 async def _read_output(
@@ -573,11 +522,9 @@ class Stream(Told["Happening | ObjectiveEnded[T]"], Generic[T]):
     `outcome` is None before the objective has ended.
     """
 
-    def __init__(self, work: Work, *, environ: Mapping[str, str], cwd: Path) -> None:
+    def __init__(self, work: Work) -> None:
         super().__init__(self._tell_all)
         self._work = work
-        self._environ = environ
-        self._cwd = cwd
         self._app: App | None = None
         self.outcome: ObjectiveOutcome[T] | None = None
 
@@ -593,7 +540,7 @@ class Stream(Told["Happening | ObjectiveEnded[T]"], Generic[T]):
 
     async def _tell_all(self) -> AsyncGenerator[Happening | ObjectiveEnded[T], None]:
         work = self._work
-        settings = await _load(work, self._environ, self._cwd)
+        settings = await _load(work)
         async with open_app(settings, given=work.given) as app:
             self._app = app
             objective, _ = await app.start_objective(always_new=work.is_new)

@@ -18,7 +18,7 @@ from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from functools import cache, partial, wraps
 from pathlib import Path
 from string import Formatter
-from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar
 
 from babyagi import errors
 from babyagi.app.application import open_app, open_app_to_look
@@ -35,7 +35,7 @@ from babyagi.errors import (
 )
 from babyagi.runtime.heavy_imports import import_whole
 from babyagi.settings.fields import declared_fields
-from babyagi.settings.load import load_for_program, variables_here
+from babyagi.settings.load import load_here
 from babyagi.verbs import answers
 from babyagi.verbs.json_shapes import event_shape
 from babyagi.verbs.verb_table import (
@@ -45,6 +45,9 @@ from babyagi.verbs.verb_table import (
     VERBS,
     Call,
     Desk,
+    LimitOptions,
+    ScheduleOptions,
+    SubmitOptions,
     Verb,
     carry_out,
     clean_json,
@@ -73,52 +76,6 @@ P = ParamSpec("P")
 R = TypeVar("R")
 Send = Callable[[Verb, Mapping[str, str], Mapping[str, Any], str], Awaitable[bytes]]
 Listen = Callable[[Selector, int | None], AsyncGenerator[bytes, None]]
-
-
-class LimitOptions(TypedDict, total=False):
-    """The limits of an objective; 0 removes one, where that is allowed."""
-
-    max_tasks: int
-    max_calls: int
-    max_tokens: int
-    max_cost_usd: float
-    max_time_s: float
-
-
-class ObjectiveOptions(LimitOptions, total=False):
-    """What an objective is created with besides its text. What is missing comes from the settings
-    of the home, or of the server."""
-
-    first_task: str
-    name: str
-    model: str
-    memory: Literal["objective", "shared"]
-    planning: Literal["separate", "combined"]
-    tools: Sequence[str]
-    files: str
-    agent: str
-
-
-class SubmitOptions(ObjectiveOptions, total=False):
-    """`new`: create it even if the same one exists; `notify`: a URL that is told of its end."""
-
-    new: bool
-    notify: str
-
-
-class ScheduleOptions(ObjectiveOptions, total=False):
-    """When the objective is started: exactly one of `cron`, `every` and `at`. Durations are written
-    `90s`, `2h` or `1d`."""
-
-    cron: str
-    every: str
-    at: str
-    tz: str
-    grace: str
-    overlap: Literal["skip", "queue", "allow"]
-    catch_up: Literal["one", "all", "none"]
-    jitter: str
-    daily_limit_usd: float
 
 
 def _method(declared: Callable[P, Awaitable[R]]) -> Callable[P, Awaitable[R]]:
@@ -220,10 +177,6 @@ class Client:
         """Show the state of an objective."""
 
     @_method
-    async def why_objective(self, objective: Selector) -> answers.ReasonGiven:
-        """Say why an objective makes no progress, or what is being done for it."""
-
-    @_method
     async def pause(self, objective: Selector, *, key: str = "") -> answers.Status:
         """Pause an objective: workers make no more calls for it."""
 
@@ -250,10 +203,6 @@ class Client:
     @_method
     async def delete(self, objective: Selector) -> answers.Deleted:
         """Delete an objective and its data for good."""
-
-    @_method
-    async def prune(self, *, older_than_days: float = 30.0) -> answers.Pruned:
-        """Delete for good all objectives that ended long ago, or that never got an answer."""
 
     # -- tasks
     # ----------------------------------------------------------------------------------------------
@@ -284,10 +233,6 @@ class Client:
         step: int | None = None,
     ) -> answers.ShownDuty:
         """Show the calls of one duty: work for the whole objective."""
-
-    @_method
-    async def why_task(self, objective: Selector, task: int) -> answers.ReasonGiven:
-        """Say why a task is not running, and what would change that."""
 
     @_method
     async def add_task(
@@ -433,30 +378,9 @@ class Client:
     async def remove_schedule(self, schedule: int, *, key: str = "") -> answers.OneSchedule:
         """Remove a schedule; the objectives that it has started continue."""
 
-    # -- the store, its workers and its index
-    # ----------------------------------------------------------------------------------------------
-
     @_method
     async def workers(self) -> list[answers.Worker]:
         """List the workers, and what each works on."""
-
-    @_method
-    async def index_status(self, *, objective: Selector | None = None) -> list[answers.IndexStatus]:
-        """Show how many results of each objective are indexed."""
-
-    @_method
-    async def index_check(self, objective: Selector) -> answers.IndexChecked:
-        """Compare the index of an objective's results with the task store."""
-
-    @_method
-    async def index_rebuild(
-        self, objective: Selector, *, embedding_model: str = ""
-    ) -> answers.IndexRebuilt:
-        """Rebuild the index of an objective."""
-
-    @_method
-    async def verify(self, *, objective: Selector | None = None) -> answers.Verified:
-        """Check every row of the task store for damage."""
 
 
 def _name(what: str, chosen: int | str) -> str:
@@ -492,7 +416,7 @@ def _reader(returns: Any) -> TypeAdapter[Any]:
 
 @asynccontextmanager
 async def _open_here(flags: Mapping[str, Any]) -> AsyncIterator[tuple[Send, Listen]]:
-    settings = load_for_program(flags, environ=variables_here(), cwd=Path.cwd())
+    settings = load_here(flags)
     async with AsyncExitStack() as stack:
         desk, opening = None, asyncio.Lock()
 

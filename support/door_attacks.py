@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from babyagi.serve.door import cookie_name
-from babyagi.serve.openapi import BASE
 from babyagi.serve.operations import OPERATIONS
 from babyagi.tasks import Level
+from babyagi.verbs.verb_table import BASE
 from support.served import Served
 
 MARK = "<script>alert(1)</script>"

@@ -459,7 +459,6 @@ async def test_everything_works_where_an_event_loop_runs_already():
     ("options", "error", "said"),
     [
         ({"max_taks": 3}, TypeError, "did you mean max_tasks"),
-        ({"limits": babyagi.Limits(), "max_cost": 1}, TypeError, "'limits' or 'max_cost_usd'"),
         ({"tools": price}, TypeError, r"must be a list: tools=\[price\]"),
         ({"tools": [price, price]}, ValueError, "two tools are called 'price'"),
         ({"tools": [len]}, ValueError, "tool len"),
@@ -472,7 +471,6 @@ async def test_everything_works_where_an_event_loop_runs_already():
         ({"model": "a/b.gguf"}, SettingsError, "LLM_MODEL=llama LLAMA_MODEL_PATH=a/b.gguf"),
         ({"max_tasks": "many"}, SettingsError, "^max_tasks must be a whole number"),
         ({"model": 5}, TypeError, "a name or a ChatModel as its model, not int"),
-        ({"limits": 5}, TypeError, r"limits must be a babyagi\.Limits, not int"),
     ],
 )
 def test_what_cannot_be_is_refused_before_anything_is_started(options, error, said):
@@ -513,12 +511,6 @@ def test_everything_public_is_there_and_says_what_it_is():
         assert name in dir(babyagi)
     with pytest.raises(AttributeError):
         babyagi.nothing  # noqa: B018
-
-
-def test_limits_can_be_given_as_one():
-    limits = babyagi.Limits(max_tasks=3, max_cost_usd=0.5)
-
-    assert run(tools=[price], limits=limits).objective.spec.limits == limits
 
 
 @pytest.mark.parametrize(("has_price", "cost_usd"), [(True, 0.0123), (False, None)])

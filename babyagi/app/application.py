@@ -43,10 +43,8 @@ from babyagi.files.home import (
     make_home,
     memory_of,
     new_worker_id,
-    remember_concurrency,
     remember_folder,
     remember_touch,
-    remembered_concurrency,
     remembered_hooks,
     take_name,
 )
@@ -171,7 +169,6 @@ class App:
         self._identity = identity
         self._tell = tell
         self._on_piece: OnPiece | None = None
-        self._concurrency = settings.concurrency
         self._tracer: Tracer = NO_TRACER
 
     def beside(
@@ -394,17 +391,12 @@ class App:
         return limit
 
     def _remember(self, objective: Objective) -> None:
-        """Store in the home folder what the task store does not hold (folder, concurrency, time of
-        use), so that `babyagi resume` finds it."""
+        """Store in the home folder what the task store does not hold (folder, time of use), so that
+        `babyagi resume` finds it."""
         settings = self.settings
         remember_touch(settings.home, objective.uid, objective.id)
         if settings.files is not None:
             remember_folder(settings.home, objective.uid, settings.files)
-        if settings.concurrency_is_explicit:
-            remember_concurrency(settings.home, objective.uid, settings.concurrency)
-        else:
-            remembered = remembered_concurrency(settings.home, objective.uid)
-            self._concurrency = remembered or settings.concurrency
 
     # -- working
     # ----------------------------------------------------------------------------------------------
@@ -545,7 +537,7 @@ class App:
     ) -> AsyncIterator[WorkerLoop]:
         settings, self._on_piece = self.settings, company.on_piece
         pace = Pace(
-            concurrency=self._concurrency,
+            concurrency=settings.concurrency,
             lease_s=settings.lease_s,
             drain_s=settings.drain_s,
             max_failures=settings.max_failures,

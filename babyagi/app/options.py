@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from babyagi.memory.kinds import ConversationMemory
     from babyagi.react.steps import AtLimit, OnMalformed, Trim
     from babyagi.settings.values import Secret
-    from babyagi.tasks import Limits
     from babyagi.tools.base import Tool
 
 Ask = Callable[[str], str | Awaitable[str]]
@@ -82,7 +81,6 @@ class RunOptions(SettingOptions, total=False):
     model: str | ChatModel
     max_cost: float
     max_time: float | str
-    limits: Limits
     tools: Sequence[str | Tool | Callable[..., Any]]
     new: bool
     enrich: Enrich

@@ -126,13 +126,12 @@ class ShownValue:
 
 
 def list_values(loaded: Loaded) -> list[ShownValue]:
-    """Return every setting that a person can set, in the order of `.env.example`, and then the
-    variables that were settings once."""
+    """Return every setting that a person can set, in the order of `.env.example`."""
     waits = {
         found.name: f"{found.variable}={found.shown} in {found.file.name}"
         for found in reversed(loaded.waiting)
     }
-    shown = [
+    return [
         ShownValue(
             name=name,
             label=declared.label,
@@ -144,11 +143,6 @@ def list_values(loaded: Loaded) -> list[ShownValue]:
         for name, declared in declared_fields().items()
         if declared.label
     ]
-    gone = [
-        ShownValue(name=name, label=name, value=instead, source="no setting any more", help="")
-        for name, instead in loaded.gone.items()
-    ]
-    return shown + gone
 
 
 def _show(declared: Declared, value: str) -> str:

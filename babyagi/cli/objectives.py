@@ -268,7 +268,8 @@ def objectives(
     """
 
     async def fetch(store: TaskStore) -> tuple[list[Row], int]:
-        found = await actions.find_objectives(store, words, is_ended=is_ended, is_active=is_active)
+        wanted = is_ended if is_ended != is_active else None
+        found = await actions.find_objectives(store, words, is_ended=wanted)
         shown = found if shows_all else found[-(MAX_LISTED if as_json else MAX_SHOWN) :]
         rows = [
             (
@@ -374,7 +375,7 @@ def add(
     """
 
     name = require_words(words, "a task")
-    add_task = partial(actions.add_task, to=Place.FIRST if first else Place.LAST, after=after)
+    add_task = partial(actions.add_task, first=first, after=after)
     _change(lambda store, found: add_task(store, found, name), objective, as_json)
 
 

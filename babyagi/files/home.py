@@ -162,12 +162,6 @@ def remembered_hooks(home: Path) -> dict[str, str]:
     return {path.name: path.read_text(encoding="utf-8", errors="replace") for path in found}
 
 
-def remember_concurrency(home: Path, uid: str, concurrency: int) -> None:
-    """Store how many tasks of an objective run at once on this machine. It is stored in this home
-    folder and not in the task store, as the objective's folder is."""
-    _remember(home, "concurrency", uid, str(concurrency))
-
-
 def remember_lent(
     home: Path,
     uid: str,
@@ -235,12 +229,6 @@ def _remember(home: Path, kind: str, uid: str, text: str) -> None:
         private.write_file(path, text)
 
 
-def remembered_concurrency(home: Path, uid: str) -> int | None:
-    """Return the number that `remember_concurrency` stored; None if there is none."""
-    text = _recall(home, "concurrency", uid)
-    return int(text) if text.isdecimal() else None
-
-
 def _recall(home: Path, kind: str, uid: str) -> str:
     path = place_of(home, kind, uid)
     with _using(home):
@@ -287,7 +275,7 @@ def is_memory_of_objective(name: str) -> bool:
 
 def forget(home: Path, uid: str) -> None:
     """Remove what this home folder stores about a deleted objective."""
-    for kind in ("folders", "concurrency", HOOKS, LENT):
+    for kind in ("folders", HOOKS, LENT):
         place_of(home, kind, uid).unlink(missing_ok=True)
     for kind in (PAGES, SCRATCH):
         shutil.rmtree(place_of(home, kind, uid), ignore_errors=True)

@@ -52,7 +52,6 @@ MAX_CARDS = 50  # tasks in a column of the board
 MAX_FIELDS = 40
 MAX_DRAWN_CHARS = 200_000  # of a result; a longer one is shown as plain text, not as Markdown
 N_TICKS_SHOWN = 50
-MAX_AGE_S = 10.0  # how long before its making a page may begin to receive events of all objectives
 KINDS = {
     "board.js": "text/javascript; charset=utf-8",
     "board.css": "text/css; charset=utf-8",
@@ -167,7 +166,7 @@ def _guarded(desk: Desk, page: Page) -> Callable[[Request], Awaitable[Response]]
 async def _objectives(desk: Desk, request: Request) -> Response:
     place = await _place(desk)
     query = parse_parameters(_said(request), verb_table.ObjectivesQuery)
-    found = await verb_table.find_objectives(desk.store, query)
+    found = await query.find(desk.store)
     left = [one for one in reversed(found) if not query.after or one.id < query.after]
     shown = left[:MAX_ROWS]
     rows = [await _row(desk, one) for one in shown]
@@ -222,7 +221,7 @@ async def _schedule(desk: Desk, request: Request) -> Response:
 async def _place(desk: Desk) -> dict[str, str]:
     """Return the template values with which a page receives new events of all objectives. Must be
     called before the page's data are read, so that the page misses no later change."""
-    return {"events": "/events", "after": str(await desk.feed.now(max_age_s=MAX_AGE_S))}
+    return {"events": "/events", "after": str(await desk.store.last_event_id(None))}
 
 
 def _said(request: Request) -> list[tuple[str, str]]:
@@ -451,7 +450,7 @@ async def _do(verb: Verb, desk: Desk, request: Request) -> Response:
     given = parse_parameters(fields, verb.given)
     call = Call(desk=desk, path=request.path_params, given=given, level=access.level)
     answer = await carry_out(verb, call)
-    if isinstance(answer.value, dict) and "elsewhere" in answer.value:
+    if isinstance(answer.value, dict) and answer.value.get("elsewhere"):
         return _say(
             200,
             "your decision may count only at another machine",

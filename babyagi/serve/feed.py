@@ -13,7 +13,6 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import re
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -30,52 +29,6 @@ BATCH = 200  # how many events are read and sent at once
 HEARTBEAT_S = 15.0
 CHANGE_WAIT_S = 5.0
 OUTAGE_PAUSE_S = 1.0
-SETTLE_AFTER = 100  # after a read of so many events, the settled event id is looked up again
-_PLACE = re.compile(r"\d{1,16}(?:\.\d{1,16}-\d{1,16}){0,400}", re.ASCII)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
-    """Which events a listener has received: all events up to the id `base`, and of each objective
-    in `last_by_objective` all events up to the id given there.
-
-    For a listener of all objectives, one id is not enough: events of different objectives are not
-    always committed in the order of their ids, so that an event with a smaller id may still follow.
-    """
-
-    base: int = 0
-    last_by_objective: tuple[tuple[int, int], ...] = ()
-
-    def __str__(self) -> str:
-        pairs = (f"{one}-{last}" for one, last in self.last_by_objective)
-        return ".".join([str(self.base), *pairs])
-
-    def has(self, event: Event) -> bool:
-        last = dict(self.last_by_objective).get(event.objective_id, 0)
-        return event.id <= max(self.base, last)
-
-    def after(self, event: Event) -> Place:
-        known = {**dict(self.last_by_objective), event.objective_id: event.id}
-        return Place(base=self.base, last_by_objective=tuple(sorted(known.items())))
-
-    def settled(self, up_to: int) -> Place:
-        """Return the same place in a shorter form, with `up_to` as its `base`. The listener must
-        have all events up to that id, and no event with a smaller id may follow."""
-        if up_to <= self.base:
-            return self
-        left = tuple(pair for pair in self.last_by_objective if pair[1] > up_to)
-        return Place(base=up_to, last_by_objective=left)
-
-
-def parse_place(text: str) -> Place | None:
-    """Return the `Place` from its text, which is sent with an event as the event's id; None if the
-    text is invalid."""
-    if _PLACE.fullmatch(text) is None:
-        return None
-    base, *rest = text.split(".")
-    pairs = [one.split("-") for one in rest]
-    last = tuple((int(objective_id), int(event_id)) for objective_id, event_id in pairs)
-    return Place(base=int(base), last_by_objective=last)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,12 +37,12 @@ class Batch:
 
     Attributes:
         frames: the events as server-sent events.
-        place: the place of the listener after it has received them.
+        last_id: the id of the last one, or that after which they were read if there is none.
         is_full: whether more events may be in the store already.
     """
 
     frames: bytes
-    place: Place
+    last_id: int
     is_full: bool
 
 
@@ -106,10 +59,9 @@ class Feed:
         self.n_listeners = 0
         self._wanted = asyncio.Event()
         self._changed = asyncio.Event()
-        # the batches that were read since the last change, by objective and place
-        self._memo: dict[tuple[int | None, Place], Batch] = {}
+        # the batches that were read since the last change, by objective and the id before them
+        self._memo: dict[tuple[int | None, int], Batch] = {}
         self._reading = asyncio.Lock()
-        self._settled, self._settled_at_s = 0, float("-inf")
         self._n_ended = 0  # how often all listeners were disconnected
         self.is_stopped = False
 
@@ -151,9 +103,9 @@ class Feed:
             if not self.n_listeners:
                 self._wanted.clear()
 
-    async def listen(self, objective_id: int | None, place: Place) -> AsyncGenerator[bytes, None]:
-        """Yield the events after `place` as server-sent events, and a comment after `HEARTBEAT_S`
-        without one. The stream ends if the feed stops or the objective is deleted.
+    async def listen(self, objective_id: int | None, after: int) -> AsyncGenerator[bytes, None]:
+        """Yield the events after the id `after` as server-sent events, and a comment after
+        `HEARTBEAT_S` without one. The stream ends if the feed stops or the objective is deleted.
 
         Args:
             objective_id: the objective whose events are wanted; None for all objectives.
@@ -164,7 +116,7 @@ class Feed:
             while not self.is_stopped and n_ended == self._n_ended:
                 changed = self._changed  # taken before the read, so that no change is missed
                 try:
-                    batch = await self._read(objective_id, place)
+                    batch = await self._read(objective_id, after)
                 except NotFoundError:
                     yield b"event: gone\ndata: {}\n\n"
                     return
@@ -174,55 +126,30 @@ class Feed:
                     continue
                 if batch.frames:
                     yield batch.frames
-                place = batch.place
+                after = batch.last_id
                 if not batch.is_full and not await _heard(changed):
                     yield b": nothing new\n\n"
 
-    async def _read(self, objective_id: int | None, place: Place) -> Batch:
-        """Return the events after a place. They are read once for all listeners at this place."""
-        memo, key = self._memo, (objective_id, place)
+    async def _read(self, objective_id: int | None, after: int) -> Batch:
+        """Return the events after an id. They are read once for all listeners at this place."""
+        memo, key = self._memo, (objective_id, after)
         async with self._reading:
             if key not in memo:
-                batch = await self._read_store(objective_id, place)
+                batch = await self._read_store(*key)
                 if len(memo) >= MAX_REMEMBERED:
                     return batch
                 memo[key] = batch
             return memo[key]
 
-    async def _read_store(self, objective_id: int | None, place: Place) -> Batch:
-        if objective_id is not None:
-            found = await self._store.events(objective_id, after_id=place.base, limit=BATCH)
-            frames = [_frame(event, str(event.id)) for event in found]
-            end = Place(base=found[-1].id) if found else place
-            return Batch(frames=b"".join(frames), place=end, is_full=len(found) == BATCH)
-        settled = self._settled  # taken before the read, which then finds every event up to this id
-        found = await self._store.events(None, after_id=place.base, limit=BATCH)
-        if len(found) >= SETTLE_AFTER and settled <= place.base:
-            settled = await self._settle()
-            found = await self._store.events(None, after_id=place.base, limit=BATCH)
-        is_full, frames = len(found) == BATCH, []
-        for event in found:
-            if not place.has(event):
-                place = place.after(event)
-                frames.append(_frame(event, str(place)))
-        place = place.settled(min(settled, found[-1].id) if is_full else settled)
-        return Batch(frames=b"".join(frames), place=place, is_full=is_full)
-
-    async def _settle(self) -> int:
-        """Return the id up to which all events are committed, so that none with a smaller id can
-        follow. Finding it blocks writers for a moment, so it is done seldom."""
-        settled = await self._store.last_event_id(None)
-        self._settled = max(self._settled, settled)
-        self._settled_at_s = asyncio.get_running_loop().time()
-        return self._settled
-
-    async def now(self, *, max_age_s: float = 0.0) -> Place:
-        """Return the place at which a listener of new events begins. The listener may also get
-        events of the last `max_age_s` seconds."""
-        age_s = asyncio.get_running_loop().time() - self._settled_at_s
-        if not age_s < max_age_s:
-            await self._settle()
-        return Place(base=self._settled)
+    async def _read_store(self, objective_id: int | None, after: int) -> Batch:
+        """Read the events after an id. Those of all objectives are read as far as no event with a
+        smaller id can follow, because they are not always committed in the order of their ids."""
+        last = None if objective_id else await self._store.last_event_id(None)
+        found = await self._store.events(objective_id, after_id=after, limit=BATCH)
+        told = [event for event in found if last is None or event.id <= last]
+        frames = b"".join(map(_frame, told))
+        end = told[-1].id if told else after
+        return Batch(frames=frames, last_id=end, is_full=len(told) == BATCH)
 
 
 async def _heard(changed: asyncio.Event) -> bool:
@@ -235,5 +162,5 @@ async def _heard(changed: asyncio.Event) -> bool:
     return True
 
 
-def _frame(event: Event, id_: str) -> bytes:
-    return f"id: {id_}\ndata: {json.dumps(event_fields(event))}\n\n".encode()
+def _frame(event: Event) -> bytes:
+    return f"id: {event.id}\ndata: {json.dumps(event_fields(event))}\n\n".encode()

@@ -36,11 +36,12 @@ from babyagi.files import private
 from babyagi.files.home import make_home
 from babyagi.serve import board, door, wire
 from babyagi.serve.door import Access, Keys, Names, Refusal
-from babyagi.serve.feed import Feed, Place, parse_place
-from babyagi.serve.openapi import BASE, make_document
-from babyagi.serve.operations import OPERATIONS, Desk
+from babyagi.serve.feed import Feed
+from babyagi.serve.operations import OPERATIONS, Desk, make_document
 from babyagi.tasks import Level
 from babyagi.verbs.verb_table import (
+    BASE,
+    MAX_ID_DIGITS,
     METRICS,
     Answer,
     Call,
@@ -446,15 +447,13 @@ async def _stream(desk: Desk, request: Request) -> Response:
     selector = request.path_params.get("objective")
     objective_id = (await desk.pick(selector)).id if selector else None
     said = request.headers.get("last-event-id") or query.after
-    place = parse_place(said) if said else None
-    if said and (place is None or (objective_id is not None and place.last_by_objective)):
+    if said and not (said.isascii() and said.isdecimal() and len(said) <= MAX_ID_DIGITS):
         raise RequestError(
             "the header Last-Event-ID, or the parameter `after`, is not the id of an event",
             "send the id of the last event that you received from this stream",
         )
-    if place is None and objective_id is not None:
-        place = Place(base=await desk.store.last_event_id(objective_id))
-    frames = desk.feed.listen(objective_id, place or await desk.feed.now())
+    after = int(said) if said else await desk.store.last_event_id(objective_id)
+    frames = desk.feed.listen(objective_id, after)
     headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
     return StreamingResponse(frames, media_type="text/event-stream", headers=headers)
 

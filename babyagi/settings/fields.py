@@ -74,38 +74,6 @@ def find_longest_output(max_output_tokens: int) -> int:
     return max_output_tokens * (1 if is_short else 4)
 
 
-# Variables that were settings once: what to do instead.
-GONE: Mapping[str, str] = {
-    **{f"BABYAGI_MODEL_{role.upper()}": f"BABYAGI_ROLE_MODELS={role}=MODEL" for role in ROLES},
-    "BABYAGI_PRICE_IN": "BABYAGI_PRICE=IN/OUT",
-    "BABYAGI_PRICE_OUT": "BABYAGI_PRICE=IN/OUT",
-    "BABYAGI_PROBE": "BABYAGI_PROTOCOL=untested asks no questions",
-    "BABYAGI_DIALECT": "OPENAI_BASE_URL ending in /responses or /chat/completions",
-    "BABYAGI_AZURE_API_VERSION": "OPENAI_BASE_URL=https://RESOURCE.openai.azure.com/openai/v1",
-    "BABYAGI_OPENAI_ORGANIZATION": "a key of one project bills its own organisation",
-    "BABYAGI_MCP": "--mcp",
-    "BABYAGI_TOOLS_FROM": "--tools-from",
-    "BABYAGI_AGENT": "--agent",
-    "BABYAGI_SERVE_PORT": "babyagi serve --port",
-    "BABYAGI_LOG_FORMAT": "--log-format",
-    "BABYAGI_LOG_FILE": "babyagi.log in BABYAGI_HOME",
-    "BABYAGI_TRUST_ENV_FILE": "DOTENV_EXTENSIONS=ABSOLUTE_PATH, or babyagi config trust",
-    "BABYAGI_LLAMA_IDLE_S": "always 600 seconds",
-    "BABYAGI_DRAIN_S": "always 10 seconds",
-    "BABYAGI_MAX_FAILURES": "always 3",
-    "BABYAGI_MAX_NEW_TASKS": "always 10",
-    "BABYAGI_WORKER_NAME": "always the name of the machine, with a number for a second worker",
-    "BABYAGI_WEAVIATE_GRPC_PORT": "always 50051; 443 in Weaviate's cloud",
-    "PINECONE_CLOUD": "PINECONE_ENVIRONMENT=REGION-CLOUD",
-    "PINECONE_REGION": "PINECONE_ENVIRONMENT=REGION-CLOUD",
-    "SEARXNG_URL": "BABYAGI_SEARCH=ADDRESS",
-    "BABYAGI_SEARCH_URL": "BABYAGI_SEARCH=ADDRESS of a SearXNG server",
-    "BABYAGI_GITHUB_URL": "always GitHub's own",
-    "BABYAGI_GITHUB_REPOSITORY": "name the repository in the objective",
-    "DEEPSET_CLOUD_API_ENDPOINT": "always deepset's own",
-}
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObjectiveFields:
     """The settings of one objective: its text, its tools, its models, and its limits."""
@@ -236,8 +204,6 @@ class ObjectiveFields:
     # set by the loader when a person set max_cost_usd: then a model without a known price is an
     # error
     cost_limit_is_explicit: bool = False
-    # set by the loader when a person set `concurrency`: then a remembered number is ignored
-    concurrency_is_explicit: bool = False
     # set by the loader when a person set a model: then a worker reports objectives that use another
     # model
     model_is_explicit: bool = False

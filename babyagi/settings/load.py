@@ -22,7 +22,6 @@ from babyagi.net.addresses import host_of, is_here, is_in_clear
 from babyagi.redaction import redact, redact_url
 from babyagi.settings.fields import (
     DEFAULT_MODEL,
-    GONE,
     LLAMA_MODEL,
     LOCAL_EMBEDDING_MODEL,
     MODELS_WITHOUT_ENDPOINT,
@@ -192,10 +191,9 @@ class Loaded:
     Attributes:
         sources: by field name: `flag --model`, `argument objective`, `environment LLM_MODEL`,
             `extra env file X`, `.env`, `default`.
-        notices: one line for each key that is sent unencrypted, for each file with variables that
-            have no effect there, and for all variables that were settings once.
+        notices: one line for each key that is sent unencrypted, and for each file with variables
+            that have no effect there.
         untrusted: the settings that are ignored because their files are not trusted.
-        gone: the variables that are set and were settings once, with what to do instead.
         trust_home: the home folder that records which files are trusted: the one that the
             environment names by an absolute path, or the default one.
     """
@@ -205,7 +203,6 @@ class Loaded:
     notices: tuple[str, ...] = ()
     untrusted: tuple[Untrusted, ...] = ()
     trust_home: Path
-    gone: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def waiting(self) -> tuple[Untrusted, ...]:
@@ -254,14 +251,7 @@ def load_here(flags: Mapping[str, object]) -> Settings:
     Raises:
         SettingsError: a value is invalid, or its file is not trusted.
     """
-    return load_for_program(flags, environ=os.environ, cwd=Path.cwd())
-
-
-def load_for_program(
-    flags: Mapping[str, object], *, environ: Mapping[str, str], cwd: Path
-) -> Settings:
-    """Do the same as `load_here`, with the given environment and working folder."""
-    loaded = load_settings(flags=flags, environ=environ, cwd=cwd, is_program=True)
+    loaded = load_settings(flags=flags, environ=os.environ, cwd=Path.cwd(), is_program=True)
     loaded.require_trust()
     for notice in loaded.notices:
         logger.warning("%s", notice)
@@ -318,12 +308,11 @@ def load_settings(
     settings = Settings(
         **values,
         cost_limit_is_explicit="max_cost_usd" in given or reading.must_hold_money(),
-        concurrency_is_explicit="concurrency" in given,
         model_is_explicit=any(name in given for name in (*_MODEL_FIELDS, "llama")),
         objective_file=reading.file_of("objective"),
         task_file=reading.file_of("initial_task"),
     )
-    faults, gone = [*reading.faults, *reading.unknown_variables()], reading.gone_variables()
+    faults = [*reading.faults, *reading.unknown_variables()]
     # an ignored setting of an untrusted file may be the one that would resolve the conflict
     if not any(found.is_waiting for found in reading.untrusted):
         faults += _find_conflicts(settings, given)
@@ -338,18 +327,10 @@ def load_settings(
         notices=(
             *find_keys_in_clear(settings),
             *reading.ineffective_variables(),
-            *_tell_gone(gone),
         ),
-        gone=MappingProxyType(gone),
         untrusted=tuple(reading.untrusted),
         trust_home=reading.trust_home,
     )
-
-
-def _tell_gone(gone: Mapping[str, str]) -> Iterator[str]:
-    if gone:
-        said = "; ".join(f"{name} ({instead})" for name, instead in gone.items())
-        yield f"no settings any more, and without effect: {said}"
 
 
 def _split_address(values: dict[str, Any]) -> dict[str, Any]:
@@ -561,17 +542,12 @@ class _Reading:
                 why = "only babyagi's own settings are read from files; set them in the environment"
                 yield f"{', '.join(names)}{layer.said_as}: no effect, because {why}"
 
-    def gone_variables(self) -> dict[str, str]:
-        """Return the variables that are set and were settings once, with what to do instead."""
-        return {name: GONE[name] for layer in self._layers for name in layer.values if name in GONE}
-
     def unknown_variables(self) -> Iterator[str]:
         """Yield a fault for each variable that begins with BABYAGI_ but is not a setting."""
         by_ending = {name.removeprefix(_PREFIX): name for name in reversed(self._variables)}
         for layer in self._layers:
             for variable in sorted(layer.values):
-                is_known = variable in self._variables or variable in GONE
-                if variable.startswith(_PREFIX) and not is_known:
+                if variable.startswith(_PREFIX) and variable not in self._variables:
                     near = nearest(variable.removeprefix(_PREFIX), by_ending)
                     guess = f"; did you mean {by_ending[near]}?" if near else ""
                     yield f"{variable}{layer.said_as} is not a setting{guess}"

@@ -69,21 +69,19 @@ MAX_EVENTS = 10_000  # the most events that are searched for calls without an ou
 
 
 async def find_objectives(
-    store: TaskStore, words: Sequence[str] = (), *, is_ended: bool = False, is_active: bool = False
+    store: TaskStore, words: Sequence[str] = (), *, is_ended: bool | None = None
 ) -> list[Objective]:
     """Return the objectives whose text or further questions contain all the words, oldest first.
 
     Args:
         words: upper and lower case are not distinguished.
-        is_ended: only objectives that have ended.
-        is_active: only objectives that have not ended.
+        is_ended: whether the objectives have ended; None for all.
     """
     wanted = [word.casefold() for word in words]
     return [
         one
         for one in await store.objectives()
-        if (one.status is ObjectiveStatus.ENDED or not is_ended)
-        and (one.status is not ObjectiveStatus.ENDED or not is_active)
+        if is_ended in (None, one.status is ObjectiveStatus.ENDED)
         and all(word in one.spec.asked.casefold() for word in wanted)
     ]
 
@@ -310,52 +308,15 @@ async def choose_pages(
                 return
         yield await store.tasks(objective_id, last_finished=True, limit=left)
         return
+    statuses, after = wanted or tuple(TaskStatus), None
     left = limit or count_tasks(facts, wanted) + PAGE
-    async for page in walk_tasks(store, objective_id, wanted or list(TaskStatus)):
-        yield page[:left]
-        left -= len(page)
-        if left <= 0:
-            return
-
-
-async def walk_tasks(
-    store: TaskStore,
-    objective_id: int,
-    statuses: Sequence[TaskStatus],
-    *,
-    after: Task | None = None,
-    limit: int = 0,
-) -> AsyncIterator[list[Task]]:
-    """Yield pages of the tasks with these statuses, in list order.
-
-    Args:
-        after: the pages begin behind this task; None begins with the first task.
-        limit: how many tasks of each status are read at a time; 0 means `PAGE`.
-    """
-    n_read = limit or PAGE
-    known: dict[TaskStatus, list[Task]] = {status: [] for status in statuses}
-    last: dict[TaskStatus, Task | None] = dict.fromkeys(statuses, after)
-    unread = set(statuses)
-    while unread or any(known.values()):
-        for status in [status for status in unread if not known[status]]:
-            page = await store.tasks(
-                objective_id, statuses=[status], after=last[status], limit=n_read
-            )
-            known[status], last[status] = page, page[-1] if page else None
-            if len(page) < n_read:
-                unread.discard(status)
-        # of the statuses with unread tasks, all tasks up to `end` have been read
-        end = min((_place(known[status][-1]) for status in unread), default=None)
-        page = []
-        for status, tasks_ in known.items():
-            n = sum(1 for task in tasks_ if end is None or _place(task) <= end)
-            page += tasks_[:n]
-            known[status] = tasks_[n:]
-        yield sorted(page, key=_place)
-
-
-def _place(task: Task) -> tuple[int, int]:
-    return task.rank, task.id
+    while left > 0 and (
+        page := await store.tasks(
+            objective_id, statuses=statuses, after=after, limit=min(left, PAGE)
+        )
+    ):
+        yield page
+        left, after = left - len(page), page[-1]
 
 
 async def why_objective(store: TaskStore, objective: Objective) -> Reason:
@@ -386,21 +347,26 @@ class Changed:
 
     Attributes:
         words: what happened to the task, to follow `task 7`: `is queued`.
-        is_reopened: whether the change has made an ended objective active again; None if this kind
-            of change cannot.
-        replaced_task_id: the task whose place it has taken, if any.
+        is_reopened: whether the change has made an ended objective active again.
+        replaced_task_id: the task whose place it has taken; 0 if there is none.
     """
 
     task: Task
     words: str
-    is_reopened: bool | None = None
-    replaced_task_id: int | None = None
+    is_reopened: bool = False
+    replaced_task_id: int = 0
 
 
 async def add_task(
-    store: TaskStore, objective: Objective, name: str, *, to: Place, after: Sequence[int] = ()
+    store: TaskStore,
+    objective: Objective,
+    name: str,
+    first: bool = False,
+    after: tuple[int, ...] = (),
 ) -> Changed:
-    """Add a task. An objective that has ended becomes active again, unless it was cancelled.
+    """Add a task to the list of an objective.
+
+    An objective that has ended becomes active again, unless it was cancelled.
 
     Raises:
         NotFoundError: a task in `after` does not exist.
@@ -414,7 +380,8 @@ async def add_task(
         await store.task(objective.id, task_id)
     if objective.status is ObjectiveStatus.ENDED:
         require_room(objective)
-    plan = await store.add_tasks(objective.id, [Proposal(name=name, after=tuple(after))], to=to)
+    to = Place.FIRST if first else Place.LAST
+    plan = await store.add_tasks(objective.id, [Proposal(name=name, after=after)], to=to)
     if not plan.added:
         raise SettingsError(
             "the name of the task is empty", fix='babyagi tasks add "what to do"', guide="tasks"

@@ -180,17 +180,8 @@ class Stand(Status):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReasonGiven(Reason):
-    v: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pruned(Versioned):
+class Deleted(Versioned):
     deleted: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Deleted(Pruned):
     trouble: str
 
 
@@ -229,8 +220,8 @@ class ListedTask(Task):
 class Changed(Versioned):
     objective_id: int
     task: Task
-    is_reopened: bool = False
-    replaced_task_id: int = 0
+    is_reopened: bool
+    replaced_task_id: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -351,7 +342,7 @@ class Decided(Versioned):
     objective_id: int
     task_id: int
     # the workers that ask, if none uses this home: then the decision may count in theirs alone
-    elsewhere: tuple[str, ...] = ()
+    elsewhere: tuple[str, ...]
 
 
 # -- schedules
@@ -395,7 +386,7 @@ class ShownSchedule(OneSchedule):
     ticks: tuple[Tick, ...]
 
 
-# -- the store, its workers and its index
+# -- workers
 # --------------------------------------------------------------------------------------------------
 
 
@@ -418,43 +409,6 @@ class Worker:
     since: datetime | None
     lease_left_s: float
     objectives: tuple[JoinedObjective, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IndexStatus:
-    objective_id: int
-    index: str
-    space: str
-    n_results: int
-    n_indexed: int
-    n_owed: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IndexChecked(Versioned):
-    objective_id: int
-    is_whole: bool
-    n_expected: int
-    n_held: int
-    n_owed: int
-    missing: tuple[int, ...]
-    extra: tuple[str, ...]
-    n_probes: int
-    probe_misses: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IndexRebuilt(Versioned):
-    objective_id: int
-    n_results: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verified(Versioned):
-    n_rows: int
-    n_steps: int
-    n_results: int
-    damages: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

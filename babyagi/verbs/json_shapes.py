@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from babyagi.reporting.transcript import Exchange
     from babyagi.reporting.why import Reason
     from babyagi.taskstore.nouns import Verification
-    from babyagi.verbs.actions import Changed, Prunable, Request, Shown, Stand
+    from babyagi.verbs.actions import Changed, Request, Shown, Stand
 
 
 def given_results(steps: Sequence[Step]) -> list[Given]:
@@ -120,29 +120,6 @@ def result_shape(result: Result, made: Sequence[Made] | None = None) -> Json:
         mine = [one for one in made if one.task_id == result.task_id]
         shape["artifacts"] = artifacts_shape(mine)
     return shape
-
-
-def step_shape(step: Step) -> Json:
-    """Return a step (a journaled call) without its prompt and its output."""
-    return pick(step, "key kind state model usage n_unconfirmed created_at done_at")
-
-
-def show_shape(
-    task: Task,
-    *,
-    result: Result | None,
-    steps: Sequence[Step],
-    sources: Sources | None = None,
-    made: Sequence[Made] = (),
-) -> Json:
-    return {
-        "v": VERSION,
-        "task": task_shape(task),
-        "result": result_shape(result, made) if result is not None else None,
-        "sources": sources_shape(sources) if sources is not None else [],
-        "given": to_json(given_results(steps)),
-        "steps": [step_shape(step) for step in steps],
-    }
 
 
 def objective_shape(
@@ -323,16 +300,13 @@ def listed_task_shape(task: Task, reason: Reason) -> Json:
 
 def changed_shape(changed: Changed) -> Json:
     """Return what `babyagi tasks add|move|edit|skip|retry` print with `--json`."""
-    shape: Json = {
+    return {
         "v": VERSION,
         "objective_id": changed.task.objective_id,
         "task": task_shape(changed.task),
+        "is_reopened": changed.is_reopened,
+        "replaced_task_id": changed.replaced_task_id,
     }
-    if changed.is_reopened is not None:
-        shape["is_reopened"] = changed.is_reopened
-    if changed.replaced_task_id is not None:
-        shape["replaced_task_id"] = changed.replaced_task_id
-    return shape
 
 
 def submitted_shape(objective: Objective, *, is_new: bool) -> Json:
@@ -388,22 +362,15 @@ def request_shape(request: Request) -> Json:
 
 def decided_shape(step: Step, decision: Decision, elsewhere: Sequence[Worker] = ()) -> Json:
     """Return what `babyagi inbox answer`, `approve` and `reject` print with `--json`. The workers
-    `elsewhere` use other homes, where alone the decision may count; without any, the field is
-    absent."""
-    names = [f"{worker.name} on {worker.host}" for worker in elsewhere]
+    `elsewhere` use other homes, where alone the decision may count."""
     return {
         "v": VERSION,
         "number": step.id,
         "decision": decision.value,
         "objective_id": step.objective_id,
         "task_id": asking_task(step),
-        **({"elsewhere": names} if names else {}),
+        "elsewhere": [f"{worker.name} on {worker.host}" for worker in elsewhere],
     }
-
-
-def prunable_shape(deleted: Sequence[Prunable]) -> Json:
-    """Return what the deletion of old objectives gives as JSON."""
-    return {"v": VERSION, "deleted": [going.objective.id for going in deleted]}
 
 
 def verification_shape(found: Verification) -> Json:
@@ -425,17 +392,23 @@ def shown_shape(shown: Shown, secrets: Sequence[str], *, only: int | None = None
     if shown.task is None:
         duty = shown.duty.value if shown.duty is not None else ""
         return {"v": VERSION, "duty": duty, "steps": steps, "without_outcome": abandoned}
-    shape = show_shape(
-        shown.task, result=shown.result, steps=shown.steps, sources=shown.sources, made=shown.made
-    )
-    why = why_shape(shown.reason) if shown.reason is not None else None
-    return {**shape, "why": why, "steps": steps, "without_outcome": abandoned}
+    result, reason = shown.result, shown.reason
+    return {
+        "v": VERSION,
+        "task": task_shape(shown.task),
+        "result": result_shape(result, shown.made) if result is not None else None,
+        "sources": sources_shape(shown.sources),
+        "given": to_json(given_results(shown.steps)),
+        "why": why_shape(reason) if reason is not None else None,
+        "steps": steps,
+        "without_outcome": abandoned,
+    }
 
 
 def _exchange_shape(exchange: Exchange, shown: Shown) -> Json:
     step = exchange.step
     return {
-        **step_shape(step),
+        **pick(step, "key kind state model n_unconfirmed created_at done_at"),
         "usage": usage_shape(step.usage, has_price=shown.objective.spec.has_price),
         "n": exchange.n,
         "owner": step.owner,

@@ -17,17 +17,15 @@ import json
 import re
 import secrets
 import typing
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import asdict, dataclass, replace
-from datetime import timedelta
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Required, TypedDict
 
 from babyagi.app.application import App, Timing
-from babyagi.app.backends import describe_index, utc_now
+from babyagi.app.backends import utc_now
 from babyagi.app.options import LIMIT_NAMES
-from babyagi.app.results import load_index_status
 from babyagi.errors import NotFoundError, RequestError, SettingsError
 from babyagi.files.home import forget, remember_hook
 from babyagi.inbox import Decision
@@ -36,11 +34,11 @@ from babyagi.net.addresses import read_target
 from babyagi.reporting.artifacts import find_artifacts
 from babyagi.reporting.metrics import read_metrics
 from babyagi.reporting.report import load_artifacts, load_page, load_report, load_sources
-from babyagi.reporting.why import Reason, explain_tasks, find_facts
+from babyagi.reporting.why import explain_tasks, find_facts
 from babyagi.settings.fields import declared_fields
 from babyagi.tasks import ANSWER_TASK, Level, Limits, Objective, Place, Task, TaskStatus
 from babyagi.taskstore.nouns import KeyedRequest
-from babyagi.taskstore.schedules import DAILY_LIMIT_USD, CatchUp, Overlap, Schedule, ScheduleStatus
+from babyagi.taskstore.schedules import DAILY_LIMIT_USD, Schedule, ScheduleStatus
 from babyagi.taskstore.sql.store import TaskStore
 from babyagi.text import clean, shorten
 from babyagi.verbs import actions, answers, json_shapes
@@ -59,10 +57,18 @@ MAX_KEY_CHARS = 255
 MAX_TEXT_CHARS = 100_000
 MAX_NUMBER = 2**53 - 1
 MAX_USD = 1_000_000_000.0
-NOT_JSON = "the body is not acceptable JSON"
-WHY_NOT_JSON = "it is not valid JSON, or has a field twice, or a number that is too large"
 PROMETHEUS = "text/plain; version=0.0.4"
 TEXT = "text"
+SETTING_BY_FIELD = {
+    "objective": "objective",
+    "first_task": "initial_task",
+    "name": "instance_name",
+    "model": "llm_model",
+    "memory": "memory",
+    "planning": "planning",
+    **{name: name for name in LIMIT_NAMES},
+}
+WHEN = tuple("cron every at tz grace overlap catch_up jitter".split())
 
 
 # -- a row, and a call of it
@@ -276,7 +282,7 @@ async def carry_out(verb: Verb, call: Call, key: str = "") -> Answer:
 
 def _keyed(verb: Verb, call: Call, key: str) -> KeyedRequest:
     """Return the request with its key, which holds for one verb on one thing."""
-    content = json.dumps(asdict(call.given), sort_keys=True)
+    content = json.dumps(vars_of(call.given), sort_keys=True)
     named = json.dumps([verb.name, call.path, key], sort_keys=True)
     hash_of = [hashlib.sha256(text.encode()).hexdigest() for text in (named, content)]
     return KeyedRequest(key=hash_of[0], content=hash_of[1])
@@ -316,6 +322,8 @@ def read_given(value: Any, where: str, hint: type, *, is_strict: bool) -> Any:
     Raises:
         RequestError: it does not fit the type, or has a text that is too long.
     """
+    if isinstance(value, dict):  # null says no more than a field that is missing
+        value = {name: one for name, one in value.items() if one is not None}
     try:
         found = shape(hint).read(value, where, is_strict)
     except ShapeError as error:
@@ -327,8 +335,8 @@ def read_given(value: Any, where: str, hint: type, *, is_strict: bool) -> Any:
 
 
 def vars_of(given: Any) -> dict[str, Any]:
-    """Return the fields of an instance of a dataclass."""
-    return {one.name: getattr(given, one.name) for one in dataclasses.fields(given)}
+    """Return what a client gives by the names of its fields."""
+    return given if isinstance(given, dict) else dataclasses.asdict(given)
 
 
 def clean_json(value: Any) -> Any:
@@ -341,70 +349,74 @@ def clean_json(value: Any) -> Any:
     if isinstance(value, dict):
         return {clean(key): clean_json(one) for key, one in value.items()}
     if isinstance(value, int | float) and not abs(value) <= MAX_NUMBER:
-        raise RequestError(NOT_JSON, WHY_NOT_JSON, status=400)
+        raise RequestError(f"a number is over {MAX_NUMBER:,}", status=400)
     return value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LimitFields:
-    """New limits of an objective. A missing limit stays as it is; 0 removes a limit."""
+class LimitOptions(TypedDict, total=False):
+    """New limits of an objective. A missing limit stays as it is; 0 removes one, where that is
+    allowed."""
 
-    max_tasks: int | None = None
-    max_calls: int | None = None
-    max_tokens: int | None = None
-    max_cost_usd: float | None = None
-    max_time_s: float | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ObjectiveFields(LimitFields):
-    """An objective to create. Missing fields are taken from the server's settings. A request cannot
-    ask for more than the server offers: `tools` are names of the server's tools, `files` is a
-    folder in the server's folder, `agent` is the server's agent."""
-
-    objective: str
-    first_task: str = ""
-    name: str = ""
-    model: str = ""
-    memory: Literal["objective", "shared"] | None = None
-    planning: Literal["separate", "combined"] | None = None
-    tools: tuple[str, ...] | None = None
-    files: str = ""
-    agent: str = ""
+    max_tasks: int
+    max_calls: int
+    max_tokens: int
+    max_cost_usd: float
+    max_time_s: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Submission(ObjectiveFields):
-    """An objective to create. If the same objective exists already, it is returned, unless `new` is
-    true. `notify` is a URL on the public internet that gets a request when a task waits for a
-    person, and when the objective has ended.
+class ObjectiveOptions(LimitOptions, total=False):
+    """What an objective is created with besides its text. Missing fields are taken from the
+    settings of the home, or of the server. A request cannot ask for more than the server offers:
+    `tools` are names of the server's tools, `files` is a folder in the server's folder, `agent` is
+    the server's agent."""
+
+    first_task: str
+    name: str
+    model: str
+    memory: Literal["objective", "shared"]
+    planning: Literal["separate", "combined"]
+    tools: Sequence[str]
+    files: str
+    agent: str
+
+
+class SubmitOptions(ObjectiveOptions, total=False):
+    """If the same objective exists already, it is returned, unless `new` is true. `notify` is a URL
+    on the public internet that gets a request when a task waits for a person, and when the
+    objective has ended.
 
     What the server was started with is the most that an objective gets, whatever the level of the
     key: a field that asks for more is an error, and is never cut silently."""
 
-    new: bool = False
-    notify: str = ""
+    new: bool
+    notify: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewSchedule(ObjectiveFields):
-    """An objective to start at certain times, which exactly one of `cron`, `every` and `at` gives.
-    Durations look like `90s`, `2h` or `1d`; a `daily_limit_usd` of 0 means no limit."""
-
-    cron: str | None = None
-    every: str | None = None
-    at: str | None = None
-    tz: str = "UTC"
-    grace: str = "1h"
-    overlap: Overlap = Overlap.SKIP
-    catch_up: CatchUp = CatchUp.ONE
-    jitter: str = "0s"
-    daily_limit_usd: float | None = None
+class Submission(SubmitOptions, total=False):
+    objective: Required[str]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Question(LimitFields):
-    question: str
+class ScheduleOptions(ObjectiveOptions, total=False):
+    """When an objective is started: exactly one of `cron`, `every` and `at`. Durations are written
+    `90s`, `2h` or `1d`; a `daily_limit_usd` of 0 means no limit."""
+
+    cron: str
+    every: str
+    at: str
+    tz: str
+    grace: str
+    overlap: Literal["skip", "queue", "allow"]
+    catch_up: Literal["one", "all", "none"]
+    jitter: str
+    daily_limit_usd: float
+
+
+class NewSchedule(ScheduleOptions, total=False):
+    objective: Required[str]
+
+
+class Question(LimitOptions, total=False):
+    question: Required[str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -420,6 +432,10 @@ class PageQuery:
 class ObjectivesQuery(PageQuery):
     words: str = ""
     state: Literal["active", "ended"] | None = None
+
+    async def find(self, store: TaskStore) -> list[Objective]:
+        is_ended = None if self.state is None else self.state == "ended"
+        return await actions.find_objectives(store, self.words.split(), is_ended=is_ended)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -443,7 +459,7 @@ class EventsQuery:
 
 async def list_objectives(store: TaskStore, given: ObjectivesQuery) -> Answer:
     """List objectives, the newest last."""
-    found = await find_objectives(store, given)
+    found = await given.find(store)
     limit = _within(given.limit, "limit", 1, MAX_LISTED)
     left = [one for one in found if one.id > given.after]
     page = left[:limit]
@@ -455,31 +471,25 @@ async def list_objectives(store: TaskStore, given: ObjectivesQuery) -> Answer:
     return Answer(value=shapes, next={"after": page[-1].id} if len(left) > limit else None)
 
 
-async def find_objectives(store: TaskStore, query: ObjectivesQuery) -> list[Objective]:
-    words, state = query.words.split(), query.state
-    return await actions.find_objectives(
-        store, words, is_ended=state == "ended", is_active=state == "active"
-    )
-
-
 async def submit(call: Call, given: Submission) -> Answer:
     """Queue an objective for workers."""
-    objective, is_new = await _start(call.desk, _app_of(call, given), given)
+    app, hook = _app_of(call, given), given.get("notify", "")
+    objective, is_new = await _start(call.desk, app, hook, is_new=given.get("new", False))
     shape = json_shapes.submitted_shape(objective, is_new=is_new)
     return Answer(value=shape, status=201 if is_new else 200)
 
 
-async def _start(desk: Desk, app: App, body: Submission) -> tuple[Objective, bool]:
+async def _start(desk: Desk, app: App, hook: str, *, is_new: bool) -> tuple[Objective, bool]:
     """Create the objective, or find it if the same one exists. Return it, and whether it is new.
     The URL for notifications is stored first, so that a kill in between loses no notification."""
     home, uid = desk.settings.home, secrets.token_hex(8)
-    if body.notify:
-        _require_hook(body.notify)
-        remember_hook(home, uid, body.notify)
-    objective, is_new = await app.start_objective(always_new=body.new, uid=uid)
-    if body.notify and objective.uid != uid:
+    if hook:
+        _require_hook(hook)
+        remember_hook(home, uid, hook)
+    objective, is_new = await app.start_objective(always_new=is_new, uid=uid)
+    if hook and objective.uid != uid:
         forget(home, uid)
-        remember_hook(home, objective.uid, body.notify)
+        remember_hook(home, objective.uid, hook)
     if desk.hooks is not None:
         desk.hooks.nudge()
     return objective, is_new
@@ -498,7 +508,7 @@ def _require_hook(address: str) -> None:
         ) from error
 
 
-def _app_of(call: Call, body: ObjectiveFields) -> App:
+def _app_of(call: Call, given: Submission | NewSchedule) -> App:
     """Return an app that can create the requested objective: it has the settings of the server,
     changed by the values of the request.
 
@@ -506,48 +516,41 @@ def _app_of(call: Call, body: ObjectiveFields) -> App:
         SettingsError: a value is invalid, or asks for more than this server offers.
         RequestError: a limit is higher than the client's key may set.
     """
-    given_limits(call, body)
-    settings = settings_of(call.desk.settings, body)
+    given_limits(call, given)
+    settings = settings_of(call.desk.settings, given)
     settings.require_objective()
-    app = call.desk.app.beside(settings, tools=body.tools)
-    if body.agent and body.agent != app.agent_name:
+    app, agent = call.desk.app.beside(settings, tools=given.get("tools")), given.get("agent", "")
+    if agent and agent != app.agent_name:
         raise SettingsError(
-            f"this server does not offer the agent {shorten(body.agent, 100)}",
+            f"this server does not offer the agent {shorten(agent, 100)}",
             fix="babyagi serve --agent FILE#NAME",
             guide="serve",
         )
     return app
 
 
-def settings_of(settings: Settings, body: ObjectiveFields) -> Settings:
+def settings_of(settings: Settings, given: Submission | NewSchedule) -> Settings:
     """Return the server's settings, changed by the values of the request, which are parsed as on
     the command line.
 
     Raises:
         SettingsError: a value is invalid.
     """
-    texts: dict[str, Any] = {
-        "objective": body.objective,
-        "initial_task": body.first_task,
-        "instance_name": body.name,
-        "llm_model": body.model,
-        "memory": body.memory,
-        "planning": body.planning,
-        **{name: getattr(body, name) for name in LIMIT_NAMES},
+    values = {
+        setting: _parse(setting, given[name])  # type: ignore[literal-required]
+        for name, setting in SETTING_BY_FIELD.items()
+        if given.get(name, "") != ""
     }
-    values = {name: _parse(name, one) for name, one in texts.items() if one not in (None, "")}
-    more: dict[str, Any] = {}
-    if body.files:
-        more["files"] = _folder_within(settings, body.files)
-    if body.max_cost_usd is not None:
-        more["cost_limit_is_explicit"] = True
-    if body.model:
-        roles = ("execution", "creation", "prioritization", "report")
-        more |= {"model_is_explicit": True, **{f"model_{role}": "" for role in roles}}
+    if folder := given.get("files"):
+        values["files"] = _folder_within(settings, folder)
+    if "max_cost_usd" in given:
+        values["cost_limit_is_explicit"] = True
+    if given.get("model"):
+        values |= {"model_is_explicit": True, "role_models": ()}
     own: dict[str, Any] = {"objective": "", "objective_file": "", "task_file": ""}
     if settings.task_file:  # of a folder's file, which has no part in what others submit
         own["initial_task"] = ANSWER_TASK
-    return replace(settings, **own | values | more)
+    return replace(settings, **own | values)
 
 
 def _parse(name: str, value: Any) -> Any:
@@ -573,11 +576,10 @@ def _folder_within(settings: Settings, name: str) -> Path:
     return folder
 
 
-def given_limits(call: Call, body: LimitFields) -> dict[str, Any]:
+def given_limits(call: Call, given: LimitOptions) -> dict[str, Any]:
     """Return the limits in the request, parsed as settings. Raises `RequestError` if one is
     higher than the server's own limit, unless the client's key has the level admin."""
-    given = {name: getattr(body, name) for name in LIMIT_NAMES}
-    limits = {name: _parse(name, one) for name, one in given.items() if one is not None}
+    limits = {name: _parse(name, one) for name, one in given.items() if name in LIMIT_NAMES}
     for name, value in limits.items():
         most = getattr(call.desk.settings, name)
         if call.level < Level.ADMIN and most and not 0 < value <= most:
@@ -596,18 +598,7 @@ async def delete(store: TaskStore, settings: Settings, objective: Objective) -> 
     return {"v": json_shapes.VERSION, "deleted": [objective.id], "trouble": trouble}
 
 
-async def prune(
-    store: TaskStore, settings: Settings, older_than_days: float = 30.0
-) -> json_shapes.Json:
-    """Delete for good all objectives that ended long ago, or that never got an answer."""
-    days = _within(older_than_days, "older_than_days", 0, 36_500)
-    going = await actions.find_prunable(store, before=utc_now() - timedelta(days=days))
-    for one in going:
-        await actions.delete_whole(store, settings, one.objective)
-    return json_shapes.prunable_shape(going)
-
-
-async def extend(call: Call, objective: Objective, given: LimitFields) -> actions.Row:
+async def extend(call: Call, objective: Objective, given: LimitOptions) -> actions.Row:
     """Set new limits for an objective."""
     limits = given_limits(call, given)
     if not limits:
@@ -620,7 +611,7 @@ async def ask_further(call: Call, objective: Objective, given: Question) -> acti
     new = given_limits(call, given)
     limits: Limits | None = replace(objective.spec.limits, **new) if new else None
     app = call.desk.app.beside()
-    found = await app.ask_further(objective, given.question, limits=limits)
+    found = await app.ask_further(objective, given["question"], limits=limits)
     return await actions.find_row(call.store, found.id)
 
 
@@ -644,11 +635,8 @@ async def read_tasks(
 ) -> tuple[list[Task], bool]:
     """Return at most `limit` tasks with the wanted statuses, which follow the task `after` (None:
     from the beginning), and whether there are more."""
-    wanted, found = query.status or tuple(TaskStatus), list[Task]()
-    async for page in actions.walk_tasks(store, objective_id, wanted, after=after, limit=limit + 1):
-        found += page
-        if len(found) > limit:
-            break
+    wanted = query.status or tuple(TaskStatus)
+    found = await store.tasks(objective_id, statuses=wanted, after=after, limit=limit + 1)
     return found[:limit], len(found) > limit
 
 
@@ -675,18 +663,6 @@ async def show_duty(
 
 def _show(call: Call, shown: actions.Shown, only: int | None) -> json_shapes.Json:
     return json_shapes.shown_shape(shown, call.desk.settings.known_secrets, only=only)
-
-
-async def add_task(
-    store: TaskStore,
-    objective: Objective,
-    name: str,
-    first: bool = False,
-    after: tuple[int, ...] = (),
-) -> actions.Changed:
-    """Add a task to the list of an objective."""
-    to = Place.FIRST if first else Place.LAST
-    return await actions.add_task(store, objective, name, to=to, after=after)
 
 
 async def move_task(
@@ -779,7 +755,8 @@ async def inbox(
     desk: Desk, store: TaskStore, settings: Settings, given: ObjectiveQuery
 ) -> list[actions.Request]:
     """List the requests of tasks that wait for a person."""
-    steps = await store.inbox(await _chosen_id(desk, given))
+    chosen = (await desk.pick(given.objective)).id if given.objective else None
+    steps = await store.inbox(chosen)
     return [await actions.gather_request(store, step, settings, among=steps) for step in steps]
 
 
@@ -787,11 +764,6 @@ async def show_request(store: TaskStore, settings: Settings, number: int) -> act
     """Show one request of a task that waits for a person."""
     (step,) = await store.inbox(step_id=number)
     return await actions.gather_request(store, step, settings)
-
-
-async def _chosen_id(desk: Desk, given: ObjectiveQuery) -> int | None:
-    """Return the id of the objective that the query names; None if it names none."""
-    return (await desk.pick(given.objective)).id if given.objective else None
 
 
 async def answer(call: Call, number: int, text: str) -> json_shapes.Json:
@@ -855,12 +827,12 @@ async def add_schedule(call: Call, given: NewSchedule) -> Schedule:
 
 
 def _timing_of(call: Call, given: NewSchedule) -> Timing:
-    usd = given.daily_limit_usd
+    usd = given.get("daily_limit_usd")
     if usd is not None and call.level < Level.ADMIN and not 0 < usd <= DAILY_LIMIT_USD:
         raise _too_high("daily_limit_usd", DAILY_LIMIT_USD)
-    names = "cron every at tz grace overlap catch_up jitter".split()
     daily_limit = usd if usd is None else _within(usd, "daily_limit_usd", 0, MAX_USD)
-    return Timing(**{name: getattr(given, name) for name in names}, daily_limit=daily_limit)
+    told: dict[str, Any] = {name: one for name, one in given.items() if name in WHEN}
+    return Timing(**told, daily_limit=daily_limit)
 
 
 async def show_schedule(store: TaskStore, schedule_id: int, limit: int = 20) -> json_shapes.Json:
@@ -885,47 +857,13 @@ async def remove_schedule(store: TaskStore, schedule_id: int) -> Schedule:
     return await store.switch_schedule(schedule_id, to=ScheduleStatus.REMOVED)
 
 
-# -- the store, its workers and its index
+# -- workers and metrics
 # --------------------------------------------------------------------------------------------------
 
 
 async def workers(store: TaskStore) -> list[json_shapes.Json]:
     """List the workers, and what each works on."""
     return list(map(json_shapes.worker_shape, await store.workers()))
-
-
-async def index_status(
-    store: TaskStore, settings: Settings, given: ObjectiveQuery
-) -> list[json_shapes.Json]:
-    """Show how many results of each objective are indexed."""
-    found = await store.objectives()
-    if given.objective:
-        found = [await pick_objective(store, given.objective, home=settings.home)]
-    name = describe_index(settings)
-    rows = [await load_index_status(store, one) for one in found]
-    return [json_shapes.index_status_shape(row, index=name) for row in rows]
-
-
-async def index_check(call: Call, objective: Objective) -> json_shapes.Json:
-    """Compare the index of an objective's results with the task store."""
-    async with call.desk.app.beside().open_results(objective) as opened:
-        return json_shapes.index_check_shape(objective, await opened.check())
-
-
-async def index_rebuild(
-    call: Call, objective: Objective, embedding_model: str = ""
-) -> json_shapes.Json:
-    """Rebuild the index of an objective."""
-    model = embedding_model
-    async with call.desk.app.beside().open_results(objective, model=model) as opened:
-        n_results = await opened.rebuild(lambda _done, _all: None, model=model)
-    return {"v": json_shapes.VERSION, "objective_id": objective.id, "n_results": n_results}
-
-
-async def verify(desk: Desk, store: TaskStore, given: ObjectiveQuery) -> json_shapes.Json:
-    """Check every row of the task store for damage."""
-    found = await store.verify(await _chosen_id(desk, given))
-    return json_shapes.verification_shape(found)
 
 
 async def metrics(store: TaskStore) -> Answer:
@@ -947,10 +885,6 @@ def _row(row: actions.Row) -> json_shapes.Json:
     return json_shapes.status_shape(*row)
 
 
-def _why(reason: Reason) -> json_shapes.Json:
-    return {"v": json_shapes.VERSION, **json_shapes.why_shape(reason)}
-
-
 def _requests(found: list[actions.Request]) -> list[json_shapes.Json]:
     return list(map(json_shapes.request_shape, found))
 
@@ -962,7 +896,6 @@ def _schedule(found: Schedule) -> json_shapes.Json:
 _SHAPES: Mapping[Any, Callable[[Any], Any]] = {
     answers.Status: _row,
     answers.Stand: json_shapes.stand_shape,
-    answers.ReasonGiven: _why,
     answers.Changed: json_shapes.changed_shape,
     answers.OneSchedule: _schedule,
     answers.Request: json_shapes.request_shape,
@@ -1016,19 +949,16 @@ METRICS = look("/metrics", metrics, None, "store metrics", gives=TEXT)
 VERBS: tuple[Verb, ...] = (
     look("/objectives", list_objectives, list[answers.Objective], "show objectives"),
     change("/objectives", submit, answers.Submitted, "submit", status=201, finds=True),
-    change("/objectives/prune", prune, answers.Pruned, "store delete", **REPEATABLE),
     look(_ONE, actions.find_stand, answers.Stand, "status", name="status"),
     change(_ONE, delete, answers.Deleted, "store delete", method="DELETE", **REPEATABLE),
-    look(f"{_ONE}/why", actions.why_objective, answers.ReasonGiven, "show"),
     change(f"{_ONE}/pause", actions.pause, answers.Status, "pause"),
     change(f"{_ONE}/resume", actions.resume, answers.Status, "resume"),
     change(f"{_ONE}/cancel", actions.cancel, answers.Status, "cancel"),
     change(f"{_ONE}/extend", extend, answers.Status, "extend"),
     change(f"{_ONE}/questions", ask_further, answers.Status, "run --continue"),
     look(f"{_ONE}/tasks", list_tasks, list[answers.ListedTask], "tasks", "show tasks"),
-    change(f"{_ONE}/tasks", add_task, answers.Changed, "tasks add", status=201),
+    change(f"{_ONE}/tasks", actions.add_task, answers.Changed, "tasks add", status=201),
     look(_TASK, show_task, answers.ShownTask, "show"),
-    look(f"{_TASK}/why", actions.why_task, answers.ReasonGiven, "show"),
     change(f"{_TASK}/move", move_task, answers.Changed, "tasks move"),
     change(f"{_TASK}/edit", actions.edit_task, answers.Changed, "tasks edit"),
     change(f"{_TASK}/skip", actions.skip_task, answers.Changed, "tasks skip"),
@@ -1052,15 +982,5 @@ VERBS: tuple[Verb, ...] = (
     change(f"{_SCHEDULE}/resume", resume_schedule, answers.OneSchedule, "schedule resume"),
     change(f"{_SCHEDULE}/remove", remove_schedule, answers.OneSchedule, "schedule remove"),
     look("/workers", workers, list[answers.Worker], "show workers"),
-    look("/index", index_status, list[answers.IndexStatus], "store"),
-    look(f"{_ONE}/index/check", index_check, answers.IndexChecked, "store verify"),
-    change(
-        f"{_ONE}/index/rebuild",
-        index_rebuild,
-        answers.IndexRebuilt,
-        "store rebuild",
-        **REPEATABLE,
-    ),
-    look("/journal/verify", verify, answers.Verified, "store verify", level=Level.ADMIN),
     METRICS,
 )

@@ -14,10 +14,9 @@ from babyagi.memory.kinds import ConversationMemory
 from babyagi.react.steps import AgentBounds, AtLimit, OnMalformed, Trim
 from babyagi.settings.fields import Settings, declared_fields
 from babyagi.settings.values import Secret
-from babyagi.tasks import Limits
 from babyagi.tools.base import Tool
 
-OWN = {*OTHER_NAMES, "limits", "new", "enrich"}
+OWN = {*OTHER_NAMES, "new", "enrich"}
 OF_THE_COMMAND_LINE = (  # a program has no use for them
     "objective cooperative_mode join_existing_objective log_file log_format no_color llama gpt_4 "
     "enable_command_line_args serve_host serve_port serve_names serve_token"
@@ -27,7 +26,6 @@ NAMES = {
     "AtLimit": AtLimit,
     "ChatModel": ChatModel,
     "Enrich": Enrich,
-    "Limits": Limits,
     "OnMalformed": OnMalformed,
     "Secret": Secret,
     "Tool": Tool,

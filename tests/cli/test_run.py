@@ -388,13 +388,6 @@ def test_a_run_that_a_person_must_mend_is_set_aside_and_goes_on_when_it_is_mende
     assert status_of(capsys)["is_set_aside"] is False
 
 
-def test_how_many_tasks_at_once_is_remembered_where_it_was_said(documents, home, capsys):
-    assert run_guarded(["demo", str(documents), "--concurrency", "2"]) == 0
-
-    (kept,) = (home / "concurrency").iterdir()
-    assert kept.read_text() == "2"
-
-
 def test_latest_is_what_the_person_had_to_do_with_last(documents, capsys):
     assert run_guarded(["demo", str(documents)]) == 0
     assert run_guarded(["demo", str(documents)]) == 0

@@ -51,7 +51,7 @@ def run_objectives() -> None:
     many: list[Price] | None = babyagi.run("x", output_type=list[Price]).output
     babyagi.run("x", tools=[price, order, bare, "calculator"], files="docs")
     babyagi.run("x", first_task="y", model="rehearsal", max_tasks=3, max_cost=0.5, max_time="30m")
-    babyagi.run("x", limits=babyagi.Limits(max_tasks=3), new=True, ask=ask, approve="none")
+    babyagi.run("x", max_tasks=3, new=True, ask=ask, approve="none")
     babyagi.run("x", ask=lambda question: "no", planning="combined", concurrency=2)
     reason: babyagi.StopReason | None = babyagi.run("x").stop_reason
     print(text, output, typed, many, reason)

@@ -24,7 +24,7 @@ def run_objectives() -> None:
     babyagi.run("x", tools=[3])  # wrong: List item 0 has incompatible type
     babyagi.run("x", approve="sometimes")  # wrong: No overload variant
     babyagi.run("x", planning=True)  # wrong: No overload variant
-    babyagi.run("x", limits={"max_tasks": 3})  # wrong: No overload variant
+    babyagi.run("x", max_tasks={"n": 3})  # wrong: No overload variant
     babyagi.run("x", ask=3)  # wrong: No overload variant
     babyagi.run()  # wrong: require at least one argument
     babyagi.run(3)  # wrong: No overload variant

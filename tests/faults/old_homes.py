@@ -40,7 +40,6 @@ def variables_of(index: str, ports: Sequence[int]) -> dict[str, str]:
         "chroma-server": {"CHROMA_URL": url},
         "weaviate": {
             "WEAVIATE_URL": url,
-            "BABYAGI_WEAVIATE_GRPC_PORT": str(ports[1]),  # for the old code
             DEFAULTS: f"weaviate_grpc_port={ports[1]}",
         },
         # the second is read by Pinecone's library alone
@@ -52,6 +51,8 @@ def variables_of(index: str, ports: Sequence[int]) -> dict[str, str]:
 async def begin(tree: Path, env: Mapping[str, str], documents: Path) -> None:
     """Run the objective with the old code, and kill it when the first results are stored."""
     own = {name: value for name, value in env.items() if name != DEFAULTS}
+    if port := env.get(DEFAULTS, "").partition("weaviate_grpc_port=")[2]:
+        own["BABYAGI_WEAVIATE_GRPC_PORT"] = port
     old = await start(*_run_line(documents), env={**own, "PYTHONPATH": str(tree)}, is_mute=True)
     try:
         deadline_s = time.monotonic() + START_S

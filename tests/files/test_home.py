@@ -10,7 +10,6 @@ from babyagi.files.home import (
     home_id,
     is_bearer_dead,
     make_home,
-    remember_concurrency,
     remember_folder,
     remember_touch,
     take_name,
@@ -42,7 +41,6 @@ IN_THE_WAY = {
     "locks": lambda place: take_name(place, "me").__enter__(),
     "locks/me.lock": lambda place: take_name(place, "me").__enter__(),
     "folders": lambda place: remember_folder(place, "u", place),
-    "concurrency/u": lambda place: remember_concurrency(place, "u", 2),
     "touched": lambda place: remember_touch(place, "u", 1),
 }
 

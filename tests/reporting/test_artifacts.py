@@ -88,7 +88,7 @@ def test_a_table_and_a_plot_of_a_task_are_with_its_result_wherever_that_is_shown
         max_tasks=1,
     )
 
-    assert [(one.kind, one.address, one.task_ids) for one in outcome.sources] == [
+    assert [(one.kind, one.name, one.task_ids) for one in outcome.sources] == [
         ("file", "sales.csv", (1,)),
         ("tool", "run_python", (1,)),
     ]

@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from babyagi.serve.openapi import BASE, make_document
-from babyagi.serve.operations import OPERATIONS
+from babyagi.serve.operations import OPERATIONS, make_document
+from babyagi.verbs.verb_table import BASE
 from tests.faults.door import fuzz
 
 

@@ -15,10 +15,10 @@ from babyagi.cli.session import close_log
 from babyagi.files.home import remember_hook, remembered_folder
 from babyagi.inbox import APPROVAL, write_request
 from babyagi.serve import wire
-from babyagi.serve.openapi import BASE
 from babyagi.serve.operations import OPERATIONS
 from babyagi.tasks import Level
 from babyagi.taskstore.sql.keys import Keys
+from babyagi.verbs.verb_table import BASE
 from babyagi.worker import notify
 from support.connections import HERE, listening
 from support.served import serving
@@ -248,18 +248,6 @@ def test_what_is_deleted_is_gone(home):
     gone, missing, left = ask(home, ("DELETE", ONE), ("GET", ONE), ("GET", f"{BASE}/objectives"))
 
     assert (gone.status, missing.status, left.json()) == (200, 404, [])
-
-
-def test_objectives_that_ended_long_ago_are_pruned(home):
-    looked_at.fill_ended_home()
-
-    kept, pruned = ask(
-        home,
-        ("POST", f"{BASE}/objectives/prune", {"older_than_days": 1}),
-        ("POST", f"{BASE}/objectives/prune", {"older_than_days": 0}),
-    )
-
-    assert (kept.json()["deleted"], pruned.json()["deleted"]) == ([], [1])
 
 
 def test_a_report_comes_in_each_format_as_a_file(home):

@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 from dotenv import dotenv_values
 
-from babyagi.cli.about import list_values
 from babyagi.errors import SettingsError
-from babyagi.settings.fields import GONE, Settings, declared_fields
+from babyagi.settings.fields import Settings, declared_fields
 from babyagi.settings.load import (
     Loaded,
     load_settings,
@@ -140,7 +139,6 @@ def test_every_variable_and_flag_of_the_original_is_declared_and_none_is_declare
     assert set(original.split()) <= set(variables)
     assert set(declared_fields()) == {field.name for field in fields(Settings)} - {
         "cost_limit_is_explicit",
-        "concurrency_is_explicit",
         "model_is_explicit",
         "objective_file",
         "task_file",
@@ -595,28 +593,6 @@ def test_the_search_is_an_engine_or_an_address(load):
     assert load(BABYAGI_SEARCH="brave").settings.search_engine == "brave"
     assert load(BABYAGI_SEARCH=address + "/").settings.search_engine == address
     assert "BABYAGI_SEARCH must be one of" in fault_of(load, BABYAGI_SEARCH="searxng")
-
-
-def test_variables_that_were_settings_once_are_named_in_one_line_and_shown(load, tmp_path):
-    (tmp_path / ".env").write_text("BABYAGI_PROBE=false\n")
-    loaded = load(PINECONE_REGION="eu-west-1")
-
-    assert loaded.notices == (
-        "no settings any more, and without effect: "
-        "PINECONE_REGION (PINECONE_ENVIRONMENT=REGION-CLOUD); "
-        "BABYAGI_PROBE (BABYAGI_PROTOCOL=untested asks no questions)",
-    )
-    assert [shown.label for shown in list_values(loaded)][-2:] == [
-        "PINECONE_REGION",
-        "BABYAGI_PROBE",
-    ]
-    assert loaded.settings == load().settings
-
-
-def test_no_variable_is_a_setting_and_gone():
-    variables = {name for one in declared_fields().values() for name in one.variables}
-
-    assert variables & set(GONE) == set()
 
 
 @pytest.mark.parametrize(

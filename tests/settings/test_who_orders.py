@@ -5,7 +5,7 @@ import pytest
 from babyagi.app.application import open_app
 from babyagi.app.toolbox import Given
 from babyagi.errors import SettingsError
-from babyagi.settings.load import load_for_program, load_settings, read_env_file, trust_file
+from babyagi.settings.load import load_here, load_settings, read_env_file, trust_file
 from babyagi.tasks import ANSWER_TASK, Role
 from babyagi.verbs.verb_table import Submission, settings_of
 from support.prompts import origins_in
@@ -50,12 +50,12 @@ def test_an_objective_of_such_a_file_is_refused_beside_a_first_task_that_a_perso
         loaded.require_trust()
 
 
-def test_a_program_that_gives_the_objective_is_told_as_well(tmp_path):
+def test_a_program_that_gives_the_objective_is_told_as_well(tmp_path, monkeypatch):
+    monkeypatch.setenv("BABYAGI_HOME", str(tmp_path / "h"))
+    monkeypatch.chdir(tmp_path)
     (tmp_path / ".env").write_text(f"INITIAL_TASK={STRANGER}\n", encoding="utf-8")
     with pytest.raises(SettingsError, match="INITIAL_TASK"):
-        load_for_program(
-            {"objective": "Sum up"}, environ={"BABYAGI_HOME": str(tmp_path / "h")}, cwd=tmp_path
-        )
+        load_here({"objective": "Sum up"})
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,15 @@ from pathlib import Path
 import pytest
 
 from babyagi.verbs import json_shapes
+from babyagi.verbs.actions import Shown
 from tests.cli import samples
 
 SNAPSHOTS = Path(__file__).parents[1] / "cli" / "snapshots"
+
+
+def shown(**more):
+    return Shown(objective=samples.objective(), task=samples.task(), **more)
+
 
 SHAPES = {
     "tasks": lambda: [json_shapes.task_shape(samples.task())],
@@ -25,12 +31,14 @@ SHAPES = {
     "report": lambda: json_shapes.report_shape(
         samples.objective(), "# Report\n", samples.sources(), samples.made()
     ),
-    "show": lambda: json_shapes.show_shape(
-        samples.task(),
-        result=samples.result(),
-        steps=[samples.inputs_step(), samples.step()],
-        sources=samples.sources(),
-        made=samples.made(),
+    "show": lambda: json_shapes.shown_shape(
+        shown(
+            result=samples.result(),
+            sources=samples.sources(),
+            made=samples.made(),
+            times={"task:4": [samples.inputs_step(), samples.step()]},
+        ),
+        secrets=(),
     ),
     "index_status": lambda: [
         json_shapes.index_status_shape(samples.index_status(), index="built-in")
@@ -51,7 +59,7 @@ def test_the_json_that_others_script_against_stays_as_it_is(name):
 
 
 def test_a_task_without_a_result_shows_null():
-    shape = json_shapes.show_shape(samples.task(), result=None, steps=[])
+    shape = json_shapes.shown_shape(shown(times={}), secrets=())
 
     assert shape["result"] is None
     assert shape["steps"] == []
@@ -64,10 +72,6 @@ def test_a_word_that_was_kept_beside_what_a_try_was_given_is_none_of_it():
     given = json_shapes.given_results(steps)
 
     assert given == json_shapes.given_results(steps[:1])
-
-
-def test_no_prompt_and_no_completion_leaves_with_a_step():
-    assert "secret prompt" not in json.dumps(json_shapes.step_shape(samples.step()))
 
 
 def test_a_rehearsal_is_said_in_the_status_and_the_report():

@@ -1400,8 +1400,7 @@ class TaskStore(
         list.
 
         Args:
-            after: return only what follows this task, which must have had the one status of
-                `statuses`.
+            after: of tasks with some `statuses`, return only what follows the place of this one.
             task_ids: return these tasks, in no order; ids without a task are left out.
             last_finished: return the most recently finished (done or dead) tasks, the latest first.
         """
@@ -1409,13 +1408,12 @@ class TaskStore(
         values: dict[str, Any] = {"limit": ALL_ROWS if limit is None else limit}
         if task_ids is not None:
             query, values = "some_tasks", {"task_ids": to_json(list(task_ids))}
-        elif statuses is not None and len(statuses) == 1:
-            query, (status,) = "tasks_page", statuses
-            rank, task_id = (-ALL_ROWS, 0) if after is None else (after.rank, after.id)
-            values |= {"status": status.value, "rank": rank, "task_id": task_id}
         elif statuses is not None:
-            query = "tasks_with_status"
-            values["statuses"] = to_json(list(statuses))
+            query = "tasks_page" if len(statuses) == 1 else "tasks_page_of_some"
+            rank, task_id = (-ALL_ROWS, 0) if after is None else (after.rank, after.id)
+            values |= {"rank": rank, "task_id": task_id}
+            one = {"status": statuses[0].value} if query == "tasks_page" else {}
+            values |= one or {"statuses": to_json(list(statuses))}
         return await self._read(
             lambda tx: list(map(task_from_row, rows_in(tx, query, objective_id, **values))),
             n_rows=values["limit"] if task_ids is None else len(task_ids),
