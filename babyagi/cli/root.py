@@ -74,7 +74,7 @@ ORIGINAL_FLAGS = set(
 MODULES = {
     **dict.fromkeys(("demo", "run", "watch"), "run"),
     **{"ask": "ask", "submit": "run", "worker": "worker"},
-    **{"serve": "serve", "schedule": "schedules", "status": "objectives", "show": "show"},
+    **{"serve": "worker", "schedule": "schedules", "status": "objectives", "show": "show"},
     **{"report": "report", "inbox": "inbox", "tasks": "objectives", "resume": "run"},
     **dict.fromkeys(("pause", "cancel", "extend"), "objectives"),
     **{"store": "store", "tools": "toolbox"},

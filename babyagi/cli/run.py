@@ -26,9 +26,8 @@ from babyagi.app.backends import open_store, utc_now
 from babyagi.app.toolbox import require_folder
 from babyagi.cli import preflight, render, session
 from babyagi.cli.about import guide_folder
-from babyagi.cli.asking import Asker, find_person
 from babyagi.cli.exits import ExitCode, Terminated, code_of_error, code_of_objective
-from babyagi.cli.live import LiveView
+from babyagi.cli.inbox import Asker, find_person
 from babyagi.cli.options import (
     LIMITS,
     SET_ONCE,
@@ -62,7 +61,7 @@ from babyagi.cli.text import (
     print_json_line,
     warn,
 )
-from babyagi.cli.views import Follower, JsonView, LoggedView, PlainView, View, following
+from babyagi.cli.views import Follower, JsonView, LiveView, PlainView, View, following
 from babyagi.errors import (
     CredentialsError,
     ModelRejectedError,
@@ -384,7 +383,7 @@ async def work_on(
         after_id = await app.store.last_event_id(objective.id)
     async with AsyncExitStack() as seat:
         view, company = await seat.enter_async_context(_seated(app, objective, as_json=as_json))
-        follower = Follower(app.store, objective.id, LoggedView(view), after_id=after_id)
+        follower = Follower(app.store, objective.id, view, after_id=after_id, is_logged=True)
         await seat.enter_async_context(following(follower))
         work = asyncio.ensure_future(
             app.join(objective, company)
