@@ -148,9 +148,9 @@ def help_(words: tuple[str, ...]) -> None:
 
     With the name of a page of the guide, show that page.
     """
-    from babyagi.cli.about import list_topics, show_topic
+    from babyagi.cli.about import read_pages, show_topic
 
-    pages = dict(list_topics())
+    pages = read_pages()
     words = tuple(word for word in rename(words) if not word.startswith("--"))
     found = _walk(words)
     if found is not None:
