@@ -14,7 +14,7 @@ import stat
 import sys
 import tempfile
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -170,9 +170,9 @@ class Check:
         return [said, *([Line(f"      try: {self.fix}")] if self.fix else [])]
 
 
-def _of_error(name: str, error: BabyagiError, *, state: str = FAIL) -> Check:
+def _of_error(name: str, error: BabyagiError) -> Check:
     why = f" ({error.why})" if error.why else ""
-    return Check(state, name, f"{error.what}{why}", error.fix)
+    return Check(FAIL, name, f"{error.what}{why}", error.fix)
 
 
 def run_checks(*, is_quick: bool = False, is_probing: bool = False) -> list[Check]:
@@ -377,7 +377,8 @@ def _check_result_store(settings: Settings) -> Check:
     except SettingsError as error:
         return _of_error("result store", error)
     except BabyagiError as error:
-        return _of_error("result store", error, state=WARN)
+        fix = "; ".join(filter(None, (error.fix, "meanwhile results are found in the task store")))
+        return replace(_of_error("result store", error), state=WARN, fix=fix)
     if settings.effective_result_store == "weaviate" and not settings.weaviate_url:
         fix = "babyagi run: it starts the store, and says whether results can be written to it"
         return Check(WARN, "result store", f"{describe_index(settings)}, is not started yet", fix)

@@ -603,7 +603,8 @@ def _say_opening(objective: Objective) -> None:
     if is_rehearsal(objective):
         warn(render.REHEARSAL_LINE, Style.YELLOW)
     warn(f"Objective {objective.id}: {fit(objective.spec.text, 400)}", Style.BOLD)
-    warn(f"Limits: {render.render_limit_values(objective.spec.limits)}.")
+    if not is_rehearsal(objective):
+        warn(f"Limits: {render.render_limit_values(objective.spec.limits)}.")
 
 
 def tell_notices(notices: Iterable[str]) -> None:

@@ -33,6 +33,7 @@ from babyagi.cli.text import (
     is_person_there,
     safe,
     safe_line,
+    table,
     terminal_width,
     warn,
 )
@@ -51,15 +52,15 @@ N_NAMED = 10
 def render_index_status(rows: Sequence[IndexStatus], *, index: str, width: int) -> list[Line]:
     if not rows:
         return [Line('No objective yet. Type: babyagi demo, or babyagi run "an objective"')]
-    titles = f"{'RESULTS':>8} {'INDEXED':>8} {'LEFT':>6}  {'EMBEDDED AS':<24}  OBJECTIVE"
-    lines = [Line(f"Index: {index}"), Line(f"{'ID':>4}  {titles}", Style.DIM)]
+    columns = {"ID": ">4", "RESULTS": ">8", "INDEXED": ">8", "LEFT": ">6", "EMBEDDED AS": "<24"}
+    shown = []
     for row in rows:
-        space = fit(row.objective.spec.embedding_space, 40)
-        numbers = f"{row.n_results:>8,} {row.n_results - row.n_owed:>8,} {row.n_owed:>6,}"
-        head = f"{row.objective.id:>4}  {numbers}  {space:<24}  "
-        text = fit(row.objective.spec.text, max(20, width - len(head)))
-        lines.append(Line(head + text, Style.YELLOW if row.n_owed else Style.PLAIN))
-    return lines
+        counts = (row.n_results, row.n_results - row.n_owed, row.n_owed)
+        numbers = [f"{n:,}" for n in counts]
+        spec, style = row.objective.spec, Style.YELLOW if row.n_owed else Style.PLAIN
+        cells = (row.objective.id, *numbers, fit(spec.embedding_space, 40), spec.text)
+        shown.append((cells, style))
+    return [Line(f"Index: {index}"), *table({**columns, "OBJECTIVE": ""}, shown, width)]
 
 
 def render_index_check(objective: Objective, report: CheckReport) -> list[Line]:

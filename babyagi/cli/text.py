@@ -16,7 +16,7 @@ import shutil
 import sys
 import termios
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
@@ -235,6 +235,25 @@ def flow(line: str, width: int) -> str:
     return "\n".join([*rows, row])
 
 
+def table(
+    columns: Mapping[str, str], rows: Iterable[tuple[Sequence[object], Style]], width: int
+) -> list[Line]:
+    """Return a table: a head, and one line for each row, cut to `width` cells.
+
+    Args:
+        columns: the format of each column by its title, such as `>4`; the last column takes the
+            room that is left, and its format is not used.
+        rows: the cells of each row, and its style.
+    """
+    *formats, _ = columns.values()
+    lines = []
+    for (*cells, text), style in [([*columns], Style.DIM), *rows]:
+        pairs = zip(cells, formats, strict=True)
+        head = "".join(f"{cell:{format_}}  " for cell, format_ in pairs)
+        lines.append(Line(head + fit(str(text), max(12, width - len(head))), style))
+    return lines
+
+
 def row_width(stream: TextIO) -> int:
     """Return the width of the stream's terminal in cells; 0 if the stream is not a terminal or its
     size is unknown."""
@@ -407,10 +426,8 @@ def print_json(value: Any) -> None:
     """Write the value as indented JSON in ASCII, a list as one line for each of its values.
     Characters that could control a terminal are written as JSON escapes, which a JSON parser reads
     back."""
-    if isinstance(value, list):
-        written = JsonList()
-        written.add(value)
-        written.close()
+    if isinstance(value, list) and value:
+        print("[", ",\n".join(map(json.dumps, value)), "]", sep="\n", flush=True)
     else:
         print(json.dumps(value, indent=2, ensure_ascii=True), flush=True)
 
@@ -421,22 +438,6 @@ def give(as_json: bool, value: Any, lines: Iterable[Line], *, empty: str = "") -
         print_json(value)
     else:
         echo_lines([*lines] or [Line(empty)])
-
-
-class JsonList:
-    """Writes one JSON list, a line for each value, so that a long list is never whole in memory.
-    Call `close` at the end."""
-
-    def __init__(self) -> None:
-        self._n = 0
-
-    def add(self, values: Iterable[Any]) -> None:
-        for value in values:
-            print("[\n" if self._n == 0 else ",\n", json.dumps(value), sep="", end="")
-            self._n += 1
-
-    def close(self) -> None:
-        print("\n]" if self._n else "[]", flush=True)
 
 
 def print_json_line(value: Any) -> None:

@@ -38,6 +38,7 @@ from babyagi.cli.text import (
     row_width,
     safe,
     safe_line,
+    table,
     warn,
 )
 from babyagi.errors import StoreUnavailableError, first_error
@@ -131,8 +132,13 @@ _WORDS_BY_FIELD = {
 }
 
 
-# already said by the line of the finished task
-_SAID_LATER = (events.TASK_CLAIMED, events.TASK_RECORDED, events.TASK_ADDED)
+# said by the line of the finished task, or by the report itself
+_SAID_LATER = (
+    events.TASK_CLAIMED,
+    events.TASK_RECORDED,
+    events.TASK_ADDED,
+    events.REPORT_WRITTEN,
+)
 
 
 def describe_event(event: Event, task_name: str) -> str | None:
@@ -385,17 +391,16 @@ def _say_elsewhere(worker: Worker, objective_id: int) -> str:
 def render_workers(workers: Sequence[Worker], width: int) -> list[Line]:
     """Return a table of workers: a head, and for each worker one line for each objective that it
     serves."""
-    lines = [Line(f"{'NAME':<20} {'PID':>8} {'LEASE':>7}  AT WORK", Style.DIM)]
+    columns = {"NAME": "<20", "PID": ">8", "LEASE": ">7", "AT WORK": ""}
+    rows: list[tuple[Sequence[object], Style]] = []
     for worker in workers:
         lease = f"{worker.lease_left_s:.0f} s" if worker.lease_left_s >= 0 else "over"
-        head = f"{fit(worker.name, 20):<20} {worker.pid:>8} {lease:>7}  "
-        texts = [_describe(one, worker) for one in worker.joined] or [
-            ("waits for an objective", Style.PLAIN)
-        ]
-        for at, (text, style) in enumerate(texts):
-            start = head if at == 0 else " " * len(head)
-            lines.append(Line(start + fit(text, max(30, width - len(head))), style))
-    return lines
+        head: tuple[object, ...] = (fit(worker.name, 20), worker.pid, lease)
+        idle = [("waits for an objective", Style.PLAIN)]
+        for text, style in [_describe(one, worker) for one in worker.joined] or idle:
+            rows.append(((*head, text), style))
+            head = ("", "", "")
+    return table(columns, rows, width)
 
 
 def _describe(joined: Joined, worker: Worker) -> tuple[str, Style]:

@@ -143,7 +143,7 @@ def test_what_a_worker_works_on_is_watched_and_what_none_works_on_is_resumed():
 
     assert after(active, True) == "babyagi watch --objective 3"
     assert after(active, False) == after(paused, True) == "babyagi resume --objective 3"
-    assert "babyagi resume --objective 3  (or `babyagi watch`, if" in after(active, None)
+    assert after(active, None) == "babyagi resume --objective 3"
 
 
 def test_only_limits_that_are_set_are_shown():

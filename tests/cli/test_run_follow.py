@@ -152,4 +152,4 @@ async def test_work_that_ends_with_the_report_is_followed_to_its_end(store, obje
     assert await work(Working(store), objective) == 0
 
     said = capsys.readouterr()
-    assert "limits.md:3 says so." in said.out and "the report is written" in said.err
+    assert "limits.md:3 says so." in said.out and "no further task starts" in said.err

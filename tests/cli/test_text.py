@@ -134,10 +134,7 @@ def test_no_row_of_a_broken_text_is_wider_than_it_may_be_and_none_is_armed(width
 
 def test_a_list_in_json_is_what_a_whole_one_would_be(capsys):
     for values in ([], [{"a": [1, "é\n"]}], [1, 2]):
-        written = text.JsonList()
-        for value in values:
-            written.add([value])
-        written.close()
+        text.print_json(values)
         out = capsys.readouterr().out
         assert out == ("[\n" + ",\n".join(map(json.dumps, values)) + "\n]\n" if values else "[]\n")
 
