@@ -33,6 +33,7 @@ from babyagi.cli.text import (
     is_person_there,
     print_json,
     safe_line,
+    take,
     terminal_width,
     warn,
 )
@@ -157,22 +158,14 @@ def _spell(text: str) -> str:
 
 
 def _wrap(text: str, room: int) -> Iterator[str]:
-    """Yield the text in rows of at most `room` cells, at least one row. A row breaks before a word
-    if that leaves it at least half full. Blanks move to the beginning of a row, where they can be
-    seen."""
-    row, used = "", 0
-    for character in text:
-        n_cells = cell_width(character)
-        while row and used + n_cells > room:
-            seen = row.rstrip(" ") or row
-            before_word = seen.rfind(" ") if character != " " and seen == row else -1
-            if before_word > len(seen) // 2:
-                seen = seen[:before_word].rstrip(" ") or seen
-            yield seen
-            row = row[len(seen) :]
-            used = cell_width(row)
-        row, used = row + character, used + n_cells
-    yield row
+    """Yield the text in rows of at most `room` cells, at least one row. Blanks at the end of a row
+    move to the beginning of the next one, where they can be seen."""
+    while cell_width(text) > room:
+        head = take(text, room) or text[:1]
+        head = head.rstrip(" ") or head
+        yield head
+        text = text[len(head) :]
+    yield text
 
 
 def _begin(lines: list[str]) -> list[str]:
