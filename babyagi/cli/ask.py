@@ -4,7 +4,7 @@ shows and deletes the stored conversations of such agents."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
 from pathlib import Path
 from secrets import token_hex
@@ -43,7 +43,6 @@ from babyagi.react.steps import (
     ToolEnded,
     ToolStarted,
 )
-from babyagi.tasks import Usage
 from babyagi.text import say_count
 from babyagi.verbs.json_shapes import Json, pick, usage_shape
 
@@ -201,47 +200,49 @@ def memory(name: str | None, as_json: bool) -> None:
 
     They are those of `babyagi ask --memory NAME`.
     """
-    if name is None:
-        _list_memories(as_json)
-    else:
-        _show_memory(name, as_json)
-
-
-def _list_memories(as_json: bool) -> None:
-    found = [(name, _read(name)) for name in _names_in(_home())]
-    shapes = [{"name": name, **_counts(known)} for name, known in found]
-    lines = [Line(f"{name:<28} {describe(known)}") for name, known in found]
+    home = load(needs=NOTHING).settings.home
+    if name is not None:
+        known = _require(home, name)
+        shape = {"v": 1, "name": name, **_counts(known), **_known_shape(known)}
+        give(as_json, shape, _render_known(name, known))
+        return
+    # the names of the memories of agents that work on objectives can be given, but are not listed
+    names = [one for one in names_in(home) if not is_memory_of_objective(one)]
+    found = [(one, asyncio.run(_open(home, one).read())) for one in names]
+    shapes = [{"name": one, **_counts(known)} for one, known in found]
+    lines = [Line(f"{one:<28} {describe(known)}") for one, known in found]
     none = "No conversation is stored. `babyagi ask FILE QUESTION --memory NAME` stores one."
     give(as_json, shapes, lines, empty=none)
 
 
-def _show_memory(name: str, as_json: bool) -> None:
-    known = _require(name)
-    if as_json:
-        print_json({"v": 1, "name": name, **_counts(known), **_known_shape(known)})
-        return
-    echo(f"{name}: {describe(known)}", Style.BOLD)
-    if known.summary.text:
-        summary = known.summary
-        _tell(f"summary of turns 1 to {summary.upto}", summary.text, summary.origins)
-    for fact in known.facts:
-        _tell(f"{fact.entity} (turn {fact.turn})", fact.text, fact.origins)
+def _render_known(name: str, known: Known) -> Iterator[Line]:
+    yield Line(f"{name}: {describe(known)}", Style.BOLD)
+    summary, said = known.summary, []
+    if summary.text:
+        said.append((f"summary of turns 1 to {summary.upto}", summary.text, summary.origins))
+    said += [(f"{one.entity} (turn {one.turn})", one.text, one.origins) for one in known.facts]
     for turn in known.turns:
-        _tell(f"{turn.n}. {turn.at.astimezone():%Y-%m-%d %H:%M}", turn.question, turn.asked_from)
-        _tell("   answer", turn.answer, turn.made_from)
+        at = f"{turn.n}. {turn.at.astimezone():%Y-%m-%d %H:%M}"
+        said += [(at, turn.question, turn.asked_from), ("   answer", turn.answer, turn.made_from)]
+    for what, text, origins in said:
+        yield Line(f"{what}: {text}")
+        yield Line(f"      from {', '.join(origins)}", Style.DIM)
     if known.used.calls:
-        echo(_say_used(known.used), Style.DIM)
+        cost = f", ${known.used.cost_usd:.4f}" if known.used.cost_usd else ""
+        yield Line(f"The notes took {render_calls(known.used)}{cost}.", Style.DIM)
     if known.fault:
-        echo(f"The last update of this memory failed: {known.fault}", Style.YELLOW)
+        yield Line(f"The last update of this memory failed: {known.fault}", Style.YELLOW)
     if known.n_damaged:
-        echo(f"{known.n_damaged} damaged lines of the memory's file are ignored.", Style.YELLOW)
+        what = f"{known.n_damaged} damaged lines of the memory's file are ignored."
+        yield Line(what, Style.YELLOW)
 
 
 def forget(name: str) -> None:
     """Delete a conversation and all its notes."""
 
-    n_turns = len(_require(name).turns)
-    asyncio.run(_open(name).forget())
+    home = load(needs=NOTHING).settings.home
+    n_turns = len(_require(home, name).turns)
+    asyncio.run(_open(home, name).forget())
     echo(f"The conversation {name} is deleted, with {say_count(n_turns, 'turn')}.")
 
 
@@ -254,45 +255,12 @@ def describe(known: Known) -> str:
     return fit(said, max(40, terminal_width() - 30))
 
 
-def _say_used(used: Usage) -> str:
-    """Return a sentence about the cost of keeping the conversation's memory, without an amount of
-    money if the price is unknown."""
-
-    cost = f", ${used.cost_usd:.4f}" if used.cost_usd else ""
-    return f"The notes took {render_calls(used)}{cost}."
+def _open(home: Path, name: str) -> MemoryLog:
+    return MemoryLog(path_of(home, name), clock=utc_now, new_id=partial(token_hex, 8))
 
 
-def _tell(what: str, text: str, origins: tuple[str, ...]) -> None:
-    echo(f"{what}: {text}")
-    echo(f"      from {', '.join(origins)}", Style.DIM)
-
-
-def _names_in(home: Path) -> list[str]:
-    """Return the names of the conversations that are stored in the home folder, without the
-    memories of agents that work on objectives. (`babyagi show memory` accepts the names of these
-    memories, too.)"""
-
-    return [name for name in names_in(home) if not is_memory_of_objective(name)]
-
-
-def _home() -> Path:
-
-    return load(needs=NOTHING).settings.home
-
-
-def _open(name: str) -> MemoryLog:
-
-    return MemoryLog(path_of(_home(), name), clock=utc_now, new_id=partial(token_hex, 8))
-
-
-def _read(name: str) -> Known:
-
-    return asyncio.run(_open(name).read())
-
-
-def _require(name: str) -> Known:
-
-    known = _read(name)
+def _require(home: Path, name: str) -> Known:
+    known = asyncio.run(_open(home, name).read())
     if not known.id and not known.n_damaged:
         raise NotFoundError(
             f"there is no conversation {name}",

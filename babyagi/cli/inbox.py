@@ -9,7 +9,7 @@ import logging
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from itertools import chain
@@ -63,7 +63,6 @@ if TYPE_CHECKING:
     from babyagi.app.model_clients import AskHuman
 
 EXCERPT_LINES = 12
-EXCERPT_CHARS = 1000
 MAX_ORIGINS = 6  # shown in the list; a single request shows all of them
 MAX_DEPTH = 20
 _MARGIN = " " * 6
@@ -87,14 +86,14 @@ def render_request(request: Request, width: int, *, is_whole: bool) -> list[Line
     name = request.name or str(task.id)
     ways = [name_command(one, name) + texts.get(one, "") for one in decisions(step)]
     said = list(call_lines(request, width))
-    shown = said if is_whole else _begin(said)
+    shown = said if is_whole else said[:EXCERPT_LINES]
     lines = [
         Line(f"task {task.id} of objective {step.objective_id}: {fit(task.name, 80)}", Style.BOLD),
         *(Line(_MARGIN + text) for text in _explain(request, is_whole=is_whole)),
         *(Line(_MARGIN + text, Style.YELLOW) for text in shown),
     ]
     if len(shown) < len(said):
-        note = f"… {_count(shown):,} of {_count(said):,} characters; babyagi inbox {name} shows all"
+        note = f"… {len(shown):,} of {len(said):,} lines; babyagi inbox {name} shows all"
         lines.append(Line(_MARGIN + note, Style.RED))
     if any("<U+" in text for text in shown):
         lines.append(Line(_MARGIN + _LEGEND, Style.DIM))
@@ -166,19 +165,6 @@ def _wrap(text: str, room: int) -> Iterator[str]:
         yield head
         text = text[len(head) :]
     yield text
-
-
-def _begin(lines: list[str]) -> list[str]:
-    shown: list[str] = []
-    for line in lines[:EXCERPT_LINES]:
-        if shown and _count(shown) + len(line) > EXCERPT_CHARS:
-            break
-        shown.append(line)
-    return shown
-
-
-def _count(lines: Iterable[str]) -> int:
-    return sum(map(len, lines))
 
 
 def _explain(request: Request, *, is_whole: bool) -> Iterator[str]:

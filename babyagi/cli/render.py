@@ -26,11 +26,6 @@ REHEARSAL_LINE = "REHEARSAL: no language model was asked"
 
 FINISHED = (TaskStatus.DONE, TaskStatus.DEAD)
 
-_HOW_IT_STANDS = {
-    ObjectiveStatus.ACTIVE: "was stopped before it ended; nothing is lost",
-    ObjectiveStatus.PAUSED: "is paused",
-}
-
 _STYLE_BY_STATUS = {
     TaskStatus.DONE: Style.GREEN,
     TaskStatus.DEAD: Style.RED,
@@ -319,7 +314,7 @@ def render_closing(
     if not is_told:
         used = f"{render_usage(objective)}. {render_worked(objective)}."
         lines = [
-            Line(f"Objective {objective.id} {_how_it_came_out(objective)}", Style.BOLD),
+            Line(f"Objective {objective.id}: {render_status_words(objective)}", Style.BOLD),
             Line(f"Tasks: {render_counts(counts)}. {used}"),
         ]
     lines += _render_index_trouble(objective, "Results: ", index_trouble)
@@ -333,15 +328,6 @@ def render_closing(
         lines.append(Line(f"Ask more:   {more}"))
     is_to_say = is_rehearsal(objective) and not is_told
     return [*lines, Line(REHEARSAL_LINE, Style.YELLOW)] if is_to_say else lines
-
-
-def _how_it_came_out(objective: Objective) -> str:
-    if objective.is_set_aside:
-        return f"is set aside until you go on with it ({fit(objective.stop_detail, 300)})"
-    if objective.stop_reason is None:
-        return _HOW_IT_STANDS.get(objective.status, objective.status.value)
-    detail = f" ({fit(objective.stop_detail, 300)})" if objective.stop_detail else ""
-    return f"({objective.stop_reason.value}): {say_stop(objective)}{detail}"
 
 
 def render_going_on(objective: Objective, counts: Mapping[TaskStatus, int]) -> str:

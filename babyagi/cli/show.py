@@ -508,7 +508,6 @@ class Teller:
             return f"task {event.task_id}: asks: {describe(step)}{number}"
         is_new = event.kind in (events.TASK_ADDED, events.TASK_CLAIMED)
         text = describe_event(event, await self._names.name_of(event) if is_new else "")
-        text = text and self._names.tell_once(event, text)
         if event.kind == events.TASK_RECORDED and text and result:
             return f"{text} → {first_line(result)}"
         return text

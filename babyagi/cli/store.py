@@ -37,6 +37,7 @@ from babyagi.cli.text import (
     terminal_width,
     warn,
 )
+from babyagi.errors import SettingsError
 from babyagi.index.indexer import CheckReport
 from babyagi.reporting.metrics import read_metrics
 from babyagi.tasks import Objective
@@ -44,7 +45,6 @@ from babyagi.taskstore.nouns import Verification
 from babyagi.taskstore.sql.store import TaskStore
 from babyagi.text import say_count
 from babyagi.verbs import actions, json_shapes
-from babyagi.verbs.actions import Prunable
 
 N_NAMED = 10
 
@@ -213,12 +213,9 @@ def migrate() -> None:
     """
 
     versions = asyncio.run(migrate_store(load(needs=STORE).settings))
-    if versions is None:
-        echo("The task store has this program's version.")
-        return
-    before, after = versions
+    before, after = versions or ("", "")
     if before == after:
-        echo(f"The task store has version {after} already.")
+        echo("The task store has this program's version.")
     else:
         echo(f"The task store was upgraded from version {before} to {after}.")
 
@@ -299,26 +296,17 @@ async def _find_old(
 
     before = backends.utc_now() - timedelta(days=min(days, MAX_DAYS))
     found = await actions.find_prunable(store, before=before)
-    for line in render_prunable(found):
-        say(line)
+    for going in found:
+        about = f"{going.why}, {say_count(going.n_results, 'result')}"
+        say(f"{going.objective.id:>4}  {about}: {fit(going.objective.spec.text, 60)}")
     fix = f"babyagi store delete --old --older-than {days:g} --yes"
     return [going.objective for going in found], "Delete these for good?", fix
-
-
-def render_prunable(found: Sequence[Prunable]) -> list[str]:
-    return [
-        f"{going.objective.id:>4}  {going.why}, {say_count(going.n_results, 'result')}: "
-        f"{fit(going.objective.spec.text, 60)}"
-        for going in found
-    ]
 
 
 def _is_confirmed(question: str, *, fix: str) -> bool:
     """Ask the person the question, and return whether the answer is yes. Raises `SettingsError` if
     there is no terminal."""
     if not is_person_there():
-        from babyagi.errors import SettingsError
-
         what = "nothing is deleted: there is no terminal to confirm on"
         raise SettingsError(what, fix=fix, guide="objectives")
     return confirm(question)

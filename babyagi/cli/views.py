@@ -61,7 +61,7 @@ if TYPE_CHECKING:
 
 NAME_WIDTH = 80
 RESULT_WIDTH = 120  # of the first line of a result
-MAX_SAID, SHORT = 200, 60  # cells of an error or reason, where it is new and where it is known
+MAX_SAID = 200  # cells of an error or reason
 SAID_EVERY = timedelta(minutes=1)  # a line about the same outage
 logger = logging.getLogger("babyagi.events")
 
@@ -221,7 +221,6 @@ class EventNames:
         self._name_by_id: dict[int, str] = {}
         self._objective_by_id: dict[int, Objective] = {}
         self._outage_by_objective: dict[int, tuple[str, datetime]] = {}  # reason, when it was said
-        self._told: set[str] = set()  # long errors and reasons that a line had whole
 
     async def render_event(self, event: Event) -> str | None:
         """Return a line such as `12:01:07 task 4 done: Read limits.md (2 new)`, with the local
@@ -249,18 +248,7 @@ class EventNames:
         return False
 
     async def _describe(self, event: Event) -> str | None:
-        text = describe_event(event, await self.name_of(event))
-        return text and self.tell_once(event, text)
-
-    def tell_once(self, event: Event, text: str) -> str:
-        """Return the text with a long error or reason cut short if an earlier line had it whole."""
-        for key in ("error", "reason", "detail"):
-            said = fit(str(event.data.get(key, "")), MAX_SAID)
-            if len(said) > SHORT and said in text:
-                if said in self._told:
-                    text = text.replace(said, fit(said, SHORT))
-                self._told.add(said)
-        return text
+        return describe_event(event, await self.name_of(event))
 
     async def _describe_done(self, event: Event) -> str:
         """Return the event of a task that is done in words, with the first line of its result, and
@@ -364,28 +352,17 @@ def count_serving(workers: Sequence[Worker], objective_id: int) -> str:
 
 
 def render_serving(workers: Sequence[Worker], objective_id: int) -> str:
-    """Return how many workers serve the objective, as `count_serving` does, and their names. If
-    there are none, name the running workers, with what each does; '' if no worker is running."""
+    """Return how many workers serve the objective, as `count_serving` does, and their names; ''
+    if no worker is running."""
     if not _living(workers):
         return ""
     count = count_serving(workers, objective_id)
     names = ", ".join(worker.name for worker in serving(workers, objective_id))
-    if names:
-        return f"{count}: {fit(names, 200)}"
-    others = ", ".join(
-        f"{worker.name} ({_say_elsewhere(worker, objective_id)})" for worker in _living(workers)
-    )
-    return f"{count}; running are: {fit(others, 200)}"
+    return f"{count}: {fit(names, 200)}" if names else f"{count}; babyagi show workers says why"
 
 
 def _living(workers: Sequence[Worker]) -> list[Worker]:
     return [worker for worker in workers if worker.lease_left_s >= 0]
-
-
-def _say_elsewhere(worker: Worker, objective_id: int) -> str:
-    if any(joined.objective_id == objective_id for joined in worker.joined):
-        return "cannot work on it; babyagi show workers says why"
-    return "on other objectives" if worker.joined else "idle"
 
 
 def render_workers(workers: Sequence[Worker], width: int) -> list[Line]:

@@ -46,7 +46,7 @@ def test_a_run_that_a_limit_ended_says_the_command_that_goes_on(reason):
 def test_the_closing_lines_say_why_what_and_where():
     text = joined(render.render_closing(samples.objective(), samples.COUNTS))
 
-    assert "(limit:tasks): the limit of tasks is reached" in text
+    assert "ended, limit:tasks: the limit of tasks is reached" in text
     assert "4 done" in text
     assert "1 dead" in text
     assert "$0.0123" in text
