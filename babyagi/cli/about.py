@@ -126,20 +126,19 @@ def _show(declared: Declared, value: Any) -> str | None:
 
 
 def render_values(values: Sequence[ShownValue], width: int) -> list[Line]:
-    label_width = max(len(value.label) for value in values)
-    source_width = max(len(value.source) for value in values)
+    widths = [max(len(one.label) for one in values), max(len(one.source) for one in values)]
     lines = []
     for value in values:
         text = value.value if value.value is not None else f"({value.help or 'not set'})"
+        head = f"{pad(value.label, widths[0])}  {pad(value.source, widths[1])}  "
         # a path or an address is useless when its end is cut off
-        room = max(20, width - label_width - source_width - 4)
-        style = Style.DIM if value.source == "default" else Style.PLAIN
+        room = max(20, width - len(head))
         shown = fit(text, room) if " " in text else safe_line(text)
-        label, source = pad(value.label, label_width), pad(value.source, source_width)
-        lines.append(Line(f"{label}  {source}  {shown}", style))
+        style = Style.DIM if value.source == "default" else Style.PLAIN
+        lines.append(Line(head + shown, style))
         if value.waits:
             waits = f"no effect until trusted: {safe_line(value.waits)}"
-            lines.append(Line(f"{pad('', label_width)}  {waits}", Style.YELLOW))
+            lines.append(Line(f"{'':<{widths[0]}}  {waits}", Style.YELLOW))
     return lines
 
 

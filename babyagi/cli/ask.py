@@ -4,7 +4,7 @@ shows and deletes the stored conversations of such agents."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from secrets import token_hex
@@ -20,12 +20,12 @@ from babyagi.cli.run import tell_notices
 from babyagi.cli.session import NOTHING, load
 from babyagi.cli.text import (
     Line,
-    PassingLine,
     Style,
     echo,
     fit,
     give,
     print_json,
+    show_passing,
     terminal_width,
     warn,
 )
@@ -49,6 +49,7 @@ from babyagi.verbs.json_shapes import Json, pick, usage_shape
 if TYPE_CHECKING:
     from babyagi.agent import Agent
 
+MAX_PASSING_CHARS = 2000  # of an answer that is being written; its end is shown
 SETTINGS = ("llm_model", "agent_hosts", "max_calls", "max_tokens", "max_cost_usd")
 
 
@@ -95,37 +96,38 @@ def ask(
     agent = Agent.from_yaml(file, agent_name, **given, **named)
     if agent.protocol == "auto":  # the file names none
         agent.protocol = loaded.settings.effective_protocol
-    passing = PassingLine()
+    said = ""
+
+    def hear(piece: str) -> None:
+        nonlocal said
+        said = (said + piece)[-MAX_PASSING_CHARS:] if piece else ""
+        show_passing(said)
 
     def show(signal: Signal) -> None:
-        passing.clear()
+        hear("")
         _show(signal)
 
-    heard: dict[str, Any] = {} if as_json else {"on_signal": show, "on_text": passing.add}
+    heard: dict[str, Any] = {} if as_json else {"on_signal": show, "on_text": hear}
 
-    async def put() -> Run[str]:
-        run = await agent.run_async(question, **heard)
-        passing.clear()
-        if as_json:
-            print_json(_shape(question, run))
-        return run
-
-    return int(exits.code_of_run(asyncio.run(_ask(agent, put)).stopped))
+    run = asyncio.run(_ask(agent, question, heard))
+    hear("")
+    if as_json:
+        print_json(_shape(question, run))
+    return int(exits.code_of_run(run.stopped))
 
 
-async def _ask(agent: Agent[str], put: Callable[[], Awaitable[Run[str]]]) -> Run[str]:
-    """Call `put`, which asks the agent the question, and return the run. First print which
-    conversation the question continues; afterwards print a warning if the memory of the
-    conversation could not be updated."""
+async def _ask(agent: Agent[str], question: str, heard: Mapping[str, Any]) -> Run[str]:
+    """Ask the agent, and return the run. First print which conversation the question continues;
+    afterwards print a warning if the memory of the conversation could not be updated."""
     if agent.memory is None or not agent.memory.name:
         if agent.memory is not None:
             warn("this conversation is not stored; --memory NAME stores it", Style.DIM)
-        return await put()
+        return await agent.run_async(question, **heard)
     name = agent.memory.name
     before = await agent.recall()
     warn(f"conversation {name}: {describe(before) if before.turns else 'new'}", Style.DIM)
     async with agent:
-        run = await put()
+        run = await agent.run_async(question, **heard)
     if fault := (await agent.recall()).fault:
         warn(f"babyagi: the memory {name} was not updated: {fault}", Style.YELLOW)
     return run

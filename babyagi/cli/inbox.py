@@ -11,7 +11,6 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -25,13 +24,11 @@ from babyagi.cli.text import (
     Style,
     cell_width,
     confirm,
-    echo,
     fit,
     forget_typed,
     give,
     is_in_foreground,
     is_person_there,
-    print_json,
     safe_line,
     take,
     terminal_width,
@@ -256,18 +253,15 @@ inbox = Family(list_requests)
 @objectives_option
 @step_option
 @json_option
-def answer(
-    task: int, words: tuple[str, ...], objective: str, step_id: int | None, as_json: bool
-) -> None:
+def answer(task: int, words: tuple[str, ...], as_json: bool, **where: Any) -> None:
     """Answer the question of TASK.
 
     For a call whose outcome is unknown, say what its outcome was. The task continues with the
     answer.
     """
 
-    named = _Named(number=task, objective=objective, step_id=step_id)
     text = require_words(words, "an answer", before=f"{task} ")
-    _decide(named, Decision.ANSWER, text, as_json=as_json)
+    _decide(task, Decision.ANSWER, text, as_json=as_json, **where)
 
 
 @inbox.command()
@@ -279,17 +273,14 @@ def answer(
 @objectives_option
 @step_option
 @json_option
-def approve(
-    task: int, yes: bool, always: bool, objective: str, step_id: int | None, as_json: bool
-) -> None:
+def approve(task: int, yes: bool, always: bool, as_json: bool, **where: Any) -> None:
     """Show the whole call that TASK wants to make, and allow it.
 
     A worker makes the call when it claims the task again.
     """
 
-    named = _Named(number=task, objective=objective, step_id=step_id)
     decision = Decision.ALWAYS if always else Decision.APPROVE
-    _decide(named, decision, "", as_json=as_json, is_seen=yes)
+    _decide(task, decision, "", as_json=as_json, is_seen=yes, **where)
 
 
 @inbox.command()
@@ -298,39 +289,33 @@ def approve(
 @objectives_option
 @step_option
 @json_option
-def reject(
-    task: int, why: tuple[str, ...], objective: str, step_id: int | None, as_json: bool
-) -> None:
+def reject(task: int, why: tuple[str, ...], as_json: bool, **where: Any) -> None:
     """Refuse the call or the question of TASK.
 
     For a call whose outcome is unknown, record that it was not carried out. The task continues with
     the refusal.
     """
 
-    named = _Named(number=task, objective=objective, step_id=step_id)
-    _decide(named, Decision.REJECT, " ".join(why), as_json=as_json)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Named:
-    """What a person typed to choose a request: the number of the task (or of the request itself),
-    the objective, and the value of --step."""
-
-    number: int
-    objective: str
-    step_id: int | None
+    _decide(task, Decision.REJECT, " ".join(why), as_json=as_json, **where)
 
 
 def _decide(
-    named: _Named, decision: Decision, text: str, *, as_json: bool, is_seen: bool = False
+    number: int,
+    decision: Decision,
+    text: str,
+    *,
+    as_json: bool,
+    is_seen: bool = False,
+    **where: Any,
 ) -> None:
-
+    """Decide the request that a person named by the `number` of its task or its own, and `where` it
+    is (the values of --objective and --step), and print the outcome."""
     settings = session.load(needs=session.STORE).settings
 
     async def change(store: TaskStore) -> tuple[Step, str, list[Worker]] | None:
-        steps = await store.inbox(await pick_or_all(store, named.objective))
+        steps = await store.inbox(await pick_or_all(store, where["objective"]))
         ask = f"babyagi inbox {decision.value}"
-        step = pick_named(steps, named.number, step_id=named.step_id, ask=ask)
+        step = pick_named(steps, number, step_id=where["step_id"], ask=ask)
         decide(step, decision, text)  # checked before the person is shown and asked anything
         request = None
         if decision in (Decision.APPROVE, Decision.ALWAYS):
@@ -348,26 +333,17 @@ def _decide(
 
     changed = session.with_store(change, changes=True)
     if changed is None:
-        warn(f"You decided nothing; task {named.number} still waits.")
+        warn(f"You decided nothing; task {number} still waits.")
         return
     step, going_on, elsewhere = changed
     if elsewhere:
         warn(_say_elsewhere(elsewhere, step, decision), Style.YELLOW)
-    if as_json:
-        print_json(json_shapes.decided_shape(step, decision))
-    else:
-        _say_decided(step, going_on)
-
-
-def _say_decided(step: Step, going_on: str) -> None:
-    """Say what becomes of the task that waited. `going_on`: the command that continues its
-    objective; '' if a worker does."""
-
     name = f"Task {asking_task(step)} of objective {step.objective_id}"
-    echo(f"{name} is queued again with your decision.")
+    lines = [Line(f"{name} is queued again with your decision.")]
     if going_on:
-        echo("No worker works on this objective now, so nothing happens before you go on.")
-        echo(f"Next: {going_on}")
+        what = "No worker works on this objective now, so nothing happens before you go on."
+        lines += [Line(what), Line(f"Next: {going_on}")]
+    give(as_json, json_shapes.decided_shape(step, decision), lines)
 
 
 def _say_elsewhere(workers: Sequence[Worker], step: Step, decision: Decision) -> str:

@@ -38,7 +38,7 @@ from babyagi.cli.text import (
 from babyagi.index.search import RankedResult
 from babyagi.reporting.artifacts import Made, find_artifacts
 from babyagi.reporting.why import Reason, explain_tasks, find_facts
-from babyagi.tasks import Objective, ObjectiveStatus, Place, Result, Task, TaskStatus
+from babyagi.tasks import Objective, Place, Result, Task, TaskStatus
 from babyagi.taskstore.sql.store import TaskStore
 from babyagi.verbs import actions, json_shapes
 from babyagi.verbs.actions import Changed, choose_pages, count_tasks
@@ -73,20 +73,9 @@ def status(objective: str, as_json: bool) -> None:
     """Show the state of one objective, and what to type next."""
 
     stand = session.with_objective(objective, actions.find_stand)
-    if as_json:
-        print_json(json_shapes.stand_shape(stand))
-        return
-    found = stand.objective
-    is_served, trouble = bool(actions.serving(stand.workers, found.id)), stand.index_trouble
-    lines = render.render_status(
-        found, stand.counts, terminal_width(), is_served=is_served, index_trouble=trouble
-    )
-    is_active = found.status is ObjectiveStatus.ACTIVE
-    now = [Line(f"Now:      {stand.reason.says}")] if is_active else []
-    # of no worker at all, the line before says it, or nothing is left to do
-    serving = views.render_serving(stand.workers, found.id)
-    at_work = [Line(f"At work:  {serving}")] if serving else []
-    echo_lines([*lines[:-1], *now, *at_work, lines[-1]])
+    at_work = views.render_serving(stand.workers, stand.objective.id)
+    lines = render.render_status(stand, terminal_width(), at_work=at_work)
+    give(as_json, json_shapes.stand_shape(stand), lines)
 
 
 @click.command("tasks")

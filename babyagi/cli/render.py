@@ -20,6 +20,7 @@ from babyagi.tasks import (
     Usage,
 )
 from babyagi.text import say_count, say_duration
+from babyagi.verbs.actions import Stand, serving
 from babyagi.verbs.json_shapes import is_rehearsal, model_of
 
 REHEARSAL_LINE = "REHEARSAL: no language model was asked"
@@ -197,26 +198,27 @@ def _spent(objective: Objective) -> str:
     return f"${usage.cost_usd - perhaps:.4f}{more}"
 
 
-def render_status(
-    objective: Objective,
-    counts: Mapping[TaskStatus, int],
-    width: int,
-    *,
-    is_served: bool | None = None,
-    index_trouble: str = "",
-) -> list[Line]:
-    lines = [Line(REHEARSAL_LINE, Style.YELLOW)] if is_rehearsal(objective) else []
-    asked, further = objective.spec.text, objective.spec.further
+def render_status(stand: Stand, width: int, *, at_work: str = "") -> list[Line]:
+    """Return the lines about the state of one objective. `at_work`: who works on it, in words."""
+    objective, counts = stand.objective, stand.counts
+    spec = objective.spec
+    is_served = bool(serving(stand.workers, objective.id))
+    is_active = objective.status is ObjectiveStatus.ACTIVE
+    fields = {
+        "Status:": render_status_words(objective),
+        "Tasks:": render_counts(counts),
+        "Usage:": render_usage(objective),
+        "Limits:": " · ".join(render_limits(objective, counts)) or "none",
+        "Model:": safe_line(model_of(objective)),
+        "Now:": stand.reason.says if is_active else "",
+        "At work:": at_work,
+    }
     return [
-        *lines,
-        Line(f"Objective {objective.id}: {fit(asked, max(40, 4 * width))}", Style.BOLD),
-        *(Line(f"Further question: {fit(one, max(40, 2 * width))}") for one in further),
-        Line(f"Status:   {render_status_words(objective)}"),
-        Line(f"Tasks:    {render_counts(counts)}"),
-        Line(f"Usage:    {render_usage(objective)}"),
-        Line(f"Limits:   {' · '.join(render_limits(objective, counts)) or 'none'}"),
-        Line(f"Model:    {safe_line(model_of(objective))}"),
-        *_render_index_trouble(objective, "Results:  ", index_trouble),
+        *([Line(REHEARSAL_LINE, Style.YELLOW)] if is_rehearsal(objective) else []),
+        Line(f"Objective {objective.id}: {fit(spec.text, max(40, 4 * width))}", Style.BOLD),
+        *(Line(f"Further question: {fit(one, max(40, 2 * width))}") for one in spec.further),
+        *(Line(f"{head:<10}{text}") for head, text in fields.items() if text),
+        *_render_index_trouble(objective, "Results:  ", stand.index_trouble),
         Line(f"Next:     {render_next(objective, counts, is_served=is_served)}"),
     ]
 

@@ -39,22 +39,9 @@ def run_from_settings() -> int:
 
     loaded = load()
     if not loaded.settings.objective and loaded.sources["initial_task"] == DEFAULT_SOURCE:
-        for line in HINTS:
-            echo(line)
+        echo(click.get_current_context().get_help())
         return ExitCode.OK
     return run_objective({}, always_new=False, output=Output())
-
-
-HINTS = (
-    "babyagi works on an objective with a language model and tools, and ends with a report.",
-    "",
-    "  babyagi demo                  see it work, without a key and without a network",
-    '  babyagi run "an objective"    let a model work; needs OPENAI_API_KEY, or OPENAI_BASE_URL',
-    "                                for a server of your own",
-    "  babyagi guide start           the first steps, page by page",
-    "",
-    'All commands: babyagi help. OBJECTIVE="…" babyagi runs that objective.',
-)
 
 
 HELP_FLAGS = ("-h", "--help")

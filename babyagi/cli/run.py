@@ -450,8 +450,6 @@ async def _wait_for_rest(
             f"results cannot be written to the result store: {trouble}; no result is lost; once "
             f"the store works again, `babyagi store rebuild --objective {objective_id}` fills it"
         )
-    elif before and not trouble:
-        tell("all results are in the result store now")
 
 
 async def _end(

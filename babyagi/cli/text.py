@@ -327,32 +327,12 @@ def forget_typed(descriptor: int | None = None) -> None:
         termios.tcflush(sys.stdin.fileno() if descriptor is None else descriptor, termios.TCIFLUSH)
 
 
-MAX_PASSING_CHARS = 2000
-
-
-class PassingLine:
-    """Shows the end of a growing text on the last line of the terminal, until `clear` removes it.
-    Without a terminal nothing is written."""
-
-    def __init__(self) -> None:
-        self._text = ""
-        self._is_shown = is_live_terminal()
-        self._is_there = False
-
-    def add(self, piece: str) -> None:
-        self._text = (self._text + piece)[-MAX_PASSING_CHARS:]
-        if self._is_shown:
-            shown = fit_end(self._text, terminal_width() - 1)
-            dim = f"\x1b[{Style.DIM.value}m{shown}\x1b[0m" if has_colour(sys.stderr) else shown
-            print(f"\r\x1b[2K{dim}", end="", file=sys.stderr, flush=True)
-            self._is_there = True
-
-    def clear(self) -> None:
-        """Remove the text from the terminal. The next call of `add` begins a new text."""
-        self._text = ""
-        if self._is_there:
-            print("\r\x1b[2K", end="", file=sys.stderr, flush=True)
-            self._is_there = False
+def show_passing(text: str) -> None:
+    """Show the end of a text that grows on the last line of the terminal, in the place of what was
+    shown before; '' removes it. Without a terminal nothing is written."""
+    if is_live_terminal():
+        shown = fit_end(text, terminal_width() - 1)
+        print(f"\r\x1b[2K{shown}", end="", file=sys.stderr, flush=True)
 
 
 def print_json(value: Any) -> None:

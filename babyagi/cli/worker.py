@@ -7,6 +7,7 @@ import asyncio
 import logging
 import secrets
 import sys
+import webbrowser
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager, closing, nullcontext
 from functools import partial
@@ -30,7 +31,7 @@ from babyagi.cli.render import render_counts
 from babyagi.cli.report import output_options, take_output
 from babyagi.cli.run import join_objective, load_to_work, tell
 from babyagi.cli.session import NOTHING, load
-from babyagi.cli.text import echo, fit, is_person_there, is_terminal, print_json, warn
+from babyagi.cli.text import Line, echo, fit, give, is_person_there, is_terminal, warn
 from babyagi.errors import SettingsError
 from babyagi.files.home import make_home
 from babyagi.settings.fields import Settings
@@ -256,21 +257,17 @@ def open_(
         raise _no_server(f"there is no home {settings.home}")
     if is_renewed:
         _renew(settings)
-        if token_level is None:
-            done = "The token is new: all keys and sessions end within a second."
-            print_json({"v": 1, "renewed": True}) if as_json else echo(done)
-            return
     if token_level is not None:
         token = _find_token(settings, token_level)
-        print_json({"v": 1, "token": token}) if as_json else echo(token)
-        return
-    url = asyncio.run(_make_address(settings, level))
-    if as_json:
-        print_json({"v": 1, "url": url})
-    elif is_printed or not _browse(url):
-        echo(url)
+        give(as_json, {"v": 1, "token": token}, [Line(token)])
+    elif is_renewed:
+        done = "The token is new: all keys and sessions end within a second."
+        give(as_json, {"v": 1, "renewed": True}, [Line(done)])
     else:
-        echo("The board is open in your browser.")
+        url = asyncio.run(_make_address(settings, level))
+        is_shown = not (as_json or is_printed) and is_person_there() and webbrowser.open(url)
+        said = "The board is open in your browser." if is_shown else url
+        give(as_json, {"v": 1, "url": url}, [Line(said)])
 
 
 def _renew(settings: Settings) -> None:
@@ -326,14 +323,3 @@ async def _make_address(settings: Settings, level: str) -> str:
 
 def _no_server(why: str) -> SettingsError:
     return SettingsError("no server to open was found", why=why, fix="babyagi serve", guide="serve")
-
-
-def _browse(url: str) -> bool:
-    import webbrowser
-
-    if not is_person_there():
-        return False
-    try:
-        return webbrowser.open(url)
-    except webbrowser.Error:
-        return False

@@ -5,7 +5,9 @@ import pytest
 
 from babyagi.cli import render
 from babyagi.cli.text import cell_width
+from babyagi.reporting.why import Reason, Why
 from babyagi.tasks import Limits, ObjectiveStatus, StopReason, TaskStatus, Usage
+from babyagi.verbs.actions import Stand
 from tests.cli import samples
 
 GOES_ON_WITH = {
@@ -14,6 +16,16 @@ GOES_ON_WITH = {
     StopReason.LIMIT_TIME: "babyagi extend --objective 3 --max-time 14400s, then babyagi resume --objective 3",
     StopReason.LIMIT_TOKENS: "babyagi extend --objective 3 --max-tokens 4000000, then babyagi resume --objective 3",
 }
+
+
+def stand(objective):
+    return Stand(
+        objective=objective,
+        counts=samples.COUNTS,
+        workers=(),
+        index_trouble="",
+        reason=Reason(why=Why.DONE, word="", says=""),
+    )
 
 
 def joined(lines):
@@ -68,7 +80,7 @@ def test_what_is_spent_and_what_is_perhaps_spent_are_two_numbers_and_an_unknown_
     )
 
     screens = [
-        joined(render.render_status(priced, samples.COUNTS, 100)),
+        joined(render.render_status(stand(priced), 100)),
         joined(render.render_closing(priced, samples.COUNTS)),
         joined(
             render.render_objectives(
@@ -79,7 +91,7 @@ def test_what_is_spent_and_what_is_perhaps_spent_are_two_numbers_and_an_unknown_
     assert all("$0.2100" in screen and "$1.3700" in screen for screen in screens)
     assert "8,000 of them unconfirmed" in screens[0]
     for screen in (
-        render.render_status(unpriced, samples.COUNTS, 100),
+        render.render_status(stand(unpriced), 100),
         render.render_objectives(
             [(unpriced, samples.COUNTS, samples.START)], 100, now=samples.START
         ),
@@ -125,7 +137,7 @@ def test_every_screen_of_a_rehearsal_says_so():
     rehearsed = samples.objective(spec=samples.spec(model="rehearsal"))
 
     assert (
-        render.render_status(rehearsed, samples.COUNTS, 80)[0].text
+        render.render_status(stand(rehearsed), 80)[0].text
         == "REHEARSAL: no language model was asked"
     )
     assert (
