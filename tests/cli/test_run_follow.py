@@ -9,13 +9,13 @@ from babyagi import events
 from babyagi.app.application import RunOutcome
 from babyagi.cli.report import Output
 from babyagi.cli.run import work_on
-from babyagi.cli.views import Follower, PlainView
+from babyagi.cli.views import Follower, PlainView, View
 from babyagi.errors import CredentialsError
 from babyagi.tasks import Event, StopReason
 from tests.cli import homes
 
 
-class Collecting:
+class Collecting(View):
     """A view that keeps what it is given."""
 
     tick_s = 0.05
