@@ -5,6 +5,7 @@ __getattr__, __getitem__, __call__, list_commands, writable, seekable, readinto
 _selector, _process_events, event_list, _write_to_self  # an event loop's
 do_GET, do_POST, do_DELETE, log_message, handle_error, protocol_version, daemon_threads
 BatchObjects  # of weaviate's server
+shouldRollover  # logging asks whether a file is full
 trace, exc  # what `with` hands over
 _download_model_if_not_exists  # chromadb's
 

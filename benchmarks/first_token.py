@@ -21,7 +21,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from babyagi.app.backends import utc_now
-from babyagi.cli.live import LiveView
+from babyagi.cli.views import LiveView
 from babyagi.journal import TextPiece
 from babyagi.llm.client import Endpoint, OpenAIModel
 from babyagi.llm.llama import Engine, EngineBounds, LlamaModel

@@ -4,7 +4,7 @@ shows and deletes the stored conversations of such agents."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from secrets import token_hex
@@ -20,12 +20,12 @@ from babyagi.cli.run import tell_notices
 from babyagi.cli.session import NOTHING, load
 from babyagi.cli.text import (
     Line,
-    PassingLine,
     Style,
     echo,
     fit,
     give,
     print_json,
+    show_passing,
     terminal_width,
     warn,
 )
@@ -43,13 +43,13 @@ from babyagi.react.steps import (
     ToolEnded,
     ToolStarted,
 )
-from babyagi.tasks import Usage
 from babyagi.text import say_count
 from babyagi.verbs.json_shapes import Json, pick, usage_shape
 
 if TYPE_CHECKING:
     from babyagi.agent import Agent
 
+MAX_PASSING_CHARS = 2000  # of an answer that is being written; its end is shown
 SETTINGS = ("llm_model", "agent_hosts", "max_calls", "max_tokens", "max_cost_usd")
 
 
@@ -96,37 +96,38 @@ def ask(
     agent = Agent.from_yaml(file, agent_name, **given, **named)
     if agent.protocol == "auto":  # the file names none
         agent.protocol = loaded.settings.effective_protocol
-    passing = PassingLine()
+    said = ""
+
+    def hear(piece: str) -> None:
+        nonlocal said
+        said = (said + piece)[-MAX_PASSING_CHARS:] if piece else ""
+        show_passing(said)
 
     def show(signal: Signal) -> None:
-        passing.clear()
+        hear("")
         _show(signal)
 
-    heard: dict[str, Any] = {} if as_json else {"on_signal": show, "on_text": passing.add}
+    heard: dict[str, Any] = {} if as_json else {"on_signal": show, "on_text": hear}
 
-    async def put() -> Run[str]:
-        run = await agent.run_async(question, **heard)
-        passing.clear()
-        if as_json:
-            print_json(_shape(question, run))
-        return run
-
-    return int(exits.code_of_run(asyncio.run(_ask(agent, put)).stopped))
+    run = asyncio.run(_ask(agent, question, heard))
+    hear("")
+    if as_json:
+        print_json(_shape(question, run))
+    return int(exits.code_of_run(run.stopped))
 
 
-async def _ask(agent: Agent[str], put: Callable[[], Awaitable[Run[str]]]) -> Run[str]:
-    """Call `put`, which asks the agent the question, and return the run. First print which
-    conversation the question continues; afterwards print a warning if the memory of the
-    conversation could not be updated."""
+async def _ask(agent: Agent[str], question: str, heard: Mapping[str, Any]) -> Run[str]:
+    """Ask the agent, and return the run. First print which conversation the question continues;
+    afterwards print a warning if the memory of the conversation could not be updated."""
     if agent.memory is None or not agent.memory.name:
         if agent.memory is not None:
             warn("this conversation is not stored; --memory NAME stores it", Style.DIM)
-        return await put()
+        return await agent.run_async(question, **heard)
     name = agent.memory.name
     before = await agent.recall()
     warn(f"conversation {name}: {describe(before) if before.turns else 'new'}", Style.DIM)
     async with agent:
-        run = await put()
+        run = await agent.run_async(question, **heard)
     if fault := (await agent.recall()).fault:
         warn(f"babyagi: the memory {name} was not updated: {fault}", Style.YELLOW)
     return run
@@ -201,47 +202,49 @@ def memory(name: str | None, as_json: bool) -> None:
 
     They are those of `babyagi ask --memory NAME`.
     """
-    if name is None:
-        _list_memories(as_json)
-    else:
-        _show_memory(name, as_json)
-
-
-def _list_memories(as_json: bool) -> None:
-    found = [(name, _read(name)) for name in _names_in(_home())]
-    shapes = [{"name": name, **_counts(known)} for name, known in found]
-    lines = [Line(f"{name:<28} {describe(known)}") for name, known in found]
+    home = load(needs=NOTHING).settings.home
+    if name is not None:
+        known = _require(home, name)
+        shape = {"v": 1, "name": name, **_counts(known), **_known_shape(known)}
+        give(as_json, shape, _render_known(name, known))
+        return
+    # the names of the memories of agents that work on objectives can be given, but are not listed
+    names = [one for one in names_in(home) if not is_memory_of_objective(one)]
+    found = [(one, asyncio.run(_open(home, one).read())) for one in names]
+    shapes = [{"name": one, **_counts(known)} for one, known in found]
+    lines = [Line(f"{one:<28} {describe(known)}") for one, known in found]
     none = "No conversation is stored. `babyagi ask FILE QUESTION --memory NAME` stores one."
     give(as_json, shapes, lines, empty=none)
 
 
-def _show_memory(name: str, as_json: bool) -> None:
-    known = _require(name)
-    if as_json:
-        print_json({"v": 1, "name": name, **_counts(known), **_known_shape(known)})
-        return
-    echo(f"{name}: {describe(known)}", Style.BOLD)
-    if known.summary.text:
-        summary = known.summary
-        _tell(f"summary of turns 1 to {summary.upto}", summary.text, summary.origins)
-    for fact in known.facts:
-        _tell(f"{fact.entity} (turn {fact.turn})", fact.text, fact.origins)
+def _render_known(name: str, known: Known) -> Iterator[Line]:
+    yield Line(f"{name}: {describe(known)}", Style.BOLD)
+    summary, said = known.summary, []
+    if summary.text:
+        said.append((f"summary of turns 1 to {summary.upto}", summary.text, summary.origins))
+    said += [(f"{one.entity} (turn {one.turn})", one.text, one.origins) for one in known.facts]
     for turn in known.turns:
-        _tell(f"{turn.n}. {turn.at.astimezone():%Y-%m-%d %H:%M}", turn.question, turn.asked_from)
-        _tell("   answer", turn.answer, turn.made_from)
+        at = f"{turn.n}. {turn.at.astimezone():%Y-%m-%d %H:%M}"
+        said += [(at, turn.question, turn.asked_from), ("   answer", turn.answer, turn.made_from)]
+    for what, text, origins in said:
+        yield Line(f"{what}: {text}")
+        yield Line(f"      from {', '.join(origins)}", Style.DIM)
     if known.used.calls:
-        echo(_say_used(known.used), Style.DIM)
+        cost = f", ${known.used.cost_usd:.4f}" if known.used.cost_usd else ""
+        yield Line(f"The notes took {render_calls(known.used)}{cost}.", Style.DIM)
     if known.fault:
-        echo(f"The last update of this memory failed: {known.fault}", Style.YELLOW)
+        yield Line(f"The last update of this memory failed: {known.fault}", Style.YELLOW)
     if known.n_damaged:
-        echo(f"{known.n_damaged} damaged lines of the memory's file are ignored.", Style.YELLOW)
+        what = f"{known.n_damaged} damaged lines of the memory's file are ignored."
+        yield Line(what, Style.YELLOW)
 
 
 def forget(name: str) -> None:
     """Delete a conversation and all its notes."""
 
-    n_turns = len(_require(name).turns)
-    asyncio.run(_open(name).forget())
+    home = load(needs=NOTHING).settings.home
+    n_turns = len(_require(home, name).turns)
+    asyncio.run(_open(home, name).forget())
     echo(f"The conversation {name} is deleted, with {say_count(n_turns, 'turn')}.")
 
 
@@ -254,45 +257,12 @@ def describe(known: Known) -> str:
     return fit(said, max(40, terminal_width() - 30))
 
 
-def _say_used(used: Usage) -> str:
-    """Return a sentence about the cost of keeping the conversation's memory, without an amount of
-    money if the price is unknown."""
-
-    cost = f", ${used.cost_usd:.4f}" if used.cost_usd else ""
-    return f"The notes took {render_calls(used)}{cost}."
+def _open(home: Path, name: str) -> MemoryLog:
+    return MemoryLog(path_of(home, name), clock=utc_now, new_id=partial(token_hex, 8))
 
 
-def _tell(what: str, text: str, origins: tuple[str, ...]) -> None:
-    echo(f"{what}: {text}")
-    echo(f"      from {', '.join(origins)}", Style.DIM)
-
-
-def _names_in(home: Path) -> list[str]:
-    """Return the names of the conversations that are stored in the home folder, without the
-    memories of agents that work on objectives. (`babyagi show memory` accepts the names of these
-    memories, too.)"""
-
-    return [name for name in names_in(home) if not is_memory_of_objective(name)]
-
-
-def _home() -> Path:
-
-    return load(needs=NOTHING).settings.home
-
-
-def _open(name: str) -> MemoryLog:
-
-    return MemoryLog(path_of(_home(), name), clock=utc_now, new_id=partial(token_hex, 8))
-
-
-def _read(name: str) -> Known:
-
-    return asyncio.run(_open(name).read())
-
-
-def _require(name: str) -> Known:
-
-    known = _read(name)
+def _require(home: Path, name: str) -> Known:
+    known = asyncio.run(_open(home, name).read())
     if not known.id and not known.n_damaged:
         raise NotFoundError(
             f"there is no conversation {name}",

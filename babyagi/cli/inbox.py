@@ -1,14 +1,18 @@
-"""The inbox: shows the requests of tasks that wait for a person, and takes the person's answers."""
+"""The requests of tasks that wait for a person: shows them, takes the answers by commands, and asks
+at the terminal."""
 
 from __future__ import annotations
 
+import asyncio
 import json
+import logging
+import os
 import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -20,17 +24,17 @@ from babyagi.cli.text import (
     Style,
     cell_width,
     confirm,
-    echo,
     fit,
     forget_typed,
     give,
+    is_in_foreground,
     is_person_there,
-    print_json,
     safe_line,
+    take,
     terminal_width,
     warn,
 )
-from babyagi.errors import SettingsError
+from babyagi.errors import BabyagiError, NotFoundError, SettingsError
 from babyagi.inbox import (
     CHANGED,
     QUESTION,
@@ -41,17 +45,21 @@ from babyagi.inbox import (
     find_named,
     goes_to,
     name_command,
+    needs_leave,
     pick_named,
     read_request,
 )
-from babyagi.tasks import Step, Worker
+from babyagi.settings.fields import Settings
+from babyagi.tasks import ObjectiveStatus, Step, Worker
 from babyagi.taskstore.sql.store import TaskStore
 from babyagi.text import exact
 from babyagi.verbs import actions, json_shapes
-from babyagi.verbs.actions import Request
+from babyagi.verbs.actions import Request, gather_request, settle
+
+if TYPE_CHECKING:
+    from babyagi.app.model_clients import AskHuman
 
 EXCERPT_LINES = 12
-EXCERPT_CHARS = 1000
 MAX_ORIGINS = 6  # shown in the list; a single request shows all of them
 MAX_DEPTH = 20
 _MARGIN = " " * 6
@@ -75,14 +83,14 @@ def render_request(request: Request, width: int, *, is_whole: bool) -> list[Line
     name = request.name or str(task.id)
     ways = [name_command(one, name) + texts.get(one, "") for one in decisions(step)]
     said = list(call_lines(request, width))
-    shown = said if is_whole else _begin(said)
+    shown = said if is_whole else said[:EXCERPT_LINES]
     lines = [
         Line(f"task {task.id} of objective {step.objective_id}: {fit(task.name, 80)}", Style.BOLD),
         *(Line(_MARGIN + text) for text in _explain(request, is_whole=is_whole)),
         *(Line(_MARGIN + text, Style.YELLOW) for text in shown),
     ]
     if len(shown) < len(said):
-        note = f"… {_count(shown):,} of {_count(said):,} characters; babyagi inbox {name} shows all"
+        note = f"… {len(shown):,} of {len(said):,} lines; babyagi inbox {name} shows all"
         lines.append(Line(_MARGIN + note, Style.RED))
     if any("<U+" in text for text in shown):
         lines.append(Line(_MARGIN + _LEGEND, Style.DIM))
@@ -146,35 +154,14 @@ def _spell(text: str) -> str:
 
 
 def _wrap(text: str, room: int) -> Iterator[str]:
-    """Yield the text in rows of at most `room` cells, at least one row. A row breaks before a word
-    if that leaves it at least half full. Blanks move to the beginning of a row, where they can be
-    seen."""
-    row, used = "", 0
-    for character in text:
-        n_cells = cell_width(character)
-        while row and used + n_cells > room:
-            seen = row.rstrip(" ") or row
-            before_word = seen.rfind(" ") if character != " " and seen == row else -1
-            if before_word > len(seen) // 2:
-                seen = seen[:before_word].rstrip(" ") or seen
-            yield seen
-            row = row[len(seen) :]
-            used = cell_width(row)
-        row, used = row + character, used + n_cells
-    yield row
-
-
-def _begin(lines: list[str]) -> list[str]:
-    shown: list[str] = []
-    for line in lines[:EXCERPT_LINES]:
-        if shown and _count(shown) + len(line) > EXCERPT_CHARS:
-            break
-        shown.append(line)
-    return shown
-
-
-def _count(lines: Iterable[str]) -> int:
-    return sum(map(len, lines))
+    """Yield the text in rows of at most `room` cells, at least one row. Blanks at the end of a row
+    move to the beginning of the next one, where they can be seen."""
+    while cell_width(text) > room:
+        head = take(text, room) or text[:1]
+        head = head.rstrip(" ") or head
+        yield head
+        text = text[len(head) :]
+    yield text
 
 
 def _explain(request: Request, *, is_whole: bool) -> Iterator[str]:
@@ -266,18 +253,15 @@ inbox = Family(list_requests)
 @objectives_option
 @step_option
 @json_option
-def answer(
-    task: int, words: tuple[str, ...], objective: str, step_id: int | None, as_json: bool
-) -> None:
+def answer(task: int, words: tuple[str, ...], as_json: bool, **where: Any) -> None:
     """Answer the question of TASK.
 
     For a call whose outcome is unknown, say what its outcome was. The task continues with the
     answer.
     """
 
-    named = _Named(number=task, objective=objective, step_id=step_id)
     text = require_words(words, "an answer", before=f"{task} ")
-    _decide(named, Decision.ANSWER, text, as_json=as_json)
+    _decide(task, Decision.ANSWER, text, as_json=as_json, **where)
 
 
 @inbox.command()
@@ -289,17 +273,14 @@ def answer(
 @objectives_option
 @step_option
 @json_option
-def approve(
-    task: int, yes: bool, always: bool, objective: str, step_id: int | None, as_json: bool
-) -> None:
+def approve(task: int, yes: bool, always: bool, as_json: bool, **where: Any) -> None:
     """Show the whole call that TASK wants to make, and allow it.
 
     A worker makes the call when it claims the task again.
     """
 
-    named = _Named(number=task, objective=objective, step_id=step_id)
     decision = Decision.ALWAYS if always else Decision.APPROVE
-    _decide(named, decision, "", as_json=as_json, is_seen=yes)
+    _decide(task, decision, "", as_json=as_json, is_seen=yes, **where)
 
 
 @inbox.command()
@@ -308,39 +289,33 @@ def approve(
 @objectives_option
 @step_option
 @json_option
-def reject(
-    task: int, why: tuple[str, ...], objective: str, step_id: int | None, as_json: bool
-) -> None:
+def reject(task: int, why: tuple[str, ...], as_json: bool, **where: Any) -> None:
     """Refuse the call or the question of TASK.
 
     For a call whose outcome is unknown, record that it was not carried out. The task continues with
     the refusal.
     """
 
-    named = _Named(number=task, objective=objective, step_id=step_id)
-    _decide(named, Decision.REJECT, " ".join(why), as_json=as_json)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Named:
-    """What a person typed to choose a request: the number of the task (or of the request itself),
-    the objective, and the value of --step."""
-
-    number: int
-    objective: str
-    step_id: int | None
+    _decide(task, Decision.REJECT, " ".join(why), as_json=as_json, **where)
 
 
 def _decide(
-    named: _Named, decision: Decision, text: str, *, as_json: bool, is_seen: bool = False
+    number: int,
+    decision: Decision,
+    text: str,
+    *,
+    as_json: bool,
+    is_seen: bool = False,
+    **where: Any,
 ) -> None:
-
+    """Decide the request that a person named by the `number` of its task or its own, and `where` it
+    is (the values of --objective and --step), and print the outcome."""
     settings = session.load(needs=session.STORE).settings
 
     async def change(store: TaskStore) -> tuple[Step, str, list[Worker]] | None:
-        steps = await store.inbox(await pick_or_all(store, named.objective))
+        steps = await store.inbox(await pick_or_all(store, where["objective"]))
         ask = f"babyagi inbox {decision.value}"
-        step = pick_named(steps, named.number, step_id=named.step_id, ask=ask)
+        step = pick_named(steps, number, step_id=where["step_id"], ask=ask)
         decide(step, decision, text)  # checked before the person is shown and asked anything
         request = None
         if decision in (Decision.APPROVE, Decision.ALWAYS):
@@ -358,26 +333,17 @@ def _decide(
 
     changed = session.with_store(change, changes=True)
     if changed is None:
-        warn(f"You decided nothing; task {named.number} still waits.")
+        warn(f"You decided nothing; task {number} still waits.")
         return
     step, going_on, elsewhere = changed
     if elsewhere:
         warn(_say_elsewhere(elsewhere, step, decision), Style.YELLOW)
-    if as_json:
-        print_json(json_shapes.decided_shape(step, decision))
-    else:
-        _say_decided(step, going_on)
-
-
-def _say_decided(step: Step, going_on: str) -> None:
-    """Say what becomes of the task that waited. `going_on`: the command that continues its
-    objective; '' if a worker does."""
-
     name = f"Task {asking_task(step)} of objective {step.objective_id}"
-    echo(f"{name} is queued again with your decision.")
+    lines = [Line(f"{name} is queued again with your decision.")]
     if going_on:
-        echo("No worker works on this objective now, so nothing happens before you go on.")
-        echo(f"Next: {going_on}")
+        what = "No worker works on this objective now, so nothing happens before you go on."
+        lines += [Line(what), Line(f"Next: {going_on}")]
+    give(as_json, json_shapes.decided_shape(step, decision), lines)
 
 
 def _say_elsewhere(workers: Sequence[Worker], step: Step, decision: Decision) -> str:
@@ -415,3 +381,225 @@ def ask_leave(step: Step) -> str:
     if step.kind == "changed":
         return "May the tool be used with its new description?"
     return "Make this call as shown?"
+
+
+# -- asking at the terminal: prompts when LLM_MODEL=human, and the questions of tasks
+# --------------------------------------------------------------------------------------------------
+
+_log = logging.getLogger(__name__)
+
+LOOK_S = 1.0
+BACKGROUND_PAUSE_S = 1.0
+MAX_LINE_BYTES = 100_000
+_NO_MORE = "No more questions are asked here; babyagi inbox shows the open ones."
+END_LINE = "."
+
+
+def find_person() -> AskHuman | None:
+    """Return `ask_person`; None if there is no terminal to ask on."""
+    return ask_person if is_person_there() else None
+
+
+async def ask_person(prompt: str) -> str:
+    """Show the person the prompt for a model, and return the typed answer. The answer ends with a
+    line that contains only a full stop, or at the end of input."""
+    warn("──── the prompt " + "─" * 40, Style.DIM)
+    warn(prompt)
+    how = "end it with a line that holds only a full stop, or with Ctrl-D"
+    warn(f"──── your answer; {how} " + "─" * 8, Style.DIM)
+    return await read_text(sys.stdin.fileno())
+
+
+async def read_text(descriptor: int, *, may_read: Callable[[], bool] = is_in_foreground) -> str:
+    """Return the typed lines up to END_LINE or the end of input. For `may_read` see
+    `read_line`."""
+    typed, lines = bytearray(), list[str]()
+    try:
+        while (line := await read_line(descriptor, typed, may_read=may_read)) != END_LINE:
+            lines.append(line)
+    except EOFError:
+        lines.append(typed.decode("utf-8", "replace"))
+    return "\n".join(lines)
+
+
+async def read_line(
+    descriptor: int, typed: bytearray, *, may_read: Callable[[], bool] = is_in_foreground
+) -> str:
+    """Return the next typed line. It is awaited without a thread, so that the waiting can be
+    cancelled.
+
+    Args:
+        typed: a buffer for input that was read but not returned yet; pass the same one to each
+            call.
+        may_read: called before each reading; nothing is read while it returns False, because
+            another program uses the terminal.
+
+    Raises:
+        EOFError: the input has ended.
+    """
+    loop = asyncio.get_running_loop()
+    while b"\n" not in typed:
+        readable: asyncio.Future[None] = loop.create_future()
+        loop.add_reader(descriptor, _wake, readable)
+        try:
+            await readable
+        finally:
+            loop.remove_reader(descriptor)
+        if not may_read():
+            await asyncio.sleep(BACKGROUND_PAUSE_S)
+            continue
+        chunk = os.read(descriptor, 4096)
+        if not chunk:
+            raise EOFError
+        typed += chunk[: max(0, MAX_LINE_BYTES - len(typed))] or b"\n"
+    line, _, rest = bytes(typed).partition(b"\n")
+    typed[:] = rest
+    return line.decode("utf-8", "replace")
+
+
+def _wake(readable: asyncio.Future[None]) -> None:
+    if not readable.done():
+        readable.set_result(None)
+
+
+class Asker:
+    """Asks the person at the terminal the open questions of an objective, one after the other,
+    until the person ends the input.
+
+    Args:
+        aside: a context manager in which a question is asked; it keeps others off the terminal.
+    """
+
+    def __init__(
+        self,
+        store: TaskStore,
+        objective_id: int,
+        settings: Settings,
+        *,
+        aside: Callable[[], AbstractContextManager[None]] = nullcontext,
+        descriptor: int | None = None,
+        may_read: Callable[[], bool] = is_in_foreground,
+    ) -> None:
+        self._aside = aside
+        self._store = store
+        self._objective_id = objective_id
+        self._settings = settings
+        self._descriptor = sys.stdin.fileno() if descriptor is None else descriptor
+        self._may_read = may_read
+        self._typed = bytearray()
+        self._is_there = True
+        self._has_ended = False
+
+    def is_person_there(self) -> bool:
+        """Return whether a question would still be put to the person: the person has not ended the
+        input, and the objective has not ended or has an open question."""
+        return self._is_there and not self._has_ended
+
+    async def ask(self) -> None:
+        """Ask each question as soon as it is open, until cancelled or until the person ends the
+        input."""
+        try:
+            while True:
+                await self._ask_next()
+        except EOFError:
+            warn(_NO_MORE, Style.YELLOW)
+        except Exception:  # our bug: the work goes on, and the question waits in the inbox
+            _log.exception("asking at the terminal raised an unexpected error")
+            warn(_NO_MORE, Style.YELLOW)
+        finally:
+            self._is_there = False
+
+    async def _ask_next(self) -> None:
+        steps = await self._look()
+        if not steps:
+            last_id = await self._store.last_event_id(self._objective_id)
+            await self._store.wait_for_events(
+                self._objective_id, after_id=last_id, timeout_s=LOOK_S
+            )
+            return
+        request = await gather_request(self._store, steps[0], self._settings, among=steps)
+        with self._aside():
+            for line in render_request(request, terminal_width(), is_whole=True)[:-1]:
+                warn(line.text, line.style)
+            if needs_leave(request.step):
+                self._forget_typed()
+            await self._until_decided(request)
+
+    def _forget_typed(self) -> None:
+        """Drop input that was typed before the tool call was shown, so that this input does not
+        approve the call."""
+        self._typed.clear()
+        forget_typed(self._descriptor)
+
+    async def _look(self) -> list[Step]:
+        steps = await self._store.inbox(self._objective_id)
+        objective = await self._store.objective(self._objective_id)
+        self._has_ended = objective.status is ObjectiveStatus.ENDED and not steps
+        return steps
+
+    async def _until_decided(self, request: Request) -> None:
+        """Read lines until one of them decides the request, or until it was answered elsewhere."""
+        gone = asyncio.ensure_future(self._until_gone(request.step))
+        try:
+            while True:
+                warn(_prompt(request), Style.BOLD)
+                typed = asyncio.ensure_future(
+                    read_line(self._descriptor, self._typed, may_read=self._may_read)
+                )
+                try:
+                    await asyncio.wait({typed, gone}, return_when=asyncio.FIRST_COMPLETED)
+                finally:
+                    typed.cancel() if not typed.done() else None
+                if not typed.done():
+                    warn("This request was answered elsewhere.")
+                    return
+                if await self._decide(request, typed.result().strip()):
+                    return
+        finally:
+            gone.cancel()
+
+    async def _until_gone(self, step: Step) -> None:
+        while True:
+            await asyncio.sleep(LOOK_S)
+            try:
+                await self._store.inbox(step_id=step.id)
+            except NotFoundError:
+                return
+            except BabyagiError as error:
+                _log.info("whether the request is still open cannot be read now: %s", error.what)
+
+    async def _decide(self, request: Request, typed: str) -> bool:
+        decision = _read(request, typed)
+        if decision is None:
+            return False
+        text = typed if decision is Decision.ANSWER else ""
+        try:
+            home = self._settings.home
+            await settle(self._store, request.step, decision, text, home=home, seen=request)
+        except NotFoundError:
+            warn("This request was answered elsewhere.")
+        else:
+            warn(f"Task {request.task.id} continues with your answer.")
+        return True
+
+
+def _prompt(request: Request) -> str:
+    if needs_leave(request.step):
+        ways = "y, n or always" if goes_to(request.step) else "y or n"
+        return f"Task {request.task.id}: {ask_leave(request.step)} {ways} (Ctrl-D: later)"
+    return f"Your answer to task {request.task.id}, on one line (Ctrl-D: later):"
+
+
+def _read(request: Request, typed: str) -> Decision | None:
+    """Return the decision that the typed line means for this request; None if the line decides
+    nothing."""
+    if not needs_leave(request.step):
+        return Decision.ANSWER if typed else None
+    match typed.lower():
+        case "y" | "yes":
+            return Decision.APPROVE
+        case "always" if goes_to(request.step):
+            return Decision.ALWAYS
+        case "n" | "no":
+            return Decision.REJECT
+    return None

@@ -5,13 +5,11 @@ from __future__ import annotations
 
 import io
 import os
-import shlex
-import shutil
 import sys
-from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
+from collections.abc import Iterable, Iterator
 from typing import ClassVar
 
+import click
 from markdown_it.token import Token
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.markdown import Markdown, MarkdownElement, TextElement
@@ -135,9 +133,6 @@ def _widest_row(tokens: Iterable[Token]) -> int:
 # --------------------------------------------------------------------------------------------------
 
 
-DEFAULT_PAGER = "less"
-
-
 def echo_markdown(text: str) -> None:
     """Render the Markdown, and write it to standard output."""
     echo_rendered(_render(text))
@@ -156,31 +151,7 @@ def show_page(text: str) -> None:
         return
     lines = _render(text)
     is_long = lines.count("\n") + 1 >= terminal_height()
-    pager = find_pager(os.environ) if sys.stdin.isatty() and is_long else []
-    if not (pager and _page(pager, lines)):
+    if is_long and sys.stdin.isatty() and os.environ.get("PAGER") not in ("", "cat"):
+        click.echo_via_pager(lines, color=True)  # rendered: has no colour that is not wanted
+    else:
         echo_rendered(lines)
-
-
-def find_pager(environ: Mapping[str, str]) -> list[str]:
-    """Return the command line of the pager: of the one that PAGER names, or of `less` if PAGER is
-    not set. Return [] if that program is missing, or if PAGER is empty or `cat`."""
-    try:
-        words = shlex.split(environ.get("PAGER", DEFAULT_PAGER))
-    except ValueError:
-        words = [DEFAULT_PAGER]
-    if not words or words[0] == "cat" or not shutil.which(words[0]):
-        return []
-    return [*words, "-R"] if Path(words[0]).name == "less" else words  # -R shows colours
-
-
-def _page(pager: list[str], lines: str) -> bool:
-    """Show the lines in the pager. Return False if it could not be started or failed."""
-    import subprocess
-
-    try:
-        ended = subprocess.run(pager, input=lines, text=True, check=False)
-    except KeyboardInterrupt:
-        return True
-    except OSError:
-        return False
-    return ended.returncode == 0

@@ -23,7 +23,6 @@ from babyagi.cli.options import (
 from babyagi.cli.render import Row
 from babyagi.cli.session import with_objective, with_results
 from babyagi.cli.text import (
-    JsonList,
     Line,
     Style,
     echo,
@@ -38,8 +37,8 @@ from babyagi.cli.text import (
 )
 from babyagi.index.search import RankedResult
 from babyagi.reporting.artifacts import Made, find_artifacts
-from babyagi.reporting.why import Facts, explain_tasks, find_facts
-from babyagi.tasks import Objective, ObjectiveStatus, Place, Result, TaskStatus
+from babyagi.reporting.why import Reason, explain_tasks, find_facts
+from babyagi.tasks import Objective, Place, Result, Task, TaskStatus
 from babyagi.taskstore.sql.store import TaskStore
 from babyagi.verbs import actions, json_shapes
 from babyagi.verbs.actions import Changed, choose_pages, count_tasks
@@ -74,20 +73,9 @@ def status(objective: str, as_json: bool) -> None:
     """Show the state of one objective, and what to type next."""
 
     stand = session.with_objective(objective, actions.find_stand)
-    if as_json:
-        print_json(json_shapes.stand_shape(stand))
-        return
-    found = stand.objective
-    is_served, trouble = bool(actions.serving(stand.workers, found.id)), stand.index_trouble
-    lines = render.render_status(
-        found, stand.counts, terminal_width(), is_served=is_served, index_trouble=trouble
-    )
-    is_active = found.status is ObjectiveStatus.ACTIVE
-    now = [Line(f"Now:      {stand.reason.says}")] if is_active else []
-    # of no worker at all, the line before says it, or nothing is left to do
-    serving = views.render_serving(stand.workers, found.id)
-    at_work = [Line(f"At work:  {serving}")] if serving else []
-    echo_lines([*lines[:-1], *now, *at_work, lines[-1]])
+    at_work = views.render_serving(stand.workers, stand.objective.id)
+    lines = render.render_status(stand, terminal_width(), at_work=at_work)
+    give(as_json, json_shapes.stand_shape(stand), lines)
 
 
 @click.command("tasks")
@@ -100,31 +88,25 @@ def tasks_list(objective: str, statuses: Sequence[str], limit: int | None, as_js
 
     wanted = [TaskStatus(status) for status in statuses]
 
-    async def give(store: TaskStore, found: Objective) -> None:
-        facts = await find_facts(store, found.id)
-        bound = _bound(limit, fits_screen=not as_json)
-        show = _print_tasks if as_json else _echo_tasks
-        n_shown = await show(store, facts, wanted, bound)
-        status = "" if wanted else ", --status done shows the finished ones"
-        _say_rest(count_tasks(facts, wanted) - n_shown, "", as_json=as_json, more=status)
+    bound = _bound(limit, fits_screen=not as_json)
 
-    with_objective(objective, give)
+    async def fetch(store: TaskStore, found: Objective) -> tuple[list[tuple[Task, Reason]], int]:
+        facts = await find_facts(store, found.id)
+        rows: list[tuple[Task, Reason]] = []
+        async for page in choose_pages(store, facts, wanted, bound):
+            rows += zip(page, await explain_tasks(store, facts, page), strict=True)
+        return rows, count_tasks(facts, wanted) - len(rows)
+
+    rows, n_left = with_objective(objective, fetch)
+    shapes = [json_shapes.listed_task_shape(*row) for row in rows]
+    width = terminal_width()
+    lines = (render.render_task(task, width, word=reason.word) for task, reason in rows)
+    give(as_json, shapes, [render.render_tasks_head(), *lines])
+    more = "" if wanted else ", --status done shows the finished ones"
+    _say_rest(n_left, "", as_json=as_json, more=more)
 
 
 tasks = Family(tasks_list, "List the tasks in order, or change the list. Alone, it lists them.")
-
-
-async def _print_tasks(
-    store: TaskStore, facts: Facts, wanted: Sequence[TaskStatus], limit: int
-) -> int:
-
-    n_shown, written = 0, JsonList()
-    async for page in actions.choose_pages(store, facts, wanted, limit):
-        pairs = zip(page, await explain_tasks(store, facts, page), strict=True)
-        written.add(json_shapes.listed_task_shape(task, reason) for task, reason in pairs)
-        n_shown += len(page)
-    written.close()
-    return n_shown
 
 
 def _bound(limit: int | None, *, fits_screen: bool) -> int:
@@ -133,19 +115,6 @@ def _bound(limit: int | None, *, fits_screen: bool) -> int:
     if limit is not None:
         return limit
     return max(MIN_TASKS, terminal_height() - 4) if fits_screen and is_terminal() else MAX_LISTED
-
-
-async def _echo_tasks(
-    store: TaskStore, facts: Facts, wanted: Sequence[TaskStatus], limit: int
-) -> int:
-
-    n_shown, width = 0, terminal_width()
-    echo_lines([render.render_tasks_head()])
-    async for page in choose_pages(store, facts, wanted, limit):
-        pairs = zip(page, await explain_tasks(store, facts, page), strict=True)
-        echo_lines(render.render_task(task, width, word=reason.word) for task, reason in pairs)
-        n_shown += len(page)
-    return n_shown
 
 
 def _say_rest(n_left: int, which: str, *, as_json: bool, more: str = "") -> None:
@@ -375,8 +344,7 @@ def add(
     """
 
     name = require_words(words, "a task")
-    add_task = partial(actions.add_task, first=first, after=after)
-    _change(lambda store, found: add_task(store, found, name), objective, as_json)
+    _change(partial(actions.add_task, first=first, after=after), name, objective, as_json)
 
 
 @tasks.command()
@@ -396,23 +364,11 @@ def move(
 ) -> None:
     """Put a queued task at another place of the list."""
 
-    to = _place(first=first, last=last, before=before)
-
-    _change(
-        lambda store, found: actions.move_task(store, found, task_id, to=to), objective, as_json
-    )
-
-
-def _place(first: bool, last: bool, before: int | None) -> Place | int:
-
     if first + last + (before is not None) != 1:
-        raise wrong_usage(
-            "say where to move the task: --first, --last or --before TASK",
-            "babyagi tasks move TASK --first",
-        )
-    if before is not None:
-        return before
-    return Place.FIRST if first else Place.LAST
+        what = "say where to move the task: --first, --last or --before TASK"
+        raise wrong_usage(what, "babyagi tasks move TASK --first")
+    to = before if before is not None else Place.FIRST if first else Place.LAST
+    _change(partial(actions.move_task, to=to), task_id, objective, as_json)
 
 
 @tasks.command()
@@ -428,40 +384,35 @@ def edit(task_id: int, words: tuple[str, ...], objective: str, as_json: bool) ->
     """
 
     name = require_words(words, "a task", before=f"{task_id} ")
-    _change(lambda store, found: actions.edit_task(store, found, task_id, name), objective, as_json)
-
-
-@tasks.command()
-@click.argument("task_id", metavar="TASK", type=int)
-@objective_option
-@json_option
-def skip(task_id: int, objective: str, as_json: bool) -> None:
-    """Cancel a queued or waiting task.
-
-    Tasks that depend on it no longer wait for it.
-    """
-
-    _change(lambda store, found: actions.skip_task(store, found, task_id), objective, as_json)
-
-
-@tasks.command()
-@click.argument("task_id", metavar="TASK", type=int)
-@objective_option
-@json_option
-def retry(task_id: int, objective: str, as_json: bool) -> None:
-    """Try a dead task (one that was given up) again.
-
-    If its objective has ended, `babyagi resume` then continues it.
-    """
-
-    _change(lambda store, found: actions.retry_task(store, found, task_id), objective, as_json)
+    _change(partial(actions.edit_task, name=name), task_id, objective, as_json)
 
 
 def _change(
-    change: Callable[[TaskStore, Objective], Awaitable[Changed]], objective: str, as_json: bool
+    change: Callable[..., Awaitable[Changed]], task: int | str, objective: str, as_json: bool
 ) -> None:
-    """Make a change to one task of the selected objective, and print the outcome."""
+    """Make a change to one task of the selected objective, named by its number, or by the text of a
+    new one, and print the outcome."""
 
-    changed = with_objective(objective, change, changes=True)
+    changed = with_objective(
+        objective, lambda store, found: change(store, found, task), changes=True
+    )
     said = f"Task {changed.task.id} ({fit(changed.task.name, NAME_WIDTH)}) {changed.words}."
     give(as_json, changed_shape(changed), [Line(said)])
+
+
+for name, change, says in (
+    (
+        "skip",
+        actions.skip_task,
+        "Cancel a queued or waiting task.\n\nTasks that depend on it no longer wait for it.",
+    ),
+    (
+        "retry",
+        actions.retry_task,
+        "Try a dead task (one that was given up) again.\n\nIf its objective has ended, `babyagi "
+        "resume` then continues it.",
+    ),
+):
+    act: Callable[..., None] = partial(_change, change)
+    named = click.argument("task", metavar="TASK", type=int)
+    tasks.command(name, help=says)(named(objective_option(json_option(act))))

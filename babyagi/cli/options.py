@@ -15,7 +15,7 @@ from babyagi.cli.text import Style, warn
 from babyagi.errors import SettingsError
 from babyagi.settings.fields import Settings, declared_fields
 from babyagi.settings.values import meant_by, parse_duration_s
-from babyagi.text import say_duration
+from babyagi.text import nearest, say_duration
 
 if TYPE_CHECKING:
     from babyagi.taskstore.sql.store import TaskStore
@@ -117,6 +117,15 @@ class Family(click.Group):
             return bool(self._words) and self._words[0].type(word) is not None
         except click.BadParameter:
             return False
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args[0] not in self.commands and not ctx.resilient_parsing:
+            fix = f"{ctx.command_path} {nearest(args[0], self.commands) or '--help'}"
+            listed = ", ".join(self.commands)
+            raise wrong_usage(f"there is no command {args[0]!r}, only {listed}", fix, ctx)
+        return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
         typed = {

@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from babyagi.cli.text import Line, Style, cell_width, fit, pad, safe, safe_line
+from babyagi.cli.text import Line, Style, cut_words, fit, pad, safe, safe_line, table
 from babyagi.reporting.artifacts import Made, say_artifact
-from babyagi.reporting.next_command import Need, NextCommand, next_command, say_stop
+from babyagi.reporting.next_command import Need, next_command, say_stop
 from babyagi.tasks import (
     Limits,
     Objective,
@@ -20,16 +20,12 @@ from babyagi.tasks import (
     Usage,
 )
 from babyagi.text import say_count, say_duration
+from babyagi.verbs.actions import Stand, serving
 from babyagi.verbs.json_shapes import is_rehearsal, model_of
 
 REHEARSAL_LINE = "REHEARSAL: no language model was asked"
 
 FINISHED = (TaskStatus.DONE, TaskStatus.DEAD)
-
-_HOW_IT_STANDS = {
-    ObjectiveStatus.ACTIVE: "was stopped before it ended; nothing is lost",
-    ObjectiveStatus.PAUSED: "is paused",
-}
 
 _STYLE_BY_STATUS = {
     TaskStatus.DONE: Style.GREEN,
@@ -151,51 +147,36 @@ def _amount(limit: int, what: str) -> str:
     return say_count(limit, what) if limit else f"no limit of {what}s"
 
 
-def render_objectives(rows: Sequence[Row], width: int, *, now: datetime) -> list[Line]:
-    """Return a table of objectives with a head: the start, the time since the last event, the
-    working time, the status, done tasks out of all, the cost and the text of each.
-
-    If any objective has unconfirmed cost (of calls to which no answer came), there is a column for
-    it. On a narrow screen the times are left out.
-    """
-    has_unconfirmed = any(_unconfirmed_cost(objective) for objective, _, _ in rows)
-    titles = {name: name.upper() for name in _OBJECTIVE_COLUMNS}
-    lines = [Line(_objective_columns(titles, width, has_unconfirmed) + "OBJECTIVE", Style.DIM)]
-    for objective, counts, last_at in rows:
-        columns = {
-            "id": f"{objective.id}",
-            "begun": f"{objective.created_at.astimezone():%Y-%m-%d %H:%M}",
-            "last": render_age((now - last_at).total_seconds()),
-            "worked": render_worked(objective),
-            "status": _short_status(objective, counts),
-            "done": f"{counts.get(TaskStatus.DONE, 0)}/{sum(counts.values())}",
-            "cost": _spent(objective),
-            "perhaps": _unconfirmed_cost(objective),
-        }
-        head = _objective_columns(columns, width, has_unconfirmed)
-        style = Style.BOLD if objective.status is ObjectiveStatus.ACTIVE else Style.PLAIN
-        text = "; ".join((objective.spec.text, *objective.spec.further))
-        lines.append(Line(head + fit(text, max(8, width - len(head))), style))
-    return lines
-
-
-_OBJECTIVE_COLUMNS = ("id", "begun", "last", "worked", "status", "done", "cost", "perhaps")
 # widths from which the LAST and WORKED columns are shown, and from which BEGUN is shown as well
-WITH_THE_AGE, WITH_THE_HOUR = 72, 100
+WITH_THE_AGE, WITH_THE_HOUR = 76, 100
 
 
-def _objective_columns(columns: Mapping[str, str], width: int, has_unconfirmed: bool) -> str:
-    """Return the columns before an objective's text. Columns of times for which `width` has no room
-    are left out."""
-    times = f"{columns['begun'][:16]:<16}  " if width >= WITH_THE_HOUR else ""
-    times += f"{columns['last']:>8}  "
-    if width >= WITH_THE_HOUR or not has_unconfirmed:
-        times += f"{columns['worked']:>9}  "
-    perhaps = f" {columns['perhaps']:>9}" if has_unconfirmed else ""
-    return (
-        f"{columns['id']:>4}  {times if width >= WITH_THE_AGE else ''}"
-        f"{columns['status']:<13} {columns['done']:>7} {columns['cost']:>9}{perhaps}  "
-    )
+def render_objectives(rows: Sequence[Row], width: int, *, now: datetime) -> list[Line]:
+    """Return a table of objectives: the start, the time since the last event, the working time, the
+    status, done tasks out of all, the cost and the text of each. On a narrow screen the times are
+    left out."""
+    columns = {
+        "ID": ">4",
+        **({"BEGUN": "<16"} if width >= WITH_THE_HOUR else {}),
+        **({"LAST": ">8", "WORKED": ">9"} if width >= WITH_THE_AGE else {}),
+        **{"STATUS": "<13", "DONE": ">7", "COST": ">9", "OBJECTIVE": ""},
+    }
+    shown = []
+    for objective, counts, last_at in rows:
+        cells = {
+            "ID": objective.id,
+            "BEGUN": f"{objective.created_at.astimezone():%Y-%m-%d %H:%M}",
+            "LAST": render_age((now - last_at).total_seconds()),
+            "WORKED": render_worked(objective),
+            "STATUS": _short_status(objective, counts),
+            "DONE": f"{counts.get(TaskStatus.DONE, 0)}/{sum(counts.values())}",
+            "COST": _spent(objective),
+            "OBJECTIVE": "; ".join((objective.spec.text, *objective.spec.further)),
+        }
+        is_active = objective.status is ObjectiveStatus.ACTIVE
+        style = Style.BOLD if is_active else Style.PLAIN
+        shown.append(([cells[title] for title in columns], style))
+    return table(columns, shown, width)
 
 
 def _short_status(objective: Objective, counts: Mapping[TaskStatus, int]) -> str:
@@ -210,35 +191,34 @@ def _spent(objective: Objective) -> str:
     usage = objective.usage
     if objective.is_free and not usage.cost_usd:
         return "nothing"
-    cost_usd = usage.cost_usd - usage.unconfirmed_cost_usd
-    return f"${cost_usd:.4f}" if objective.spec.has_price else "unknown"
+    if not objective.spec.has_price:
+        return "unknown"
+    perhaps = usage.unconfirmed_cost_usd
+    more = f" +${perhaps:.4f}" if perhaps > 0 else ""  # of calls to which no answer came
+    return f"${usage.cost_usd - perhaps:.4f}{more}"
 
 
-def _unconfirmed_cost(objective: Objective) -> str:
-    cost_usd = objective.usage.unconfirmed_cost_usd
-    return f"${cost_usd:.4f}" if cost_usd > 0 else ""
-
-
-def render_status(
-    objective: Objective,
-    counts: Mapping[TaskStatus, int],
-    width: int,
-    *,
-    is_served: bool | None = None,
-    index_trouble: str = "",
-) -> list[Line]:
-    lines = [Line(REHEARSAL_LINE, Style.YELLOW)] if is_rehearsal(objective) else []
-    asked, further = objective.spec.text, objective.spec.further
+def render_status(stand: Stand, width: int, *, at_work: str = "") -> list[Line]:
+    """Return the lines about the state of one objective. `at_work`: who works on it, in words."""
+    objective, counts = stand.objective, stand.counts
+    spec = objective.spec
+    is_served = bool(serving(stand.workers, objective.id))
+    is_active = objective.status is ObjectiveStatus.ACTIVE
+    fields = {
+        "Status:": render_status_words(objective),
+        "Tasks:": render_counts(counts),
+        "Usage:": render_usage(objective),
+        "Limits:": " · ".join(render_limits(objective, counts)) or "none",
+        "Model:": safe_line(model_of(objective)),
+        "Now:": stand.reason.says if is_active else "",
+        "At work:": at_work,
+    }
     return [
-        *lines,
-        Line(f"Objective {objective.id}: {fit(asked, max(40, 4 * width))}", Style.BOLD),
-        *(Line(f"Further question: {fit(one, max(40, 2 * width))}") for one in further),
-        Line(f"Status:   {render_status_words(objective)}"),
-        Line(f"Tasks:    {render_counts(counts)}"),
-        Line(f"Usage:    {render_usage(objective)}"),
-        Line(f"Limits:   {' · '.join(render_limits(objective, counts)) or 'none'}"),
-        Line(f"Model:    {safe_line(model_of(objective))}"),
-        *_render_index_trouble(objective, "Results:  ", index_trouble),
+        *([Line(REHEARSAL_LINE, Style.YELLOW)] if is_rehearsal(objective) else []),
+        Line(f"Objective {objective.id}: {fit(spec.text, max(40, 4 * width))}", Style.BOLD),
+        *(Line(f"Further question: {fit(one, max(40, 2 * width))}") for one in spec.further),
+        *(Line(f"{head:<10}{text}") for head, text in fields.items() if text),
+        *_render_index_trouble(objective, "Results:  ", stand.index_trouble),
         Line(f"Next:     {render_next(objective, counts, is_served=is_served)}"),
     ]
 
@@ -263,18 +243,12 @@ def render_next(
     Args:
         is_served: whether a worker works on the objective; None if that is not known.
     """
-    found = _find_next(objective, counts)
-    if found.need is Need.RESUME:
-        if is_served and objective.status is ObjectiveStatus.ACTIVE:
-            return f"babyagi watch --objective {objective.id}"
-        or_watch = "  (or `babyagi watch`, if a worker is running)" if is_served is None else ""
-        return f"{found.resume}{or_watch}"
-    if found.need is Need.ANSWERS:
-        return f"{found.command}  (then answer, and {found.resume})"
-    if not objective.has_report:
-        return f"{found.resume}  (its report is still to be written)"
-    goes_on, read = render_going_on(objective, counts), f"babyagi report --objective {objective.id}"
-    return f"{goes_on}  (what there is: {read})" if goes_on else read
+    if is_served and objective.status is ObjectiveStatus.ACTIVE:
+        return f"babyagi watch --objective {objective.id}"
+    read = f"babyagi report --objective {objective.id}"
+    goes_on = render_going_on(objective, counts)
+    is_read = goes_on and objective.has_report and objective.status is ObjectiveStatus.ENDED
+    return f"{goes_on}  (what there is: {read})" if is_read else goes_on or read
 
 
 WORD_WIDTH = 21  # cells for the status of a task, or the reason why it does not run
@@ -294,16 +268,9 @@ def render_task(task: Task, width: int, *, word: str = "") -> Line:
     after = f"  (after {', '.join(map(str, task.after))})" if task.after else ""
     failures = f"  [{say_tries(task)}]" if task.failures else ""
     lacks = f"  [lacked something {task.n_lacks}×]" if task.n_lacks else ""
-    tail = after + failures + lacks
-    name = fit(task.name, max(20, width - len(head) - len(tail)))
-    room = max(0, width - len(head) - cell_width(name))
-    return Line(head + name + fit_tail(tail, room), _STYLE_BY_STATUS.get(task.status, Style.PLAIN))
-
-
-def fit_tail(text: str, width: int) -> str:
-    """Return the text, cut at its end to `width` cells. Unlike `fit`, it keeps the two blanks with
-    which the text begins."""
-    return text if len(text) <= width else f"  {fit(text, width - 2)}" if width > 4 else ""
+    tail, room = after + failures + lacks, width - len(head)
+    text = fit(task.name, max(20, room - len(tail))) + tail
+    return Line(head + cut_words(text, room), _STYLE_BY_STATUS.get(task.status, Style.PLAIN))
 
 
 def render_results(results: Sequence[Result], made: Sequence[Made] = ()) -> list[Line]:
@@ -349,7 +316,7 @@ def render_closing(
     if not is_told:
         used = f"{render_usage(objective)}. {render_worked(objective)}."
         lines = [
-            Line(f"Objective {objective.id} {_how_it_came_out(objective)}", Style.BOLD),
+            Line(f"Objective {objective.id}: {render_status_words(objective)}", Style.BOLD),
             Line(f"Tasks: {render_counts(counts)}. {used}"),
         ]
     lines += _render_index_trouble(objective, "Results: ", index_trouble)
@@ -361,22 +328,15 @@ def render_closing(
     if objective.has_report and objective.stop_reason is not StopReason.CANCELLED:
         more = f'babyagi run --continue {objective.id} "a further question"'
         lines.append(Line(f"Ask more:   {more}"))
-    return [*lines, Line(REHEARSAL_LINE, Style.YELLOW)] if is_rehearsal(objective) else lines
-
-
-def _how_it_came_out(objective: Objective) -> str:
-    if objective.is_set_aside:
-        return f"is set aside until you go on with it ({fit(objective.stop_detail, 300)})"
-    if objective.stop_reason is None:
-        return _HOW_IT_STANDS.get(objective.status, objective.status.value)
-    detail = f" ({fit(objective.stop_detail, 300)})" if objective.stop_detail else ""
-    return f"({objective.stop_reason.value}): {say_stop(objective)}{detail}"
+    is_to_say = is_rehearsal(objective) and not is_told
+    return [*lines, Line(REHEARSAL_LINE, Style.YELLOW)] if is_to_say else lines
 
 
 def render_going_on(objective: Objective, counts: Mapping[TaskStatus, int]) -> str:
     """Return the command that continues the objective; '' if there is nothing left to continue.
     Unlike `render_next`, it never names the report."""
-    found = _find_next(objective, counts)
+    has_dead = bool(counts.get(TaskStatus.DEAD))
+    found = next_command(objective, has_dead=has_dead, has_report=objective.has_report)
     match found.need:
         case Need.NOTHING:
             return ""
@@ -392,8 +352,3 @@ def render_going_on(objective: Objective, counts: Mapping[TaskStatus, int]) -> s
             number = "with the number of a dead task (babyagi tasks)"
             return f"{found.command} {number}, then {found.resume}"
     return f"{f'{found.command} {found.value}'.rstrip()}, then {found.resume}"
-
-
-def _find_next(objective: Objective, counts: Mapping[TaskStatus, int]) -> NextCommand:
-    has_dead = bool(counts.get(TaskStatus.DEAD))
-    return next_command(objective, has_dead=has_dead, has_report=objective.has_report)

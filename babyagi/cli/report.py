@@ -99,12 +99,9 @@ def choose_output(output: str | None, report_format: str | None, *, as_json: boo
 def _format_of(path: Path) -> str:
     suffix = path.suffix.lower()
     if suffix in _OTHER_SUFFIXES:
-        known = ", ".join([".md", ".html", ".json"])
-        raise wrong_usage(
-            f"a report cannot be written as {suffix}; the file's suffix can be {known}",
-            f"--output {quoted(str(path.with_suffix('.html')))}, or --format md for Markdown in "
-            f"{path.name}",
-        )
+        known = "the file's suffix can be .md, .html, .json"
+        what = f"a report cannot be written as {suffix}; {known}"
+        raise wrong_usage(what, f"--output {quoted(str(path.with_suffix('.html')))}")
     return _FORMAT_BY_SUFFIX.get(suffix, MARKDOWN)
 
 

@@ -9,12 +9,10 @@ from __future__ import annotations
 import errno
 import itertools
 import os
-import re
-import shlex
 import signal
 import sys
 from collections import UserDict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 from types import FrameType
@@ -24,12 +22,10 @@ import click
 
 from babyagi import __version__
 from babyagi.cli.exits import ExitCode, Terminated, code_of_error
-from babyagi.cli.options import Family, WrongUsage, wrong_usage
-from babyagi.cli.renamed import RENAMED, rename
+from babyagi.cli.options import Family, wrong_usage
 from babyagi.cli.text import NO_ROOM, Style, echo, warn
 from babyagi.errors import BabyagiError, SettingsError, find_fix, first_error
 from babyagi.reporting.next_command import quoted
-from babyagi.settings.fields import declared_fields
 from babyagi.text import nearest
 
 
@@ -43,22 +39,9 @@ def run_from_settings() -> int:
 
     loaded = load()
     if not loaded.settings.objective and loaded.sources["initial_task"] == DEFAULT_SOURCE:
-        for line in HINTS:
-            echo(line)
+        echo(click.get_current_context().get_help())
         return ExitCode.OK
     return run_objective({}, always_new=False, output=Output())
-
-
-HINTS = (
-    "babyagi works on an objective with a language model and tools, and ends with a report.",
-    "",
-    "  babyagi demo                  see it work, without a key and without a network",
-    '  babyagi run "an objective"    let a model work; needs OPENAI_API_KEY, or OPENAI_BASE_URL',
-    "                                for a server of your own",
-    "  babyagi guide start           the first steps, page by page",
-    "",
-    'All commands: babyagi help. OBJECTIVE="…" babyagi runs that objective.',
-)
 
 
 HELP_FLAGS = ("-h", "--help")
@@ -78,7 +61,7 @@ ORIGINAL_FLAGS = set(
 MODULES = {
     **dict.fromkeys(("demo", "run", "watch"), "run"),
     **{"ask": "ask", "submit": "run", "worker": "worker"},
-    **{"serve": "serve", "schedule": "schedules", "status": "objectives", "show": "show"},
+    **{"serve": "worker", "schedule": "schedules", "status": "objectives", "show": "show"},
     **{"report": "report", "inbox": "inbox", "tasks": "objectives", "resume": "run"},
     **dict.fromkeys(("pause", "cancel", "extend"), "objectives"),
     **{"store": "store", "tools": "toolbox"},
@@ -152,32 +135,21 @@ def help_(words: tuple[str, ...]) -> None:
 
     With the name of a page of the guide, show that page.
     """
-    from babyagi.cli.about import list_topics, show_topic
+    from babyagi.cli.about import read_pages, show_topic
 
-    pages = dict(list_topics())
+    pages = read_pages()
     words = tuple(word for word in rename(words) if not word.startswith("--"))
     found = _walk(words)
     if found is not None:
         found.meta[LISTS_ALL] = True
-    if found is None and len(words) == 1 and words[0] in pages:
+        echo(found.command.get_help(found))
+    elif len(words) == 1 and words[0] in pages:
         show_topic(words[0])
-        return
-    if found is None:
-        raise no_help(words, pages)
-    echo(found.command.get_help(found))
-    if found.command.name == "guide":
-        echo(f"\nPages: {', '.join(pages)}")
-    elif words and words[0] in pages:
-        echo(f"\nMore: babyagi guide {words[0]}")
-
-
-def no_help(words: Sequence[str], pages: Iterable[str]) -> click.UsageError:
-    """Return the error that `babyagi help` does not know the words, with a suggestion."""
-    near = _command_meant(words[0]) or nearest(words[0], pages)
-    said = f"; did you mean `babyagi help {near}`?" if near else "; babyagi help lists them"
-    what = f"there is no command {' '.join(words)!r}{said}"
-    context = click.Context(babyagi, info_name="babyagi")
-    return wrong_usage(what, f"babyagi help {near}".rstrip(), context)
+    else:
+        near = _command_meant(words[0]) or nearest(words[0], pages)
+        said = f"; did you mean `babyagi help {near}`?" if near else ""
+        what = f"there is no command {' '.join(words)!r}{said}"
+        raise wrong_usage(what, f"babyagi help {near}".rstrip())
 
 
 def _walk(words: Sequence[str]) -> click.Context | None:
@@ -239,59 +211,17 @@ def not_understood(words: Sequence[str], context: click.Context) -> click.UsageE
         )
         return wrong_usage(what, f"babyagi {first} --help", context)
     meant = _command_meant(first, cutoff=SURELY_MEANT if " " in text else 0.6)
-    if not meant:
-        said = "" if " " in text else f"there is no command {text!r}; "
-        return wrong_usage(f"{said}to run an objective type: {run_it}", run_it, context)
-    guess = f"did you mean `babyagi {meant}`?"
-    is_misspelt = meant in babyagi.commands and first.casefold() not in OTHER_WORDS
-    if " " in text and not (is_misspelt or _takes(meant, words[1:])):
-        return wrong_usage(f"to run an objective type: {run_it}; or {guess}", run_it, context)
-    what = f"there is no command {first!r}; {guess}"
-    return wrong_usage(what, _whole_command(meant, words[1:]), context)
-
-
-# the words that other programs have for a command, and what they are called here
-OTHER_WORDS = {
-    **dict.fromkeys(("ls", "list", "ps", "jobs", "history"), "show objectives"),
-    **dict.fromkeys(("start", "exec", "go"), "run"),
-    **dict.fromkeys(("stop", "suspend"), "pause"),
-    **dict.fromkeys(("kill", "abort", "end"), "cancel"),
-    **dict.fromkeys(("continue", "restart"), "resume"),
-    **dict.fromkeys(("rm", "remove"), "store delete"),
-    **dict.fromkeys(("init", "setup", "quickstart", "tutorial"), "guide start"),
-    **dict.fromkeys(("man", "docs"), "guide"),
-    **dict.fromkeys(("login", "auth"), "guide models"),
-    **dict.fromkeys(("env", "settings"), "config"),
-    **dict.fromkeys(("check", "health"), "doctor"),
-    **dict.fromkeys(("board", "dashboard", "ui"), "serve open"),
-    **dict.fromkeys(("chat", "agent"), "ask"),
-    **dict.fromkeys(("example", "examples", "try"), "demo"),
-    **dict.fromkeys(("info", "state"), "status"),
-    **dict.fromkeys(("search", "find"), "show results"),
-    "cron": "schedule",
-    "completion": "guide commands",
-    "daemon": "worker",
-    "service": "guide schedules",
-    "version": "--version",
-}
+    guess = f"did you mean `babyagi {meant}`?" if meant else ""
+    if " " in text:
+        or_guess = f"; or {guess}" if guess else ""
+        return wrong_usage(f"to run an objective type: {run_it}{or_guess}", run_it, context)
+    what = f"there is no command {text!r}; {guess or f'to run an objective type: {run_it}'}"
+    return wrong_usage(what, f"babyagi {meant}" if meant else run_it, context)
 
 
 def _command_meant(typed: str, *, cutoff: float = 0.6) -> str:
-    """Return what to type after `babyagi` for a mistyped word, a command of a family, an option, or
-    a word of other programs; '' if none is near enough."""
-    word, known = typed.casefold(), _known_names()
-    if word in known:
-        return known[word]
-    swapped = next((name for name in known if sorted(name) == sorted(word)), "")
-    options = [option for option in _options() if option.endswith(f" --{word}")]
-    if len(options) == 1 and not swapped:
-        return options[0]
-    return known.get(swapped or nearest(word, known, cutoff=cutoff), "")
-
-
-def _known_names() -> dict[str, str]:
-    """Return what to type for each name of a command, of a command in a family, and of both where
-    they were before, and for each word of other programs."""
+    """Return what to type after `babyagi` for a mistyped name of a command, also of one in a family
+    or one that was renamed; '' if none is near enough."""
     within = {
         name: f"{family.name} {name}"
         for family in babyagi.commands.values()
@@ -299,51 +229,60 @@ def _known_names() -> dict[str, str]:
         for name in family.commands
     }
     before = {old[-1]: " ".join(new) for old, new in RENAMED.items()}
-    return {**within, **before, **OTHER_WORDS, **{name: name for name in babyagi.commands}}
+    known = {**within, **before, **{name: name for name in babyagi.commands}}
+    return known.get(nearest(typed.casefold(), known, cutoff=cutoff), "")
 
 
-def _options() -> Iterator[str]:
-    """Yield each option of each command, with the words before it, such as `doctor --probe`."""
-    for path in {*babyagi.commands, *_known_names().values()}:
-        context = _walk(path.split())
-        for param in context.command.params if context is not None else ():
-            yield from (f"{path} {name}" for name in param.opts if name.startswith("--"))
+# -- names of commands that were renamed: they still do what they did, and a line says today's name
+# --------------------------------------------------------------------------------------------------
+
+# by the words that were typed: the words to type
+RENAMED: dict[tuple[str, ...], tuple[str, ...]] = {
+    ("answer",): ("inbox", "answer"),
+    ("approve",): ("inbox", "approve"),
+    ("delete",): ("store", "delete"),
+    ("index",): ("store",),
+    ("index", "check"): ("store", "verify", "--index"),
+    ("index", "rebuild"): ("store", "rebuild"),
+    ("index", "status"): ("store",),
+    ("journal",): ("store",),
+    ("journal", "verify"): ("store", "verify"),
+    ("log",): ("show", "log"),
+    ("mcp",): ("tools",),
+    ("mcp", "list"): ("tools", "--servers"),
+    ("mcp", "test"): ("tools", "test"),
+    ("memory",): ("show", "memory"),
+    ("memory", "forget"): ("store", "delete", "--memory"),
+    ("memory", "list"): ("show", "memory"),
+    ("memory", "show"): ("show", "memory"),
+    ("metrics",): ("store", "metrics"),
+    ("migrate",): ("store", "migrate"),
+    ("objectives",): ("show", "objectives"),
+    ("objectives", "list"): ("show", "objectives"),
+    ("objectives", "prune"): ("store", "delete", "--old"),
+    ("open",): ("serve", "open"),
+    ("reject",): ("inbox", "reject"),
+    ("results",): ("show", "results"),
+    ("results", "list"): ("show", "results"),
+    ("results", "search"): ("show", "results"),
+    ("retry",): ("tasks", "retry"),
+    ("schedule", "list"): ("schedule",),
+    ("schedule", "show"): ("schedule",),
+    ("tasks", "list"): ("tasks",),
+    ("trust",): ("config", "trust"),
+    ("why",): ("show", "--why"),
+    ("workers",): ("show", "workers"),
+}
 
 
-def _takes(meant: str, words: Sequence[str]) -> bool:
-    """Return whether the words are arguments of the command that was meant, and no free text."""
-    context = _walk(meant.split())
-    if context is None or _takes_text(context.command):
-        return False
-    try:
-        context.command.parse_args(context, [*words])
-    except (click.ClickException, click.exceptions.Exit):
-        return False
-    return True
-
-
-def _takes_text(command: click.Command) -> bool:
-    return any(isinstance(one, click.Argument) and one.nargs < 0 for one in command.params)
-
-
-def _whole_command(meant: str, words: Sequence[str]) -> str:
-    """Return the whole command line to type for the command that was meant, with these words."""
-    context = _walk(meant.split())
-    if context is None or (words and not _takes_text(context.command)):
-        return shlex.join(["babyagi", *meant.split(), *words])
-    return f"babyagi {meant} {quoted(' '.join(words))}" if words else _usage_of(context)
-
-
-def _usage_of(context: click.Context) -> str:
-    """Return the command with the arguments that it needs."""
-    pieces = (
-        []
-        if isinstance(context.command, click.Group)
-        else (context.command.collect_usage_pieces(context))
-    )
-    # of several forms the first, because typed literally the others would be a pipe
-    words = [word.strip("{}").split("|")[0] for word in pieces if not word.startswith("[")]
-    return " ".join([context.command_path, *words])
+def rename(args: Sequence[str]) -> list[str]:
+    """Return the command line's arguments with today's name of a command that was renamed. What to
+    type is said on standard error."""
+    for n in (2, 1):
+        if new := RENAMED.get(tuple(args[:n])):
+            warn(f"babyagi {' '.join(args[:n])} is now: babyagi {' '.join(new)}", Style.DIM)
+            return [*new, *args[n:]]
+    return [*args]
 
 
 # --------------------------------------------------------------------------------------------------
@@ -423,119 +362,11 @@ def _tell_usage(error: click.ClickException) -> int:
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
         warn(error.format_message())
         return ExitCode.USAGE
-    what, fix = error.format_message(), f"{command} --help"
-    if isinstance(error, click.UsageError) and context is not None:
-        what, fix = _mend_usage(error, context)
-    warn(f"babyagi: {what}", Style.RED)
+    warn(f"babyagi: {error.format_message()}", Style.RED)
     if isinstance(error, click.UsageError):
-        warn(f"  try:     {fix}")
+        warn(f"  try:     {getattr(error, 'fix', '') or f'{command} --help'}")
         warn("  more:    babyagi guide commands")
     return ExitCode.USAGE
-
-
-NUMBERS = (click.types.IntParamType, click.types.FloatParamType)
-EXTRA_WORDS = re.compile(r"Got unexpected extra arguments? \((.*)\)", re.DOTALL)
-NO_COMMAND = re.compile(r"No such command '(.*)'", re.DOTALL)
-
-
-def _mend_usage(error: click.UsageError, context: click.Context) -> tuple[str, str]:
-    """Return what is wrong with the typed command, and what to type instead, in words better than
-    click's."""
-    command, text = context.command_path, error.format_message()
-    if isinstance(error, WrongUsage):
-        return text, error.fix or f"{command} --help"
-    if extra := EXTRA_WORDS.match(error.message):
-        return _mend_extra(extra[1], context)
-    if unknown := NO_COMMAND.match(error.message):
-        return _mend_unknown(unknown[1], context)
-    if isinstance(error, click.NoSuchOption):
-        return _mend_option(error.option_name, context)
-    if isinstance(error, click.BadOptionUsage):
-        return _mend_valueless(error, context)
-    param = getattr(error, "param", None)
-    if isinstance(error, click.MissingParameter) and param is not None:
-        return f"{_name_of(param, context)} is missing", _usage_of(context)
-    if isinstance(error, click.BadParameter) and param is not None:
-        return _mend_value(error, param, context)
-    return text, f"{command} --help"
-
-
-def _name_of(param: click.Parameter, context: click.Context) -> str:
-    return param.get_error_hint(context).strip("'[]")
-
-
-def _mend_value(
-    error: click.BadParameter, param: click.Parameter, context: click.Context
-) -> tuple[str, str]:
-    """Return the message for a value that an option or argument cannot have: what it can be, what
-    was given, and the nearest value."""
-    given = re.match(r"'?(.+?)'? is not ", error.message)
-    name, kind, command = _name_of(param, context), param.type, context.command_path
-    if given is None or not isinstance(kind, (click.Choice, *NUMBERS)):
-        return f"{name}: {error.message.rstrip('.')}", f"{command} --help"
-    if isinstance(kind, click.Choice):
-        meant = nearest(given[1].casefold(), kind.choices)
-        guess, fix = f"; did you mean {meant}?" if meant else "", f"{command} {name} {meant}"
-        listed = ", ".join(kind.choices)
-        what = f"{name} must be one of {listed}, got {given[1]!r}{guess}"
-        return what, fix if meant else f"{command} --help"
-    noun = "a whole number" if isinstance(kind, click.types.IntParamType) else "a number"
-    least = getattr(kind, "min", None)
-    wanted = noun if least is None else f"{noun} from {least:g} on"
-    return f"{name} must be {wanted}, got {given[1]!r}", f"{command} --help"
-
-
-def _mend_option(typed: str, context: click.Context) -> tuple[str, str]:
-    """Return the message for an option that the command does not have: the nearest of its own, or
-    the variable of a setting of this name."""
-    params = [*context.command.params, *(() if context.parent else babyagi.params)]
-    names = [name for param in params for name in param.opts if name.startswith("--")]
-    setting = declared_fields().get(typed.strip("-").replace("-", "_"))
-    if setting is not None and not setting.flags:
-        said = f"there is no option {typed}; the variable {setting.label} sets it"
-        return said, f"{setting.label}=… {context.command_path} …"
-    near = nearest(typed, [*names, "--help"])
-    meant = f"; did you mean {near}?" if near else ""
-    return f"there is no option {typed}{meant}", f"{context.command_path} --help"
-
-
-def _mend_valueless(error: click.BadOptionUsage, context: click.Context) -> tuple[str, str]:
-    """Return the message for an option that was given without its value, or with one that it does
-    not take."""
-    command, name = context.command_path, error.option_name
-    param = next((one for one in context.command.params if name in one.opts), None)
-    if param is None or "requires an argument" not in error.message:
-        return error.message.rstrip("."), f"{command} --help"
-    value = param.make_metavar(context).strip("[]").split("|")[0]
-    return f"{name} needs a value", f"{command} {name} {value}"
-
-
-def _mend_extra(words: str, context: click.Context) -> tuple[str, str]:
-    command = context.command_path
-    takes_objective = any("--objective" in param.opts for param in context.command.params)
-    if takes_objective and (words.isdecimal() or words == "latest"):
-        right = f"{command} --objective {words}"
-        return f"an objective is chosen with --objective: {right}", right
-    return f"{command} takes no words such as {words!r}", f"{command} --help"
-
-
-REMOVALS = ("cancel", "delete", "drop", "forget", "remove", "rm", "skip", "prune")
-
-
-def _mend_unknown(word: str, context: click.Context) -> tuple[str, str]:
-    command, group = context.command_path, context.command
-    if word.isdecimal() and group.name in ("tasks", "results"):
-        show_it = f"babyagi show {word}"
-        return f"to show one task with its result, type `{show_it}`", show_it
-    names = list(group.commands) if isinstance(group, click.Group) else []
-    removal = next((name for name in names if name in REMOVALS and word in REMOVALS), None)
-    near = removal or nearest(word, names)
-    fix = f"{command} {near or '--help'}"
-    top = babyagi.commands.get(word)
-    own = top.own if isinstance(top, Family) else top
-    if not near and own is not None and any(isinstance(one, click.Argument) for one in own.params):
-        fix = f"babyagi {word}"
-    return f"{command} has no command {word!r}, only {', '.join(names)}", fix
 
 
 def _tell_crash(error: BaseException) -> int:

@@ -26,9 +26,8 @@ from babyagi.app.backends import open_store, utc_now
 from babyagi.app.toolbox import require_folder
 from babyagi.cli import preflight, render, session
 from babyagi.cli.about import guide_folder
-from babyagi.cli.asking import Asker, find_person
 from babyagi.cli.exits import ExitCode, Terminated, code_of_error, code_of_objective
-from babyagi.cli.live import LiveView
+from babyagi.cli.inbox import Asker, find_person
 from babyagi.cli.options import (
     LIMITS,
     SET_ONCE,
@@ -62,7 +61,7 @@ from babyagi.cli.text import (
     print_json_line,
     warn,
 )
-from babyagi.cli.views import Follower, JsonView, LoggedView, PlainView, View, following
+from babyagi.cli.views import Follower, JsonView, LiveView, PlainView, View, following
 from babyagi.errors import (
     CredentialsError,
     ModelRejectedError,
@@ -147,7 +146,6 @@ def demo(
     **went("give --output a suffix (.md, .html, .json), or type babyagi report --format"),
 )
 @json_option
-@click.option("--objective", **went("type babyagi worker --objective"))
 @click.option(
     "--continue",
     "continued",
@@ -158,7 +156,6 @@ def run(
     objective_words: tuple[str, ...],
     always_new: bool,
     as_json: bool,
-    objective: str | None,
     continued: str | None,
     **flags: Any,
 ) -> int:
@@ -173,14 +170,14 @@ def run(
     """
     output, given = take_output(flags, as_json), given_flags(flags)
     if continued is not None:
-        if always_new or objective:
-            raise wrong_usage("--continue cannot be combined with --new or --objective")
+        if always_new:
+            raise wrong_usage("--continue cannot be combined with --new")
         before = f"--continue {continued} "
         question = require_words(objective_words, "a further question", before=before)
         return continue_objective(question, selector=continued, flags=given, output=output)
     if objective_words:
         given["objective"] = require_words(objective_words)
-    return run_objective(given, selector=objective or "", always_new=always_new, output=output)
+    return run_objective(given, always_new=always_new, output=output)
 
 
 @click.command()
@@ -223,21 +220,12 @@ NOT_OF_CONTINUING = frozenset(
 )
 
 
-def run_objective(
-    flags: Mapping[str, Any], *, always_new: bool, output: Output, selector: str = ""
-) -> int:
-    """Run the objective that the flags, the environment and the settings files describe. With
-    --join, work on the objective that `selector` names instead, which another process started.
-    Return the exit code."""
+def run_objective(flags: Mapping[str, Any], *, always_new: bool, output: Output) -> int:
+    """Run the objective that the flags, the environment and the settings files describe; with
+    --join, one that another process started. Return the exit code."""
     loaded = session.load(flags)
     if loaded.settings.join_existing_objective:
-        return join_objective(flags, selector=selector, output=output)
-    if selector:
-        raise SettingsError(
-            f"run takes --objective {selector} only with --join",
-            fix=f"babyagi worker --objective {selector}",
-            guide="machines",
-        )
+        return join_objective(flags, output=output)
     require_objective(loaded.settings)
     require_folder(loaded.settings)
     preflight.require_credentials(loaded.settings)
@@ -384,7 +372,7 @@ async def work_on(
         after_id = await app.store.last_event_id(objective.id)
     async with AsyncExitStack() as seat:
         view, company = await seat.enter_async_context(_seated(app, objective, as_json=as_json))
-        follower = Follower(app.store, objective.id, LoggedView(view), after_id=after_id)
+        follower = Follower(app.store, objective.id, view, after_id=after_id, is_logged=True)
         await seat.enter_async_context(following(follower))
         work = asyncio.ensure_future(
             app.join(objective, company)
@@ -462,8 +450,6 @@ async def _wait_for_rest(
             f"results cannot be written to the result store: {trouble}; no result is lost; once "
             f"the store works again, `babyagi store rebuild --objective {objective_id}` fills it"
         )
-    elif before and not trouble:
-        tell("all results are in the result store now")
 
 
 async def _end(
@@ -604,7 +590,8 @@ def _say_opening(objective: Objective) -> None:
     if is_rehearsal(objective):
         warn(render.REHEARSAL_LINE, Style.YELLOW)
     warn(f"Objective {objective.id}: {fit(objective.spec.text, 400)}", Style.BOLD)
-    warn(f"Limits: {render.render_limit_values(objective.spec.limits)}.")
+    if not is_rehearsal(objective):
+        warn(f"Limits: {render.render_limit_values(objective.spec.limits)}.")
 
 
 def tell_notices(notices: Iterable[str]) -> None:
@@ -658,9 +645,8 @@ class Wanted:
         """Return the objective; None if none matches yet.
 
         Raises:
-            NotFoundError: the number was never given, or only ended objectives of other names have
-                the text.
-            SettingsError: several unfinished objectives of other names have the text.
+            NotFoundError: the number was never given, or objectives of other names have the text,
+                of which none or several are unfinished.
         """
         objectives = await store.objectives()
         if self.selector == session.LATEST:
@@ -681,20 +667,12 @@ class Wanted:
         unfinished = [objective for objective in objectives if not is_over(objective)]
         if self.selector or not objectives:
             return None
-        if not unfinished:
+        if len(unfinished) != 1:
             raise NotFoundError(
-                f"no unfinished objective has this text, and none is named {self.instance_name}",
-                why=_name_all(objectives),
-                fix=f"babyagi report --objective {objectives[-1].id}; or babyagi run "
-                f"{quoted(self.text)} --name {quoted(self.instance_name)} starts it anew",
-                guide="machines",
-            )
-        if len(unfinished) > 1:
-            raise SettingsError(
-                f"{len(unfinished)} unfinished objectives have this text, and none is named "
-                f"{self.instance_name}",
-                why=_name_all(unfinished),
-                fix=f"babyagi worker --objective {unfinished[-1].id}",
+                f"{len(unfinished) or 'no'} unfinished objectives have this text, and none is "
+                f"named {self.instance_name}",
+                why=_name_all(unfinished or objectives),
+                fix=f"babyagi worker --objective {objectives[-1].id}",
                 guide="machines",
             )
         return unfinished[0]

@@ -21,7 +21,17 @@ from babyagi.cli.options import (
 from babyagi.cli.render import render_duration
 from babyagi.cli.run import require_objective, tell, tell_notices
 from babyagi.cli.session import load, with_store
-from babyagi.cli.text import Line, Style, echo, echo_lines, fit, give, print_json, terminal_width
+from babyagi.cli.text import (
+    Line,
+    Style,
+    echo,
+    echo_lines,
+    fit,
+    give,
+    print_json,
+    table,
+    terminal_width,
+)
 from babyagi.settings.fields import Settings
 from babyagi.settings.load import Loaded
 from babyagi.taskstore.schedules import Schedule, ScheduleStatus, Tick
@@ -205,13 +215,13 @@ for name, to, says in (
 
 def render_schedules(found: list[Schedule], width: int) -> list[Line]:
     """Return a table of schedules: a head, and a line for each."""
-    lines = [Line(f"{'ID':>4}  {'STATUS':<8} {'NEXT (UTC)':<17} OBJECTIVE", Style.DIM)]
+    columns = {"ID": ">4", "STATUS": "<8", "NEXT (UTC)": "<16", "OBJECTIVE": ""}
+    rows = []
     for one in found:
         at = f"{one.fires_at:%Y-%m-%d %H:%M}" if one.fires_at is not None and _is_on(one) else "-"
-        head = f"{one.id:>4}  {one.status:<8} {at:<17} "
         what = f"{one.spec.objective.text} ({one.spec.rule.words})"
-        lines.append(Line(head + fit(what, width - len(head))))
-    return lines
+        rows.append(((one.id, one.status.value, at, what), Style.PLAIN))
+    return table(columns, rows, width)
 
 
 _OF_LATER_TICKS = {

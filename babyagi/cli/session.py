@@ -57,7 +57,6 @@ class _LogFile(RotatingFileHandler):
 
     def __init__(self, path: Path, *, home: Path) -> None:
         self._home = home
-        self._last: tuple[logging.LogRecord | None, str] = (None, "")
         super().__init__(
             path,
             maxBytes=MAX_BYTES,
@@ -67,15 +66,12 @@ class _LogFile(RotatingFileHandler):
             errors="replace",
         )
 
+    def shouldRollover(self, _record: logging.LogRecord) -> bool:  # noqa: N802  (logging's own name)
+        """Return whether the file is full. Unlike the base class, format no record to see it."""
+        return self.stream is not None and self.stream.tell() >= self.maxBytes
+
     def _open(self) -> TextIOWrapper:
         return open_log_file(Path(self.baseFilename), home=self._home)
-
-    def format(self, record: logging.LogRecord) -> str:
-        """Return the record as a line. The line is kept, because the base class formats each record
-        twice: to see whether it still fits into the file, and to write it."""
-        if self._last[0] is not record:
-            self._last = (record, super().format(record))
-        return self._last[1]
 
 
 def open_log_file(path: Path, *, home: Path) -> TextIOWrapper:
@@ -106,9 +102,7 @@ def open_log(
         secrets: texts that no record may contain, in any spelling.
     """
     root = logging.getLogger()
-    for handler in list(root.handlers):
-        root.removeHandler(handler)
-        handler.close()
+    close_log()
     logging.raiseExceptions = False
     logging.captureWarnings(True)
     handler = _LogFile(path, home=home)
@@ -119,12 +113,11 @@ def open_log(
 
 
 def close_log() -> None:
-    """Close the log file that `open_log` opened."""
+    """Close the log file that `open_log` opened; no handler of another package stays."""
     root = logging.getLogger()
     for handler in list(root.handlers):
-        if isinstance(handler, RotatingFileHandler):
-            root.removeHandler(handler)
-            handler.close()
+        root.removeHandler(handler)
+        handler.close()
     logging.captureWarnings(False)
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 import sys
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from functools import partial
 from typing import Any
 
@@ -40,7 +39,6 @@ from babyagi.reporting.artifacts import Made, find_artifacts
 from babyagi.reporting.sources import say_fetched
 from babyagi.reporting.transcript import (
     Exchange,
-    describe_call,
     describe_step,
     first_line,
     read_exchanges,
@@ -88,19 +86,19 @@ class Look:
         return self.is_full or self.only is not None
 
 
-def show_calls(what: str, *, selector: str, step: int | None, is_full: bool, as_json: bool) -> None:
-    """Print a task by its number, or what was done for the objective itself (`plan`, `order`,
-    `check` or `report`), with prompts, replies and tool calls."""
-    duty = Duty(what) if what in [duty.value for duty in actions.SHOWN_DUTIES] else None
-    task_id = 0 if duty else _parse_task(what)
+def show_calls(
+    what: Duty | int, *, selector: str, step: int | None, is_full: bool, as_json: bool
+) -> None:
+    """Print a task by its number, or what was done for the objective itself, with prompts, replies
+    and tool calls."""
     settings = load(needs=NOTHING).settings
     secrets = settings.known_secrets
 
     async def fetch(store: TaskStore, picked: Objective) -> Shown:
-        if duty is not None:
-            n_times = 0 if is_full or as_json else N_TIMES
-            return await actions.fetch_duty(store, picked, duty, n_times=n_times, only=step)
-        return await actions.fetch_task(store, picked, task_id)
+        if isinstance(what, int):
+            return await actions.fetch_task(store, picked, what)
+        n_times = 0 if is_full or as_json else N_TIMES
+        return await actions.fetch_duty(store, picked, what, n_times=n_times, only=step)
 
     shown = with_objective(selector, fetch, settings=settings)
     look = Look(width=terminal_width(), is_full=is_full, only=step)
@@ -108,22 +106,21 @@ def show_calls(what: str, *, selector: str, step: int | None, is_full: bool, as_
     give(as_json, shape, render_shown(shown, look, secrets=secrets))
 
 
-def show_artifact(what: str, name: str, *, selector: str) -> None:
+def show_artifact(task_id: int, name: str, *, selector: str) -> None:
     """Print the content of the file `name` of a task's result, and nothing else. A picture is
     written as binary data, but not to a terminal."""
-    task_id = _parse_task(what)
 
     async def fetch(store: TaskStore, objective: Objective) -> list[Made]:
         return await find_artifacts(store, await store.results(objective.id, task_ids=[task_id]))
 
     made = with_objective(selector, fetch)
-    found = [one.artifact for one in made if one.artifact.name == name]
-    if not found:
+    found = next((one.artifact for one in made if one.artifact.name == name), None)
+    if found is None:
         there = ", ".join(one.artifact.name for one in made) or "none"
         what = f"the result of task {task_id} has no file {name!r}; its files: {there}"
         raise NotFoundError(what, fix=f"babyagi show {task_id}", guide="looking")
-    if found[0].media_type != PNG:
-        echo(found[0].text.removesuffix("\n"))
+    if found.media_type != PNG:
+        echo(found.text.removesuffix("\n"))
     elif sys.stdout.isatty():
         raise SettingsError(
             f"{name} is a picture, which a terminal cannot show",
@@ -131,19 +128,7 @@ def show_artifact(what: str, name: str, *, selector: str) -> None:
             guide="looking",
         )
     else:
-        write_bytes(found[0].data)
-
-
-def _parse_task(what: str) -> int:
-    if not what.isdecimal() or len(what) > 18:
-        raise SettingsError(
-            f"there is no task {what!r}",
-            why="a task is named by its number; besides tasks, babyagi show knows plan, order, "
-            "check and report",
-            fix="babyagi tasks shows the numbers",
-            guide="looking",
-        )
-    return int(what)
+        write_bytes(found.data)
 
 
 # -- lines
@@ -188,20 +173,24 @@ def _render_head(shown: Shown, look: Look) -> Iterator[Line]:
 
 def _render_task(shown: Shown, task: Task, look: Look) -> Iterator[Line]:
     yield Line(f"Task {task.id}: {safe_line(task.name)}", Style.BOLD)
-    yield Line(f"Status:   {render.render_task_words(task)}")
-    if shown.reason is not None and shown.reason.word != task.status.value:
-        yield from _field("Why:", shown.reason.says, look)
-        if shown.reason.change:
-            yield from _field("", f"try: {shown.reason.change}", look)
-    if task.started_at is not None:
-        yield Line(f"Started:  {_render_times(task)}")
-    yield Line(f"Cost:     {_cost(task.usage, shown.objective)}")
-    if task.after:
-        noun = "task" if len(task.after) == 1 else "tasks"
-        yield Line(f"After:    {noun} {', '.join(map(str, task.after))}")
-    if task.parent_id is not None:
-        yield Line(f"From:     proposed from the result of task {task.parent_id}")
-    yield from _field("Origins:", ", ".join(task.origins), look)
+    reason = shown.reason
+    if reason is not None and reason.word == task.status.value:
+        reason = None  # the status says it
+    parent = f"proposed from the result of task {task.parent_id}"
+    fields = {
+        "Status:": render.render_task_words(task),
+        "Why:": reason.says if reason else "",
+        "Try:": reason.change if reason else "",
+        "Started:": _render_times(task),
+        "Cost:": _cost(task.usage, shown.objective),
+        "After:": ", ".join(f"task {task_id}" for task_id in task.after),
+        "From:": parent if task.parent_id is not None else "",
+        "Origins:": ", ".join(task.origins),
+    }
+    for head, text in fields.items():
+        rows = wrap(safe_line(text), max(30, look.width - 10)) if text else ()
+        for n, row in enumerate(rows):
+            yield Line(f"{head if n == 0 else '':<10}{row}")
     yield from _text("Error:", task.error, Style.RED)
     if task.lack is not None and task.lack.what != task.error:
         yield from _text("Lacked:", task.lack.what)
@@ -227,17 +216,10 @@ def _render_sources(shown: Shown, look: Look) -> Iterator[Line]:
     if listed:
         yield Line("Sources:", Style.BOLD)
     for source in listed:
-        page = source.page
-        said = f": {page.title} ({say_fetched(page)})" if page is not None else ""
-        for n, row in enumerate(wrap(safe_line(f"{source.name}{said}"), max(30, look.width - 11))):
-            yield Line(f"  {source.kind.value if n == 0 else '':<8} {row}")
+        said = f": {source.page.title} ({say_fetched(source.page)})" if source.page else ""
+        yield Line(f"  {source.kind.value:<8} {safe_line(f'{source.name}{said}')}")
     if len(named) > len(listed):
         yield Line(f"  and {len(named) - len(listed)} more: --full shows all", Style.DIM)
-
-
-def _field(head: str, text: str, look: Look) -> Iterator[Line]:
-    for n, row in enumerate(wrap(safe_line(text), max(30, look.width - 10))):
-        yield Line(f"{head if n == 0 else '':<10}{row}")
 
 
 def _text(head: str, text: str, style: Style = Style.BOLD) -> Iterator[Line]:
@@ -251,10 +233,7 @@ def _render_times(task: Task) -> str:
     if task.finished_at is None or task.started_at is None:
         return started
     took_s = (task.finished_at - task.started_at).total_seconds()
-    done = render.render_moment(task.finished_at)
-    day, _, time = done.partition(" ")
-    done = time if started.startswith(day) else done
-    return f"{started}, done at {done} ({say_duration(took_s)})"
+    return f"{started}, done at {render.render_moment(task.finished_at)} ({say_duration(took_s)})"
 
 
 def _render_given(steps: Sequence[Step]) -> Iterator[Line]:
@@ -352,13 +331,13 @@ def _cost(usage: Usage, objective: Objective) -> str:
 # --------------------------------------------------------------------------------------------------
 
 
-def show_why(task: str | None, *, selector: str, as_json: bool) -> None:
+def show_why(task_id: int | None, *, selector: str, as_json: bool) -> None:
     """Print why the task does not run; without a task, why the objective makes no progress."""
 
     async def fetch(store: TaskStore, picked: Objective) -> tuple[Reason, str]:
-        if task is None:
+        if task_id is None:
             return await actions.why_objective(store, picked), f"Objective {picked.id}"
-        return await actions.why_task(store, picked, _parse_task(task)), f"Task {task}"
+        return await actions.why_task(store, picked, task_id), f"Task {task_id}"
 
     reason, name = with_objective(selector, fetch)
     said = [f"{name}: {safe_line(reason.says)}", f"  {safe_line(reason.change)}".rstrip()]
@@ -372,10 +351,10 @@ def show_why(task: str | None, *, selector: str, as_json: bool) -> None:
 
 PAGE = 500
 WAIT_S = 5.0  # longest pause between two checks whether the objective has ended
-MAX_IN_FLIGHT = 1000  # calls whose start is remembered, to compute how long each took
 _LINE_CHARS = 300
 _SHOWN_WITH_STEP = (events.STEP_RECORDED, events.TASK_PARKED)
 _NOT_SHOWN = (events.STEP_INTENDED, events.RESULTS_INDEXED)
+_WORKER_WORDS = {events.WORKER_JOINED: "joined", events.WORKER_LEFT: "left"}
 _STYLES = {
     events.TASK_DONE: Style.GREEN,
     events.TASK_DEAD: Style.RED,
@@ -387,12 +366,8 @@ _STYLES = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
-    """A line of the log: an event and its text."""
-
-    event: Event
-    text: str
+Entry = tuple[Event, str]
+"""A line of the log: an event and its text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -416,121 +391,80 @@ def show_log(selector: str, wanted: Selection, *, as_json: bool, says_cut: bool 
     """Print the log of the objective: the selected events, one line for each. With `says_cut`, say
     on standard error when earlier lines are left out."""
     settings = load(needs=NOTHING).settings
-    secrets = settings.known_secrets
+    width = terminal_width() if is_live_terminal() else 0
 
     async def tell(store: TaskStore, found: Objective) -> None:
         if wanted.task_id is not None:
             await store.task(found.id, wanted.task_id)
-        writer = Writer(as_json=as_json, width=terminal_width() if is_live_terminal() else 0)
         if json_shapes.is_rehearsal(found) and not as_json:
             echo(render.REHEARSAL_LINE, Style.YELLOW)
-        is_first = True
-        async for entry in read_log(store, found, wanted, secrets=secrets):
-            if is_first and says_cut:
-                await _say_older(store, entry.event, wanted)
-            is_first = False
-            writer.write(entry)
+        teller = Teller(store, found, settings.known_secrets)
+        after_id = await _find_begin(store, found.id, wanted)
+        if wanted.n_last:
+            newest_id = await store.last_event_id(found.id)
+            entries = await _read_last(store, teller, wanted, (after_id, newest_id))
+            if says_cut and len(entries) > wanted.n_last:
+                what = f"Only the last lines are shown ({wanted.n_last:,}); -n 0 shows all."
+                warn(what, Style.DIM)
+            _print(entries[-wanted.n_last :], as_json=as_json, width=width)
+            after_id = newest_id
+        if wanted.is_followed or not wanted.n_last:
+            async for page in _read_pages(store, found.id, wanted, after_id):
+                _print(await teller.tell(page), as_json=as_json, width=width)
 
     with_objective(selector, tell, settings=settings)
 
 
-async def _say_older(store: TaskStore, first: Event, wanted: Selection) -> None:
-    """Say that events before the first shown one were left out, if any were."""
-    after_id, id_ = 0, first.objective_id
-    if wanted.since_s is not None:
-        after_id = await store.last_event_id(id_, older_than_s=wanted.since_s)
-    oldest = await store.events(id_, after_id=after_id, task_id=wanted.task_id, limit=1)
-    if wanted.n_last and oldest and oldest[0].id < first.id:
-        warn(f"Only the last lines are shown ({wanted.n_last:,}); -n 0 shows all.", Style.DIM)
+async def _find_begin(store: TaskStore, objective_id: int, wanted: Selection) -> int:
+    """Return the id of the event after which the log begins."""
+    if wanted.since_s is None:
+        return 0
+    return await store.last_event_id(objective_id, older_than_s=wanted.since_s)
 
 
-class Writer:
-    """Prints log entries as JSON lines, or as plain lines with the date before the first entry of
-    each day.
-
-    Args:
-        width: cells after which a plain line is cut; 0 means that lines stay whole.
-    """
-
-    def __init__(self, *, as_json: bool, width: int) -> None:
-        self._as_json = as_json
-        self._width = width
-        self._day: datetime | None = None
-
-    def write(self, entry: Entry) -> None:
-        if self._as_json:
-            print_json_line({**json_shapes.event_shape(entry.event), "text": entry.text})
-            return
-        at = entry.event.at.astimezone()
-        if self._day is None or self._day.date() != at.date():
-            echo(f"{at:%Y-%m-%d}", Style.DIM)
-            self._day = at
-        text = f"{at:%H:%M:%S}  {entry.text}"
-        style = _STYLES.get(entry.event.kind, Style.PLAIN)
-        echo(fit(text, self._width) if self._width else text, style)
-
-
-# -- reading
-# --------------------------------------------------------------------------------------------------
-
-
-async def read_log(
-    store: TaskStore, objective: Objective, wanted: Selection, *, secrets: Sequence[str] = ()
-) -> AsyncIterator[Entry]:
-    """Yield the selected log entries in order, read from the store page by page. With
-    `wanted.is_followed`, continue until the objective has ended."""
-    teller, after_id = Teller(store, objective, secrets), 0
-    if wanted.since_s is not None:
-        after_id = await store.last_event_id(objective.id, older_than_s=wanted.since_s)
-    if wanted.n_last:
-        newest_id = await store.last_event_id(objective.id)
-        for entry in await _read_last(store, teller, wanted, (after_id, newest_id)):
-            yield entry
-        after_id = newest_id
-    async for page in _read_pages(store, objective.id, wanted, after_id):
-        for entry in await teller.tell(page):
-            yield entry
+def _print(entries: Sequence[Entry], *, as_json: bool, width: int) -> None:
+    """Print log entries as JSON lines, or as plain lines cut to `width` cells; 0 means whole."""
+    for event, said in entries:
+        if as_json:
+            print_json_line({**json_shapes.event_shape(event), "text": said})
+            continue
+        text = f"{render.render_moment(event.at)}  {said}"
+        echo(fit(text, width) if width else text, _STYLES.get(event.kind, Style.PLAIN))
 
 
 async def _read_pages(
     store: TaskStore, objective_id: int, wanted: Selection, after_id: int
 ) -> AsyncIterator[list[Event]]:
-    is_over = bool(wanted.n_last) and not wanted.is_followed
-    while not is_over:
+    """Yield the events after `after_id` page by page. With `wanted.is_followed`, continue until the
+    objective has ended and its report is written."""
+    while True:
         last_id = await store.last_event_id(objective_id)
+        is_last = not wanted.is_followed or is_over(await store.objective(objective_id))
         page = await store.events(
             objective_id, after_id=after_id, task_id=wanted.task_id, limit=PAGE
         )
         yield page
-        after_id = page[-1].id if page else after_id
-        if len(page) < PAGE:
-            is_over = not wanted.is_followed
-            is_over = is_over or await _has_ended(store, objective_id, after_id, wanted)
-            if not is_over:
-                await store.wait_for_events(objective_id, after_id=last_id, timeout_s=WAIT_S)
-
-
-async def _has_ended(store: TaskStore, objective_id: int, after_id: int, wanted: Selection) -> bool:
-    """Return whether no event will follow: the objective has ended, its report is written, and it
-    has no event after `after_id`."""
-    if not is_over(await store.objective(objective_id)):
-        return False
-    return not await store.events(objective_id, after_id=after_id, task_id=wanted.task_id, limit=1)
+        if page:
+            after_id = page[-1].id
+        elif is_last:
+            return
+        else:
+            await store.wait_for_events(objective_id, after_id=last_id, timeout_s=WAIT_S)
 
 
 async def _read_last(
     store: TaskStore, teller: Teller, wanted: Selection, between: tuple[int, int]
 ) -> list[Entry]:
-    """Return the last `wanted.n_last` entries of the events whose ids are greater than the first
-    number in `between`, and not greater than the second. The newest events are read first."""
+    """Return at least the last `wanted.n_last` entries of the events whose ids are greater than the
+    first number in `between`, and not greater than the second; more if there are more."""
     after_id, newest_id = between
     last = partial(store.events, teller.objective.id, task_id=wanted.task_id, from_end=True)
     n_read = PAGE
     while True:
         read = await last(after_id=after_id, limit=n_read)
         entries = await teller.tell([event for event in read if event.id <= newest_id])
-        if len(entries) >= wanted.n_last or len(read) < n_read:
-            return entries[-wanted.n_last :]
+        if len(entries) > wanted.n_last or len(read) < n_read:
+            return entries
         n_read *= 2
 
 
@@ -543,7 +477,6 @@ class Teller:
         self._store = store
         self._secrets = secrets
         self._names = EventNames(store)
-        self._begun: dict[tuple[str, str], datetime] = {}
 
     async def tell(self, page: Sequence[Event]) -> list[Entry]:
         """Return the log entries for these events. Some kinds of events have no entry."""
@@ -559,115 +492,62 @@ class Teller:
             text = await self._say(event, step, found.get(event.task_id or 0, ""))
             if text:
                 clean = redact(text, secrets=self._secrets)
-                entries.append(Entry(event=event, text=fit(clean, _LINE_CHARS)))
+                entries.append((event, fit(clean, _LINE_CHARS)))
         return entries
 
     async def _say(self, event: Event, step: Step | None, result: str) -> str | None:
-        if event.kind == events.STEP_INTENDED:
-            if len(self._begun) >= MAX_IN_FLIGHT:
-                self._begun.pop(next(iter(self._begun)))
-            self._begun[_address(event)] = event.at
         if event.kind in _NOT_SHOWN:
             return None
         if event.kind == events.STEP_RECORDED:
             return self._say_step(event, step)
-        if event.kind == events.STEP_ABANDONED and not event.data.get("is_unknown"):
-            return self._say_lost(event)
+        if event.kind in _WORKER_WORDS:
+            return f"worker {event.data.get('name', '')} {_WORKER_WORDS[event.kind]}"
         if event.kind == events.TASK_PARKED and step is not None:
-            return f"task {event.task_id}: {_say_asked(step)}"
+            is_open = step.state in (StepState.ASKED, StepState.UNKNOWN)
+            number = f" (babyagi inbox {step.id})" if is_open else ""
+            return f"task {event.task_id}: asks: {describe(step)}{number}"
         is_new = event.kind in (events.TASK_ADDED, events.TASK_CLAIMED)
         text = describe_event(event, await self._names.name_of(event) if is_new else "")
-        text = text and self._names.tell_once(event, text)
         if event.kind == events.TASK_RECORDED and text and result:
             return f"{text} → {first_line(result)}"
-        return text or _say_worker(event)
+        return text
 
     def _say_step(self, event: Event, step: Step | None) -> str | None:
-        kind = str(event.data.get("kind", ""))
-        if kind == "inputs":
-            return None
-        place = _place(event)
-        if step is not None and kind in ("question", "approval", "once", "changed"):
-            return f"{place}: {_say_decided(step)}"
-        if kind not in ("model", "embedding"):
-            said = describe_step(step) if step is not None else f"tool {event.data.get('key', '')}"
-            return f"{place}: {said}"
-        usage = _usage_of(event.data)
-        words = [kind, str(event.data.get("model", "")), f"{render.render_tokens(usage)} tokens"]
-        if not self.objective.is_free:
-            words.append(render.render_cost(usage, self.objective))
-        begun = self._begun.pop(_address(event), step.created_at if step is not None else None)
-        if begun is not None:
-            words.append(f"{(event.at - begun).total_seconds():.1f} s")
-        return f"{place}: {' '.join(words)}{_say_calls(step)}"
-
-    def _say_lost(self, event: Event) -> str:
-        usage = _usage_of(event.data)
-        how = "was cut off" if event.data.get("is_unconfirmed") else "gave no outcome"
-        tokens, cost = render.render_tokens(usage), render.render_cost(usage, self.objective)
-        paid = f"counted as paid: {tokens} tokens, {cost}" if usage.calls else "nothing was counted"
-        model = f" {event.data.get('model', '')}".rstrip()
-        return f"{_place(event)}: {event.data.get('kind', 'call')}{model} {how}; {paid}"
+        if event.task_id is not None:
+            place = f"task {event.task_id}"
+        else:
+            place = str(event.data.get("owner", "")).partition(":")[0] or "objective"
+        if step is None or step.kind == "inputs":
+            return None if step else f"{place}: {event.data.get('kind')} {event.data.get('key')}"
+        if step.kind == "question":
+            return f"{place}: answer: {first_line(said_in(step))}"
+        if step.kind not in ("model", "embedding"):
+            return f"{place}: {describe_step(step)}"
+        took_s = (event.at - step.created_at).total_seconds()
+        cost = render.render_cost(step.usage, self.objective)
+        paid = f"{render.render_tokens(step.usage)} tokens {cost} {took_s:.1f} s"
+        return f"{place}: {step.kind} {step.model} {paid}{_say_calls(step)}"
 
 
 def _address(event: Event) -> tuple[str, str]:
     return str(event.data.get("owner", f"task:{event.task_id}")), str(event.data.get("key", ""))
 
 
-def _place(event: Event) -> str:
-    """Return in words what the event's call was made for: `task 3`, or work for the whole objective
-    such as `plan`."""
-    if event.task_id is not None:
-        return f"task {event.task_id}"
-    return str(event.data.get("owner", "")).partition(":")[0] or "objective"
-
-
-def _say_calls(step: Step | None) -> str:
+def _say_calls(step: Step) -> str:
     """Return ` → ` and the first line of the model's reply or tool calls; '' if there are none."""
-    if step is None or step.kind != "model":
-        return ""
     (exchange,) = read_exchanges([step])
     texts = {part.label: part.text for part in exchange.parts}
     reply = texts.get("calls") or texts.get("reply", "")
     return f" → {first_line(reply, max_chars=120)}" if reply else ""
 
 
-def _say_asked(step: Step) -> str:
-    open_ = step.state in (StepState.ASKED, StepState.UNKNOWN)
-    number = f" (babyagi inbox {step.id})" if open_ else ""
-    return f"asks: {describe(step)}{number}"
-
-
-def _say_decided(step: Step) -> str:
-    """Return one line about a step: what a person decided about a question or a call; for a tool
-    call about which nobody was asked, the call and its outcome."""
-    said = first_line(said_in(step))
-    match step.kind:
-        case "question":
-            return f"answer: {said}"
-        case "approval":
-            return f"{describe_step(step)} ({said})" if said != "approved" else describe_step(step)
-        case "changed":
-            return describe_step(step)
-    return f"tool {describe_call(step.request)} → {said}"
-
-
-def _say_worker(event: Event) -> str | None:
-    words = {events.WORKER_JOINED: "joined", events.WORKER_LEFT: "left"}
-    if event.kind not in words:
-        return None
-    return f"worker {event.data.get('name', '')} {words[event.kind]}"
-
-
 # -- the commands that look
 # --------------------------------------------------------------------------------------------------
 
 
-def _take_target(value: str) -> str:
-    """Return the value if it is the number of a task, or one of the duties that can be shown."""
-    if not value.isdecimal() and value not in ("plan", "order", "check", "report"):
-        raise ValueError(value)
-    return value
+def _take_target(value: str) -> Duty | int:
+    """Return the number of a task, or one of the duties that can be shown."""
+    return Duty(value) if value in ("plan", "order", "check", "report") else int(value[:18])
 
 
 @click.command("show")
@@ -689,7 +569,7 @@ def _take_target(value: str) -> str:
 )
 @json_option
 def show_one(
-    what: str | None,
+    what: Duty | int | None,
     objective: str,
     artifact: str | None,
     is_why: bool,
@@ -701,36 +581,29 @@ def show_one(
     A TASK is shown with its result, prompts, replies and tool calls; `plan`, `order`, `check` and
     `report` show the calls made for the objective itself.
     """
-    if is_why:
+    if is_why and not isinstance(what, Duty):
         show_why(what, selector=objective, as_json=as_json)
-    elif what is None:
-        raise wrong_usage("say what to show: a task's number, or a list", "babyagi show tasks")
-    elif artifact is not None:
+    elif artifact is not None and isinstance(what, int):
         show_artifact(what, artifact, selector=objective)
+    elif what is None or is_why or artifact is not None:
+        raise wrong_usage("say what to show: a task's number, or a list", "babyagi show tasks")
     else:
         show_calls(what, selector=objective, **how, as_json=as_json)
-
-
-def _take_task(context: click.Context, _parameter: click.Parameter, task: int | None) -> None:
-    """Take the value of the argument TASK as the value of --task."""
-    if task is not None:
-        context.params["task_id"] = task
 
 
 MAX_LINES = 1_000  # of the log, unless -n says otherwise
 
 
 @click.command()
-@click.argument(
-    "task",
-    metavar="[TASK]",
-    required=False,
-    type=int,
-    expose_value=False,
-    callback=_take_task,
-)
+@click.argument("task", metavar="[TASK]", required=False, type=int)
 @objective_option
-@click.option("-f", "--follow", is_flag=True, help="Keep printing until the objective has ended.")
+@click.option(
+    "-f",
+    "--follow",
+    "is_followed",
+    is_flag=True,
+    help="Keep printing until the objective has ended.",
+)
 @click.option(
     "--task",
     "task_id",
@@ -752,21 +625,18 @@ MAX_LINES = 1_000  # of the log, unless -n says otherwise
     help=f"Show only this many of the last lines; 0 means all. Default: {MAX_LINES:,}.",
 )
 @json_option
-def log(
-    objective: str,
-    follow: bool,
-    task_id: int | None,
-    since: str | None,
-    n_last: int | None,
-    as_json: bool,
-) -> None:
+def log(*, task: int | None, objective: str, since: str | None, as_json: bool, **how: Any) -> None:
     """Show what happened, one line for each change and call.
 
     With a TASK, show only the events of that task, as with --task.
     """
-    n_shown = MAX_LINES if n_last is None else n_last
-    since_s = parse_duration_s(since) if since else None
-    wanted = Selection(task_id=task_id, since_s=since_s, n_last=n_shown, is_followed=follow)
+    n_last = how["n_last"]
+    wanted = Selection(
+        task_id=how["task_id"] if task is None else task,
+        since_s=parse_duration_s(since) if since else None,
+        n_last=MAX_LINES if n_last is None else n_last,
+        is_followed=how["is_followed"],
+    )
     show_log(objective, wanted, as_json=as_json, says_cut=n_last is None)
 
 

@@ -33,9 +33,11 @@ from babyagi.cli.text import (
     is_person_there,
     safe,
     safe_line,
+    table,
     terminal_width,
     warn,
 )
+from babyagi.errors import SettingsError
 from babyagi.index.indexer import CheckReport
 from babyagi.reporting.metrics import read_metrics
 from babyagi.tasks import Objective
@@ -43,7 +45,6 @@ from babyagi.taskstore.nouns import Verification
 from babyagi.taskstore.sql.store import TaskStore
 from babyagi.text import say_count
 from babyagi.verbs import actions, json_shapes
-from babyagi.verbs.actions import Prunable
 
 N_NAMED = 10
 
@@ -51,15 +52,15 @@ N_NAMED = 10
 def render_index_status(rows: Sequence[IndexStatus], *, index: str, width: int) -> list[Line]:
     if not rows:
         return [Line('No objective yet. Type: babyagi demo, or babyagi run "an objective"')]
-    titles = f"{'RESULTS':>8} {'INDEXED':>8} {'LEFT':>6}  {'EMBEDDED AS':<24}  OBJECTIVE"
-    lines = [Line(f"Index: {index}"), Line(f"{'ID':>4}  {titles}", Style.DIM)]
+    columns = {"ID": ">4", "RESULTS": ">8", "INDEXED": ">8", "LEFT": ">6", "EMBEDDED AS": "<24"}
+    shown = []
     for row in rows:
-        space = fit(row.objective.spec.embedding_space, 40)
-        numbers = f"{row.n_results:>8,} {row.n_results - row.n_owed:>8,} {row.n_owed:>6,}"
-        head = f"{row.objective.id:>4}  {numbers}  {space:<24}  "
-        text = fit(row.objective.spec.text, max(20, width - len(head)))
-        lines.append(Line(head + text, Style.YELLOW if row.n_owed else Style.PLAIN))
-    return lines
+        counts = (row.n_results, row.n_results - row.n_owed, row.n_owed)
+        numbers = [f"{n:,}" for n in counts]
+        spec, style = row.objective.spec, Style.YELLOW if row.n_owed else Style.PLAIN
+        cells = (row.objective.id, *numbers, fit(spec.embedding_space, 40), spec.text)
+        shown.append((cells, style))
+    return [Line(f"Index: {index}"), *table({**columns, "OBJECTIVE": ""}, shown, width)]
 
 
 def render_index_check(objective: Objective, report: CheckReport) -> list[Line]:
@@ -212,12 +213,9 @@ def migrate() -> None:
     """
 
     versions = asyncio.run(migrate_store(load(needs=STORE).settings))
-    if versions is None:
-        echo("The task store has this program's version.")
-        return
-    before, after = versions
+    before, after = versions or ("", "")
     if before == after:
-        echo(f"The task store has version {after} already.")
+        echo("The task store has this program's version.")
     else:
         echo(f"The task store was upgraded from version {before} to {after}.")
 
@@ -298,26 +296,17 @@ async def _find_old(
 
     before = backends.utc_now() - timedelta(days=min(days, MAX_DAYS))
     found = await actions.find_prunable(store, before=before)
-    for line in render_prunable(found):
-        say(line)
+    for going in found:
+        about = f"{going.why}, {say_count(going.n_results, 'result')}"
+        say(f"{going.objective.id:>4}  {about}: {fit(going.objective.spec.text, 60)}")
     fix = f"babyagi store delete --old --older-than {days:g} --yes"
     return [going.objective for going in found], "Delete these for good?", fix
-
-
-def render_prunable(found: Sequence[Prunable]) -> list[str]:
-    return [
-        f"{going.objective.id:>4}  {going.why}, {say_count(going.n_results, 'result')}: "
-        f"{fit(going.objective.spec.text, 60)}"
-        for going in found
-    ]
 
 
 def _is_confirmed(question: str, *, fix: str) -> bool:
     """Ask the person the question, and return whether the answer is yes. Raises `SettingsError` if
     there is no terminal."""
     if not is_person_there():
-        from babyagi.errors import SettingsError
-
         what = "nothing is deleted: there is no terminal to confirm on"
         raise SettingsError(what, fix=fix, guide="objectives")
     return confirm(question)

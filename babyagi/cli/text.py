@@ -15,31 +15,16 @@ import select
 import shutil
 import sys
 import termios
-import unicodedata
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
 from typing import IO, Any, TextIO
 
-from babyagi.text import JOINERS, harmless, is_mark, one_line
+from babyagi.text import harmless, is_mark, one_line
 
 MAX_TEXT_WIDTH = 100  # cells; a longer line is hard to read
 MAX_PER_CELL = 8  # code points that are looked at per cell, to find the end of a text
-
-# wide since Unicode 16
-_WIDE_OF_LATE = re.compile("[\u2630-\u2637\u268a-\u268f\u4dc0-\u4dff\U0001d300-\U0001d376]")
-
-
-# most texts of Europe, China, Japan and Korea: a character is one code point
-_NEVER_JOINED = re.compile(
-    "[\x00-\x7f\xa0-\u02ff\u2010-\u2027\u3000-\u3029\u3030-\u3098\u309b-\u9fff\uac00-\ud7a3\uff01-\uff60]*"
-)
-# skin tones, vowels of Thai and Lao, voicing marks of half-width kana, the later parts of Hangul
-_JOINED = re.compile("[\U0001f3fb-\U0001f3ff\u0e33\u0eb3\uff9e\uff9f\u1160-\u11ff\ud7b0-\ud7ff]")
-_FLAG_LETTER = re.compile("[\U0001f1e6-\U0001f1ff]")
-_VIRAMA = 9  # the combining class of marks that join two consonants
-
 
 NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})  # a full disk, a quota, a limit
 
@@ -81,59 +66,13 @@ def safe_line(text: str) -> str:
 
 
 def cell_width(text: str) -> int:
-    """Return how many terminal cells a text from `safe` takes at most. A wide character takes two
-    cells, a combining one none."""
+    """Return how many terminal cells a text from `safe` takes. A wide character takes two cells, a
+    combining one none."""
     if text.isascii():  # nearly every text is ASCII, and a list may contain very many
         return len(text)
-    return sum(map(_cluster_width, split_characters(text)))
+    from rich.cells import cell_len
 
-
-def split_characters(text: str) -> Iterator[str]:
-    """Yield each visible character, which may consist of several code points: a letter with its
-    marks and vowel signs, a joined emoji, a flag of two letters."""
-    if _NEVER_JOINED.fullmatch(text):
-        yield from text
-        return
-    start = 0
-    for at in range(1, len(text)):
-        if not _belongs_to(text[start:at], text[at]):
-            yield text[start:at]
-            start = at
-    if text:
-        yield text[start:]
-
-
-def _belongs_to(before: str, character: str) -> bool:
-    """Return whether the code point belongs to the same visible character as the code points in
-    `before`."""
-    last = before[-1]
-    return (
-        unicodedata.category(character) in ("Mn", "Me", "Mc")
-        or character in JOINERS
-        or last == "\N{ZERO WIDTH JOINER}"
-        or bool(_JOINED.match(character))
-        or (unicodedata.combining(last) == _VIRAMA and unicodedata.category(character) == "Lo")
-        or bool(_FLAG_LETTER.fullmatch(before) and _FLAG_LETTER.match(character))
-    )
-
-
-def _cluster_width(cluster: str) -> int:
-    if _FLAG_LETTER.fullmatch(cluster):  # a single flag letter is drawn as a box of two cells
-        return 2
-    return sum(map(_character_width, cluster))
-
-
-def _character_width(character: str) -> int:
-    if character == "\N{VARIATION SELECTOR-16}":
-        return 1  # it turns the symbol before it into an emoji of two cells
-    if is_mark(character) or character in JOINERS:
-        return 0
-    is_wide = (
-        unicodedata.east_asian_width(character) in ("W", "F")
-        or unicodedata.category(character) == "Cn"  # a terminal may know it, and draw it wide
-        or _WIDE_OF_LATE.match(character)
-    )
-    return 2 if is_wide else 1
+    return cell_len(text)
 
 
 def fit(text: str, width: int) -> str:
@@ -144,14 +83,10 @@ def fit(text: str, width: int) -> str:
 
 def fit_end(text: str, width: int) -> str:
     """Return the last words of the text as one safe line of at most `width` cells."""
-    line = " ".join(safe_line(text).split())
-    end, used = len(line), 0
-    for character in reversed([*split_characters(line[-MAX_PER_CELL * width :])]):
-        used += _cluster_width(character)
-        if used > width:
-            break
-        end -= len(character)
-    return line[end:]
+    end = safe_line(text)[-MAX_PER_CELL * width :]
+    while end and (cell_width(end) > width or is_mark(end[0])):
+        end = end[1:]
+    return end
 
 
 def cut_words(line: str, width: int) -> str:
@@ -167,17 +102,15 @@ def cut_words(line: str, width: int) -> str:
 
 
 def take(text: str, width: int) -> str:
-    """Return as many visible characters from the beginning of the text as fit into `width`
-    cells."""
-    if text.isascii():
-        return text[: max(0, width)]
-    used = n = 0
-    for character in split_characters(text):
-        used += _cluster_width(character)
-        if used > width:
-            break
-        n += len(character)
-    return text[:n]
+    """Return as much of the beginning of the text as fits into `width` cells."""
+    if cell_width(text) <= width:
+        return text
+    from rich.cells import set_cell_size
+
+    head = set_cell_size(text, max(0, width))
+    while not text.startswith(head):  # a blank in the place of half a character
+        head = head[:-1]
+    return head
 
 
 def pad(text: str, width: int) -> str:
@@ -233,6 +166,25 @@ def flow(line: str, width: int) -> str:
         else:
             row += piece
     return "\n".join([*rows, row])
+
+
+def table(
+    columns: Mapping[str, str], rows: Iterable[tuple[Sequence[object], Style]], width: int
+) -> list[Line]:
+    """Return a table: a head, and one line for each row, cut to `width` cells.
+
+    Args:
+        columns: the format of each column by its title, such as `>4`; the last column takes the
+            room that is left, and its format is not used.
+        rows: the cells of each row, and its style.
+    """
+    *formats, _ = columns.values()
+    lines = []
+    for (*cells, text), style in [([*columns], Style.DIM), *rows]:
+        pairs = zip(cells, formats, strict=True)
+        head = "".join(f"{cell:{format_}}  " for cell, format_ in pairs)
+        lines.append(Line(head + fit(str(text), max(12, width - len(head))), style))
+    return lines
 
 
 def row_width(stream: TextIO) -> int:
@@ -375,42 +327,20 @@ def forget_typed(descriptor: int | None = None) -> None:
         termios.tcflush(sys.stdin.fileno() if descriptor is None else descriptor, termios.TCIFLUSH)
 
 
-MAX_PASSING_CHARS = 2000
-
-
-class PassingLine:
-    """Shows the end of a growing text on the last line of the terminal, until `clear` removes it.
-    Without a terminal nothing is written."""
-
-    def __init__(self) -> None:
-        self._text = ""
-        self._is_shown = is_live_terminal()
-        self._is_there = False
-
-    def add(self, piece: str) -> None:
-        self._text = (self._text + piece)[-MAX_PASSING_CHARS:]
-        if self._is_shown:
-            shown = fit_end(self._text, terminal_width() - 1)
-            dim = f"\x1b[{Style.DIM.value}m{shown}\x1b[0m" if has_colour(sys.stderr) else shown
-            print(f"\r\x1b[2K{dim}", end="", file=sys.stderr, flush=True)
-            self._is_there = True
-
-    def clear(self) -> None:
-        """Remove the text from the terminal. The next call of `add` begins a new text."""
-        self._text = ""
-        if self._is_there:
-            print("\r\x1b[2K", end="", file=sys.stderr, flush=True)
-            self._is_there = False
+def show_passing(text: str) -> None:
+    """Show the end of a text that grows on the last line of the terminal, in the place of what was
+    shown before; '' removes it. Without a terminal nothing is written."""
+    if is_live_terminal():
+        shown = fit_end(text, terminal_width() - 1)
+        print(f"\r\x1b[2K{shown}", end="", file=sys.stderr, flush=True)
 
 
 def print_json(value: Any) -> None:
     """Write the value as indented JSON in ASCII, a list as one line for each of its values.
     Characters that could control a terminal are written as JSON escapes, which a JSON parser reads
     back."""
-    if isinstance(value, list):
-        written = JsonList()
-        written.add(value)
-        written.close()
+    if isinstance(value, list) and value:
+        print("[", ",\n".join(map(json.dumps, value)), "]", sep="\n", flush=True)
     else:
         print(json.dumps(value, indent=2, ensure_ascii=True), flush=True)
 
@@ -421,22 +351,6 @@ def give(as_json: bool, value: Any, lines: Iterable[Line], *, empty: str = "") -
         print_json(value)
     else:
         echo_lines([*lines] or [Line(empty)])
-
-
-class JsonList:
-    """Writes one JSON list, a line for each value, so that a long list is never whole in memory.
-    Call `close` at the end."""
-
-    def __init__(self) -> None:
-        self._n = 0
-
-    def add(self, values: Iterable[Any]) -> None:
-        for value in values:
-            print("[\n" if self._n == 0 else ",\n", json.dumps(value), sep="", end="")
-            self._n += 1
-
-    def close(self) -> None:
-        print("\n]" if self._n else "[]", flush=True)
 
 
 def print_json_line(value: Any) -> None:

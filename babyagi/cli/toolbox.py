@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from babyagi.app.toolbox import describe_left_out, list_tools, open_tool_context, require_folder
-from babyagi.cli import exits, session
 from babyagi.cli.exits import ExitCode
 from babyagi.cli.options import Family, given_flags, json_option, setting_options
 from babyagi.cli.session import NOTHING, load
-from babyagi.cli.text import Line, Style, echo, echo_lines, print_json, safe, warn
+from babyagi.cli.text import Line, Style, echo, give, print_json, safe, warn
 from babyagi.errors import SettingsError, ToolError
 from babyagi.files.folder import Folder
 from babyagi.journal import run_tool
@@ -44,23 +44,25 @@ NEEDS = {"ask_pipeline": "BABYAGI_PIPELINE"}
 def show_tools(is_by_server: bool, as_json: bool, **flags: Any) -> int:
     """List the tools, and show which a new objective may use."""
 
+    settings = load(given_flags(flags), needs=None if is_by_server else NOTHING).settings
     if is_by_server:
-        return _list_by_server(flags, as_json)
-    _list(flags, as_json)
+        return _list_by_server(settings, as_json)
+    _list(settings, as_json)
     return int(ExitCode.OK)
 
 
 tools = Family(show_tools)
 
 
-def _list(flags: dict[str, object], as_json: bool) -> None:
-
-    settings = load(given_flags(flags), needs=NOTHING).settings
+def _list(settings: Settings, as_json: bool) -> None:
     has_folder = settings.files is not None
     grants = grant_tools(has_folder=has_folder, more=settings.tools, may_ask=settings.ask)
     granted = {grant.name for grant in grants}
     found = [(tool, tool.name in granted) for tool in _open(settings, TOOL_NAMES)]
-    found += [(tool, True) for tool in _list_of_servers(settings)]
+    for connection, listed, fault in _list_servers(settings) if settings.mcp else ():
+        found += [(tool, True) for tool in listed]
+        for line in (*filter(None, [fault]), *describe_left_out(connection)):
+            warn(line, Style.YELLOW)
     if as_json:
         print_json([_shape(tool, is_granted) for tool, is_granted in found])
         return
@@ -75,21 +77,6 @@ def _list(flags: dict[str, object], as_json: bool) -> None:
         "others; also web for web_search and open_page, python for run_python, github for "
         "search_issues and issue_link), BABYAGI_ASK=true (ask_user)."
     )
-
-
-def _list_of_servers(settings: Settings) -> list[Tool]:
-    """Return the tools of the settings' MCP servers. Which are left out, and which server does not
-    answer, is said on standard error."""
-
-    from babyagi.tools.mcp import load_servers
-
-    if settings.mcp is None:
-        return []
-    servers = asyncio.run(_list_servers(load_servers(settings.mcp)))
-    for connection, _, fault in servers:
-        for line in (*filter(None, [fault]), *describe_left_out(connection)):
-            warn(line, Style.YELLOW)
-    return [tool for _, found, _ in servers for tool in found]
 
 
 def _shape(tool: Tool, is_granted: bool) -> Json:
@@ -110,25 +97,17 @@ def tools_test(name: str, arguments: str, as_json: bool, **flags: Any) -> int:
     value of the only parameter. The call is real: its changes stay.
     """
 
+    settings = load(given_flags(flags)).settings
     if "__" in name:
-        observation = asyncio.run(_call_server(flags, name, arguments))
+        observation = asyncio.run(_call_server(settings, name, arguments))
     else:
-        tool = _find(name, session.load(given_flags(flags)).settings)
-        observation = asyncio.run(_call(tool, arguments))
-    if not as_json:
-        return _show(observation)
+        observation = asyncio.run(_call(_find(name, settings), arguments))
     passage, is_error = observation.passage, observation.is_error
     shown = {"is_error": is_error, "origin": passage.origin, "text": passage.text}
-    print_json({"v": 1, "tool": name, **shown})
-    return int(exits.ExitCode.FAILED if is_error else exits.ExitCode.OK)
-
-
-def _show(observation: Observation) -> int:
-    """Print what the tool gave, and return the exit code."""
-
-    style = Style.RED if observation.is_error else Style.PLAIN
-    echo_lines([Line(safe(line), style) for line in observation.passage.text.split("\n")])
-    return int(ExitCode.FAILED if observation.is_error else ExitCode.OK)
+    style = Style.RED if is_error else Style.PLAIN
+    lines = (Line(safe(line), style) for line in passage.text.split("\n"))
+    give(as_json, {"v": 1, "tool": name, **shown}, lines)
+    return int(ExitCode.FAILED if is_error else ExitCode.OK)
 
 
 def _open(settings: Settings, names: tuple[str, ...]) -> tuple[Tool, ...]:
@@ -149,15 +128,11 @@ def _find(name: str, settings: Settings) -> Tool:
             fix="babyagi tools",
             guide="tools",
         )
-    if name in NEED_A_FOLDER and settings.files is None:
-        raise SettingsError(
-            f"{name} needs a folder",
-            fix=f"babyagi tools test {name} '{{…}}' --files FOLDER",
-            guide="tools",
-        )
     opened = _open(settings, (name,))
-    if not opened:
-        raise SettingsError(f"{name} needs {NEEDS[name]}", fix=f"set {NEEDS[name]}", guide="tools")
+    lacks = "--files FOLDER" if name in NEED_A_FOLDER and settings.files is None else ""
+    lacks = lacks or ("" if opened else NEEDS[name])
+    if lacks:
+        raise SettingsError(f"{name} needs {lacks}", fix=f"give {lacks}", guide="tools")
     tool = opened[0]
     if tool.asks_person:
         raise SettingsError(
@@ -181,14 +156,10 @@ async def _call(tool: Tool, arguments: str) -> Observation:
 # --------------------------------------------------------------------------------------------------
 
 
-def _list_by_server(flags: dict[str, object], as_json: bool) -> int:
-
-    servers = asyncio.run(_list_servers(_servers(flags)))
-    if as_json:
-        print_json({"v": 1, "servers": [_shape_of_server(*server) for server in servers]})
-    else:
-        for server in servers:
-            _show_server(*server)
+def _list_by_server(settings: Settings, as_json: bool) -> int:
+    servers = _list_servers(settings)
+    shape = {"v": 1, "servers": [_shape_of_server(*server) for server in servers]}
+    give(as_json, shape, (line for server in servers for line in _render_server(*server)))
     return int(ExitCode.FAILED if any(fault for *_, fault in servers) else ExitCode.OK)
 
 
@@ -201,45 +172,47 @@ def _shape_of_server(connection: Connection, found: list[Tool], fault: str) -> J
     }  # fmt: skip
 
 
-def _show_server(connection: Connection, found: list[Tool], fault: str) -> None:
-    name = connection.server.name
-    echo(f"{name}: {fault or f'{len(found)} tools'}", Style.RED if fault else Style.BOLD)
+def _render_server(connection: Connection, found: list[Tool], fault: str) -> Iterator[Line]:
+    style = Style.RED if fault else Style.BOLD
+    yield Line(f"{connection.server.name}: {fault or f'{len(found)} tools'}", style)
     for tool in found:
         own_name = connection.own_name(tool.name)
-        said = tool.description
-        if tool.name != f"{name}__{own_name}":
-            said = f"({own_name}) {said}"
-        echo(f"  {tool.name:<30} {tool.effect.value:<10}  {said}")
+        own = "" if tool.name.endswith(f"__{own_name}") else f"({own_name}) "
+        yield Line(f"  {tool.name:<30} {tool.effect.value:<10}  {own}{tool.description}")
     for one in connection.left_out:
-        echo(f"  left out {one}", Style.YELLOW)
+        yield Line(f"  left out {one}", Style.YELLOW)
 
 
-async def _list_servers(servers: list[McpServer]) -> list[tuple[Connection, list[Tool], str]]:
+def _list_servers(settings: Settings) -> list[tuple[Connection, list[Tool], str]]:
     """Return of each server its closed connection, its tools, and why it has none."""
     from babyagi.tools.mcp import open_servers
 
-    async with open_servers(servers) as connections:
-        return [(one, *await list_tools(one)) for one in connections]
+    async def read() -> list[tuple[Connection, list[Tool], str]]:
+        async with open_servers(_servers(settings)) as connections:
+            return [(one, *await list_tools(one)) for one in connections]
+
+    return asyncio.run(read())
 
 
-def _servers(flags: dict[str, object]) -> list[McpServer]:
+def _servers(settings: Settings) -> list[McpServer]:
     from babyagi.tools.mcp import load_servers
 
-    path = load(given_flags(flags)).settings.mcp
-    if path is None:
+    if settings.mcp is None:
         raise SettingsError(
             "no file of MCP servers is given",
             fix="babyagi tools --servers --mcp FILE",
             guide="tools",
         )
-    return load_servers(path)
+    return load_servers(settings.mcp)
 
 
-async def _call_server(flags: dict[str, object], name: str, arguments: str) -> Observation:
+async def _call_server(settings: Settings, name: str, arguments: str) -> Observation:
     from babyagi.tools.mcp import open_servers
 
     server = name.partition("__")[0]
-    async with open_servers([one for one in _servers(flags) if one.name == server]) as connections:
+    async with open_servers(
+        [one for one in _servers(settings) if one.name == server]
+    ) as connections:
         found, fault = await list_tools(connections[0]) if connections else ([], "")
         tool = next((one for one in found if one.name == name), None)
         if tool is None:

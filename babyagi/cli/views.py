@@ -1,5 +1,5 @@
-"""Shows the events of an objective as plain lines, as JSON lines, or as the log of a worker without
-a terminal. Also puts the list of workers into lines."""
+"""Shows the events of an objective: as plain lines, as JSON lines, as the live view on a terminal,
+or as the log of a worker without one. Also puts the list of workers into lines."""
 
 from __future__ import annotations
 
@@ -7,39 +7,62 @@ import asyncio
 import json
 import logging
 import sys
-from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import (
+    AsyncIterator,
+    Callable,
+    Collection,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
+from contextlib import asynccontextmanager, contextmanager, suppress
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Self
 
 from babyagi import events
+from babyagi.app.backends import utc_now
+from babyagi.cli import render
 from babyagi.cli.render import render_cost, render_duration
 from babyagi.cli.text import (
     Line,
     Style,
+    accepts_output,
     cell_width,
+    cut_words,
     fit,
+    fit_end,
+    is_in_foreground,
     print_json_line,
     row_width,
+    safe,
     safe_line,
+    table,
     warn,
 )
 from babyagi.errors import StoreUnavailableError, first_error
+from babyagi.inbox import asking_task, describe
 from babyagi.index.indexer import describe_trouble
 from babyagi.redaction import redact
 from babyagi.reporting.transcript import first_line
 from babyagi.reporting.why import describe_outage
-from babyagi.tasks import Event, Joined, Objective, Worker
+from babyagi.tasks import Event, Joined, Objective, ObjectiveStatus, Step, Task, TaskStatus, Worker
 from babyagi.taskstore.sql.store import TaskStore
 from babyagi.text import say_count
 from babyagi.verbs.actions import serving
-from babyagi.verbs.json_shapes import event_shape
+from babyagi.verbs.json_shapes import event_shape, model_of
+
+if TYPE_CHECKING:
+    from rich.live import Live
+
+    from babyagi.journal import TextPiece
+    from babyagi.taskstore.sql.store import TaskStore
 
 NAME_WIDTH = 80
 RESULT_WIDTH = 120  # of the first line of a result
-MAX_SAID, SHORT = 200, 60  # cells of an error or reason, where it is new and where it is known
+MAX_SAID = 200  # cells of an error or reason
 SAID_EVERY = timedelta(minutes=1)  # a line about the same outage
-REPORT_LINE = "the report is being written"
 logger = logging.getLogger("babyagi.events")
 
 MAX_PENDING = 2000  # lines that wait for a terminal that accepts no output
@@ -109,8 +132,13 @@ _WORDS_BY_FIELD = {
 }
 
 
-# already said by the line of the finished task
-_SAID_LATER = (events.TASK_CLAIMED, events.TASK_RECORDED, events.TASK_ADDED)
+# said by the line of the finished task, or by the report itself
+_SAID_LATER = (
+    events.TASK_CLAIMED,
+    events.TASK_RECORDED,
+    events.TASK_ADDED,
+    events.REPORT_WRITTEN,
+)
 
 
 def describe_event(event: Event, task_name: str) -> str | None:
@@ -193,7 +221,6 @@ class EventNames:
         self._name_by_id: dict[int, str] = {}
         self._objective_by_id: dict[int, Objective] = {}
         self._outage_by_objective: dict[int, tuple[str, datetime]] = {}  # reason, when it was said
-        self._told: set[str] = set()  # long errors and reasons that a line had whole
 
     async def render_event(self, event: Event) -> str | None:
         """Return a line such as `12:01:07 task 4 done: Read limits.md (2 new)`, with the local
@@ -221,18 +248,7 @@ class EventNames:
         return False
 
     async def _describe(self, event: Event) -> str | None:
-        text = describe_event(event, await self.name_of(event))
-        return text and self.tell_once(event, text)
-
-    def tell_once(self, event: Event, text: str) -> str:
-        """Return the text with a long error or reason cut short if an earlier line had it whole."""
-        for key in ("error", "reason", "detail"):
-            said = fit(str(event.data.get(key, "")), MAX_SAID)
-            if len(said) > SHORT and said in text:
-                if said in self._told:
-                    text = text.replace(said, fit(said, SHORT))
-                self._told.add(said)
-        return text
+        return describe_event(event, await self.name_of(event))
 
     async def _describe_done(self, event: Event) -> str:
         """Return the event of a task that is done in words, with the first line of its result, and
@@ -275,33 +291,36 @@ def break_line(line: str, width: int) -> list[str]:
     return [fit(done, width), margin + fit(f"→ {found}", width - len(margin))]
 
 
-class PlainView:
-    """A view that prints a plain line for each event, on standard error.
+class View:
+    """Shows the events of an objective; this one shows nothing. `fetch` takes new events and may
+    wait for the store; `draw` then shows what was fetched and never waits.
 
-    Args:
-        prefix: words before each line.
-        without: kinds of events that are not printed.
+    Attributes:
+        tick_s: the longest time between two calls of `draw` if there is no event.
+        pause_s: the shortest time between two calls of `draw`.
     """
 
     tick_s = 5.0
     pause_s = PAUSE_S
 
-    def __init__(
-        self, store: TaskStore, *, prefix: str = "", without: Collection[str] = ()
-    ) -> None:
+    async def fetch(self, batch: Sequence[Event]) -> None: ...
+
+    def draw(self) -> None: ...
+
+
+class PlainView(View):
+    """A view that prints a plain line for each event, on standard error. `prefix`: words before
+    each line."""
+
+    def __init__(self, store: TaskStore, *, prefix: str = "") -> None:
         self._names = EventNames(store)
         self._prefix = prefix
-        self._without = without
         self._pending: list[str] = []
 
     async def fetch(self, batch: Sequence[Event]) -> None:
         for event in batch:
-            if event.kind in self._without:
-                continue
             if line := await self._names.render_event(event):
                 self._pending.append(line)
-            if event.kind == events.OBJECTIVE_ENDED:
-                self._pending.append(REPORT_LINE)
         del self._pending[:-MAX_PENDING]
 
     def draw(self) -> None:
@@ -311,21 +330,11 @@ class PlainView:
                 warn(row)
 
 
-class JsonView:
+class JsonView(View):
     """A view that prints every event as one line of JSON, on standard output."""
 
-    tick_s = 5.0
-    pause_s = PAUSE_S
-
-    def __init__(self) -> None:
-        self._pending: Sequence[Event] = ()
-
-    async def fetch(self, events: Sequence[Event]) -> None:
-        self._pending = events
-
-    def draw(self) -> None:
-        events, self._pending = self._pending, ()
-        for event in events:
+    async def fetch(self, batch: Sequence[Event]) -> None:
+        for event in batch:
             print_json_line(event_shape(event))
 
 
@@ -343,44 +352,32 @@ def count_serving(workers: Sequence[Worker], objective_id: int) -> str:
 
 
 def render_serving(workers: Sequence[Worker], objective_id: int) -> str:
-    """Return how many workers serve the objective, as `count_serving` does, and their names. If
-    there are none, name the running workers, with what each does; '' if no worker is running."""
+    """Return how many workers serve the objective, as `count_serving` does, and their names; ''
+    if no worker is running."""
     if not _living(workers):
         return ""
     count = count_serving(workers, objective_id)
     names = ", ".join(worker.name for worker in serving(workers, objective_id))
-    if names:
-        return f"{count}: {fit(names, 200)}"
-    others = ", ".join(
-        f"{worker.name} ({_say_elsewhere(worker, objective_id)})" for worker in _living(workers)
-    )
-    return f"{count}; running are: {fit(others, 200)}"
+    return f"{count}: {fit(names, 200)}" if names else f"{count}; babyagi show workers says why"
 
 
 def _living(workers: Sequence[Worker]) -> list[Worker]:
     return [worker for worker in workers if worker.lease_left_s >= 0]
 
 
-def _say_elsewhere(worker: Worker, objective_id: int) -> str:
-    if any(joined.objective_id == objective_id for joined in worker.joined):
-        return "cannot work on it; babyagi show workers says why"
-    return "on other objectives" if worker.joined else "idle"
-
-
 def render_workers(workers: Sequence[Worker], width: int) -> list[Line]:
     """Return a table of workers: a head, and for each worker one line for each objective that it
     serves."""
-    lines = [Line(f"{'NAME':<20} {'PID':>8} {'LEASE':>7}  AT WORK", Style.DIM)]
+    columns = {"NAME": "<20", "PID": ">8", "LEASE": ">7", "AT WORK": ""}
+    rows: list[tuple[Sequence[object], Style]] = []
     for worker in workers:
         lease = f"{worker.lease_left_s:.0f} s" if worker.lease_left_s >= 0 else "over"
-        head = f"{fit(worker.name, 20):<20} {worker.pid:>8} {lease:>7}  "
-        texts = [_describe(one, worker) for one in worker.joined] or [
-            ("waits for an objective", Style.PLAIN)
-        ]
-        for at, (text, style) in enumerate(texts):
-            start = head if at == 0 else " " * len(head)
-            lines.append(Line(start + fit(text, max(30, width - len(head))), style))
-    return lines
+        head: tuple[object, ...] = (fit(worker.name, 20), worker.pid, lease)
+        idle = [("waits for an objective", Style.PLAIN)]
+        for text, style in [_describe(one, worker) for one in worker.joined] or idle:
+            rows.append(((*head, text), style))
+            head = ("", "", "")
+    return table(columns, rows, width)
 
 
 def _describe(joined: Joined, worker: Worker) -> tuple[str, Style]:
@@ -453,31 +450,29 @@ def _quoted(value: object) -> str:
 BATCH = 1000
 
 
-class View(Protocol):
-    """Shows the events of an objective. `fetch` takes new events and may wait for the store; `draw`
-    then shows what was fetched and never waits."""
-
-    tick_s: float  # longest time between two calls of `draw` if there is no event
-    pause_s: float  # shortest time between two calls of `draw`
-
-    async def fetch(self, events: Sequence[Event]) -> None: ...
-
-    def draw(self) -> None: ...
-
-
 class Follower:
     """Passes the events of an objective to a view, in order and each once.
 
     Args:
         after_id: only events with a greater id are passed.
+        is_logged: whether each event is also logged as one record.
+        without: kinds of events that are neither passed nor logged.
 
     Attributes:
         reported: set as soon as the view has the event that the report is written.
     """
 
     def __init__(
-        self, store: TaskStore, objective_id: int, view: View, *, after_id: int = 0
+        self,
+        store: TaskStore,
+        objective_id: int,
+        view: View,
+        *,
+        after_id: int = 0,
+        is_logged: bool = False,
+        without: Collection[str] = (),
     ) -> None:
+        self._is_logged, self._without = is_logged, without
         self._store = store
         self._objective_id = objective_id
         self._view = view
@@ -502,11 +497,15 @@ class Follower:
         """Pass the events since the last step to the view (at most `BATCH`), and return how many
         there were."""
         found = await self._store.events(self._objective_id, after_id=self._after_id, limit=BATCH)
-        await self._view.fetch(found)
+        shown = [event for event in found if event.kind not in self._without]
+        await self._view.fetch(shown)
         if found:
             self._after_id = found[-1].id
         if any(event.kind == events.REPORT_WRITTEN for event in found):
             self.reported.set()
+        if self._is_logged:
+            for event in shown:
+                _log(event)
         self._view.draw()
         return len(found)
 
@@ -516,36 +515,12 @@ class Follower:
             pass
 
 
-class LoggedView:
-    """Passes events on to another view, and logs each of them as one record.
-
-    Args:
-        view: None if the log is enough.
-        without: kinds of events that are not logged here, because they are logged elsewhere.
-    """
-
-    def __init__(self, view: View | None, *, without: Sequence[str] = ()) -> None:
-        self._view = view
-        self._without = without
-        self.tick_s, self.pause_s = (view.tick_s, view.pause_s) if view else (1.0, 0.0)
-        self._fresh: Sequence[Event] = ()
-
-    async def fetch(self, events: Sequence[Event]) -> None:
-        if self._view is not None:
-            await self._view.fetch(events)
-        self._fresh = events
-
-    def draw(self) -> None:
-        for event in self._fresh:
-            text = describe_event(event, "")
-            if text and event.kind not in self._without:
-                named = f"objective {event.objective_id}"
-                said = text if text.startswith(named) else f"{named}: {text}"
-                about = {"objective_id": event.objective_id, "task_id": event.task_id}
-                logger.info("%s", said, extra={"event": event.kind, **about})
-        self._fresh = ()
-        if self._view is not None:
-            self._view.draw()
+def _log(event: Event) -> None:
+    if text := describe_event(event, ""):
+        named = f"objective {event.objective_id}"
+        said = text if text.startswith(named) else f"{named}: {text}"
+        about = {"objective_id": event.objective_id, "task_id": event.task_id}
+        logger.info("%s", said, extra={"event": event.kind, **about})
 
 
 @asynccontextmanager
@@ -561,3 +536,200 @@ async def following(follower: Follower) -> AsyncIterator[None]:
     except BaseExceptionGroup as errors:
         raise first_error(errors) from errors
     await follower.drain()
+
+
+# -- the live view on a terminal: below the lines of events the state of the objective, drawn anew
+# --------------------------------------------------------------------------------------------------
+
+MAX_ROWS = 5  # of running tasks, and of questions
+MAX_WRITTEN_CHARS = 1000  # of an answer that is being written; only its end is shown
+MAX_ASKED_CHARS = 400
+HURRY_S = 0.05  # words that a model writes are shown within this time
+_ASKS = "asks you, and babyagi inbox says how to answer"
+_DOING = {"model": "asks the model", "tool": "calls a tool", "once": "calls a tool"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiveState:
+    """The state of an objective at one instant.
+
+    Attributes:
+        running: the first of the running tasks.
+        asked: the open requests to a person.
+        doing: what running tasks do now in words, by task id.
+    """
+
+    objective: Objective
+    counts: Mapping[TaskStatus, int]
+    running: Sequence[Task] = ()
+    asked: Sequence[Step] = ()
+    workers: Sequence[Worker] = ()
+    doing: Mapping[int, str] = field(default_factory=dict)
+
+
+def render_state(state: LiveState, *, now: datetime, width: int) -> list[Line]:
+    """Return the questions, the running tasks, and what was used, in lines of at most `width`
+    cells."""
+    objective, usage = state.objective, state.objective.usage
+    lines = [
+        Line(f"? {asking_task(step):>4}  {_ASKS}: {describe(step)[:MAX_ASKED_CHARS]}", Style.YELLOW)
+        for step in state.asked[:MAX_ROWS]
+    ]
+    lines += [_render_task(task, state, now) for task in state.running[:MAX_ROWS]]
+    if objective.status is ObjectiveStatus.PAUSED:
+        goes_on = f"babyagi resume --objective {objective.id} continues it"
+        lines.append(Line(f"It is paused; {goes_on}", Style.YELLOW))
+    used = f"cost {objective.spent} · {say_count(usage.calls, 'call')} · {usage.tokens:,} tokens"
+    serving = count_serving(state.workers, objective.id)
+    limits = render.render_limits(objective, state.counts)
+    lines += [
+        Line(f"tasks: {render.render_counts(state.counts)}", Style.DIM),
+        Line(f"{used} · {serving} · {model_of(objective)}", Style.DIM),
+        *([Line(f"limits: {' · '.join(limits)}", Style.DIM)] if limits else []),
+    ]
+    return [Line(cut_words(safe(line.text), width), line.style) for line in lines]
+
+
+def _render_task(task: Task, state: LiveState, now: datetime) -> Line:
+    since = render.render_duration((now - (task.started_at or now)).total_seconds())
+    is_recorded = task.status is TaskStatus.RECORDED
+    doing = "is planned from" if is_recorded else state.doing.get(task.id, "")
+    text = f"> {task.id:>4} {since:>10}  {doing + ': ' if doing else ''}{task.name}"
+    return Line(text, Style.BOLD)
+
+
+class LiveView(PlainView):
+    """Prints a line for each event of an objective, and draws its state below them. Use it as a
+    context manager, which removes the state from the terminal at the end.
+
+    Nothing is written while the terminal accepts no output, and no state is drawn while this
+    program is not in the foreground.
+    """
+
+    tick_s = 1.0
+    pause_s = 0.25
+
+    def __init__(
+        self,
+        store: TaskStore,
+        objective_id: int,
+        *,
+        may_draw: Callable[[], bool] = is_in_foreground,
+    ) -> None:
+        super().__init__(store)
+        self._store = store
+        self._objective_id = objective_id
+        self._may_draw = may_draw
+        self._state: LiveState | None = None
+        self._doing: dict[int, str] = {}
+        self._writer = ("", "")
+        self._written = ""
+        self._hurry: asyncio.TimerHandle | None = None
+        self._live: Live | None = None
+        self._is_aside = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._is_aside = True
+        if self._hurry is not None:
+            self._hurry.cancel()
+        self._hide()
+
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        """While the body runs, let it have the terminal: only lines of events are printed."""
+        self._is_aside = True
+        self._hide()
+        try:
+            yield
+        finally:
+            self._is_aside = False
+
+    async def fetch(self, batch: Sequence[Event]) -> None:
+        await super().fetch(batch)
+        for event in batch:
+            self._note(event)
+        store, objective_id = self._store, self._objective_id
+        running = (TaskStatus.RUNNING, TaskStatus.RECORDED)
+        now = await store.standing(objective_id)
+        self._state = LiveState(
+            objective=now.objective,
+            counts=now.counts,
+            running=await store.tasks(objective_id, statuses=running, limit=MAX_ROWS),
+            asked=await store.inbox(objective_id),
+            workers=await store.workers(),
+            doing=dict(self._doing),
+        )
+
+    def _note(self, event: Event) -> None:
+        """Note what the event says about the calls that are being made."""
+        if (event.data.get("owner"), event.data.get("key")) == self._writer:
+            self._written = ""  # the outcome of the call is known
+        if event.task_id is None:
+            return
+        if event.kind == events.STEP_INTENDED:
+            self._doing[event.task_id] = _DOING.get(event.data.get("kind", ""), "")
+        elif event.kind == events.STEP_RECORDED or event.kind.startswith("task."):
+            self._doing.pop(event.task_id, None)
+
+    def hear(self, piece: TextPiece) -> None:
+        """Show the end of the answer that a model is writing, with this piece of it added."""
+        if piece.objective_id != self._objective_id:
+            return
+        if self._writer != (piece.owner, piece.key):
+            self._writer, self._written = (piece.owner, piece.key), ""
+        self._written = (self._written + piece.text)[-MAX_WRITTEN_CHARS:]
+        if self._hurry is None:
+            self._hurry = asyncio.get_running_loop().call_later(HURRY_S, self._draw_soon)
+
+    def _draw_soon(self) -> None:
+        self._hurry = None
+        if accepts_output(sys.stderr):
+            with suppress(OSError):  # the terminal is gone
+                self._show()
+
+    def draw(self) -> None:
+        if not accepts_output(sys.stderr):
+            return
+        with suppress(OSError):  # the terminal is gone
+            if self._pending:
+                self._hide()
+                super().draw()
+            self._show()
+
+    def _show(self) -> None:
+        if self._state is None or self._is_aside or not self._may_draw():
+            self._hide()
+            return
+        from rich.console import Console, Group
+        from rich.live import Live
+        from rich.text import Text
+
+        if self._live is None:
+            console = Console(stderr=True, highlight=False)
+            self._live = Live(
+                console=console, auto_refresh=False, transient=True, redirect_stdout=False
+            )
+            self._live.start()
+            console.show_cursor(True)  # a process that is killed cannot bring it back
+        lines = self._lines(width=self._live.console.width - 1)
+        rows = [Text(line.text, style=line.style.name.lower(), no_wrap=True) for line in lines]
+        self._live.update(Group(*rows), refresh=True)
+
+    def _lines(self, *, width: int) -> list[Line]:
+        assert self._state is not None
+        lines = render_state(self._state, now=utc_now(), width=width)
+        if not self._written:
+            return lines
+        kind, _, number = self._writer[0].partition(":")
+        head = f"{f'task {number}' if kind == 'task' else f'the {kind}'} writes: "
+        written = fit_end(self._written, width - cell_width(head))
+        return [*lines, Line(head + written, Style.DIM)]
+
+    def _hide(self) -> None:
+        live, self._live = self._live, None
+        if live is not None:
+            with suppress(OSError):  # the terminal is gone
+                live.stop()

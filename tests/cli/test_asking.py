@@ -3,7 +3,7 @@ import os
 
 import pytest
 
-from babyagi.cli.asking import Asker, read_line
+from babyagi.cli.inbox import Asker, read_line
 from babyagi.inbox import Decision, decide, write_decision, write_request
 from babyagi.settings.load import load_settings
 from babyagi.tasks import StopReason
@@ -87,7 +87,7 @@ async def test_where_the_input_ends_nobody_is_there_any_more(store, objective, a
 async def test_a_question_that_was_answered_elsewhere_is_not_asked_any_more(
     store, objective, asker, capsys, monkeypatch
 ):
-    monkeypatch.setattr("babyagi.cli.asking.LOOK_S", 0.01)
+    monkeypatch.setattr("babyagi.cli.inbox.LOOK_S", 0.01)
     step = await park(store, objective)
     asking = asyncio.ensure_future(asker.ask())
     while "Your answer" not in (shown := capsys.readouterr().err):
@@ -113,7 +113,7 @@ async def test_after_an_end_that_asks_nothing_nobody_is_waited_for(store, object
 
 
 async def test_nothing_is_read_while_another_program_has_the_terminal(pipe, monkeypatch):
-    monkeypatch.setattr("babyagi.cli.asking.BACKGROUND_PAUSE_S", 0.0)
+    monkeypatch.setattr("babyagi.cli.inbox.BACKGROUND_PAUSE_S", 0.0)
     looks = iter([False, False, True])
     os.write(pipe[1], b"typed\n")
 

@@ -3,7 +3,7 @@ import os
 
 import pytest
 
-from babyagi.cli.asking import find_person, read_text
+from babyagi.cli.inbox import find_person, read_text
 from babyagi.cli.root import run_guarded
 
 

@@ -177,7 +177,7 @@ def test_one_request_alone_is_shown_whole_and_a_list_shows_its_beginning_and_say
     assert run_guarded(["inbox", str(number)]) == 0
     alone = capsys.readouterr().out
 
-    assert "characters; babyagi inbox 2 shows all" in listed and "word1999" not in listed
+    assert "lines; babyagi inbox 2 shows all" in listed and "word1999" not in listed
     assert "word1999" in alone and "shows all" not in alone
 
 

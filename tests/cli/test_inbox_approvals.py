@@ -154,7 +154,7 @@ def test_what_is_approved_and_made_is_what_was_shown_letter_by_letter(note, home
     (made,) = till.given
     assert made == arguments
     assert read_arguments(alone) == read_arguments(asked) == made
-    is_excerpt = "characters; babyagi inbox" in listed
+    is_excerpt = "lines; babyagi inbox" in listed
     assert is_excerpt or read_arguments(listed) == made
     assert len(listed) < 3000
     for shown in (listed, alone, asked):
@@ -282,7 +282,7 @@ def test_a_small_change_of_a_large_file_is_a_few_lines(home, folder):
     assert "The file is changed: +1 and -1 lines." in listed
     assert " + line 250 and a back door\n" in listed
     assert " @ 247 lines stay as they are\n" in listed
-    assert "characters; babyagi inbox" not in listed
+    assert "lines; babyagi inbox" not in listed
 
 
 @pytest.mark.parametrize("now", ["somebody else's work\n", None], ids=["changed", "removed"])

@@ -4,10 +4,9 @@ from datetime import timedelta
 
 import pytest
 
-from babyagi.cli.asking import Asker
-from babyagi.cli.live import LiveState, LiveView, render_state
+from babyagi.cli.inbox import Asker
 from babyagi.cli.text import Style, accepts_output
-from babyagi.cli.views import Follower
+from babyagi.cli.views import Follower, LiveState, LiveView, render_state
 from babyagi.inbox import write_request
 from babyagi.journal import TextPiece
 from babyagi.settings.load import load_settings
@@ -88,7 +87,7 @@ async def test_the_state_is_gone_when_the_view_has_closed(store, objective, sit)
 
 async def test_the_end_of_an_answer_is_shown_while_it_is_written(sit, monkeypatch):
     view, terminal = sit()
-    monkeypatch.setattr("babyagi.cli.live.HURRY_S", 0)
+    monkeypatch.setattr("babyagi.cli.views.HURRY_S", 0)
     await view.fetch([])
     view.hear(say("Once upon a time " * 100))
     view.hear(say("there was \x1b[31ma town"))
@@ -132,11 +131,11 @@ async def test_in_the_background_only_lines_are_printed(store, objective, sit):
 
 async def test_lines_wait_for_a_terminal_that_accepts_no_output(store, objective, sit, monkeypatch):
     view, terminal = sit()
-    monkeypatch.setattr("babyagi.cli.live.accepts_output", lambda _: False)
+    monkeypatch.setattr("babyagi.cli.views.accepts_output", lambda _: False)
     await Follower(store, objective.id, view).drain()
     assert terminal.getvalue() == ""
 
-    monkeypatch.setattr("babyagi.cli.live.accepts_output", lambda _: True)
+    monkeypatch.setattr("babyagi.cli.views.accepts_output", lambda _: True)
     view.draw()
     assert "created" in terminal.getvalue()
 

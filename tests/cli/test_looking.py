@@ -46,7 +46,7 @@ ANSWERS = {
     "What does task 7 still lack?": ["the tax rate of Norway"],
     "What happened to task 5, from its beginning?": ["task 5 added", "failed (no such file)"],
     "What happened in the last ten minutes?": ["objective 1 created", "task 6 claimed"],
-    "What happened last?": ["task 6 claimed", "gave no outcome; nothing was counted"],
+    "What happened last?": ["task 6 claimed"],
     "What happens from now on?": ["the report is written"],
     "Which proposed tasks were left out?": ["Write a novel"],
     "Why were these tasks proposed?": ["Which tasks are missing?", "Ask for prices"],
@@ -171,11 +171,11 @@ def test_the_last_lines_are_the_last_ones_of_the_whole_log(look):
     looked_at.fill_running_home()
 
     every = look("show", "log").splitlines()
-    assert look("show", "log", "-n", "4").splitlines()[1:] == every[-4:]
+    assert look("show", "log", "-n", "4").splitlines() == every[-4:]
     assert look("show", "log", "-n", "10000").splitlines() == every
-    of_five = look("show", "log", "--task", "5").splitlines()[1:]
+    of_five = look("show", "log", "--task", "5").splitlines()
     assert of_five == [line for line in every if "task 5" in line]
-    assert look("show", "log", "5").splitlines()[1:] == of_five
+    assert look("show", "log", "5").splitlines() == of_five
 
 
 def test_a_log_in_json_is_one_event_a_line_with_its_words(look):

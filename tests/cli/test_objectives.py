@@ -107,7 +107,7 @@ def test_status_says_that_a_worker_is_running_and_idle(capsys):
     asyncio.run(start())
     assert run_guarded(["status"]) == 0
     out = capsys.readouterr().out
-    assert "At work:  no worker on this objective; running are: test (idle)\n" in out
+    assert "At work:  no worker on this objective; babyagi show workers says why\n" in out
 
 
 @pytest.mark.parametrize("line", [["tasks"], ["show", "tasks"]], ids=" ".join)

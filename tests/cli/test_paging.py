@@ -1,5 +1,5 @@
-from babyagi.cli.about import list_topics, read_page
-from babyagi.cli.markdown import find_pager, render_markdown
+from babyagi.cli.about import read_pages
+from babyagi.cli.markdown import render_markdown
 from babyagi.cli.root import run_guarded
 from babyagi.cli.text import cell_width
 
@@ -23,7 +23,7 @@ def test_a_page_is_rendered_for_a_terminal_and_stays_as_it_is_in_a_pipe(capsys):
     assert "`" not in shown and "#" not in shown and "| ---" not in shown
     assert "    babyagi tools" in shown.splitlines()
     assert run_guarded(["guide", "tools"]) == 0
-    assert capsys.readouterr().out.rstrip() == read_page("tools").rstrip()
+    assert capsys.readouterr().out.rstrip() == read_pages()["tools"].rstrip()
 
 
 def test_colour_is_there_only_where_it_is_wanted():
@@ -32,15 +32,7 @@ def test_colour_is_there_only_where_it_is_wanted():
 
 
 def test_no_page_of_the_guide_is_wider_than_the_terminal_or_cut_within_a_word():
-    for topic, _ in list_topics():
-        text = read_page(topic)
+    for topic, text in read_pages().items():
         code = {line.strip() for line in text.splitlines()}
         for line in render_markdown(text, width=80, has_colour=False).splitlines():
             assert cell_width(line) <= 80 or line.strip() in code, (topic, line)
-
-
-def test_the_pager_is_the_persons_own_or_none():
-    assert find_pager({"PAGER": ""}) == find_pager({"PAGER": "cat"}) == []
-    assert find_pager({"PAGER": "no-such-pager"}) == []
-    assert find_pager({"PAGER": "env less"}) == ["env", "less"]
-    assert find_pager({}) in ([], ["less", "-R"])

@@ -3,8 +3,7 @@
 import click
 import pytest
 
-from babyagi.cli.renamed import RENAMED, rename
-from babyagi.cli.root import babyagi, run_guarded
+from babyagi.cli.root import RENAMED, babyagi, rename, run_guarded
 from babyagi.cli.run import run
 from tests.cli import homes, looked_at
 
@@ -41,8 +40,8 @@ def test_no_name_that_went_is_one_of_todays_and_each_leads_to_one():
         ("log -n 3", "show log -n 3"),
         ("why 3", "show --why 3"),
         ("workers", "show workers"),
-        ("tasks --status dead list --json", "tasks --status dead --json"),
-        ("results --objective 1 search prices", "show results --objective 1 prices"),
+        ("tasks list --status dead --json", "tasks --status dead --json"),
+        ("results search prices", "show results prices"),
         ("objectives list --active", "show objectives --active"),
         ("journal verify", "store verify"),
         ("index status", "store"),

@@ -40,7 +40,7 @@ def test_a_run_prints_its_report_and_nothing_else_on_standard_output(documents, 
     assert out == capsys.readouterr().out
     assert out.startswith("# Report: Say what the limits are\n")
     assert "Objective 1: Say what the limits are" in err and "task 1 done" in err
-    assert "Objective 1 (finished)" in err
+    assert "Objective 1: ended, finished" in err
 
 
 @pytest.mark.parametrize(

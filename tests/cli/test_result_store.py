@@ -134,7 +134,7 @@ def test_a_run_after_a_rebuild_into_another_store_says_it_no_more(closed_port, m
 
 @pytest.mark.parametrize(
     "command",
-    [["run", "Find"], ["demo"], ["resume"], ["worker"], ["run", "--join", "--objective", "1"]],
+    [["run", "Find"], ["demo"], ["resume"], ["worker"], ["run", "Find", "--join"]],
     ids=" ".join,
 )
 @pytest.mark.parametrize(

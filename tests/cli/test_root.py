@@ -9,7 +9,7 @@ import pytest
 
 from babyagi import errors
 from babyagi.cli import root
-from babyagi.cli.root import OTHER_WORDS, babyagi, route, run_guarded
+from babyagi.cli.root import babyagi, route, run_guarded
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,6 @@ def test_commands_and_the_bare_form_stay_as_they_are(line):
     ("line", "said"),
     [
         (["statsu"], "did you mean `babyagi status`"),
-        (["statsu", "--json"], "did you mean `babyagi status`"),
         (["-n", "B1", "statsu"], "did you mean `babyagi status`"),
         (["xyzzy"], 'babyagi run "xyzzy"'),
         (["write", "a", "poem"], 'babyagi run "write a poem"'),
@@ -66,51 +65,30 @@ def test_an_unknown_flag_is_a_usage_error(capsys):
 @pytest.mark.parametrize(
     ("line", "what", "fix"),
     [
-        ("tasks eidt", "has no command 'eidt', only add, move", "babyagi tasks edit"),
-        ("tasks show 1", "has no command 'show'", "babyagi show"),
-        ("tasks cancel 3", "has no command 'cancel'", "babyagi tasks skip"),
-        ("tasks delete 3", "has no command 'delete'", "babyagi tasks skip"),
-        ("schedule delete 1", "has no command 'delete'", "babyagi schedule remove"),
-        ("tasks pause", "has no command 'pause'", "babyagi tasks --help"),
-        ("tasks 1", "to show one task", "babyagi show 1"),
-        ("report 1", "chosen with --objective", "babyagi report --objective 1"),
-        ("status latest", "chosen with --objective", "babyagi status --objective latest"),
-        ("config get", "has no command 'get', only trust", "babyagi config --help"),
-        ("ask", "FILE is missing", "babyagi ask FILE QUESTION..."),
-        ("completion", "did you mean `babyagi guide commands`", "babyagi guide commands"),
-        ("report --format x", "must be one of md, html, json, got 'x'", "babyagi report --help"),
-        ("show log x", "TASK must be a whole number, got 'x'", "babyagi show log --help"),
-        ("tasks --status don", "got 'don'; did you mean done?", "babyagi tasks --status done"),
+        ("tasks eidt", "no command 'eidt', only add, move", "babyagi tasks edit"),
+        ("tasks pause", "no command 'pause'", "babyagi tasks --help"),
+        ("config get", "no command 'get', only trust", "babyagi config --help"),
+        ("report 1", "unexpected extra argument (1)", "babyagi report --help"),
+        ("ask", "Missing argument 'FILE'", "babyagi ask --help"),
+        ("report --format x", "'x' is not one of 'md', 'html', 'json'", "babyagi report --help"),
+        ("show log x", "'x' is not a valid integer", "babyagi show log --help"),
         ("run x --max-time 5", "--max-time needs a unit: 5 seconds", "--max-time 5m"),
         ("run x --max-time soon", "--max-time must be a time such as 90s", "babyagi run --help"),
         ("run x --max-cost 1,50", "did you mean 1.50?", "--max-cost 1.50, or leave it out"),
         ("run x --tools wbe", "did you mean web?", "--tools web, or leave it out"),
-        ("status --home x", "the variable BABYAGI_HOME", "BABYAGI_HOME=… babyagi status …"),
-        ("skip 1", "did you mean `babyagi tasks skip`", "babyagi tasks skip 1"),
-        ("skip", "did you mean `babyagi tasks skip`", "babyagi tasks skip TASK"),
-        ("move 3 --first", "did you mean `babyagi tasks move`", "babyagi tasks move 3 --first"),
+        ("skip", "did you mean `babyagi tasks skip`", "babyagi tasks skip"),
         ("move my notes", "or did you mean `babyagi tasks move`", 'babyagi run "move my notes"'),
         ("verify", "did you mean `babyagi store verify`", "babyagi store verify"),
         ("prune", "did you mean `babyagi store delete --old`", "babyagi store delete --old"),
-        ("token", "did you mean `babyagi serve open --token`", "babyagi serve open --token"),
-        ("run --max-task 4 x", "did you mean --max-tasks", "babyagi run --help"),
-        ("version", "did you mean `babyagi --version`", "babyagi --version"),
-        ("--verison", "did you mean --version?", "babyagi --help"),
+        ("run --max-task 4 x", "--max-tasks", "babyagi run --help"),
         ("taks", "did you mean `babyagi tasks`", "babyagi tasks"),
         ("Status", "did you mean `babyagi status`", "babyagi status"),
-        ("RUN compare them", "did you mean `babyagi run`", 'babyagi run "compare them"'),
-        ("rnu compare them", "did you mean `babyagi run`", 'babyagi run "compare them"'),
-        ("ls", "did you mean `babyagi show objectives`", "babyagi show objectives"),
-        ("stop", "did you mean `babyagi pause`", "babyagi pause"),
-        ("stop the leak", "or did you mean `babyagi pause`", 'babyagi run "stop the leak"'),
+        ("rnu compare them", "to run an objective type", 'babyagi run "rnu compare them"'),
         ("xyzzy", "there is no command 'xyzzy'", 'babyagi run "xyzzy"'),
         ("help statsu", "did you mean `babyagi help status`", "babyagi help status"),
-        ("tasks remove 3", "has no command 'remove'", "babyagi tasks skip"),
         ("show", "say what to show", "babyagi show tasks"),
         ("extend", "needs at least one limit", "babyagi extend --max-tasks 100"),
-        ("extend --max-tasks", "--max-tasks needs a value", "babyagi extend --max-tasks N"),
-        ("run --mode", "--mode needs a value", "babyagi run --mode none"),
-        ("tasks --status", "--status needs a value", "babyagi tasks --status queued"),
+        ("extend --max-tasks", "'--max-tasks' requires an argument", "babyagi extend --help"),
         ("status --json=3", "does not take a value", "babyagi status --help"),
         ("tasks move 1", "say where", "babyagi tasks move TASK --first"),
         ("submit", "there is no objective", 'babyagi submit "an objective"'),
@@ -142,13 +120,6 @@ def test_words_that_are_blank_are_said_with_what_belongs_there(line, what, fix, 
     assert run_guarded(line) == 2
 
     assert capsys.readouterr().err.splitlines()[:2] == [f"babyagi: {what}", f"  try:     {fix}"]
-
-
-def test_other_words_stand_for_commands_that_exist():
-    for word, meant in OTHER_WORDS.items():
-        assert word not in babyagi.commands
-        name = meant.split()[0]
-        assert name == "--version" or name in babyagi.commands
 
 
 @pytest.mark.parametrize("name", babyagi.commands)
@@ -202,7 +173,6 @@ def test_help_takes_the_name_of_a_command_or_of_a_page(capsys):
     for line, said in (
         (["help"], "Commands:"),
         (["help", "tasks", "add"], "Usage: babyagi tasks add"),
-        (["help", "guide"], "Pages: "),
         (["help", "recovery"], "# "),
         (["help", "limits"], "max-cost"),
     ):

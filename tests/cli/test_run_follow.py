@@ -9,13 +9,13 @@ from babyagi import events
 from babyagi.app.application import RunOutcome
 from babyagi.cli.report import Output
 from babyagi.cli.run import work_on
-from babyagi.cli.views import Follower, LoggedView, PlainView
+from babyagi.cli.views import Follower, PlainView, View
 from babyagi.errors import CredentialsError
 from babyagi.tasks import Event, StopReason
 from tests.cli import homes
 
 
-class Collecting:
+class Collecting(View):
     """A view that keeps what it is given."""
 
     tick_s = 0.05
@@ -83,22 +83,11 @@ async def test_a_plain_view_says_one_line_for_each_finished_task(store, objectiv
     ]
 
 
-async def test_the_report_is_said_to_be_written_after_it_was_begun(store, objective, capsys):
-    await store.end_objective(objective.id, reason=StopReason.FINISHED)
-    await store.append_event(objective.id, kind=events.REPORT_WRITTEN, data={})
-
-    await Follower(store, objective.id, PlainView(store)).drain()
-
-    lines = [line.split(" ", 1)[-1] for line in capsys.readouterr().err.splitlines()]
-    assert lines[-2:] == ["report is being written", "the report is written"]
-    assert "no further task starts" in lines[-3]
-
-
 async def test_each_change_of_state_is_one_record_in_the_log(store, objective, caplog):
     caplog.set_level("INFO", logger="babyagi")
     await homes.finish_a_task(store, objective.id)
 
-    await Follower(store, objective.id, LoggedView(Collecting())).drain()
+    await Follower(store, objective.id, Collecting(), is_logged=True).drain()
 
     done = [record for record in caplog.records if record.__dict__.get("event") == "task.done"]
     assert [(record.levelname, record.__dict__["task_id"]) for record in done] == [("INFO", 1)]
@@ -163,4 +152,4 @@ async def test_work_that_ends_with_the_report_is_followed_to_its_end(store, obje
     assert await work(Working(store), objective) == 0
 
     said = capsys.readouterr()
-    assert "limits.md:3 says so." in said.out and "the report is written" in said.err
+    assert "limits.md:3 says so." in said.out and "no further task starts" in said.err

@@ -161,8 +161,8 @@ def test_a_log_record_becomes_a_line_once_and_a_full_log_file_begins_anew(tmp_pa
 
     assert [line[0] for line in formatted] == ["0", "1", "2", "3", "4"]
     full, fresh = tmp_path / "babyagi.log.1", tmp_path / "babyagi.log"
-    assert [line[0] for line in full.read_text().splitlines()] == ["0", "1", "2"]
-    assert [line[0] for line in fresh.read_text().splitlines()] == ["3", "4"]
+    assert [line[0] for line in full.read_text().splitlines()] == ["0", "1", "2", "3"]
+    assert [line[0] for line in fresh.read_text().splitlines()] == ["4"]
 
 
 def test_a_home_that_cannot_be_written_has_no_log_and_no_crash(tmp_path, capfd):

@@ -134,10 +134,7 @@ def test_no_row_of_a_broken_text_is_wider_than_it_may_be_and_none_is_armed(width
 
 def test_a_list_in_json_is_what_a_whole_one_would_be(capsys):
     for values in ([], [{"a": [1, "é\n"]}], [1, 2]):
-        written = text.JsonList()
-        for value in values:
-            written.add([value])
-        written.close()
+        text.print_json(values)
         out = capsys.readouterr().out
         assert out == ("[\n" + ",\n".join(map(json.dumps, values)) + "\n]\n" if values else "[]\n")
 
@@ -208,28 +205,21 @@ def test_input_typed_before_a_question_was_shown_does_not_answer_it():
         os.close(reading)
 
 
-def test_a_passing_line_shows_the_end_of_a_text_and_leaves_nothing_behind(monkeypatch, capsys):
+def test_a_passing_text_shows_its_end_and_leaves_nothing_behind(monkeypatch, capsys):
     monkeypatch.setattr(text, "is_live_terminal", lambda: True)
     monkeypatch.setattr(text, "terminal_width", lambda: 20)
-    line = text.PassingLine()
 
-    for piece in ("It begins\n", "and \x1b[31mgoes ", "on to the end"):
-        line.add(piece)
-    line.clear()
-    line.add("Another")
-    line.clear()
-    line.clear()
+    text.show_passing("It begins\nand \x1b[31mgoes on to the end")
+    text.show_passing("")
 
     out, err = capsys.readouterr()
     shown = err.split("\r\x1b[2K")
-    assert out == "" and shown[3].endswith("on to the end") and len(shown[3]) <= 19
-    assert shown[4:] == ["", "Another", ""] and "\x1b" not in "".join(shown)
+    assert out == "" and shown[1].endswith("on to the end") and len(shown[1]) <= 19
+    assert shown[2:] == [""] and "\x1b" not in "".join(shown)
 
 
-def test_without_a_terminal_a_passing_line_is_silent(capsys):
-    line = text.PassingLine()
-    line.add("hello")
-    line.clear()
+def test_without_a_terminal_a_passing_text_is_silent(capsys):
+    text.show_passing("hello")
 
     assert capsys.readouterr() == ("", "")
 

@@ -38,16 +38,6 @@ async def test_an_outage_is_said_once_a_minute_until_it_is_over():
     assert said == [0, 61, 70, 71]
 
 
-async def test_a_long_error_is_said_whole_once_and_then_its_beginning():
-    names, error = EventNames(World().store), "the endpoint refused the call " * 6
-    event = samples.event(kind=events.WORKER_BLOCKED, data={"reason": error}, task_id=None)
-
-    first, second = [await names.render_event(event) or "" for _ in range(2)]
-
-    assert error.strip() in first
-    assert len(second) < 130 and second[:80] == first[:80]
-
-
 @pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS.keys())
 def test_every_change_of_state_has_words(kind):
     said = describe_event(samples.event(kind=kind, data={}), "Read a.md")

@@ -7,7 +7,7 @@ from babyagi.app.application import open_app
 from babyagi.cli.root import run_guarded
 from babyagi.cli.run import Wanted, wait_for
 from babyagi.cli.worker import say_beginning, show_lines
-from babyagi.errors import NotFoundError, SettingsError
+from babyagi.errors import NotFoundError
 from babyagi.settings.load import load_settings
 from babyagi.tasks import StopReason
 from babyagi.taskstore.sqlite import MemoryTaskStore
@@ -75,7 +75,7 @@ async def test_of_several_unfinished_ones_with_the_text_a_person_chooses(board):
         samples.spec("tea", instance_name="you"), uid="u4", always_new=True
     )
 
-    with pytest.raises(SettingsError) as caught:
+    with pytest.raises(NotFoundError) as caught:
         await wait_for(Wanted(text="tea", instance_name="nobody"), board)
 
     assert caught.value.why == "objective 2, named me: tea; objective 4, named you: tea"
@@ -90,7 +90,7 @@ async def test_a_text_that_only_an_ended_one_has_is_not_waited_for_under_another
         await wait_for(Wanted(text="salt", instance_name="me"), board)
 
     assert caught.value.why == "objective 3, named you: salt (ended)"
-    assert 'babyagi run "salt" --name "me"' in caught.value.fix
+    assert "babyagi worker --objective 3" in caught.value.fix
 
 
 async def test_a_number_that_was_passed_over_will_not_come(board):
@@ -141,11 +141,6 @@ def test_joining_one_that_has_ended_says_so_and_gives_its_exit_code(home, capsys
 
     assert run_guarded(["worker", "--objective", "1"]) == 3
     assert "has ended already" in capsys.readouterr().err
-
-
-def test_naming_an_objective_without_joining_says_what_to_type(home, capsys):
-    assert run_guarded(["run", "--objective", "1"]) == 2
-    assert "babyagi worker --objective 1" in capsys.readouterr().err
 
 
 def test_a_store_without_workers_is_reported_in_words_and_in_json(home, capsys):
