@@ -405,10 +405,7 @@ class Schema:
         another version than this program needs, if the tables are not those of a task store, or if
         the database does not use UTF-8."""
         self._require_utf8()
-        version = self.version()
-        if version == 0:
-            version = self.migrate()[1]
-        database.require_known(version, known=self.scripts.version, where=self.where)
+        version = self._version() or self.migrate()[1]
         if version < self.scripts.version:
             raise StoreUnusableError(
                 f"the task store {self.where} was written by an older babyagi",
@@ -423,9 +420,7 @@ class Schema:
     def require_readable(self) -> None:
         """Raise `StoreUnusableError` if this program cannot read the schema, or there is none.
         Nothing is created."""
-        version = self.version()
-        database.require_known(version, known=self.scripts.version, where=self.where)
-        if version == 0:
+        if self._version() == 0:
             raise NotFoundError(
                 "there is no objective yet",
                 why=f"the task store {self.where} is empty",
@@ -444,34 +439,20 @@ class Schema:
         with rolled_back_on_error(self.connection):
             self.connection.execute("BEGIN ISOLATION LEVEL READ COMMITTED")
             self._row("lock_schema")
-            before = self.version()
-            database.require_known(before, known=self.scripts.version, where=self.where)
-            if before == 0:
-                if self._row("has_schema") is None:
-                    self.connection.execute(self.queries["create_schema"])
-                self._run(self.scripts.create)
-            elif before < self.scripts.version:
-                self._require_no_worker(before)
-                self._run(self.scripts.upgrade)
+            self._row("clock", given_us=None)
+            before, script = database.find_script(self._tx(), self.scripts, where=self.where)
+            if before == 0 and self._row("has_schema") is None:
+                self.connection.execute(self.queries["create_schema"])
+            if script:  # it has several statements
+                self.connection.execute(script, prepare=False)
             self.connection.execute("COMMIT")
         return before, self.scripts.version
 
-    def version(self) -> int:
-        """Return the version of the schema; 0 when the database is empty."""
-        names = [row["name"] for row in self.connection.execute(self.queries["tables"])]
-        row = self._row("schema_version") if "meta" in names else None
-        return database.parse_version(
-            names, None if row is None else row["value"], where=self.where
-        )
+    def _version(self) -> int:
+        return database.read_version(self._tx(), known=self.scripts.version, where=self.where)
 
-    def _run(self, script: str) -> None:
-        self.connection.execute(script, prepare=False)  # the script has several statements
-
-    def _require_no_worker(self, version: int) -> None:
-        self._row("clock", given_us=None)
-        tx = Transaction(self.connection, queries=self.queries, now_us=0)
-        if tx.has("has_living_worker"):
-            raise database.upgrade_blocked(version, known=self.scripts.version, where=self.where)
+    def _tx(self) -> Transaction:
+        return Transaction(self.connection, queries=self.queries, now_us=0)
 
     def _require_utf8(self) -> None:
         encoding = self._row("encoding")["encoding"]

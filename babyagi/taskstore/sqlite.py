@@ -505,16 +505,6 @@ class SqliteEngine:
             raise
         return connection
 
-    def _schema_version(self, connection: sqlite3.Connection) -> int:
-        names, row = ["meta"], None
-        try:
-            row = connection.execute(self._queries["schema_version"]).fetchone()
-        except sqlite3.OperationalError:  # there is no such table
-            names = [str(one[0]) for one in connection.execute(self._queries["tables"])]
-            if "meta" in names:
-                raise
-        return database.parse_version(names, None if row is None else str(row[0]), where=self.where)
-
     def _run_script(self, script: str) -> None:
         """Run the script in one transaction."""
         connection = self._open()
@@ -735,17 +725,15 @@ class SqliteDatabase(SqliteEngine):
         """Create the schema in an empty file. Upgrade that of the version before, after a copy of
         the file was saved as a backup. Raise `StoreUnusableError` for every other version, and
         while workers of the older program are running."""
-        version = self._schema_version(self._open())
-        database.require_known(version, known=self.known_version, where=self.where)
         connection = self._open()
+        tx = self._begin_on(connection)
+        version, script = database.find_script(tx, self._scripts, where=self.where)
         # the first change to the file, made only after the file was found to be a task store
         connection.execute("PRAGMA journal_mode = WAL").fetchall()
-        if version == 0:
-            self._run_script(self._scripts.create)
-        elif version < self.known_version:
-            self._require_no_worker(version)
+        if version and script:
             self._back_up(version)
-            self._run_script(self._scripts.upgrade)
+        if script:
+            self._run_script(script)
 
     def _require_own_file(self) -> None:
         """Raise `StoreUnusableError` if the path no longer leads to the open file. Otherwise SQLite
@@ -764,10 +752,6 @@ class SqliteDatabase(SqliteEngine):
                 fix="put the file back, or restore a backup, then: babyagi resume",
                 guide="store",
             )
-
-    def _require_no_worker(self, version: int) -> None:
-        if self.read(lambda tx: tx.has("has_living_worker")):
-            raise database.upgrade_blocked(version, known=self.known_version, where=str(self.path))
 
     def _back_up(self, version: int) -> None:
         """Copy the database to the file `<name>.version-<n>`. The copy gets this name only when it

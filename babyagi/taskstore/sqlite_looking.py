@@ -63,8 +63,8 @@ class LookingDatabase(SqliteEngine):
         self._lock_path = path.with_name(path.name + ".lock")
         self._watch: FileWatch | None = None
         with self._errors(), self._reading() as connection:
-            self.version = self._schema_version(connection)
-        database.require_known(self.version, known=self.known_version, where=self.where)
+            tx = self._begin_on(connection)
+            self.version = database.read_version(tx, known=self.known_version, where=self.where)
 
     def read(self, work: Callable[[Transaction], T]) -> T:
         with self._errors(), self._reading() as connection:

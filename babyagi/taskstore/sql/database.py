@@ -448,62 +448,68 @@ def load_scripts(engine: str) -> Scripts:
     )
 
 
-def require_known(version: int, *, known: int, where: str) -> None:
-    """Raise `StoreUnusableError` when this program, whose schema has the version `known`, cannot
-    read a store of this version, which is 0 for an empty one."""
-    if version > known:
-        raise StoreUnusableError(
-            f"the task store {where} was written by a newer babyagi",
-            why=f"the store has schema version {version}; this program supports up to {known}",
-            fix="install the newest babyagi: pip install . in its newest sources",
-            guide="store",
-        )
-    if 0 < version < known - 1:
-        raise StoreUnusableError(
-            f"the task store {where} was written by an older babyagi",
-            why=f"the store has schema version {version}; this program opens the versions "
-            f"{known - 1} and {known}",
-            fix=f"upgrade it with commit {UPGRADER}: git checkout {UPGRADER} && pip install . && "
-            "babyagi doctor --quick (in PostgreSQL: its `migrate`); then install this program",
-            guide="store",
-        )
-
-
-def parse_version(tables: Sequence[str], version: str | None, *, where: str) -> int:
-    """Return the version of the schema as a number; 0 when the database has no tables.
-
-    Args:
-        tables: the names of all tables in the database.
-        version: the version that the table `meta` contains; None when it contains none.
+def read_version(tx: Transaction, *, known: int, where: str) -> int:
+    """Return the version of the database's schema; 0 when it has no tables.
 
     Raises:
-        StoreUnusableError: the database has tables, but no version of a task store.
+        StoreUnusableError: the tables are not those of a task store, or this program, whose schema
+            has the version `known`, cannot read it.
     """
-    if not tables:
+    names = [row["name"] for row in tx.all("tables")]
+    row = tx.one("schema_version") if "meta" in names else None
+    if not names:
         return 0
-    if version is None or not version.isdigit():
+    if row is None or not str(row["value"]).isdigit():
         raise StoreUnusableError(
             f"{where} is a database, but not a task store of babyagi",
-            why=f"the database has {len(tables)} tables of another program",
+            why=f"the database has {len(names)} tables of another program",
             fix="choose another file or database for the task store",
             guide="store",
         )
-    return int(version)
+    return require_known(int(row["value"]), known=known, where=where)
 
 
-def upgrade_blocked(version: int, *, known: int, where: str) -> StoreUnusableError:
-    """Return the error to raise when an older schema cannot be upgraded now because workers of the
-    older program still use it."""
-    return StoreUnusableError(
-        f"the task store {where} cannot be upgraded now",
-        why=(
-            f"the store has schema version {version}, this program writes version {known}, "
-            "and workers of the older program are still running (the lease of a killed worker "
-            "ends by itself)"
-        ),
-        fix="stop every worker, wait half a minute, then try again",
+def require_known(version: int, *, known: int, where: str) -> int:
+    """Return the version of a store. Raise `StoreUnusableError` when this program, whose schema has
+    the version `known`, cannot read it."""
+    if known - 1 <= version <= known:
+        return version
+    is_newer = version > known
+    raise StoreUnusableError(
+        f"the task store {where} was written by {'a newer' if is_newer else 'an older'} babyagi",
+        why=f"the store has schema version {version}; this program opens the versions {known - 1} "
+        f"and {known}",
+        fix="install the newest babyagi: pip install . in its newest sources"
+        if is_newer
+        else f"upgrade it with commit {UPGRADER}: git checkout {UPGRADER} && pip install . && "
+        "babyagi doctor --quick (in PostgreSQL: its `migrate`); then install this program",
         guide="store",
     )
+
+
+def find_script(tx: Transaction, scripts: Scripts, *, where: str) -> tuple[int, str]:
+    """Return the version of the database's schema, and the script that gives it this program's; ''
+    if it has that.
+
+    Raises:
+        StoreUnusableError: as `read_version`, or a worker of the older program may still be
+            running.
+    """
+    version = read_version(tx, known=scripts.version, where=where)
+    if version in (0, scripts.version):
+        return version, "" if version else scripts.create
+    if tx.has("has_living_worker"):
+        raise StoreUnusableError(
+            f"the task store {where} cannot be upgraded now",
+            why=(
+                f"the store has schema version {version}, this program writes version "
+                f"{scripts.version}, and workers of the older program are still running (the lease "
+                "of a killed worker ends by itself)"
+            ),
+            fix="stop every worker, wait half a minute, then try again",
+            guide="store",
+        )
+    return version, scripts.upgrade
 
 
 # -- reading and writing: one transaction for each method of the store, in a thread if the driver
@@ -919,10 +925,9 @@ def _spec_from_json(text: str) -> ObjectiveSpec:
         ToolGrant(**{**tool, "effect": Effect(tool["effect"])}) for tool in fields["tools"]
     )
     fields["approval"] = Approval(fields["approval"])
-    # old objectives have no value for these
-    fields["memory"] = Memory(fields.get("memory", Memory.OBJECTIVE))
-    fields["planning"] = Planning(fields.get("planning", Planning.SEPARATE))
-    fields["further"] = tuple(fields.get("further", ()))
+    fields["memory"] = Memory(fields["memory"])
+    fields["planning"] = Planning(fields["planning"])
+    fields["further"] = tuple(fields.get("further", ()))  # a store of the version before has none
     return ObjectiveSpec(**fields)
 
 
