@@ -40,7 +40,6 @@ from babyagi.errors import (
     SettingsError,
     StoreUnavailableError,
     ToolError,
-    UnreachedError,
     find_shortage,
 )
 from babyagi.llm.kept import write_prompt
@@ -146,7 +145,7 @@ class Gate:
         try:
             yield
         except ModelUnavailableError as error:
-            if not isinstance(error, UnreachedError):
+            if not error.is_unreached:
                 self.reached.add(model)
             self.silent[model], self._silent_since_s[model] = role, _now_s()
             raise

@@ -33,7 +33,6 @@ from babyagi.errors import (
     LimitReachedError,
     ModelRejectedError,
     SettingsError,
-    UnreachedError,
 )
 from babyagi.files import private
 from babyagi.files.home import (
@@ -434,7 +433,7 @@ class App:
                 objective, number = await worker.run(
                     objective.id, patience=patience, known=objective
                 )
-        except (CredentialsError, ModelRejectedError, SettingsError, UnreachedError) as error:
+        except (CredentialsError, ModelRejectedError, SettingsError) as error:
             await self.set_aside(objective.id, after_id=after_id, why=error.what)
             raise
         if number is not None:

@@ -375,7 +375,6 @@ WAIT_S = 5.0  # longest pause between two checks whether the objective has ended
 MAX_IN_FLIGHT = 1000  # calls whose start is remembered, to compute how long each took
 _LINE_CHARS = 300
 _SHOWN_WITH_STEP = (events.STEP_RECORDED, events.TASK_PARKED)
-_NOT_SHOWN = (events.STEP_INTENDED, events.RESULTS_INDEXED)
 _STYLES = {
     events.TASK_DONE: Style.GREEN,
     events.TASK_DEAD: Style.RED,
@@ -567,7 +566,8 @@ class Teller:
             if len(self._begun) >= MAX_IN_FLIGHT:
                 self._begun.pop(next(iter(self._begun)))
             self._begun[_address(event)] = event.at
-        if event.kind in _NOT_SHOWN:
+            return None
+        if event.kind == events.RESULTS_INDEXED and "n" in event.data:
             return None
         if event.kind == events.STEP_RECORDED:
             return self._say_step(event, step)

@@ -457,8 +457,8 @@ def put_in_place(tx: Transaction, objective_id: int, moved: Sequence[int], to: P
     wanted = lifecycle.put_at([row["id"] for row in listed], moved, to)
     _deal_ranks(tx, objective_id, listed, wanted)
     tx.run("bump_order", objective_id=objective_id)
-    for task_id in moved:
-        transitions.append_event(tx, objective_id, events.TASK_MOVED, task_id, to=to)
+    data = {"task_ids": list(moved), "n_moved": len(moved), "to": to}
+    transitions.append_event(tx, objective_id, events.ORDER_APPLIED, **data)
 
 
 def _deal_ranks(
