@@ -674,7 +674,7 @@ class Journal:
         if not policy.may_leak(tool, origins):
             return now
         objective = await self._store.objective(self._fence.objective_id)
-        answered = await self._store.answered(objective.id)
+        answered = await self._store.steps(objective.id, are_answered=True)
         said = [objective.spec.asked] * (objective.spec.text_origin == "person")
         said += [objective.spec.initial_task] * (objective.spec.task_origin == "person")
         said += [inbox.words_of(step) for step in answered if step.kind == inbox.QUESTION]

@@ -708,10 +708,10 @@ async def open_app(
     """
     require_descriptors(settings.concurrency)
     async with open_store(settings, tell=tell, creates=creates) as store:
-        home, now, leases = home_id(settings.home), utc_now(), await store.leases()
-        others = {lease.name for lease in leases if lease.home != home}
+        home, now, workers = home_id(settings.home), utc_now(), await store.workers()
+        others = {worker.name for worker in workers if worker.home != home}
         with take_name(settings.home, settings.worker_name, taken=others) as name:
-            await reap_namesakes(store, leases, name=name, home=home)
+            await reap_namesakes(store, workers, name=name, home=home)
             identity = Worker(
                 id=new_worker_id(name),
                 name=name,

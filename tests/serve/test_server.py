@@ -24,7 +24,7 @@ async def test_liveness_outlives_an_outage_of_the_store_and_readiness_does_not(s
         raise StoreUnavailableError("away")
 
     ready = await served.ask("GET", "/readyz", level=None, host="10.1.2.3")
-    monkeypatch.setattr(served.desk.store, "open_objectives", away)
+    monkeypatch.setattr(served.desk.store, "objectives", away)
     alive, unready = [
         await served.ask("GET", path, level=None, host="10.1.2.3")
         for path in ("/healthz", "/readyz")

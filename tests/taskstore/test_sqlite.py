@@ -615,7 +615,7 @@ async def test_a_file_that_was_removed_or_replaced_is_noticed_before_the_next_ca
         lambda: store.intend_step(fence, intention=Intention(key="o", kind="once", request="{}")),
         lambda: store.record_step(fence, Outcome(key="k", output='"paid"', usage=SPENT)),
         lambda: store.renew_lease("w", lease_s=30),
-        store.leases,
+        store.workers,
     ):
         with pytest.raises(
             StoreUnusableError,

@@ -57,7 +57,6 @@ from babyagi.tasks import (
     Worker,
 )
 from babyagi.taskstore.limits import to_microusd, unconfirmed
-from babyagi.taskstore.nouns import Lease
 from babyagi.taskstore.schedules import (
     CatchUp,
     Overlap,
@@ -1181,19 +1180,6 @@ def joined_from_row(
 
 
 @_damage_named("worker {id}")
-def lease_from_row(row: Row, *, now_us: int) -> Lease:
-    require_types(row, texts=("id", "name", "home"), numbers=("lease_us", "lease_until_us"))
-    return Lease(
-        worker_id=row["id"],
-        name=row["name"],
-        home=row["home"],
-        length_s=row["lease_us"] / 1e6,
-        until=to_time(row["lease_until_us"]),
-        has_run_out=not now_us <= row["lease_until_us"] <= now_us + row["lease_us"],
-    )
-
-
-@_damage_named("worker {id}")
 def worker_from_row(row: Row, *, now_us: int, joined: Sequence[Joined] = ()) -> Worker:
     require_types(
         row,
@@ -1208,6 +1194,7 @@ def worker_from_row(row: Row, *, now_us: int, joined: Sequence[Joined] = ()) -> 
         lease_until=to_time(row["lease_until_us"]),
         home=row["home"],
         since=to_time(row["since_us"]),
+        lease_s=row["lease_us"] / 1e6,
         lease_left_s=(row["lease_until_us"] - now_us) / 1e6,
         joined=tuple(joined),
     )

@@ -8,11 +8,12 @@ from dataclasses import replace
 from typing import Any
 
 from babyagi import events
-from babyagi.tasks import Fence, Reservation, Step, StepState, Task, TaskStatus, Usage
+from babyagi.tasks import Duty, Fence, Reservation, Step, StepState, Task, TaskStatus, Usage
 from babyagi.taskstore import lifecycle, limits
 from babyagi.taskstore.nouns import Intention, Kept, Outcome
 from babyagi.taskstore.sql import transitions
 from babyagi.taskstore.sql.database import (
+    ALL_ROWS,
     SqlAccess,
     Transaction,
     reading,
@@ -102,6 +103,8 @@ class Steps(SqlAccess):
         *,
         owner: str | Sequence[str] = (),
         named: Sequence[tuple[str, str]] = (),
+        duty: Duty | None = None,
+        are_answered: bool = False,
     ) -> list[Step]:
         """Return the steps of one or several owners in the order in which they were created, or
         those with these pairs of owner and key. Costs one read of the database.
@@ -109,26 +112,25 @@ class Steps(SqlAccess):
         Args:
             owner: a task (`task:7`), or one run of a duty (`plan:2`).
             named: pairs of an owner and a key; those without a step are left out.
+            duty: return the steps of all its runs.
+            are_answered: return the questions and approvals that a person has answered.
         """
         owners = [owner] if isinstance(owner, str) else list(owner)
+        query, values = "steps", {"owners": to_json(owners)}
+        if duty is not None:
+            query, values = "duty_steps", {"duty": duty.value}
+        elif are_answered:
+            query, values = "answered_steps", {}
 
         def work(tx: Transaction) -> list[Step]:
             at = {"objective_id": objective_id}
             found = [tx.one("step", **at, owner=owner, key=key) for owner, key in named]
             if not named:
-                found += rows_in(tx, "steps", objective_id, owners=to_json(owners))
+                found += rows_in(tx, query, objective_id, **values)
             return [step_from_row(row) for row in found if row is not None]
 
-        return await self._read(work, n_rows=len(named) + STEPS_EACH * len(owners))
-
-    async def answered(self, objective_id: int) -> list[Step]:
-        """Return the questions and approvals that a person has answered, in the order in which they
-        were asked."""
-
-        def work(tx: Transaction) -> list[Step]:
-            return [step_from_row(row) for row in rows_in(tx, "answered", objective_id)]
-
-        return await self._read(work)
+        n_rows = ALL_ROWS if duty is not None else len(named) + STEPS_EACH * len(owners)
+        return await self._read(work, n_rows=n_rows)
 
     async def secret(self, candidate: str) -> str:
         """Return the store's secret, from which the unpredictable lines around the passages of
@@ -171,7 +173,10 @@ class Steps(SqlAccess):
             step = lifecycle.open_step(
                 fence, key=key, kind=kind, request=request, at=to_time(tx.now_us)
             )
-            if transitions.count_asked(tx, fence.objective_id) >= lifecycle.MAX_OPEN_QUESTIONS:
+            if (
+                len(tx.all("inbox", objective_id=fence.objective_id))
+                >= lifecycle.MAX_OPEN_QUESTIONS
+            ):
                 _hold_back(tx, task)
                 return step
             tx.run(

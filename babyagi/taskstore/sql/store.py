@@ -45,7 +45,6 @@ from babyagi.tasks import (
 from babyagi.taskstore import lifecycle, limits
 from babyagi.taskstore.limits import to_microusd
 from babyagi.taskstore.nouns import (
-    Lease,
     Plannable,
     Queue,
     Standing,
@@ -81,7 +80,6 @@ from babyagi.taskstore.sql.database import (
     event_from_row,
     from_time,
     joined_from_row,
-    lease_from_row,
     no_objective,
     objective_from_row,
     policy_to_json,
@@ -407,13 +405,6 @@ class Looking(SqlAccess):
         return int(found[0]["n"]) + 1
 
     @reading(n_rows=ALL_ROWS)
-    def duty_owners(self, tx: Transaction, objective_id: int, *, duty: Duty) -> Mapping[str, int]:
-        """Return how many steps each run of a duty has, oldest run first. The keys are the owner
-        names of the steps, such as `plan:2` for the second planning."""
-        rows = rows_in(tx, "duty_owners", objective_id, duty=duty.value)
-        return {str(row["owner"]): int(row["n"]) for row in rows}
-
-    @reading(n_rows=ALL_ROWS)
     def vitals(self, tx: Transaction) -> Vitals:
         """Return measurements of the whole store, from one read of the database, with a number of
         queries that does not grow with the store."""
@@ -446,7 +437,8 @@ def _measure(tx: Transaction) -> Vitals:
     n_by_event: Counter[str] = Counter()
     for row in counted:
         n_by_event[row["kind"]] += int(row["n"])
-    active = tx.all("objectives", status=ObjectiveStatus.ACTIVE, limit=ALL_ROWS)
+    newest_first = tx.all("open_objectives", limit=ALL_ROWS)
+    active = [row for row in newest_first if row["status"] == ObjectiveStatus.ACTIVE]
     standings = [
         (
             _standing(tx, row, counts={}, outage=outages.get(row["id"])),
@@ -501,13 +493,17 @@ def _count_queued(queues: Mapping[int, Row], status: ObjectiveStatus, *, now_us:
 
 
 def _read_workers(tx: Transaction) -> list[Worker]:
+    tx.prefetch("every_joined", objective_id=None)
+    tx.prefetch("held")
+    rows = tx.all("workers")
     joined: defaultdict[str, list[Joined]] = defaultdict(list)
-    for row in tx.all("every_joined", objective_id=None):
-        joined[row["worker_id"]].append(joined_from_row(row, task_ids=[], duties=[]))
-    return [
-        worker_from_row(row, now_us=tx.now_us, joined=joined[row["id"]])
-        for row in tx.all("workers")
-    ]
+    for row in tx.all("every_joined", objective_id=None) if rows else ():
+        at = (row["worker_id"], row["objective_id"])
+        held = [one for one in tx.all("held") if (one["worker_id"], one["objective_id"]) == at]
+        task_ids = [one["task_id"] for one in held if one["task_id"] is not None]
+        duties = [one["duty"] for one in held if one["duty"] is not None]
+        joined[at[0]].append(joined_from_row(row, task_ids=task_ids, duties=duties))
+    return [worker_from_row(row, now_us=tx.now_us, joined=joined[row["id"]]) for row in rows]
 
 
 # -- workers, their leases, and which objectives they serve
@@ -600,19 +596,13 @@ class Workers(SqlAccess):
 
         await self._write(work, objective_id)
 
-    @reading()
-    def leases(self, tx: Transaction) -> list[Lease]:
-        """Return the leases of all workers, ordered by worker id. Costs one read of the
-        database."""
-        return [lease_from_row(row, now_us=tx.now_us) for row in tx.all("workers")]
-
     async def reap_workers(
         self, *, silent: Mapping[str, datetime] | None = None, gone: Collection[str] = ()
     ) -> int:
         """Remove dead workers, release their claims, and return how many tasks were released. Costs
         one read of the database when no worker is dead.
 
-        A worker is dead if its lease has run out (`Lease.has_run_out`), or if it is one of `gone`.
+        A worker is dead if its lease has run out (`Worker.has_run_out`), or if it is one of `gone`.
 
         A running task of a dead worker is queued again at its old rank with the same `try_no`, and
         its `n_lost` rises by 1. Its delay grows with each loss; at `lifecycle.MAX_LOST` losses it
@@ -644,11 +634,8 @@ class Workers(SqlAccess):
     @reading()
     def workers(self, tx: Transaction) -> list[Worker]:
         """Return all registered workers, ordered by id, including dead ones that `reap_workers` has
-        not removed yet."""
-        return [
-            worker_from_row(row, now_us=tx.now_us, joined=_joined(tx, row["id"]))
-            for row in tx.all("workers")
-        ]
+        not removed yet. Costs one read of the database."""
+        return _read_workers(tx)
 
     def _forget(self, tx: Transaction, worker: Row, kind: str) -> int:
         """Release all claims of the worker, remove the worker, and return how many tasks were
@@ -667,7 +654,8 @@ class Workers(SqlAccess):
         """Release the worker's claims in one objective, so that it no longer serves the objective,
         and return how many tasks were released."""
         row = transitions.objective_row(tx, objective_id)
-        held_ids = _held_task_ids(tx, worker_id, objective_id)
+        held = tx.all("tasks_held_by", worker_id=worker_id, objective_id=objective_id)
+        held_ids = sorted(one["id"] for one in held)
         for task_id in held_ids:
             task = transitions.read_task(tx, objective_id, task_id)
             if kind == events.WORKER_LOST:
@@ -680,25 +668,6 @@ class Workers(SqlAccess):
         tx.run("delete_joined", worker_id=worker_id, objective_id=objective_id)
         transitions.append_event(tx, objective_id, kind, worker_id=worker_id, name=name)
         return len(held_ids)
-
-
-def _held_task_ids(tx: Transaction, worker_id: str, objective_id: int) -> list[int]:
-    held = tx.all("tasks_held_by", worker_id=worker_id, objective_id=objective_id)
-    return sorted(row["id"] for row in held)
-
-
-def _joined(tx: Transaction, worker_id: str) -> list[Joined]:
-    found = []
-    for row in tx.all("joined_by", worker_id=worker_id):
-        at = {"worker_id": worker_id, "objective_id": row["objective_id"]}
-        found.append(
-            joined_from_row(
-                row,
-                task_ids=_held_task_ids(tx, worker_id, row["objective_id"]),
-                duties=[held["duty"] for held in tx.all("duties_held_by", **at)],
-            )
-        )
-    return found
 
 
 # -- schedules: the outcome of each tick is determined once, with the whole store locked for writing
@@ -1190,13 +1159,12 @@ class TaskStore(
         Returns:
             The objective, and True when this call created it.
         """
-        identity = lifecycle.identity_key(spec)
-        if not always_new:
-            for key in (identity, *lifecycle.earlier_identity_keys(spec)):
-                known = tx.one("newest_objective", identity=key)
-                if known is not None:
-                    return transitions.read_objective(tx, known["id"]), False
-        return create_objective(tx, spec, uid=uid, identity=identity), True
+        keys = lifecycle.identity_keys(spec)
+        for key in () if always_new else keys:
+            known = tx.one("newest_objective", identity=key)
+            if known is not None:
+                return transitions.read_objective(tx, known["id"]), False
+        return create_objective(tx, spec, uid=uid, identity=keys[0]), True
 
     @reading()
     def objective(self, tx: Transaction, objective_id: int) -> Objective:
@@ -1204,9 +1172,14 @@ class TaskStore(
         return transitions.read_objective(tx, objective_id)
 
     @reading(n_rows=ALL_ROWS)
-    def objectives(self, tx: Transaction, *, limit: int | None = None) -> list[Objective]:
-        """Return the objectives, oldest first: all of them, or only the `limit` newest."""
-        newest_first = tx.all("objectives", status=None, limit=ALL_ROWS if limit is None else limit)
+    def objectives(
+        self, tx: Transaction, *, are_open: bool = False, limit: int | None = None
+    ) -> list[Objective]:
+        """Return the objectives, oldest first: all of them, or only the `limit` newest, or with
+        `are_open` only those that have work for workers, which are active, or have ended but have
+        no report yet."""
+        query = "open_objectives" if are_open else "objectives"
+        newest_first = tx.all(query, limit=ALL_ROWS if limit is None else limit)
         return [transitions.objective_of(tx, row) for row in reversed(newest_first)]
 
     @writing()
@@ -1540,7 +1513,8 @@ class TaskStore(
             tx.prefetch("pending_results", objective_id=objective_id, space=space, limit=limit)
             if searched:
                 tx.prefetch("word_counts", **_counting(objective_id, searched))
-            n_results = transitions.n_results(tx, objective_id)
+            (counted,) = rows_in(tx, "n_results", objective_id)
+            n_results = int(counted["n"])
             if not n_results:
                 return Pending(n_results=0, results=(), vectors={})
             rows = tx.all("pending_results", objective_id=objective_id, space=space, limit=limit)
