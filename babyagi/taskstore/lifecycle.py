@@ -110,12 +110,6 @@ def identity_keys(spec: ObjectiveSpec) -> list[str]:
     return [hashlib.sha256(identity.encode()).hexdigest() for identity in identities]
 
 
-def first_task(spec: ObjectiveSpec) -> Proposal:
-    """Return the objective's first task as a proposal. The name is not cut to a maximum length,
-    because a person wrote it."""
-    return Proposal(name=storable_line(spec.initial_task), origins=(spec.task_origin,))
-
-
 def further_question(text: str) -> str:
     """Return a person's further question as the objective stores it: on one line, of any length.
 
@@ -371,16 +365,6 @@ def is_in_vain(checks: Checks) -> bool:
     return checks.n_idle >= MAX_IDLE_CHECKS or checks.n_stuck >= MAX_STUCK_CHECKS
 
 
-def require_nobody_at_work(objective_id: int, *, is_held: bool) -> None:
-    """Raise `SettingsError` while a living worker has claimed a task of the objective, or work for
-    the whole objective such as planning."""
-    if is_held:
-        raise SettingsError(
-            f"a worker is at work on objective {objective_id}",
-            fix=f"babyagi pause --objective {objective_id}, then try again",
-        )
-
-
 # --------------------------------------------------------------------------------------------------
 # What a person may change in a task list while workers work on it.
 # --------------------------------------------------------------------------------------------------
@@ -530,30 +514,14 @@ def done_step(step: Step, *, output: str, model: str, origins: Sequence[str], at
     first outcome."""
     if step.state is StepState.DONE:
         return step
-    model = storable(model) or step.model
-    return replace(step, model=model, **outcome_fields(output=output, origins=origins, at=at))
-
-
-def outcome_fields(*, output: str, origins: Sequence[str], at: datetime) -> dict[str, Any]:
-    """Return the fields of a step that its outcome sets."""
-    return {
-        "state": StepState.DONE,
-        "output": storable(output),
-        "origins": tuple(map(storable, origins)),
-        "done_at": at,
-    }
-
-
-def is_repeated(step: Step, *, claim_no: int, is_held: bool) -> bool:
-    """Return whether this same claim has recorded the step already, so that its usage must not be
-    counted again. A worker records an outcome twice when the first commit only seemed to fail."""
-    return step.state is StepState.DONE and step.claim_no == claim_no and not is_held
-
-
-def is_forgettable(step: Step, *, claim_no: int) -> bool:
-    """Return whether the step can be deleted after its call gave no outcome: it is not done, and no
-    call of another claim can still record an outcome in it."""
-    return step.state is StepState.INTENDED and step.claim_no == claim_no and not step.unconfirmed
+    return replace(
+        step,
+        model=storable(model) or step.model,
+        state=StepState.DONE,
+        output=storable(output),
+        origins=tuple(map(storable, origins)),
+        done_at=at,
+    )
 
 
 def lacked(task: Task, *, lack: Lack) -> Task:

@@ -573,7 +573,7 @@ class PostgresDatabase:
     """A PostgreSQL database with the task store. Every method except `data_version` blocks and must
     be called in one of the store's threads."""
 
-    reads_at_once, is_notified = False, True
+    is_notified = True
 
     def __init__(
         self,

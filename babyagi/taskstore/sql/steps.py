@@ -302,7 +302,9 @@ def _abandon(tx: Transaction, fence: Fence, *, key: str, usage: Usage) -> Step:
     step, is_held, counted = limits.end_call(step, spent, claim_no=fence.claim_no, is_held=is_held)
     if not usage.unconfirmed_tokens:
         transitions.note_overspending(tx, step, spent, reserved)
-    if lifecycle.is_forgettable(step, claim_no=fence.claim_no):
+    # no call of another claim can still record an outcome in it
+    is_own = step.claim_no == fence.claim_no and not step.unconfirmed
+    if step.state is StepState.INTENDED and is_own:
         tx.run("delete_step", objective_id=fence.objective_id, owner=fence.owner, key=key)
     elif known is not None:
         tx.run("put_step", **step_to_values(step, is_held=is_held))
@@ -318,8 +320,8 @@ def _record(tx: Transaction, fence: Fence, outcome: Outcome) -> Step:
     known, is_held = _find(tx, fence, outcome.key)
     if known is None:
         transitions.objective_row(tx, fence.objective_id)
-    elif lifecycle.is_repeated(known, claim_no=fence.claim_no, is_held=is_held):
-        return known
+    elif known.state is StepState.DONE and known.claim_no == fence.claim_no and not is_held:
+        return known  # the first commit only seemed to fail; its usage is not counted again
     at = to_time(tx.now_us)
     step = known or lifecycle.new_step(fence, key=outcome.key, at=at)
     reserved = limits.reserved_for(step, claim_no=fence.claim_no)
@@ -358,8 +360,8 @@ def _put_found(tx: Transaction, fence: Fence, kept: Kept, *, n_lost: int) -> Ste
         kind=kept.kind,
         request_hash=kept.request_hash,
         request=lifecycle.storable(kept.request),
-        **lifecycle.outcome_fields(output=kept.output, origins=kept.origins, at=at),
     )
+    step = lifecycle.done_step(step, output=kept.output, model="", origins=kept.origins, at=at)
     tx.run("put_step", **step_to_values(step, is_held=False))
     if n_lost and kept.kind != lifecycle.INPUTS:
         task_id = lifecycle.task_of(fence.owner)

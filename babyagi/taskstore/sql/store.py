@@ -58,7 +58,6 @@ from babyagi.taskstore.schedules import (
     Schedule,
     ScheduleSpec,
     ScheduleStatus,
-    Situation,
     Tick,
     TickOutcome,
     TickReason,
@@ -432,6 +431,9 @@ def _standing(
 def _measure(tx: Transaction) -> Vitals:
     at_us = {"until_answered_us": transitions.UNTIL_ANSWERED_US}
     queues = {row["objective_id"]: row for row in tx.all("queues", **at_us)}
+    n_queued: Counter[str] = Counter()
+    for row in queues.values():
+        n_queued[row["status"]] += _queue_of(row, now_us=tx.now_us).n
     counted = tx.all("counted_events")
     outages = _find_outages(counted, at=to_time(tx.now_us))
     n_by_event: Counter[str] = Counter()
@@ -450,8 +452,8 @@ def _measure(tx: Transaction) -> Vitals:
         at=to_time(tx.now_us),
         standings=standings,
         workers=_read_workers(tx),
-        n_queued_paused=_count_queued(queues, ObjectiveStatus.PAUSED, now_us=tx.now_us),
-        n_queued_ended=_count_queued(queues, ObjectiveStatus.ENDED, now_us=tx.now_us),
+        n_queued_paused=n_queued[ObjectiveStatus.PAUSED],
+        n_queued_ended=n_queued[ObjectiveStatus.ENDED],
         totals={(row["name"], row["word"], row["more"]): int(row["n"]) for row in tx.all("totals")},
         n_by_event=n_by_event,
         next_tick_s=wait_for_tick_s(tx),
@@ -483,12 +485,6 @@ def _queue_of(row: Row | None, *, now_us: int) -> Queue:
         n_delayed=int(row["n_delayed"]),
         n_free=int(row["n_free"]),
         free_s=0.0 if since_us is None else max(0.0, (now_us - since_us) / 1e6),
-    )
-
-
-def _count_queued(queues: Mapping[int, Row], status: ObjectiveStatus, *, now_us: int) -> int:
-    return sum(
-        _queue_of(row, now_us=now_us).n for row in queues.values() if row["status"] == status
     )
 
 
@@ -678,6 +674,7 @@ MAX_DECIDED = 100  # ticks in one transaction, so that other writers wait only f
 KEPT = timedelta(days=90)  # ticks that were decided longer ago are deleted, except the newest 100
 
 
+FIRES: Verdict = (TickOutcome.FIRED, TickReason.NONE)
 # the statuses from which a schedule gets another one
 _SWITCHED_FROM = {
     ScheduleStatus.PAUSED: (ScheduleStatus.ACTIVE,),
@@ -703,7 +700,9 @@ def create_objective(
     }
     (row,) = tx.all("insert_objective", **sealed("objective", values))
     transitions.append_event(tx, row["id"], events.OBJECTIVE_CREATED, uid=uid, **scheduled)
-    add_first_task(tx, row["id"], lifecycle.first_task(spec))
+    # of any length, because a person wrote it
+    name = lifecycle.storable_line(spec.initial_task)
+    add_first_task(tx, row["id"], Proposal(name=name, origins=(spec.task_origin,)))
     return objective_from_row(row, held=Reservation(), active_us=0)
 
 
@@ -771,7 +770,7 @@ class Schedules(SqlAccess):
                 return schedule
             by = schedule.status if to is ScheduleStatus.ACTIVE else to
             if by is ScheduleStatus.REMOVED:
-                _drop_queued(tx, schedule)
+                _settle_queued(tx, schedule, (TickOutcome.SKIPPED, TickReason.REMOVED))
             if len(_decide_due(tx, schedule, by=by, limit=MAX_DECIDED)) == MAX_DECIDED:
                 return None
             if transitions.read_schedule(tx, schedule_id).status is not ScheduleStatus.DONE or (
@@ -810,7 +809,7 @@ class Schedules(SqlAccess):
             ticks = [
                 tick
                 for row in tx.all("queued_schedules")
-                for tick in _decide_queued(tx, schedule_from_row(row))
+                for tick in _settle_queued(tx, schedule_from_row(row), FIRES)
             ]
             for row in tx.all("due_schedules"):
                 schedule = schedule_from_row(row)
@@ -852,17 +851,15 @@ def _decide_due(
     while due_at is not None and fires_at is not None and fires_at <= now and len(ticks) < limit:
         next_at = next_due(spec.rule, after=due_at)
         next_fires_at = None if next_at is None else jittered(spec, schedule.uid, next_at)
-        at = {"schedule_id": schedule.id}
-        situation = Situation(
-            status=by,
-            fires_at=fires_at,
-            now=now,
+        verdict = decide(
+            spec,
+            by,
+            late_s=(now - fires_at).total_seconds(),
             is_next_due=next_fires_at is not None and next_fires_at <= now,
-            is_busy=tx.has("is_schedule_busy", **at),
-            has_queued=tx.has("queued_tick", **at),
-            left_usd=_left_usd(tx, schedule),
+            is_busy=tx.has("is_schedule_busy", schedule_id=schedule.id),
+            has_queued=tx.has("queued_tick", schedule_id=schedule.id),
         )
-        ticks.append(_enter_tick(tx, schedule, due_at, decide(spec, situation)))
+        ticks.append(_enter_tick(tx, schedule, due_at, verdict))
         due_at, fires_at = next_at, next_fires_at
     if ticks:
         status = schedule.status if due_at is not None else ScheduleStatus.DONE
@@ -872,22 +869,13 @@ def _decide_due(
     return ticks
 
 
-def _decide_queued(tx: Transaction, schedule: Schedule) -> list[Tick]:
-    """Determine and store the outcome of the tick that waited for the end of an earlier tick's
-    objective. Return it as a list, which is empty if no tick waits."""
+def _settle_queued(tx: Transaction, schedule: Schedule, verdict: Verdict) -> list[Tick]:
+    """Store the outcome of the tick that waits for the end of an earlier tick's objective. Return
+    it as a list, which is empty if no tick waits."""
     row = tx.one("queued_tick", schedule_id=schedule.id)
     if row is None:
         return []
-    due_at = to_time(row["due_us"])
-    verdict = decide_by_limit(schedule.spec, left_usd=_left_usd(tx, schedule))
-    return [_enter_tick(tx, schedule, due_at, verdict, is_queued=True)]
-
-
-def _drop_queued(tx: Transaction, schedule: Schedule) -> None:
-    row = tx.one("queued_tick", schedule_id=schedule.id)
-    if row is not None:
-        verdict = Verdict(outcome=TickOutcome.SKIPPED, reason=TickReason.REMOVED)
-        _enter_tick(tx, schedule, to_time(row["due_us"]), verdict, is_queued=True)
+    return [_enter_tick(tx, schedule, to_time(row["due_us"]), verdict, is_queued=True)]
 
 
 def _enter_tick(
@@ -898,13 +886,16 @@ def _enter_tick(
     *,
     is_queued: bool = False,
 ) -> Tick:
-    """Store the tick with its outcome, create its objective if it fires, and return the tick.
+    """Store the tick with its outcome, create its objective if it fires and the daily limit allows
+    that, and return the tick.
 
     Args:
         is_queued: whether the tick is stored already, as waiting.
     """
-    objective_id = None
-    if verdict.outcome is TickOutcome.FIRED:
+    if verdict == FIRES:
+        verdict = decide_by_limit(schedule.spec, left_usd=_left_usd(tx, schedule))
+    (outcome, reason), objective_id = verdict, None
+    if outcome is TickOutcome.FIRED:
         uid = objective_uid(schedule.uid, due_at)
         # the identity is unique, so `babyagi run` with the same text does not continue this
         # objective
@@ -920,15 +911,15 @@ def _enter_tick(
         "settle_tick" if is_queued else "insert_tick",
         schedule_id=schedule.id,
         due_us=from_time(due_at),
-        outcome=verdict.outcome,
-        reason=verdict.reason,
+        outcome=outcome,
+        reason=reason,
         objective_id=objective_id,
     )
     return Tick(
         schedule_id=schedule.id,
         due_at=due_at,
-        outcome=verdict.outcome,
-        reason=verdict.reason,
+        outcome=outcome,
+        reason=reason,
         objective_id=objective_id,
         decided_at=to_time(tx.now_us),
     )
@@ -962,17 +953,17 @@ def _committed_microusd(row: Row) -> int:
 def _names_query(objective_id: int, *, limit: int, after_id: int) -> tuple[str, dict[str, int]]:
     """Return the name of the query for task names, and its values."""
     values = {"objective_id": objective_id, "limit": limit}
-    if after_id:
-        return "changed_names", {**values, "after_id": after_id}
-    return "task_names", values
+    return (
+        ("changed_names", {**values, "after_id": after_id}) if after_id else ("task_names", values)
+    )
 
 
 def _task_names(tx: Transaction, objective_id: int, *, limit: int, after_id: int) -> TaskNames:
     query, values = _names_query(objective_id, limit=limit, after_id=after_id)
-    tx.prefetch("last_event_id", objective_id=objective_id, until_us=ALL_ROWS)
+    at = {"objective_id": objective_id, "until_us": ALL_ROWS}
+    tx.prefetch("last_event_id", **at)
     newest_first = tx.all(query, **values)
-    (last,) = tx.all("last_event_id", objective_id=objective_id, until_us=ALL_ROWS)
-    event_id = int(last["id"])
+    event_id = int(tx.all("last_event_id", **at)[0]["id"])
     if not event_id:
         transitions.objective_row(tx, objective_id)
     return TaskNames(
@@ -1028,8 +1019,11 @@ def order_by_words(found: Iterable[tuple[str, int, int]]) -> list[int]:
 
 
 def _require_nobody_at_work(tx: Transaction, objective_id: int) -> None:
-    is_held = tx.has("is_held_by_the_living", objective_id=objective_id)
-    lifecycle.require_nobody_at_work(objective_id, is_held=is_held)
+    if tx.has("is_held_by_the_living", objective_id=objective_id):
+        raise SettingsError(
+            f"a worker is at work on objective {objective_id}",
+            fix=f"babyagi pause --objective {objective_id}, then try again",
+        )
 
 
 def _conclude(tx: Transaction, objective: Objective) -> None:
