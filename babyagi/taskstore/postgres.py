@@ -42,7 +42,7 @@ OURS = frozenset(  # only a wrong SQL statement of this program causes these
 )
 # Codes of other classes that a person must mend: missing rights, tables or databases.
 LASTING_CODES = frozenset(("42501", "42P01", "3F000", "57P04"))
-ROLLED_BACK = "40"
+ROLLED_BACK = "40"  # because of a deadlock or a conflict; to be repeated
 LASTING_WORDS = re.compile(
     r"authentication failed|no password supplied|does not exist|no pg_hba\.conf "
     r"entry|permission denied|not permitted to log in"
@@ -74,7 +74,8 @@ def translate(
 ) -> StoreUnavailableError | StoreUnusableError | SettingsError | None:
     """Return the error of `babyagi.errors` for psycopg's error; None when only a wrong SQL
     statement can have caused it."""
-    why = _words(error)
+    # on one line, without what looks like a key
+    why = redact(" ".join(str(error).split()))[:WHY_CHARS]
     if error.sqlstate is None:
         if isinstance(error, psycopg.OperationalError) and not LASTING_WORDS.search(why):
             return StoreUnavailableError(
@@ -97,12 +98,6 @@ def translate(
     return None
 
 
-def is_rolled_back(error: psycopg.Error) -> bool:
-    """Return whether the server has rolled the transaction back, because of a deadlock or a
-    conflict, so that it must be repeated."""
-    return error.sqlstate is not None and error.sqlstate[:2] == ROLLED_BACK
-
-
 def _unusable(shown: str, why: str) -> StoreUnusableError:
     return StoreUnusableError(
         f"the task store {shown} cannot be used",
@@ -113,12 +108,6 @@ def _unusable(shown: str, why: str) -> StoreUnusableError:
         ),
         guide="store",
     )
-
-
-def _words(error: psycopg.Error) -> str:
-    """Return the error's message on one line, with what looks like a key removed, cut to
-    `WHY_CHARS` characters."""
-    return redact(" ".join(str(error).split()))[:WHY_CHARS]
 
 
 # --------------------------------------------------------------------------------------------------
@@ -404,7 +393,14 @@ class Schema:
         """Create the schema if the database is empty. Raise `StoreUnusableError` if the schema has
         another version than this program needs, if the tables are not those of a task store, or if
         the database does not use UTF-8."""
-        self._require_utf8()
+        encoding = self._row("encoding")["encoding"]
+        if encoding != "UTF8":
+            raise StoreUnusableError(
+                f"the task store {self.where} cannot be used",
+                why=f"the database has the encoding {encoding}, but only UTF8 can store every text",
+                fix="create a database with ENCODING 'UTF8'",
+                guide="store",
+            )
         version = self._version() or self.migrate()[1]
         if version < self.scripts.version:
             raise StoreUnusableError(
@@ -453,16 +449,6 @@ class Schema:
 
     def _tx(self) -> Transaction:
         return Transaction(self.connection, queries=self.queries, now_us=0)
-
-    def _require_utf8(self) -> None:
-        encoding = self._row("encoding")["encoding"]
-        if encoding != "UTF8":
-            raise StoreUnusableError(
-                f"the task store {self.where} cannot be used",
-                why=f"the database has the encoding {encoding}, but only UTF8 can store every text",
-                fix="create a database with ENCODING 'UTF8'",
-                guide="store",
-            )
 
     def _row(self, query: str, **values: Any) -> Any:
         return self.connection.execute(self.queries[query], values).fetchone()
@@ -723,7 +709,8 @@ class PostgresDatabase:
                     self._plan_anew(connection)
                     return transact(connection)
                 except psycopg.Error as error:
-                    if not (is_rolled_back(error) or connection.closed):
+                    is_rolled_back = (error.sqlstate or "").startswith(ROLLED_BACK)
+                    if not (is_rolled_back or connection.closed):
                         raise
             return transact(self._connections.of_this_thread())
 

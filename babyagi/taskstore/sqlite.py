@@ -351,8 +351,7 @@ class SqliteEngine:
     def write(
         self, work: Callable[[Transaction], T], *, objective_id: int | None, is_lasting: bool = True
     ) -> T:
-        with self._errors():
-            return self._transact("BEGIN", work)
+        return self.read(work)
 
     def queue_write(
         self, work: Callable[[Transaction], T], *, objective_id: int | None, is_lasting: bool = True
@@ -545,7 +544,11 @@ class SqliteEngine:
 
     def _damaged(self, why: str) -> StoreUnusableError:
         return StoreUnusableError(
-            f"the task store {self.where} cannot be used", why=why, guide="store"
+            f"the task store {self.where} cannot be used",
+            why=why,
+            fix=f"restore a backup of {self.where}, or move it (with its -wal and -shm) away to "
+            "start afresh",
+            guide="store",
         )
 
 
@@ -759,18 +762,6 @@ class SqliteDatabase(SqliteEngine):
         if self._wal_fd >= 0:
             os.close(self._wal_fd)
         self._lock.close()
-
-    def _damaged(self, why: str) -> StoreUnusableError:
-        return damaged_file(self.path, why)
-
-
-def damaged_file(path: Path, why: str) -> StoreUnusableError:
-    return StoreUnusableError(
-        f"the task store {path} cannot be used",
-        why=why,
-        fix=f"restore a backup of {path}, or move it (with its -wal and -shm) away to start afresh",
-        guide="store",
-    )
 
 
 def _identity(path: str) -> tuple[int, int] | None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from babyagi import events
-from babyagi.tasks import Duty, Fence, Reservation, Step, StepState, Task, TaskStatus, Usage
+from babyagi.tasks import Duty, Fence, Reservation, Step, StepState, TaskStatus, Usage
 from babyagi.taskstore import lifecycle, limits
 from babyagi.taskstore.nouns import Intention, Kept, Outcome
 from babyagi.taskstore.sql import transitions
@@ -177,7 +177,17 @@ class Steps(SqlAccess):
                 len(tx.all("inbox", objective_id=fence.objective_id))
                 >= lifecycle.MAX_OPEN_QUESTIONS
             ):
-                _hold_back(tx, task)
+                # the task is queued, and can be claimed again when one of them is answered
+                freed = transitions.free_task(tx, task)
+                at = {"objective_id": task.objective_id, "task_id": task.id}
+                tx.run("hold_back", **at, until_answered_us=transitions.UNTIL_ANSWERED_US)
+                reason = (
+                    f"{lifecycle.MAX_OPEN_QUESTIONS} questions wait for a person already; "
+                    "this task asks its own when one of them is answered"
+                )
+                data = {"reason": reason, "delay_s": 0.0}
+                transitions.append_task_event(tx, task, events.TASK_RELEASED, **data)
+                transitions.note_freed(tx, task, freed)
                 return step
             tx.run(
                 "put_step",
@@ -406,24 +416,6 @@ def _check_limits(tx: Transaction, fence: Fence, wanted: Reservation) -> None:
     must not be made now."""
     objective = transitions.read_objective(tx, fence.objective_id)
     limits.require_call_allowed(objective, owner=fence.owner, reservation=wanted)
-
-
-def _hold_back(tx: Transaction, task: Task) -> None:
-    """Queue the task instead of letting it ask a person, because too many questions are open. It
-    can be claimed again when one of them is answered."""
-    freed = transitions.free_task(tx, task)
-    tx.run(
-        "hold_back",
-        objective_id=task.objective_id,
-        task_id=task.id,
-        until_answered_us=transitions.UNTIL_ANSWERED_US,
-    )
-    reason = (
-        f"{lifecycle.MAX_OPEN_QUESTIONS} questions wait for a person already; "
-        "this task asks its own when one of them is answered"
-    )
-    transitions.append_task_event(tx, task, events.TASK_RELEASED, reason=reason, delay_s=0.0)
-    transitions.note_freed(tx, task, freed)
 
 
 def _open_step(tx: Transaction, step_id: int) -> Step:

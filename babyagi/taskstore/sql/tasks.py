@@ -849,7 +849,11 @@ def apply_plan(
     added = add_proposals(tx, objective_id, wanted, unhelpful=unhelpful)
     _note_plan(tx, objective_id, plan, tasks)
     for task in tasks:
-        own = _ids_from(task, wanted, added.ids)
+        own = [  # new or known
+            id_
+            for proposal, id_ in zip(wanted, added.ids, strict=True)
+            if proposal.parent_id == task.id and id_ is not None
+        ]
         named = unanswered.get(task.id)
         n_added = sum(new.parent_id == task.id for new in added.plan.added)
         if task.finished_at is None:  # else its own author has planned from the result already
@@ -885,14 +889,18 @@ def _ask_for_check(
     plan: Planned,
     progress: transitions.Progress,
 ) -> None:
-    """Let the objective be checked if the plan says that it is met, or nothing new came for long
-    after new answers."""
-    if plan.is_met:
-        claim_met(tx, objective_id, task_id=tasks[-1].id if tasks else None)
-        return
+    """Let the objective be checked if the plan says that it is met, or nothing new came for long;
+    but only after new answers, because the last check decided otherwise."""
     is_barren = progress.n_tasks_without_progress >= lifecycle.MAX_TASKS_WITHOUT_PROGRESS
-    if is_barren and 0 < progress.n_answers > _n_checked(tx, objective_id):
-        tx.run("set_claimed_met", objective_id=objective_id)
+    if not (plan.is_met or (is_barren and progress.n_answers)):
+        return
+    if progress.n_answers <= transitions.read_objective(tx, objective_id).checks.n_answers:
+        return
+    tx.run("set_claimed_met", objective_id=objective_id)
+    if plan.is_met:
+        task_id = tasks[-1].id if tasks else None
+        kind = events.OBJECTIVE_CLAIMED_MET
+        transitions.append_event(tx, objective_id, kind, task_id, task_id=task_id)
 
 
 def _is_tried_again(task: Task, unanswered: Collection[int]) -> bool:
@@ -901,14 +909,6 @@ def _is_tried_again(task: Task, unanswered: Collection[int]) -> bool:
     than none."""
     may_go_on = task.n_lacks + 1 < lifecycle.MAX_LACKS
     return task.lack is not None or (task.id in unanswered and may_go_on)
-
-
-def _ids_from(
-    task: Task, proposals: Sequence[Proposal], task_ids: Sequence[int | None]
-) -> list[int]:
-    """Return the ids that the proposals planned from this task got, new or known."""
-    named = zip(proposals, task_ids, strict=True)
-    return [id_ for proposal, id_ in named if proposal.parent_id == task.id and id_ is not None]
 
 
 def _note_plan(tx: Transaction, objective_id: int, plan: Planned, tasks: Sequence[Task]) -> None:
@@ -923,22 +923,6 @@ def _note_plan(tx: Transaction, objective_id: int, plan: Planned, tasks: Sequenc
         transitions.append_event(
             tx, objective_id, events.PLAN_FAILED, task_ids=task_ids, reason=reason
         )
-
-
-def claim_met(tx: Transaction, objective_id: int, *, task_id: int | None) -> None:
-    """Record an agent's claim that the objective is met. Ignore it if no task was answered since
-    the last check, because that check decided otherwise."""
-    row = transitions.objective_row(tx, objective_id)
-    if row["n_answers"] > _n_checked(tx, objective_id):
-        tx.run("set_claimed_met", objective_id=objective_id)
-        transitions.append_event(
-            tx, objective_id, events.OBJECTIVE_CLAIMED_MET, task_id, task_id=task_id
-        )
-
-
-def _n_checked(tx: Transaction, objective_id: int) -> int:
-    """Return how many answers the objective had at its last check; -1 if there was none."""
-    return transitions.read_objective(tx, objective_id).checks.n_answers
 
 
 def wake_lacking(tx: Transaction, lacking: Sequence[Task], result: Result) -> None:
