@@ -15,6 +15,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timedelta
+from functools import partial
 from types import ModuleType
 from typing import Any
 
@@ -116,33 +117,6 @@ from babyagi.text import BM25_LENGTH_SHARE, BM25_SATURATION
 # --------------------------------------------------------------------------------------------------
 
 
-class Verifying(SqlAccess):
-    """The part of the store that finds damage: the method `verify`."""
-
-    async def verify(self, objective_id: int | None = None) -> Verification:
-        """Read every row of every table, for one objective or for all, compare it with its checksum
-        (if it has one) and with other rows, and return a description of each damage.
-
-        Raises:
-            NotFoundError: no such objective.
-            StoreUnusableError: the store is so damaged that its rows cannot even be read.
-        """
-
-        def work(tx: Transaction) -> Verification:
-            if objective_id is not None:
-                transitions.objective_row(tx, objective_id)
-            try:
-                return _Reading(tx=tx, objective_id=objective_id).read()
-            except KeyError as missing:  # SQLite stores the schema as text, which can be damaged
-                raise database.damaged("a table", why=f"it has no column {missing}") from missing
-
-        found = await self._offload(lambda: self._database.read_unchecked(work))
-        in_file = await self._offload(self._database.find_damage)
-        return replace(
-            found, damages=(*found.damages, *(f"the file: {fault}" for fault in in_file))
-        )
-
-
 @dataclass(slots=True, kw_only=True)
 class _Reading:
     """One pass over all tables that lists damaged rows. References between rows are checked after
@@ -156,7 +130,8 @@ class _Reading:
     damaged_tasks: set[tuple[int, int]] = field(default_factory=set)
 
     def read(self) -> Verification:
-        worker_ids = {row["id"] for row in self._sound("workers", "worker {id}", _check_worker)}
+        check_worker = partial(worker_from_row, now_us=0)
+        worker_ids = {row["id"] for row in self._sound("workers", "worker {id}", check_worker)}
         last_by_objective = {
             row["id"]: row["last_task_id"]
             for row in self._sound("every_objective", "objective {id}", _check_objective)
@@ -326,10 +301,6 @@ def _check_keyed(row: Row) -> None:
         json.loads(row["answer"])
 
 
-def _check_worker(row: Row) -> None:
-    database.worker_from_row(row, now_us=0)
-
-
 def _check_objective(row: Row) -> None:
     database.objective_from_row(row, held=Reservation(), active_us=row["active_us"])
     _require(
@@ -371,8 +342,8 @@ _MODEL_EVENTS = (events.MODEL_UNAVAILABLE, events.MODEL_AVAILABLE)
 
 
 class Looking(SqlAccess):
-    """The part of the store for reads that only show its contents to a person or an agent, or
-    measure them."""
+    """The part of the store for reads that only show its contents to a person or an agent, measure
+    them, or find damage."""
 
     @reading()
     def standing(self, tx: Transaction, objective_id: int) -> Standing:
@@ -408,6 +379,29 @@ class Looking(SqlAccess):
         """Return measurements of the whole store, from one read of the database, with a number of
         queries that does not grow with the store."""
         return _measure(tx)
+
+    async def verify(self, objective_id: int | None = None) -> Verification:
+        """Read every row of every table, for one objective or for all, compare it with its checksum
+        (if it has one) and with other rows, and return a description of each damage.
+
+        Raises:
+            NotFoundError: no such objective.
+            StoreUnusableError: the store is so damaged that its rows cannot even be read.
+        """
+
+        def work(tx: Transaction) -> Verification:
+            if objective_id is not None:
+                transitions.objective_row(tx, objective_id)
+            try:
+                return _Reading(tx=tx, objective_id=objective_id).read()
+            except KeyError as missing:  # SQLite stores the schema as text, which can be damaged
+                raise database.damaged("a table", why=f"it has no column {missing}") from missing
+
+        found = await self._offload(lambda: self._database.read_unchecked(work))
+        in_file = await self._offload(self._database.find_damage)
+        return replace(
+            found, damages=(*found.damages, *(f"the file: {fault}" for fault in in_file))
+        )
 
 
 def _standing(
@@ -1117,7 +1111,6 @@ class TaskStore(
     Schedules,
     Waiting,
     Looking,
-    Verifying,
 ):
     """The whole state of the program: the objectives with their tasks, results, steps and events,
     the workers and the schedules. Each process opens its own store object on the shared
