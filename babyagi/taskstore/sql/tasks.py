@@ -734,6 +734,11 @@ class _Batch:
         rows = self.tx.all("alike", objective_id=self.objective_id, name_key=key, task_id=0)
         return int(rows[-1]["id"]) if rows else None
 
+    def ids_from(self, task_id: int) -> list[int]:
+        """Return the ids that the proposals planned from this task got, new or known."""
+        got = zip(self.named, self.ids, strict=True)
+        return [id_ for one, id_ in got if one and id_ and one.proposal.parent_id == task_id]
+
     def resolve(self, after: Sequence[int | str]) -> list[int]:
         """Return the ids of the tasks that `after` refers to, each once. What refers to no task is
         left out."""
@@ -849,11 +854,7 @@ def apply_plan(
     added = add_proposals(tx, objective_id, wanted, unhelpful=unhelpful)
     _note_plan(tx, objective_id, plan, tasks)
     for task in tasks:
-        own = [  # new or known
-            id_
-            for proposal, id_ in zip(wanted, added.ids, strict=True)
-            if proposal.parent_id == task.id and id_ is not None
-        ]
+        own = added.ids_from(task.id)
         named = unanswered.get(task.id)
         n_added = sum(new.parent_id == task.id for new in added.plan.added)
         if task.finished_at is None:  # else its own author has planned from the result already
