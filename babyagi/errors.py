@@ -7,7 +7,6 @@ BabyagiError
 ├── time mends it: a later try may work
 │   ├── StoreUnavailableError       busy, locked, disk full
 │   ├── IndexUnavailableError       the result store's index; the loop goes on without it
-│   │   └── IndexOwnedElsewhereError    another process feeds it
 │   ├── ModelUnavailableError       outage, rate limit, cut connection
 │   │   └── OverdueError            no whole answer in time
 │   └── MachineShortError           too many open files, or no memory or thread to be had
@@ -92,11 +91,10 @@ class StoreUnavailableError(BabyagiError):
 
 
 class IndexUnavailableError(BabyagiError):
-    """The result store's index or its embedder cannot answer now."""
+    """The result store's index or its embedder cannot answer now. `is_owned_elsewhere`: another
+    process has the index open and writes the results to it, so nothing is wrong."""
 
-
-class IndexOwnedElsewhereError(IndexUnavailableError):
-    """Another process has the index open and writes the results to it."""
+    is_owned_elsewhere = False
 
 
 class ModelUnavailableError(BabyagiError):
@@ -106,7 +104,11 @@ class ModelUnavailableError(BabyagiError):
         retry_after_s: how long to wait before the next call, as the endpoint or its circuit breaker
             says.
         is_limit: True if the endpoint works and refused the call because of a rate limit (429).
+
+    `is_unreached`: no connection was made, so no byte of the request was sent.
     """
+
+    is_unreached = False
 
     def __init__(
         self,
@@ -121,10 +123,6 @@ class ModelUnavailableError(BabyagiError):
         super().__init__(what, why=why, fix=fix, guide="models", may_be_billed=may_be_billed)
         self.retry_after_s = retry_after_s
         self.is_limit = is_limit
-
-
-class UnreachedError(ModelUnavailableError):
-    """The endpoint of the model could not be connected to: no byte of the request was sent."""
 
 
 class OverdueError(ModelUnavailableError):

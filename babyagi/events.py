@@ -36,19 +36,17 @@ TASK_FAILED = "task.failed"
 TASK_DEAD = "task.dead"
 TASK_RELEASED = "task.released"
 TASK_CANCELLED = "task.cancelled"
-TASK_MOVED = "task.moved"
 TASK_PARKED = "task.parked"  # it waits for a person
 
-ORDER_APPLIED = "order.applied"
+ORDER_APPLIED = "order.applied"  # with `to`: tasks were moved there, by a person or by a check
 PLAN_FAILED = "plan.failed"  # nothing could be planned from these tasks
 CONTEXT_CUT = "context.cut"  # results were shortened or left out to fit into a prompt
 PERSON_TOLD = "person.told"  # notifications were sent about all events up to the id `up_to`
 HOOK_TOLD = "hook.told"  # the same, for the address that was given with the objective
 REPORT_WRITTEN = "report.written"
-RESULTS_INDEXED = "results.indexed"
+RESULTS_INDEXED = "results.indexed"  # with `is_back`: the index is available again
 # results cannot be written to the index for now; a worker tries again by itself
 INDEX_UNAVAILABLE = "index.unavailable"
-INDEX_AVAILABLE = "index.available"
 
 STEP_INTENDED = "step.intended"  # a call is about to be made
 STEP_RECORDED = "step.recorded"  # the outcome of a call is stored

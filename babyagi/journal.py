@@ -40,7 +40,6 @@ from babyagi.errors import (
     SettingsError,
     StoreUnavailableError,
     ToolError,
-    UnreachedError,
     find_shortage,
 )
 from babyagi.llm.kept import write_prompt
@@ -146,7 +145,7 @@ class Gate:
         try:
             yield
         except ModelUnavailableError as error:
-            if not isinstance(error, UnreachedError):
+            if not error.is_unreached:
                 self.reached.add(model)
             self.silent[model], self._silent_since_s[model] = role, _now_s()
             raise
@@ -675,7 +674,7 @@ class Journal:
         if not policy.may_leak(tool, origins):
             return now
         objective = await self._store.objective(self._fence.objective_id)
-        answered = await self._store.answered(objective.id)
+        answered = await self._store.steps(objective.id, are_answered=True)
         said = [objective.spec.asked] * (objective.spec.text_origin == "person")
         said += [objective.spec.initial_task] * (objective.spec.task_origin == "person")
         said += [inbox.words_of(step) for step in answered if step.kind == inbox.QUESTION]

@@ -763,8 +763,8 @@ class Joined:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Worker:
-    """A running worker process, and when its lease ends. The store fills in `since`, `lease_left_s`
-    and `joined`.
+    """A running worker process, and when its lease of `lease_s` seconds ends. The store fills in
+    `since`, `lease_s`, `lease_left_s` and `joined`.
 
     `home` is the random id of its home folder. Running workers of one home folder have different
     names.
@@ -777,5 +777,13 @@ class Worker:
     lease_until: datetime
     home: str = ""
     since: datetime | None = None
+    lease_s: float = 0.0
     lease_left_s: float = 0.0
     joined: tuple[Joined, ...] = ()
+
+    @property
+    def has_run_out(self) -> bool:
+        """Whether the lease has ended by the store's clock, or ends later than a lease can. This
+        does not prove that the worker is dead: the clock may have jumped, or the store may have
+        refused writes for a while."""
+        return not 0 <= self.lease_left_s <= self.lease_s

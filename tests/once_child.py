@@ -108,7 +108,7 @@ async def run(home: Path, point: str, approval: Approval) -> None:
     )
     world.store, world.tools = store, (make_tool(home, deadly),)
     for worker in await store.workers():
-        await reap_namesakes(store, await store.leases(), name=worker.name, home="")
+        await reap_namesakes(store, await store.workers(), name=worker.name, home="")
     known = await store.objectives()
     objective = known[0] if known else await world.start(approval=approval)
     print((await world.run(objective)).stop_reason)

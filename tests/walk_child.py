@@ -152,7 +152,7 @@ async def claim(store: TaskStore, name: str, clock: Clock) -> Claim | None:
         id=f"{name}-{os.getpid()}", name=name, host="here", pid=os.getpid(), lease_until=utc_now()
     )
     await store.reap_workers()
-    await reap_namesakes(store, await store.leases(), name=name, home="")
+    await reap_namesakes(store, await store.workers(), name=name, home="")
     objective, _ = await store.create_objective(make_spec(), uid="walk")
     clock.later_s += MAX_LOST_PAUSE_S
     await store.register_worker(worker, lease_s=LEASE_S)

@@ -33,7 +33,6 @@ from babyagi.errors import (
     LimitReachedError,
     ModelRejectedError,
     SettingsError,
-    UnreachedError,
 )
 from babyagi.files import private
 from babyagi.files.home import (
@@ -426,7 +425,7 @@ class App:
                 objective, number = await worker.run(
                     objective.id, patience=patience, known=objective
                 )
-        except (CredentialsError, ModelRejectedError, SettingsError, UnreachedError) as error:
+        except (CredentialsError, ModelRejectedError, SettingsError) as error:
             await self.set_aside(objective.id, after_id=after_id, why=error.what)
             raise
         if number is not None:
@@ -701,10 +700,10 @@ async def open_app(
     """
     require_descriptors(settings.concurrency)
     async with open_store(settings, tell=tell, creates=creates) as store:
-        home, now, leases = home_id(settings.home), utc_now(), await store.leases()
-        others = {lease.name for lease in leases if lease.home != home}
+        home, now, workers = home_id(settings.home), utc_now(), await store.workers()
+        others = {worker.name for worker in workers if worker.home != home}
         with take_name(settings.home, settings.worker_name, taken=others) as name:
-            await reap_namesakes(store, leases, name=name, home=home)
+            await reap_namesakes(store, workers, name=name, home=home)
             identity = Worker(
                 id=new_worker_id(name),
                 name=name,

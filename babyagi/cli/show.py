@@ -353,7 +353,6 @@ PAGE = 500
 WAIT_S = 5.0  # longest pause between two checks whether the objective has ended
 _LINE_CHARS = 300
 _SHOWN_WITH_STEP = (events.STEP_RECORDED, events.TASK_PARKED)
-_NOT_SHOWN = (events.STEP_INTENDED, events.RESULTS_INDEXED)
 _WORKER_WORDS = {events.WORKER_JOINED: "joined", events.WORKER_LEFT: "left"}
 _STYLES = {
     events.TASK_DONE: Style.GREEN,
@@ -496,7 +495,8 @@ class Teller:
         return entries
 
     async def _say(self, event: Event, step: Step | None, result: str) -> str | None:
-        if event.kind in _NOT_SHOWN:
+        is_batch = event.kind == events.RESULTS_INDEXED and "n" in event.data
+        if is_batch or event.kind == events.STEP_INTENDED:
             return None
         if event.kind == events.STEP_RECORDED:
             return self._say_step(event, step)

@@ -81,7 +81,6 @@ _TASK_WORDS = {
     events.TASK_DEAD: "given up",
     events.TASK_RELEASED: "released",
     events.TASK_CANCELLED: "cancelled",
-    events.TASK_MOVED: "placed in the list by a person",
     events.TASK_PARKED: "waits for your answer",
     events.TASK_DUPLICATE_DROPPED: "proposed a task that exists already",
 }
@@ -104,7 +103,6 @@ _OTHER_WORDS = {
     events.REPORT_WRITTEN: "the report is written",
     events.RESULTS_INDEXED: "the index is catching up",
     events.INDEX_UNAVAILABLE: "results cannot be written to the result store; the run goes on",
-    events.INDEX_AVAILABLE: "results are written to the result store again",
     events.STEP_OVERSPENT: "the cost of an answer differs from its reservation",
     events.STEP_REQUEST_CHANGED: (
         "the stored outcome of a call is used, although its request would differ now"
@@ -123,6 +121,7 @@ _WORDS_BY_FIELD = {
     (events.OBJECTIVE_CREATED, "schedule_id"): "objective {id} created by a schedule",
     (events.OBJECTIVE_EXTENDED, "question"): "objective {id} has a further question",
     (events.OBJECTIVE_EXTENDED, "space"): "objective {id}: results are embedded again",
+    (events.RESULTS_INDEXED, "is_back"): "results are written to the result store again",
     (events.STEP_ABANDONED, "is_unconfirmed"): (
         "a call was cut off; it is counted as paid and made again"
     ),
@@ -152,7 +151,7 @@ def describe_event(event: Event, task_name: str) -> str | None:
         details = "" if is_proposal else _describe_data(event)
         words = _find_words(event) or _TASK_WORDS[event.kind]
         return f"task {event.task_id} {words}{name}{details}"
-    if event.kind == events.RESULTS_INDEXED and event.data.get("n", 0) < N_CATCHING_UP:
+    if event.kind == events.RESULTS_INDEXED and event.data.get("n", N_CATCHING_UP) < N_CATCHING_UP:
         return None  # results are indexed as they arrive: nothing to show
     said = _find_words(event) or _OTHER_WORDS.get(event.kind)
     return said and said.format(id=event.objective_id) + _describe_data(event)
@@ -175,7 +174,7 @@ def _describe_data(event: Event) -> str:
             return f": {describe_outage(data)}, next try in {data.get('retry_in_s', 0):.0f} s{fix}"
         case events.INDEX_UNAVAILABLE:
             return f": {fit(describe_trouble(data), 400)}"
-        case events.RESULTS_INDEXED:
+        case events.RESULTS_INDEXED if "n" in data:
             return f": {data['n']} more results, {data.get('n_owed', 0):,} are left"
     words = "; ".join(str(word) for word in _words_of(event) if word)
     return f" ({fit(words, MAX_SAID)})" if words else ""

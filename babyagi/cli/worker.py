@@ -124,11 +124,11 @@ async def say_beginning(app: App, say: Callable[[str], None]) -> None:
         f"Worker {app.name} works on all active objectives, {at_once}. Ctrl-C lets the calls in "
         "flight end."
     )
-    found = await app.store.open_objectives()
-    for objective_id in found[:MAX_NAMED]:
-        now = await app.store.standing(objective_id)
-        say(f"  objective {objective_id}: {fit(now.objective.spec.text, 100)}")
-        say(f"    {render_counts(now.counts)}; cost so far {now.objective.spent}")
+    found = await app.store.objectives(are_open=True)
+    for one in found[:MAX_NAMED]:
+        now = await app.store.standing(one.id)
+        say(f"  objective {one.id}: {fit(one.spec.text, 100)}")
+        say(f"    {render_counts(now.counts)}; cost so far {one.spent}")
     if len(found) > MAX_NAMED:
         say(f"  and {len(found) - MAX_NAMED} more")
     if not found:

@@ -22,7 +22,7 @@ from babyagi.taskstore.sql.store import TaskStore
 
 logger = logging.getLogger(__name__)
 
-KINDS = (events.INDEX_UNAVAILABLE, events.INDEX_AVAILABLE, events.RESULTS_INDEXED)
+KINDS = (events.INDEX_UNAVAILABLE, events.RESULTS_INDEXED)
 
 
 async def find_trouble(source: TaskStore, objective_id: int) -> str:
@@ -70,6 +70,9 @@ class Availability:
         Args:
             is_start: whether the run starts; then an earlier run's report does not count.
         """
+        if getattr(error, "is_owned_elsewhere", False):
+            logger.info("another process writes to the result store: %s", error.what)
+            return
         logger.warning(
             "results cannot be written to the result store, the loop goes on: %s (%s)",
             error.what,
@@ -89,7 +92,7 @@ class Availability:
     async def note_success(self) -> None:
         """Report that results are indexed again, if trouble was reported before."""
         if await self.is_troubled():
-            self._is_troubled = not await self._say(events.INDEX_AVAILABLE, {})
+            self._is_troubled = not await self._say(events.RESULTS_INDEXED, {"is_back": True})
             if self._tell is not None:
                 self._tell(
                     f"objective {self.objective_id}: results are written to the result store again"

@@ -18,7 +18,6 @@ from babyagi.errors import (
     ModelUnavailableError,
     RequestRefusedError,
     ToolsUnsupportedError,
-    UnreachedError,
 )
 from babyagi.llm.retry import parse_retry_after
 from babyagi.redaction import redact
@@ -266,7 +265,9 @@ def translate(error: Exception, address: ModelAddress) -> BabyagiError:
     elif kinds & _NOT_REACHED:
         what = f"{address.url} cannot be reached"
         fix = "check that the server is running and that the address is right"
-        return UnreachedError(what, why=why, fix=fix)
+        unreached = ModelUnavailableError(what, why=why, fix=fix)
+        unreached.is_unreached = True
+        return unreached
     else:
         what = f"the connection to {address.url} broke"
         return ModelUnavailableError(what, why=why, may_be_billed=True)

@@ -12,7 +12,7 @@ from email.utils import parsedate_to_datetime
 from math import isfinite
 from typing import TypeVar
 
-from babyagi.errors import ModelUnavailableError, UnreachedError
+from babyagi.errors import ModelUnavailableError
 
 MAX_REQUESTS = 4
 MAX_WAIT_S = 5.0
@@ -236,7 +236,7 @@ class Breaker:
     def __init__(self) -> None:
         self._failures_sent_at: deque[float] = deque(maxlen=N_FAILURES)
         self._why = ""
-        self._kind: type[ModelUnavailableError] = ModelUnavailableError
+        self._is_unreached = False  # of the last failure
         self._probe_at: float | None = None  # None: closed
         self._free_at_by_model: dict[str, float] = {}
         self._retrier: object = None
@@ -247,9 +247,9 @@ class Breaker:
         """Check that a request for the model may be sent now.
 
         Raises:
-            ModelUnavailableError: it may not: the breaker is open (an `UnreachedError` if the last
-                failure was one), or the endpoint reported a rate limit. `retry_after_s` says when
-                the next request may be sent.
+            ModelUnavailableError: it may not: the breaker is open (`is_unreached` is that of the
+                last failure), or the endpoint reported a rate limit. `retry_after_s` says when the
+                next request may be sent.
         """
         free_at = self._free_at_by_model.get(model, now_s)
         if free_at > now_s:
@@ -259,12 +259,14 @@ class Breaker:
         if self._probe_at is None:
             return
         if now_s < self._probe_at:
-            raise self._kind(
+            closed = ModelUnavailableError(
                 self._why,
                 why="the endpoint of the model failed repeatedly; one request is tried every "
                 f"{PROBE_EVERY_S:g} s",
                 retry_after_s=self._probe_at - now_s,
             )
+            closed.is_unreached = self._is_unreached
+            raise closed
         self._probe_at = now_s + PROBE_EVERY_S
 
     def note_failure(self, error: ModelUnavailableError, *, sent_s: float, now_s: float) -> float:
@@ -272,8 +274,7 @@ class Breaker:
         closed. A rate limit is not counted, because it does not mean that the endpoint is down."""
         if error.is_limit:
             return 0.0
-        is_unreached = isinstance(error, UnreachedError)
-        self._kind = UnreachedError if is_unreached else ModelUnavailableError
+        self._is_unreached = error.is_unreached
         sent = self._failures_sent_at
         sent.append(sent_s)
         if self._probe_at is None and len(sent) == N_FAILURES and max(sent) - min(sent) <= WINDOW_S:

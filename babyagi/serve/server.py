@@ -475,7 +475,7 @@ async def _say_alive(_request: Request) -> Response:
 async def _say_ready(desk: Desk, _request: Request) -> Response:
     try:
         async with asyncio.timeout(READY_TIMEOUT_S):
-            await desk.store.open_objectives()
+            await desk.store.objectives(are_open=True)
     except (BabyagiError, TimeoutError):
         return Response("the task store does not answer\n", 503, media_type="text/plain")
     return Response("ready\n", media_type="text/plain")

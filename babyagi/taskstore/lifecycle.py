@@ -27,7 +27,6 @@ from babyagi.tasks import (
     ObjectiveSpec,
     Place,
     Proposal,
-    Result,
     Step,
     StepState,
     StopReason,
@@ -97,28 +96,18 @@ def storable_line(text: str, *, max_chars: int | None = None) -> str:
 
 
 def identity_key(spec: ObjectiveSpec) -> str:
-    """Return a hash of the objective's text, first task and instance name, by which a later start
-    finds the same objective again."""
-    first = ANSWER_TASK if spec.initial_task in EARLIER_DEFAULTS else spec.initial_task
-    return _identity_key(spec, first)
+    """Return the hash by which the store finds an objective like this again."""
+    return identity_keys(spec)[0]
 
 
-def earlier_identity_keys(spec: ObjectiveSpec) -> tuple[str, ...]:
-    """Return the keys that earlier versions, with other default first tasks, gave to an objective
-    like this; without the default first task there are none."""
-    is_default = spec.initial_task in (ANSWER_TASK, *EARLIER_DEFAULTS)
-    return tuple(_identity_key(spec, first) for first in EARLIER_DEFAULTS if is_default)
-
-
-def _identity_key(spec: ObjectiveSpec, first_task: str) -> str:
-    identity = json.dumps([spec.text, first_task, spec.instance_name])
-    return hashlib.sha256(identity.encode()).hexdigest()
-
-
-def first_task(spec: ObjectiveSpec) -> Proposal:
-    """Return the objective's first task as a proposal. The name is not cut to a maximum length,
-    because a person wrote it."""
-    return Proposal(name=storable_line(spec.initial_task), origins=(spec.task_origin,))
+def identity_keys(spec: ObjectiveSpec) -> list[str]:
+    """Return hashes of the objective's text, first task and instance name, by which a later start
+    finds the same objective again. With the default first task, the first hash is followed by those
+    with the defaults of earlier versions."""
+    defaults = (ANSWER_TASK, *EARLIER_DEFAULTS)
+    firsts = defaults if spec.initial_task in defaults else (spec.initial_task,)
+    identities = [json.dumps([spec.text, first, spec.instance_name]) for first in firsts]
+    return [hashlib.sha256(identity.encode()).hexdigest() for identity in identities]
 
 
 def further_question(text: str) -> str:
@@ -203,32 +192,8 @@ def _is_put_off(duty: Duty, claimable: Claimable, deferral: Deferral) -> bool:
     return False
 
 
-# -- leases and time
-# --------------------------------------------------------------------------------------------------
-
-
-def elapsed_us(active_us: int, *, since_seen_us: int, lease_us: int) -> int:
-    """Return the active time up to now, in microseconds: `active_us` plus the time since the
-    workers were last seen. That time counts for one lease at most, so a clock that jumps cannot add
-    more."""
-    return active_us + min(max(since_seen_us, 0), lease_us)
-
-
 # -- states
 # --------------------------------------------------------------------------------------------------
-
-
-def pause_after_loss(n_lost: int) -> float:
-    """Return the delay in seconds before a task can be claimed again, after `n_lost` workers in a
-    row were lost while they held it: 0 after the first loss, then 1, doubling up to
-    `MAX_LOST_PAUSE_S`."""
-    return min(2.0 ** (n_lost - 2), MAX_LOST_PAUSE_S) if n_lost > 1 else 0.0
-
-
-def is_delayed(now_us: int, *, not_before_us: int | None, delay_us: int) -> bool:
-    """Return whether a delay of `delay_us` that ends at `not_before_us` still lasts. A delay whose
-    beginning lies in the future comes from a clock that has since jumped back, and is ignored."""
-    return not_before_us is not None and not_before_us - delay_us <= now_us < not_before_us
 
 
 def goes_back(status: TaskStatus, *, is_asking: bool) -> bool:
@@ -400,45 +365,26 @@ def is_in_vain(checks: Checks) -> bool:
     return checks.n_idle >= MAX_IDLE_CHECKS or checks.n_stuck >= MAX_STUCK_CHECKS
 
 
-def require_nobody_at_work(objective_id: int, *, is_held: bool) -> None:
-    """Raise `SettingsError` while a living worker has claimed a task of the objective, or work for
-    the whole objective such as planning."""
-    if is_held:
-        raise SettingsError(
-            f"a worker is at work on objective {objective_id}",
-            fix=f"babyagi pause --objective {objective_id}, then try again",
-        )
-
-
 # --------------------------------------------------------------------------------------------------
 # What a person may change in a task list while workers work on it.
 # --------------------------------------------------------------------------------------------------
 
 
-def require_changeable(task: Task) -> None:
-    """Raise `SettingsError` unless the task is queued or waiting."""
-    if task.status in CANCELLABLE:
+def require(task: Task, *statuses: TaskStatus) -> None:
+    """Raise `SettingsError` unless the task has one of the statuses."""
+    if task.status in statuses:
         return
+    is_retry = statuses == (TaskStatus.DEAD,)
+    what, needed = ("retried", "dead") if is_retry else ("changed", "queued or waiting")
     is_dead = task.status is TaskStatus.DEAD
     raise SettingsError(
-        f"task {task.id} cannot be changed, because it is {task.status.value}",
-        why="only a task that is queued or waiting can be changed",
+        f"task {task.id} cannot be {what}, because it is {task.status.value}",
+        why=f"only a task that is {needed} can be {what}",
         fix=f"babyagi tasks retry {task.id}"
         if is_dead
-        else "babyagi tasks shows which tasks are queued",
+        else "babyagi tasks shows what each task is",
         guide="tasks",
     )
-
-
-def require_dead(task: Task) -> None:
-    """Raise `SettingsError` unless the task is dead."""
-    if task.status is not TaskStatus.DEAD:
-        raise SettingsError(
-            f"task {task.id} cannot be retried, because it is {task.status.value}",
-            why="only a task that was given up (dead) can be retried",
-            fix="babyagi tasks shows which tasks are dead",
-            guide="tasks",
-        )
 
 
 def require_reopenable(objective_id: int, stop_reason: str | None) -> None:
@@ -506,19 +452,6 @@ ONCE = "once"  # a tool call that must not be repeated
 CHANGED = "changed"  # a question whether a tool that differs from the granted one may be used
 
 
-def new_result(task: Task, *, text: str, origins: Sequence[str], lack: str, at: datetime) -> Result:
-    return Result(
-        task_id=task.id,
-        objective_id=task.objective_id,
-        task_name=task.name,
-        text=storable(text),
-        origins=tuple(storable(origin) for origin in origins),
-        lack=storable(lack, max_chars=MAX_DETAIL_CHARS),
-        is_planned=False,
-        created_at=at,
-    )
-
-
 def new_step(fence: Fence, *, key: str, at: datetime, **fields: Any) -> Step:
     """Return a new step (the record of a call) with these `fields`; it is not stored yet. Without a
     `state` among them, it is INTENDED. A step without a `kind` has the kind "": nothing was stored
@@ -581,47 +514,13 @@ def done_step(step: Step, *, output: str, model: str, origins: Sequence[str], at
     first outcome."""
     if step.state is StepState.DONE:
         return step
-    model = storable(model) or step.model
-    return replace(step, model=model, **outcome_fields(output=output, origins=origins, at=at))
-
-
-def outcome_fields(*, output: str, origins: Sequence[str], at: datetime) -> dict[str, Any]:
-    """Return the fields of a step that its outcome sets."""
-    return {
-        "state": StepState.DONE,
-        "output": storable(output),
-        "origins": tuple(map(storable, origins)),
-        "done_at": at,
-    }
-
-
-def is_repeated(step: Step, *, claim_no: int, is_held: bool) -> bool:
-    """Return whether this same claim has recorded the step already, so that its usage must not be
-    counted again. A worker records an outcome twice when the first commit only seemed to fail."""
-    return step.state is StepState.DONE and step.claim_no == claim_no and not is_held
-
-
-def is_forgettable(step: Step, *, claim_no: int) -> bool:
-    """Return whether the step can be deleted after its call gave no outcome: it is not done, and no
-    call of another claim can still record an outcome in it."""
-    return step.state is StepState.INTENDED and step.claim_no == claim_no and not step.unconfirmed
-
-
-def failed(task: Task, *, error: str) -> Task:
-    """Return the task after a failed try. Its `try_no` rises, so that the next try does not reuse
-    the recorded steps of this one."""
-    error = storable(error, max_chars=MAX_DETAIL_CHARS)
-    return replace(task, failures=task.failures + 1, n_lost=0, error=error, try_no=task.try_no + 1)
-
-
-def claimed(task: Task, *, at: datetime) -> Task:
-    """Return the task as it is after a worker has claimed it."""
     return replace(
-        task,
-        status=TaskStatus.RUNNING,
-        claim_no=task.claim_no + 1,
-        started_at=at,
-        not_before=None,
+        step,
+        model=storable(model) or step.model,
+        state=StepState.DONE,
+        output=storable(output),
+        origins=tuple(map(storable, origins)),
+        done_at=at,
     )
 
 

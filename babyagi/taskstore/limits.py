@@ -88,9 +88,11 @@ def charge_unconfirmed(step: Step) -> tuple[Step, Usage]:
         answer arrives later, `end_call` corrects the charge.
     """
     charge = charge_of(step.reservation)
-    unconfirmed = (*step.unconfirmed, (step.claim_no, charge))
     return replace(
-        step, reservation=Reservation(), usage=step.usage + charge, unconfirmed=unconfirmed
+        step,
+        reservation=Reservation(),
+        usage=step.usage + charge,
+        unconfirmed=(*step.unconfirmed, (step.claim_no, charge)),
     ), charge
 
 

@@ -66,23 +66,6 @@ class Deferral:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lease:
-    """A worker's lease of `length_s` seconds, as the store holds it.
-
-    `has_run_out`: by the store's clock, `until` has passed, or lies more than `length_s` ahead,
-    which no renewal can cause. This does not prove that the worker is dead: the clock may have
-    jumped, or the store may have refused writes for a while.
-    """
-
-    worker_id: str
-    name: str
-    home: str
-    length_s: float
-    until: datetime
-    has_run_out: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """What became of the proposals that `record_plan` was given: the tasks that were added, and the
     names of the proposals that were dropped as duplicates."""

@@ -42,7 +42,7 @@ OURS = frozenset(  # only a wrong SQL statement of this program causes these
 )
 # Codes of other classes that a person must mend: missing rights, tables or databases.
 LASTING_CODES = frozenset(("42501", "42P01", "3F000", "57P04"))
-ROLLED_BACK = "40"
+ROLLED_BACK = "40"  # because of a deadlock or a conflict; to be repeated
 LASTING_WORDS = re.compile(
     r"authentication failed|no password supplied|does not exist|no pg_hba\.conf "
     r"entry|permission denied|not permitted to log in"
@@ -74,7 +74,8 @@ def translate(
 ) -> StoreUnavailableError | StoreUnusableError | SettingsError | None:
     """Return the error of `babyagi.errors` for psycopg's error; None when only a wrong SQL
     statement can have caused it."""
-    why = _words(error)
+    # on one line, without what looks like a key
+    why = redact(" ".join(str(error).split()))[:WHY_CHARS]
     if error.sqlstate is None:
         if isinstance(error, psycopg.OperationalError) and not LASTING_WORDS.search(why):
             return StoreUnavailableError(
@@ -97,12 +98,6 @@ def translate(
     return None
 
 
-def is_rolled_back(error: psycopg.Error) -> bool:
-    """Return whether the server has rolled the transaction back, because of a deadlock or a
-    conflict, so that it must be repeated."""
-    return error.sqlstate is not None and error.sqlstate[:2] == ROLLED_BACK
-
-
 def _unusable(shown: str, why: str) -> StoreUnusableError:
     return StoreUnusableError(
         f"the task store {shown} cannot be used",
@@ -113,12 +108,6 @@ def _unusable(shown: str, why: str) -> StoreUnusableError:
         ),
         guide="store",
     )
-
-
-def _words(error: psycopg.Error) -> str:
-    """Return the error's message on one line, with what looks like a key removed, cut to
-    `WHY_CHARS` characters."""
-    return redact(" ".join(str(error).split()))[:WHY_CHARS]
 
 
 # --------------------------------------------------------------------------------------------------
@@ -404,11 +393,15 @@ class Schema:
         """Create the schema if the database is empty. Raise `StoreUnusableError` if the schema has
         another version than this program needs, if the tables are not those of a task store, or if
         the database does not use UTF-8."""
-        self._require_utf8()
-        version = self.version()
-        if version == 0:
-            version = self.migrate()[1]
-        database.require_known(version, known=self.scripts.version, where=self.where)
+        encoding = self._row("encoding")["encoding"]
+        if encoding != "UTF8":
+            raise StoreUnusableError(
+                f"the task store {self.where} cannot be used",
+                why=f"the database has the encoding {encoding}, but only UTF8 can store every text",
+                fix="create a database with ENCODING 'UTF8'",
+                guide="store",
+            )
+        version = self._version() or self.migrate()[1]
         if version < self.scripts.version:
             raise StoreUnusableError(
                 f"the task store {self.where} was written by an older babyagi",
@@ -423,9 +416,7 @@ class Schema:
     def require_readable(self) -> None:
         """Raise `StoreUnusableError` if this program cannot read the schema, or there is none.
         Nothing is created."""
-        version = self.version()
-        database.require_known(version, known=self.scripts.version, where=self.where)
-        if version == 0:
+        if self._version() == 0:
             raise NotFoundError(
                 "there is no objective yet",
                 why=f"the task store {self.where} is empty",
@@ -444,44 +435,20 @@ class Schema:
         with rolled_back_on_error(self.connection):
             self.connection.execute("BEGIN ISOLATION LEVEL READ COMMITTED")
             self._row("lock_schema")
-            before = self.version()
-            database.require_known(before, known=self.scripts.version, where=self.where)
-            if before == 0:
-                if self._row("has_schema") is None:
-                    self.connection.execute(self.queries["create_schema"])
-                self._run(self.scripts.create)
-            elif before < self.scripts.version:
-                self._require_no_worker(before)
-                self._run(self.scripts.upgrade)
+            self._row("clock", given_us=None)
+            before, script = database.find_script(self._tx(), self.scripts, where=self.where)
+            if before == 0 and self._row("has_schema") is None:
+                self.connection.execute(self.queries["create_schema"])
+            if script:  # it has several statements
+                self.connection.execute(script, prepare=False)
             self.connection.execute("COMMIT")
         return before, self.scripts.version
 
-    def version(self) -> int:
-        """Return the version of the schema; 0 when the database is empty."""
-        names = [row["name"] for row in self.connection.execute(self.queries["tables"])]
-        row = self._row("schema_version") if "meta" in names else None
-        return database.parse_version(
-            names, None if row is None else row["value"], where=self.where
-        )
+    def _version(self) -> int:
+        return database.read_version(self._tx(), known=self.scripts.version, where=self.where)
 
-    def _run(self, script: str) -> None:
-        self.connection.execute(script, prepare=False)  # the script has several statements
-
-    def _require_no_worker(self, version: int) -> None:
-        self._row("clock", given_us=None)
-        tx = Transaction(self.connection, queries=self.queries, now_us=0)
-        if tx.has("has_living_worker"):
-            raise database.upgrade_blocked(version, known=self.scripts.version, where=self.where)
-
-    def _require_utf8(self) -> None:
-        encoding = self._row("encoding")["encoding"]
-        if encoding != "UTF8":
-            raise StoreUnusableError(
-                f"the task store {self.where} cannot be used",
-                why=f"the database has the encoding {encoding}, but only UTF8 can store every text",
-                fix="create a database with ENCODING 'UTF8'",
-                guide="store",
-            )
+    def _tx(self) -> Transaction:
+        return Transaction(self.connection, queries=self.queries, now_us=0)
 
     def _row(self, query: str, **values: Any) -> Any:
         return self.connection.execute(self.queries[query], values).fetchone()
@@ -592,7 +559,7 @@ class PostgresDatabase:
     """A PostgreSQL database with the task store. Every method except `data_version` blocks and must
     be called in one of the store's threads."""
 
-    reads_at_once, is_notified = False, True
+    is_notified = True
 
     def __init__(
         self,
@@ -742,7 +709,8 @@ class PostgresDatabase:
                     self._plan_anew(connection)
                     return transact(connection)
                 except psycopg.Error as error:
-                    if not (is_rolled_back(error) or connection.closed):
+                    is_rolled_back = (error.sqlstate or "").startswith(ROLLED_BACK)
+                    if not (is_rolled_back or connection.closed):
                         raise
             return transact(self._connections.of_this_thread())
 

@@ -295,60 +295,47 @@ def schedule_uid(uid: str) -> str:
 # -- what becomes of a tick
 # --------------------------------------------------------------------------------------------------
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Situation:
-    """The state of a schedule when the outcome of a tick (a time at which it is due) is determined.
-
-    Attributes:
-        fires_at, now: when the tick was to fire, and when its outcome is determined.
-        is_next_due: the next tick should have fired by now as well.
-        is_busy: the objective of an earlier tick is running.
-        has_queued: an earlier tick is queued already.
-        left_usd: the rest of the daily limit; None without one.
-    """
-
-    status: ScheduleStatus = ScheduleStatus.ACTIVE
-    fires_at: datetime
-    now: datetime
-    is_next_due: bool = False
-    is_busy: bool = False
-    has_queued: bool = False
-    left_usd: float | None = None
+Verdict = tuple[TickOutcome, TickReason]
+"""What becomes of a tick, and the reason if it does not fire."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
-    """What becomes of a tick, and the reason if it does not fire."""
-
-    outcome: TickOutcome
-    reason: TickReason = TickReason.NONE
-
-
-def decide(spec: ScheduleSpec, at: Situation) -> Verdict:
+def decide(
+    spec: ScheduleSpec,
+    status: ScheduleStatus,
+    *,
+    late_s: float,
+    is_next_due: bool,
+    is_busy: bool,
+    has_queued: bool,
+) -> Verdict:
     """Return the outcome of a tick that is due, decided by the state of its schedule, then by grace
-    period, catch-up, overlap and daily limit."""
-    if at.status is ScheduleStatus.PAUSED:
-        return Verdict(outcome=TickOutcome.SKIPPED, reason=TickReason.PAUSED)
-    if at.status is ScheduleStatus.REMOVED:
-        return Verdict(outcome=TickOutcome.SKIPPED, reason=TickReason.REMOVED)
-    is_late = at.now - at.fires_at > timedelta(seconds=spec.grace_s)
+    period, catch-up and overlap. The daily limit can still forbid a tick that fires
+    (`decide_by_limit`).
+
+    Args:
+        late_s: how long ago the tick was to fire.
+        is_next_due: whether the next tick should have fired by now as well.
+        is_busy: whether the objective of an earlier tick is running.
+        has_queued: whether an earlier tick is queued already.
+    """
+    is_late = late_s > spec.grace_s
+    if status in (ScheduleStatus.PAUSED, ScheduleStatus.REMOVED):
+        return TickOutcome.SKIPPED, TickReason(status.value)
     if is_late and spec.catch_up is CatchUp.NONE:
-        return Verdict(outcome=TickOutcome.MISSED, reason=TickReason.GRACE)
-    if is_late and spec.catch_up is CatchUp.ONE and at.is_next_due:
-        return Verdict(outcome=TickOutcome.COALESCED, reason=TickReason.CATCH_UP)
-    if at.has_queued and spec.overlap is Overlap.QUEUE:
-        return Verdict(outcome=TickOutcome.COALESCED, reason=TickReason.OVERLAP)
-    if at.is_busy and spec.overlap is Overlap.QUEUE:
-        return Verdict(outcome=TickOutcome.QUEUED, reason=TickReason.OVERLAP)
-    if at.is_busy and spec.overlap is Overlap.SKIP:
-        return Verdict(outcome=TickOutcome.SKIPPED, reason=TickReason.OVERLAP)
-    return decide_by_limit(spec, left_usd=at.left_usd)
+        return TickOutcome.MISSED, TickReason.GRACE
+    if is_late and spec.catch_up is CatchUp.ONE and is_next_due:
+        return TickOutcome.COALESCED, TickReason.CATCH_UP
+    if has_queued and spec.overlap is Overlap.QUEUE:
+        return TickOutcome.COALESCED, TickReason.OVERLAP
+    if is_busy and spec.overlap is not Overlap.ALLOW:
+        is_queued = spec.overlap is Overlap.QUEUE
+        return TickOutcome.QUEUED if is_queued else TickOutcome.SKIPPED, TickReason.OVERLAP
+    return TickOutcome.FIRED, TickReason.NONE
 
 
 def decide_by_limit(spec: ScheduleSpec, *, left_usd: float | None) -> Verdict:
     """Return whether the daily limit lets a tick fire: the rest of the day's limit must cover all
     that its objective may spend, so that no day costs more than its limit."""
     if left_usd is not None and round(left_usd, 6) < spec.objective.limits.max_cost_usd:
-        return Verdict(outcome=TickOutcome.SKIPPED, reason=TickReason.LIMIT)
-    return Verdict(outcome=TickOutcome.FIRED)
+        return TickOutcome.SKIPPED, TickReason.LIMIT
+    return TickOutcome.FIRED, TickReason.NONE

@@ -310,22 +310,6 @@ class SqliteTransaction(Transaction):
         )
 
 
-class _Translated:
-    """A context manager that replaces an error by what `translate` returns for it, unless that is
-    None."""
-
-    def __init__(self, translate: Callable[[BaseException | None], Exception | None]) -> None:
-        self._translate = translate
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
-        ours = self._translate(error)
-        if ours is not None:
-            raise ours from error
-
-
 def damage_in(connection: sqlite3.Connection) -> list[str]:
     """Return what SQLite finds wrong with the file."""
     found = [str(row[0]) for row in connection.execute("PRAGMA integrity_check(20)")]
@@ -351,7 +335,7 @@ class SqliteEngine:
         scripts: None stands for those of this program.
     """
 
-    is_notified = reads_at_once = False
+    is_notified = False
 
     def __init__(
         self, where: str, *, clock: Callable[[], datetime], scripts: Scripts | None = None
@@ -367,8 +351,7 @@ class SqliteEngine:
     def write(
         self, work: Callable[[Transaction], T], *, objective_id: int | None, is_lasting: bool = True
     ) -> T:
-        with self._errors():
-            return self._transact("BEGIN", work)
+        return self.read(work)
 
     def queue_write(
         self, work: Callable[[Transaction], T], *, objective_id: int | None, is_lasting: bool = True
@@ -431,7 +414,7 @@ class SqliteEngine:
             return self._transact("BEGIN", work)
 
     def read_at_once(self, work: Callable[[Transaction], T]) -> T:
-        return self.read(work)
+        raise StoreUnavailableError(f"{self.where} is read as any other work is done")
 
     def read_unchecked(self, work: Callable[[Transaction], T]) -> T:
         with reading_any_text(self._open()):
@@ -505,16 +488,6 @@ class SqliteEngine:
             raise
         return connection
 
-    def _schema_version(self, connection: sqlite3.Connection) -> int:
-        names, row = ["meta"], None
-        try:
-            row = connection.execute(self._queries["schema_version"]).fetchone()
-        except sqlite3.OperationalError:  # there is no such table
-            names = [str(one[0]) for one in connection.execute(self._queries["tables"])]
-            if "meta" in names:
-                raise
-        return database.parse_version(names, None if row is None else str(row[0]), where=self.where)
-
     def _run_script(self, script: str) -> None:
         """Run the script in one transaction."""
         connection = self._open()
@@ -524,19 +497,20 @@ class SqliteEngine:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
 
-    def _errors(self) -> _Translated:
-        """Return a context that translates SQLite's errors into the store's errors."""
-        return _Translated(self._translate)
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        """In this context, translate SQLite's errors into the store's errors."""
+        try:
+            yield
+        except (sqlite3.Error, UnicodeDecodeError) as error:
+            ours = self._translate(error)
+            if ours is None:
+                raise
+            raise ours from error
 
-    def _translate(
-        self, error: BaseException | None
-    ) -> StoreUnavailableError | StoreUnusableError | None:
+    def _translate(self, error: Exception) -> StoreUnavailableError | StoreUnusableError | None:
         """Return the store's error for an error of SQLite. Return None for other errors, and for
         those that only a wrong SQL statement causes."""
-        if isinstance(error, UnicodeDecodeError):  # the message of SQLite quotes a damaged schema
-            return self._damaged(str(error))
-        if not isinstance(error, sqlite3.Error):
-            return None
         why, code = str(error), getattr(error, "sqlite_errorcode", None)
         if code is not None and code & 0xFF in PASSING_CODES:
             is_full = code & 0xFF == sqlite3.SQLITE_FULL
@@ -551,29 +525,30 @@ class SqliteEngine:
                 "room on its disk, and let this process open more files (ulimit -n)",
                 guide="store",
             )
-        if (code is not None and code & 0xFF in LASTING_CODES) or "decode to UTF-8" in why:
-            return self._damaged(why)
+        if code == sqlite3.SQLITE_CONSTRAINT_CHECK:  # a count would fall below zero
+            return StoreUnusableError(
+                f"the task store {self.where} is damaged: its rows contradict each other",
+                why=why,
+                fix="babyagi store verify names every damaged row; then restore a backup of the "
+                "task store",
+                guide="store",
+            )
         # SQLite stores the schema as text in the file, and that text can be damaged too
-        if why.startswith(("no such table", "no such column")):
-            return self._damaged(why)
-        return self._contradictory(why) if code == sqlite3.SQLITE_CONSTRAINT_CHECK else None
-
-    def _contradictory(self, why: str) -> StoreUnusableError:
-        """Return the error for a failed CHECK constraint. It fails when a count would fall below
-        zero, which shows that stored rows contradict each other."""
-        fix = (
-            "babyagi store verify names every damaged row; then restore a backup of the task store"
+        is_damaged = (
+            isinstance(error, UnicodeDecodeError)
+            or (code is not None and code & 0xFF in LASTING_CODES)
+            or "decode to UTF-8" in why
+            or why.startswith(("no such table", "no such column"))
         )
-        return StoreUnusableError(
-            f"the task store {self.where} is damaged: its rows contradict each other",
-            why=why,
-            fix=fix,
-            guide="store",
-        )
+        return self._damaged(why) if is_damaged else None
 
     def _damaged(self, why: str) -> StoreUnusableError:
         return StoreUnusableError(
-            f"the task store {self.where} cannot be used", why=why, guide="store"
+            f"the task store {self.where} cannot be used",
+            why=why,
+            fix=f"restore a backup of {self.where}, or move it (with its -wal and -shm) away to "
+            "start afresh",
+            guide="store",
         )
 
 
@@ -598,8 +573,6 @@ PAGE_BYTES = 2048
 class SqliteDatabase(SqliteEngine):
     """A SQLite database in a file. Every method blocks and must be called in the store's thread,
     except `read_at_once`, which uses a connection of its own."""
-
-    reads_at_once = True
 
     def __init__(
         self, path: Path, *, clock: Callable[[], datetime], scripts: Scripts | None = None
@@ -735,17 +708,15 @@ class SqliteDatabase(SqliteEngine):
         """Create the schema in an empty file. Upgrade that of the version before, after a copy of
         the file was saved as a backup. Raise `StoreUnusableError` for every other version, and
         while workers of the older program are running."""
-        version = self._schema_version(self._open())
-        database.require_known(version, known=self.known_version, where=self.where)
         connection = self._open()
+        tx = self._begin_on(connection)
+        version, script = database.find_script(tx, self._scripts, where=self.where)
         # the first change to the file, made only after the file was found to be a task store
         connection.execute("PRAGMA journal_mode = WAL").fetchall()
-        if version == 0:
-            self._run_script(self._scripts.create)
-        elif version < self.known_version:
-            self._require_no_worker(version)
+        if version and script:
             self._back_up(version)
-            self._run_script(self._scripts.upgrade)
+        if script:
+            self._run_script(script)
 
     def _require_own_file(self) -> None:
         """Raise `StoreUnusableError` if the path no longer leads to the open file. Otherwise SQLite
@@ -764,10 +735,6 @@ class SqliteDatabase(SqliteEngine):
                 fix="put the file back, or restore a backup, then: babyagi resume",
                 guide="store",
             )
-
-    def _require_no_worker(self, version: int) -> None:
-        if self.read(lambda tx: tx.has("has_living_worker")):
-            raise database.upgrade_blocked(version, known=self.known_version, where=str(self.path))
 
     def _back_up(self, version: int) -> None:
         """Copy the database to the file `<name>.version-<n>`. The copy gets this name only when it
@@ -795,18 +762,6 @@ class SqliteDatabase(SqliteEngine):
         if self._wal_fd >= 0:
             os.close(self._wal_fd)
         self._lock.close()
-
-    def _damaged(self, why: str) -> StoreUnusableError:
-        return damaged_file(self.path, why)
-
-
-def damaged_file(path: Path, why: str) -> StoreUnusableError:
-    return StoreUnusableError(
-        f"the task store {path} cannot be used",
-        why=why,
-        fix=f"restore a backup of {path}, or move it (with its -wal and -shm) away to start afresh",
-        guide="store",
-    )
 
 
 def _identity(path: str) -> tuple[int, int] | None:

@@ -32,7 +32,6 @@ from babyagi.taskstore.sqlite import (
     MemoryTaskStore,
     SqliteEngine,
     damage_in,
-    damaged_file,
     reading_any_text,
 )
 
@@ -63,17 +62,12 @@ class LookingDatabase(SqliteEngine):
         self._lock_path = path.with_name(path.name + ".lock")
         self._watch: FileWatch | None = None
         with self._errors(), self._reading() as connection:
-            self.version = self._schema_version(connection)
-        database.require_known(self.version, known=self.known_version, where=self.where)
+            tx = self._begin_on(connection)
+            self.version = database.read_version(tx, known=self.known_version, where=self.where)
 
     def read(self, work: Callable[[Transaction], T]) -> T:
         with self._errors(), self._reading() as connection:
             return self._transact("BEGIN", work, connection=connection)
-
-    def write(
-        self, work: Callable[[Transaction], T], *, objective_id: int | None, is_lasting: bool = True
-    ) -> T:
-        return self.read(work)  # SQLite refuses the first statement that writes
 
     def read_unchecked(self, work: Callable[[Transaction], T]) -> T:
         if self.version < self.known_version:
@@ -176,9 +170,6 @@ class LookingDatabase(SqliteEngine):
             why=f"another process has held the lock on {self._lock_path} for {LOCK_TIMEOUT_S:g} s",
             guide="store",
         )
-
-    def _damaged(self, why: str) -> StoreUnusableError:
-        return damaged_file(self.path, why)
 
 
 def _glance(path: Path) -> tuple[int, int] | None:

@@ -504,23 +504,24 @@ async def fetch_duty(
         n_times: the number of the most recent runs to read; 0 means all.
         only: the number of a step. If given, only the run that contains this step is read.
     """
-    n_by_owner = await store.duty_owners(objective.id, duty=duty)
-    owners = list(n_by_owner)
+    times: dict[str, list[Step]] = {}
+    for step in await store.steps(objective.id, duty=duty):
+        times.setdefault(step.owner, []).append(step)
+    owners = list(times)
     chosen = owners[-n_times:] if n_times else owners
     if only is not None:
-        ends = list(accumulate(n_by_owner.values()))
+        ends = list(accumulate(map(len, times.values())))
         chosen = owners[bisect_left(ends, only) :][:1]
     n_before = owners.index(chosen[0]) if chosen else len(owners)
     happened = await store.events(
         objective.id, kinds=[events.STEP_ABANDONED], from_end=True, limit=MAX_EVENTS
     )
-    steps = await store.steps(objective.id, owner=chosen)
     return Shown(
         objective=objective,
         duty=duty,
-        times={owner: [one for one in steps if one.owner == owner] for owner in chosen},
+        times={owner: times[owner] for owner in chosen},
         n_times=len(owners),
-        n_steps_before=sum(n_by_owner[owner] for owner in owners[:n_before]),
+        n_steps_before=sum(len(times[owner]) for owner in owners[:n_before]),
         abandoned=[event for event in happened if event.data.get("owner") in chosen],
     )
 

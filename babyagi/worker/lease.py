@@ -12,7 +12,6 @@ from math import ceil
 
 from babyagi.errors import BabyagiError, LeaseLostError, NotFoundError, StoreUnavailableError
 from babyagi.tasks import Worker
-from babyagi.taskstore.nouns import Lease
 from babyagi.taskstore.sql.store import TaskStore
 
 logger = logging.getLogger(__name__)
@@ -36,13 +35,13 @@ def knows_nobody_dead(_: str) -> bool:
 
 
 async def reap_namesakes(
-    store: TaskStore, leases: Iterable[Lease], *, name: str, home: str
+    store: TaskStore, workers: Iterable[Worker], *, name: str, home: str
 ) -> None:
     """Remove earlier workers with this name in this home folder, and release their claims. They are
     certainly dead, because this process holds the lock on the name."""
-    mine = [lease for lease in leases if (lease.name, lease.home) == (name, home)]
+    mine = [worker.id for worker in workers if (worker.name, worker.home) == (name, home)]
     if mine:
-        await store.reap_workers(silent={}, gone=[lease.worker_id for lease in mine])
+        await store.reap_workers(silent={}, gone=mine)
 
 
 class WorkerLease:
@@ -176,22 +175,22 @@ class WorkerLease:
         Args:
             may_judge: whether workers that do not renew their leases may be declared dead.
         """
-        leases = await self._store.leases()
-        mine = next((lease for lease in leases if lease.worker_id == self.identity.id), None)
+        workers = await self._store.workers()
+        mine = next((worker for worker in workers if worker.id == self.identity.id), None)
         # this worker was declared dead, a clock jumped, or the machine was suspended
         if mine is None or mine.has_run_out:
             self.doubt()
-        others = [lease for lease in leases if lease is not mine]
-        gone = [lease.worker_id for lease in others if self._is_gone(lease)]
-        living = [lease for lease in others if lease.worker_id not in gone]
+        others = [worker for worker in workers if worker is not mine]
+        gone = [worker.id for worker in others if self._is_gone(worker)]
+        living = [worker for worker in others if worker.id not in gone]
         silent = self._watch.observe(living, pause_s=self._pause_s)
         silent = silent if may_judge else {}
         return await self._store.reap_workers(silent=silent, gone=gone) if gone or silent else 0
 
-    def _is_gone(self, lease: Lease) -> bool:
+    def _is_gone(self, worker: Worker) -> bool:
         own = self.identity
-        is_near = lease.home == own.home and lease.name != own.name
-        return is_near and self._knows_dead(lease.name)
+        is_near = worker.home == own.home and worker.name != own.name
+        return is_near and self._knows_dead(worker.name)
 
     async def end(self) -> None:
         """Remove this worker from the store, which releases its claims at once."""
@@ -219,8 +218,8 @@ class _Seen:
     silent_s: float = 0.0
     overdue_s: float = 0.0
 
-    def is_dead(self, lease: Lease) -> bool:
-        return self.silent_s >= lease.length_s or self.overdue_s >= COMING_BACK_S
+    def is_dead(self, worker: Worker) -> bool:
+        return self.silent_s >= worker.lease_s or self.overdue_s >= COMING_BACK_S
 
 
 class _Watch:
@@ -233,8 +232,8 @@ class _Watch:
     def __init__(self) -> None:
         self._seen_by_id: dict[str, _Seen] = {}
 
-    def observe(self, leases: Sequence[Lease], *, pause_s: float) -> dict[str, datetime]:
-        """Observe the leases, and return when the leases of dead workers end, by worker id.
+    def observe(self, workers: Sequence[Worker], *, pause_s: float) -> dict[str, datetime]:
+        """Observe the leases, and return when those of dead workers end, by worker id.
 
         A worker counts as dead once its lease was observed without a renewal for the length of the
         lease, or for `COMING_BACK_S` after the lease had run out.
@@ -242,21 +241,21 @@ class _Watch:
         Args:
             pause_s: the time since the previous observation.
         """
-        before, by_id = self._seen_by_id, {lease.worker_id: lease for lease in leases}
-        seen = {id_: _see(before.get(id_), lease, pause_s) for id_, lease in by_id.items()}
+        before = self._seen_by_id
+        seen = {worker.id: _see(before.get(worker.id), worker, pause_s) for worker in workers}
         self._seen_by_id = seen
-        return {id_: lease.until for id_, lease in by_id.items() if seen[id_].is_dead(lease)}
+        return {one.id: one.lease_until for one in workers if seen[one.id].is_dead(one)}
 
     def forget(self) -> None:
         """Forget all observations, because they no longer prove anything."""
         self._seen_by_id = {}
 
 
-def _see(before: _Seen | None, lease: Lease, pause_s: float) -> _Seen:
-    if before is None or before.until != lease.until:
-        return _Seen(until=lease.until)
-    overdue_s = before.overdue_s + pause_s if lease.has_run_out else 0.0
-    return _Seen(until=lease.until, silent_s=before.silent_s + pause_s, overdue_s=overdue_s)
+def _see(before: _Seen | None, worker: Worker, pause_s: float) -> _Seen:
+    if before is None or before.until != worker.lease_until:
+        return _Seen(until=worker.lease_until)
+    overdue_s = before.overdue_s + pause_s if worker.has_run_out else 0.0
+    return _Seen(until=worker.lease_until, silent_s=before.silent_s + pause_s, overdue_s=overdue_s)
 
 
 def _now_s() -> float:

@@ -178,7 +178,7 @@ class WorkerLoop:
         while self._stopped_by is None and self._fatal is None:
             self._changed.clear()
             try:
-                for objective_id in await self._store.open_objectives():
+                for objective_id in [one.id for one in await self._store.objectives(are_open=True)]:
                     if objective_id not in self._servings and objective_id not in self._shunned:
                         group.create_task(self._serve_among_others(objective_id))
                         await asyncio.sleep(0)  # let it add itself to `_servings`

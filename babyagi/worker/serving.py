@@ -20,7 +20,6 @@ from babyagi.errors import (
     ContextTooLongError,
     CredentialsError,
     EndlessAnswerError,
-    IndexOwnedElsewhereError,
     IndexUnavailableError,
     LeaseLostError,
     LimitReachedError,
@@ -33,7 +32,6 @@ from babyagi.errors import (
     RequestRefusedError,
     StoreUnavailableError,
     StoreUnusableError,
-    UnreachedError,
     find_shortage,
 )
 from babyagi.index.indexer import Availability
@@ -206,8 +204,6 @@ class IndexFeed:
         """
         try:
             await self._loop.ping_index()
-        except IndexOwnedElsewhereError as error:
-            logger.info("another process has the result store open: %s", error.what)
         except (IndexUnavailableError, StoreUnusableError) as error:
             await self._availability.note_trouble(error, is_start=True)
 
@@ -225,7 +221,7 @@ class IndexFeed:
             async with asyncio.timeout(within_s):
                 while not self._is_owned_elsewhere and await self._look_and_index():
                     pass
-        except (IndexOwnedElsewhereError, *NOT_ITS_FAULT) as error:
+        except NOT_ITS_FAULT as error:
             logger.info("results are not written to the result store now: %s", error.what)
         except BabyagiError as error:
             await self._availability.note_trouble(error)
@@ -241,17 +237,6 @@ class IndexFeed:
         the next call."""
         try:
             await self._look_and_index()
-        except IndexOwnedElsewhereError as error:
-            if not self._is_owned_elsewhere:
-                logger.info(
-                    (
-                        "another process writes to the result store; this one searches the "
-                        "vectors in the task store instead: %s"
-                    ),
-                    error.what,
-                )
-            self._is_owned_elsewhere = True
-            return OWNER_PAUSE_S
         except StoreUnavailableError as error:
             logger.warning(
                 "results cannot be written to the result store now, the work goes on: %s",
@@ -262,8 +247,9 @@ class IndexFeed:
         except NOT_ITS_FAULT as error:
             logger.info("results are not written to the result store now: %s", error.what)
         except BabyagiError as error:
+            self._is_owned_elsewhere = getattr(error, "is_owned_elsewhere", False)
             await self._availability.note_trouble(error)
-            return FEED_RETRY_S
+            return OWNER_PAUSE_S if self._is_owned_elsewhere else FEED_RETRY_S
         except Exception:  # a bug in this program, which must not stop the other work
             logger.exception("writing to the result store raised an unexpected error")
             return FEED_RETRY_S
@@ -527,8 +513,8 @@ class Serving:
 
         Raises:
             CredentialsError, ModelRejectedError, SettingsError: a person must act; claimed work is
-                queued again. Not raised with `Patience.when_blocked`.
-            UnreachedError: a model cannot be reached; see `Patience.unreached_s`.
+                queued again. Not raised with `Patience.when_blocked`, unless a model cannot be
+                reached (`Patience.unreached_s`).
             StoreUnusableError: the store is damaged.
             NotFoundError: the objective was deleted.
         """
@@ -1055,9 +1041,9 @@ class Serving:
 
     async def _answer_outage(self, work: Work, error: ModelUnavailableError) -> None:
         reason = f"the model is unavailable: {error.what}"
-        if isinstance(error, UnreachedError) and self._is_given_up():
+        if error.is_unreached and self._is_given_up():
             fix = f"babyagi resume --objective {self._objective_id}, when it can be reached"
-            self.fail(UnreachedError(error.what, why=error.why, fix=fix))
+            self.fail(ModelRejectedError(error.what, why=error.why, fix=fix, guide="models"))
             return await work.release(reason)
         if await self._is_broken_for(work.fence, error):
             return await work.release(reason)

@@ -274,7 +274,7 @@ async def play(scenario: Scenario, folder: Path, *, life: int) -> None:
         pace=Pace(concurrency=scenario.concurrency, lease_s=scenario.lease_s, max_failures=1000),
         _worker_numbers=iter(range(1000 * life, 1000 * life + 1000)),
     )
-    await reap_namesakes(store, await store.leases(), name=world.worker_name, home="")
+    await reap_namesakes(store, await store.workers(), name=world.worker_name, home="")
     spec = make_spec(
         initial_task=scenario.initial_task, limits=scenario.limits, embedding_space=embedder.space
     )

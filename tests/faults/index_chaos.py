@@ -62,7 +62,7 @@ async def open_store(home: Path, stack: AsyncExitStack) -> tuple[TaskStore, Obje
 
 async def enter(store: TaskStore, objective: Objective, name: str) -> Worker:
     """A worker whose predecessor of the same name is dead."""
-    await reap_namesakes(store, await store.leases(), name=name, home="chaos")
+    await reap_namesakes(store, await store.workers(), name=name, home="chaos")
     await store.reap_workers()
     worker = Worker(
         id=f"{name}-{secrets.token_hex(4)}",

@@ -44,7 +44,7 @@ CALL = Reservation(calls=1, tokens=250, cost_usd=0.002)
 SPENT = Usage(calls=1, prompt_tokens=150, completion_tokens=50, cost_usd=0.001)
 MAX_CALLS = (12, 16, 20, 24, 60)  # a run that nothing hits makes some 17 calls
 READS = frozenset(
-    "claimable open_objectives wait_for_change "
+    "claimable wait_for_change "
     "objective objectives standing workers window report inbox steps verify task "
     "tasks results "
     "result_ids events last_event_id wait_for_events vectors close "
@@ -164,7 +164,7 @@ async def _run(world: VirtualWorld, objective: Objective) -> None:
             return
         with suppress(StoreUnavailableError):
             await reap_namesakes(
-                world.store, await world.store.leases(), name=world.worker_name, home=""
+                world.store, await world.store.workers(), name=world.worker_name, home=""
             )
     raise AssertionError("it could not be started in ten tries")
 

@@ -140,8 +140,7 @@ def _find_no_duplicate() -> None:
 
 def _know_no_objective() -> None:
     numbers = itertools.count()
-    lifecycle.identity_key = lambda spec: str(next(numbers))
-    lifecycle.earlier_identity_keys = lambda spec: ()
+    lifecycle.identity_keys = lambda spec: [str(next(numbers))]
 
 
 def _settle_nothing() -> None:

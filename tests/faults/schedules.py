@@ -166,7 +166,7 @@ class Campaign:
         """End some objectives, and pause or resume a schedule now and then."""
         store, worker_id = self._daemons[0].store, self._daemons[0].worker_id
         await store.renew_lease(worker_id, lease_s=LEASE_S)
-        for objective_id in await store.open_objectives():
+        for objective_id in [one.id for one in await store.objectives(are_open=True)]:
             text = (await store.objective(objective_id)).spec.text
             if self._chance.random() < (0.02 if "0 * * * *" in text else 0.5):
                 await store.end_objective(objective_id, reason=StopReason.FINISHED)

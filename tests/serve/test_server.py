@@ -20,11 +20,11 @@ REHEARSED = {"LLM_MODEL": "rehearsal", "BABYAGI_EMBEDDING_MODEL": "hash"}
 
 
 async def test_liveness_outlives_an_outage_of_the_store_and_readiness_does_not(served, monkeypatch):
-    async def away():
+    async def away(**_):
         raise StoreUnavailableError("away")
 
     ready = await served.ask("GET", "/readyz", level=None, host="10.1.2.3")
-    monkeypatch.setattr(served.desk.store, "open_objectives", away)
+    monkeypatch.setattr(served.desk.store, "objectives", away)
     alive, unready = [
         await served.ask("GET", path, level=None, host="10.1.2.3")
         for path in ("/healthz", "/readyz")

@@ -50,7 +50,6 @@ from babyagi.taskstore.nouns import (
     Deferral,
     Intention,
     Kept,
-    Lease,
     Outcome,
     Plan,
     Planned,
@@ -196,6 +195,11 @@ async def check(
 
 async def names_of(store, objective_id, *statuses):
     return [task.name for task in await store.tasks(objective_id, statuses=statuses or None)]
+
+
+async def open_ids(store):
+    """The objectives that have work for workers."""
+    return [objective.id for objective in await store.objectives(are_open=True)]
 
 
 async def kinds_of(store, objective_id):
@@ -424,7 +428,7 @@ class TaskStoreContract(KeyContract, ScheduleContract):
             objective_id, detail="the key is refused", to=ObjectiveStatus.PAUSED
         )
         assert aside.is_set_aside and aside.stop_detail == "the key is refused"
-        assert objective_id not in await store.open_objectives()
+        assert objective_id not in await open_ids(store)
 
         active = await store.switch_objective(objective_id, to=ObjectiveStatus.ACTIVE)
         assert not active.is_set_aside and active.stop_detail == ""
@@ -1784,9 +1788,7 @@ class TaskStoreContract(KeyContract, ScheduleContract):
         for worker_id in ("v", "w"):
             await store.claim_task(objective_id, worker_id)
         clock.tick(31)
-        silent = {
-            lease.worker_id: lease.until for lease in await store.leases() if lease.has_run_out
-        }
+        silent = {one.id: one.lease_until for one in await store.workers() if one.has_run_out}
         await store.renew_lease("v", lease_s=30)
         clock.tick(31)
         assert await store.reap_workers(silent={}) == 0
@@ -1797,19 +1799,14 @@ class TaskStoreContract(KeyContract, ScheduleContract):
         self, store, clock
     ):
         await store.register_worker(make_worker("v", name="me", home="here"), lease_s=30)
-        (lease,) = await store.leases()
-        assert lease == Lease(
-            worker_id="v",
-            name="me",
-            home="here",
-            length_s=30,
-            until=clock.now + timedelta(seconds=30),
-            has_run_out=False,
-        )
+        (worker,) = await store.workers()
+        assert (worker.id, worker.name, worker.home) == ("v", "me", "here")
+        assert (worker.lease_s, worker.lease_until) == (30, clock.now + timedelta(seconds=30))
+        assert not worker.has_run_out
         clock.tick(31)
-        assert (await store.leases())[0].has_run_out
+        assert (await store.workers())[0].has_run_out
         clock.tick(-3600)
-        assert (await store.leases())[0].has_run_out, "further away than a lease may be"
+        assert (await store.workers())[0].has_run_out, "further away than a lease may be"
 
     async def test_one_lease_holds_what_a_worker_has_of_all_its_objectives(self, store, clock):
         first, second = await begin(store), await begin(store)
@@ -1900,7 +1897,7 @@ class TaskStoreContract(KeyContract, ScheduleContract):
 
     async def test_standing_says_what_a_claim_would_find(self, store):
         objective_id = await begin(store, "B", "C")
-        assert await store.open_objectives() == [objective_id]
+        assert await open_ids(store) == [objective_id]
 
         async def look():
             claimable = await store.claimable(objective_id)
@@ -1921,14 +1918,14 @@ class TaskStoreContract(KeyContract, ScheduleContract):
         await finish_one(store, objective_id)
         assert await look() == (False, 0, (Duty.CHECK,), None)
         await check(store, objective_id, is_met=True)
-        assert (await look(), await store.open_objectives()) == (
+        assert (await look(), await open_ids(store)) == (
             (False, 0, (Duty.REPORT,), None),
             [objective_id],
         )
         await store.record_report(
             await store.claim_duty(objective_id, "w", Duty.REPORT), markdown="# Report"
         )
-        assert (await look(), await store.open_objectives()) == ((False, 0, (), None), [])
+        assert (await look(), await open_ids(store)) == ((False, 0, (), None), [])
         with pytest.raises(NotFoundError):
             await store.claimable(99)
 
@@ -3072,11 +3069,12 @@ class TaskStoreContract(KeyContract, ScheduleContract):
                 duty.fence, Kept(key="inputs", kind="x", request_hash="h", output="1")
             )
             await store.record_plan(duty, task_ids=[claim.task.id], plan=Planned())
-        assert await store.duty_owners(objective_id, duty=Duty.PLAN) == {
-            "plan:1": 1,
-            "plan:2": 1,
-        }
-        assert await store.duty_owners(objective_id, duty=Duty.ORDER) == {}
+        planned = await store.steps(objective_id, duty=Duty.PLAN)
+        assert [(step.owner, step.key) for step in planned] == [
+            ("plan:1", "inputs"),
+            ("plan:2", "inputs"),
+        ]
+        assert await store.steps(objective_id, duty=Duty.ORDER) == []
 
     async def test_how_an_objective_stands_is_read_at_one_instant(self, store, clock):
         objective_id = await begin(store, "B")

@@ -68,7 +68,7 @@ class Pair:
     async def compare(self):
         await self.do("objectives")
         await self.do("workers")
-        await self.do("open_objectives")
+        await self.do("objectives", are_open=True)
         for objective_id in self.objective_ids:
             for view in (
                 "claimable",

@@ -579,7 +579,7 @@ async def test_a_commit_whose_answer_is_lost_is_known_to_be_done(postgres_server
         tx.count_changed("bump_order", objective_id=objective_id)
         proxy.lose_next_answer()
 
-    store._database.write(work, objective_id=objective_id)
+    store._database.queue_write(work, objective_id=objective_id)()
     assert proxy.n_lost == 1
     assert (await store.objective(objective_id)).order_revision == 1
     await store.close()

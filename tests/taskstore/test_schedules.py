@@ -10,11 +10,11 @@ from babyagi.taskstore.schedules import (
     Rule,
     ScheduleSpec,
     ScheduleStatus,
-    Situation,
     TickOutcome,
     TickReason,
     day_of,
     decide,
+    decide_by_limit,
     find_zone,
     jittered,
     next_due,
@@ -218,7 +218,13 @@ LATE = timedelta(hours=2)
 def test_the_outcome_of_a_tick_is_decided_by_state_grace_overlap_and_limit(
     fields, at, outcome, reason
 ):
-    late = at.pop("late", timedelta(minutes=1))
-    situation = Situation(fires_at=SPRING, now=SPRING + late, **at)
-    verdict = decide(make_schedule(**fields), situation)
-    assert (verdict.outcome, verdict.reason) == (outcome, reason)
+    spec, left_usd = make_schedule(**fields), at.get("left_usd")
+    verdict = decide(
+        spec,
+        at.get("status", ScheduleStatus.ACTIVE),
+        late_s=at.get("late", timedelta(minutes=1)).total_seconds(),
+        **{name: at.get(name, False) for name in ("is_next_due", "is_busy", "has_queued")},
+    )
+    if verdict == (TickOutcome.FIRED, TickReason.NONE):
+        verdict = decide_by_limit(spec, left_usd=left_usd)
+    assert verdict == (outcome, reason)

@@ -101,7 +101,7 @@ def test_a_worker_that_was_declared_dead_notices_it_at_the_next_check():
     async def live():
         life = Life()
         await life.worker_lease.begin()
-        await reap_namesakes(life.store, await life.store.leases(), name="me", home="")
+        await reap_namesakes(life.store, await life.store.workers(), name="me", home="")
         await life.keep(1.1)
         assert life.lost == 1
 
@@ -169,7 +169,7 @@ def test_a_clock_that_jumps_makes_nobody_dead_and_everybody_can_claim_again_with
             await asyncio.sleep(17.3)
             clock.offset_s += jump_s
             await asyncio.sleep(2)
-            assert not any(lease.has_run_out for lease in await one.store.leases())
+            assert not any(lease.has_run_out for lease in await one.store.workers())
         await asyncio.gather(*keeping)
         assert [(task.status, task.n_lost) for task in await one.store.tasks(objective_id)] == [
             ("running", 0)
@@ -322,7 +322,7 @@ def test_a_damaged_store_is_told():
     async def live():
         life = Life(
             FlakyStore(
-                MemoryTaskStore(VirtualClock()), "leases", StoreUnusableError("damaged"), times=1
+                MemoryTaskStore(VirtualClock()), "workers", StoreUnusableError("damaged"), times=1
             )
         )
         await life.worker_lease.begin()
@@ -340,7 +340,7 @@ def test_an_objective_that_is_gone_is_not_served_again():
         await life.worker_lease.serve(objective_id)
         await life.store.reap_workers(silent={}, gone=["w"])
         await life.store.delete_objective(objective_id)
-        await reap_namesakes(life.store, await life.store.leases(), name="me", home="")
+        await reap_namesakes(life.store, await life.store.workers(), name="me", home="")
         await life.keep(1.1)
         assert [worker.joined for worker in await life.store.workers()] == [()]
         await join(life.store, make_worker("x"), await begin(life.store))

@@ -165,7 +165,7 @@ class City:
             worker_name=name,
             _worker_numbers=self.numbers,
         )
-        await reap_namesakes(line, await line.leases(), name=name, home="")
+        await reap_namesakes(line, await line.workers(), name=name, home="")
         await world.open_worker().run(self.objective_id)
 
     def start(self, name):

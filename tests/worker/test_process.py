@@ -170,7 +170,7 @@ async def test_a_worker_that_was_declared_dead_records_no_result_but_its_paid_ca
     async def declare_dead():
         if not names:
             names.extend(worker.name for worker in await world.store.workers())
-            await reap_namesakes(world.store, await world.store.leases(), name=names[0], home="")
+            await reap_namesakes(world.store, await world.store.workers(), name=names[0], home="")
 
     world.model = SlowModel(Script(), declare_dead)
 

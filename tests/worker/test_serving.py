@@ -13,7 +13,6 @@ from babyagi.errors import (
     OverdueError,
     RequestRefusedError,
     SettingsError,
-    UnreachedError,
 )
 from babyagi.inbox import QUESTION, Decision, decide, write_decision, write_request
 from babyagi.reporting.report import load_report
@@ -137,7 +136,8 @@ def test_a_run_that_nobody_is_patient_with_raises_what_a_person_mends():
     run_virtually(live())
 
 
-UNREACHED = UnreachedError("m cannot be reached", why="no such name")
+UNREACHED = ModelUnavailableError("m cannot be reached", why="no such name")
+UNREACHED.is_unreached = True
 
 
 @pytest.mark.parametrize("n_answered", [0, 1])
@@ -155,7 +155,7 @@ def test_a_run_leaves_an_endpoint_that_it_never_reached_and_waits_for_one_that_i
         run = world.open_worker().run(objective.id, patience=Patience(unreached_s=30.0))
         if n_answered:
             return (await run)[0].stop_reason, await world.store.tasks(objective.id)
-        with pytest.raises(UnreachedError) as raised:
+        with pytest.raises(ModelRejectedError, match="cannot be reached") as raised:
             await run
         assert raised.value.fix.startswith(f"babyagi resume --objective {objective.id}")
         return None, await world.store.tasks(objective.id)

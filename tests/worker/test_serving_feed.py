@@ -18,7 +18,7 @@ from support.virtual import VirtualWorld, run_virtually
 from tests.taskstore.contract import make_worker
 from tests.test_loop import Script, propose
 
-SAID = (events.INDEX_UNAVAILABLE, events.INDEX_AVAILABLE)
+SAID = (events.INDEX_UNAVAILABLE, events.RESULTS_INDEXED)
 REFUSED = IndexUnavailableError(
     "Weaviate at http://db:8080 cannot answer now", why="connection refused", fix="start it"
 )
@@ -63,7 +63,8 @@ class SlowModel(ScriptedModel):
 
 
 async def said_of(world, objective):
-    return [event for event in await world.store.events(objective.id) if event.kind in SAID]
+    read = await world.store.events(objective.id, kinds=SAID)
+    return [event for event in read if "n" not in event.data]
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from babyagi.errors import (
     BabyagiError,
-    IndexOwnedElsewhereError,
     IndexUnavailableError,
     StoreUnusableError,
 )
@@ -319,7 +318,9 @@ class _Chroma:
             what = f"another process is using the Chroma index in {self._directory}"
             why = "Chroma loses entries if two processes open the same directory"
             fix = "wait until that process ends, or set BABYAGI_RESULT_STORE=builtin for this one"
-            raise IndexOwnedElsewhereError(what, why=why, fix=fix, guide="results") from error
+            owned = IndexUnavailableError(what, why=why, fix=fix, guide="results")
+            owned.is_owned_elsewhere = True
+            raise owned from error
         self._owner_fd = owner_fd
         self._n_crashes = _count_crashes(self._crash_mark)
         if self._n_crashes >= MAX_CRASHES:

@@ -16,7 +16,7 @@ import zlib
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from contextvars import ContextVar
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import cache, lru_cache, partial, wraps
 from importlib.resources import files
@@ -57,7 +57,6 @@ from babyagi.tasks import (
     Worker,
 )
 from babyagi.taskstore.limits import to_microusd, unconfirmed
-from babyagi.taskstore.nouns import Lease
 from babyagi.taskstore.schedules import (
     CatchUp,
     Overlap,
@@ -73,31 +72,10 @@ from babyagi.taskstore.schedules import (
 P = ParamSpec("P")
 T = TypeVar("T")
 
+Connection = Any  # of sqlite3 or of psycopg; the methods that both have are called
+Cursor = Any
 Row = Mapping[str, Any]  # values by column name
 QueryKey = tuple[str, Set[tuple[str, Any]]]  # the name and the values of a query
-
-
-class Cursor(Protocol):
-    """The cursor methods that both sqlite3 and psycopg have."""
-
-    @property
-    def rowcount(self) -> int: ...
-
-    def executemany(self, sql: Any, rows: Any, /) -> Any: ...
-
-    def fetchone(self) -> Any: ...
-
-    def fetchall(self) -> list[Any]: ...
-
-    def close(self) -> None: ...
-
-
-class Connection(Protocol):
-    """The connection methods that both sqlite3 and psycopg have."""
-
-    def execute(self, sql: Any, values: Any, /) -> Cursor: ...
-
-    def cursor(self) -> Cursor: ...
 
 
 class Transaction:
@@ -137,7 +115,7 @@ class Transaction:
 
     def count_changed(self, query: str, **values: Any) -> int:
         """Run a statement that writes, and return how many rows it changed."""
-        return self._execute(query, values).rowcount
+        return int(self._execute(query, values).rowcount)
 
     def run_many(self, query: str, rows: Iterable[Mapping[str, Any]]) -> None:
         sql = self._queries[query]
@@ -161,13 +139,10 @@ class Transaction:
 
     def one(self, query: str, **values: Any) -> Row | None:
         """Return the first row, or None when the query returns no row."""
-        rows = self._answer(query, values)
+        rows = self.all(query, **values)
         return rows[0] if rows else None
 
     def all(self, query: str, **values: Any) -> Sequence[Row]:
-        return self._answer(query, values)
-
-    def _answer(self, query: str, values: Mapping[str, Any]) -> Sequence[Row]:
         if find_tables(self._queries[query]).written:
             return self._fetch(query, values)
         question = (query, frozenset(values.items()))
@@ -182,13 +157,13 @@ class Transaction:
         yield from self._rows(query, self._execute(query, values))
 
     def has(self, query: str, **values: Any) -> bool:
-        return self.one(query, **values) is not None
+        return bool(self.all(query, **values))
 
     def _fetch(self, query: str, values: Mapping[str, Any]) -> Sequence[Row]:
-        return list(self._rows(query, self._execute(query, values)))
+        return list(self.each(query, **values))
 
     def _rows(self, query: str, cursor: Cursor) -> Iterable[Row]:
-        return cursor.fetchall()
+        return list(cursor.fetchall())
 
     def _execute(self, query: str, values: Mapping[str, Any]) -> Cursor:
         sql = self._queries[query]
@@ -229,7 +204,7 @@ class QueuedWrite(Generic[T]):
     store's offload, carries it out and returns what `work` returned.
 
     Args:
-        work, objective_id, is_lasting: as for `Database.write`.
+        work, objective_id, is_lasting: as for `Database.queue_write`.
         run: carries out this write, perhaps together with others in the queue, and stores the
             outcome in this object. An error is raised or stored in `error`.
     """
@@ -276,68 +251,51 @@ class Database(Protocol):
     known_version: int
     """The version of this program's schema."""
 
-    reads_at_once: bool
-    """Whether `read_at_once` may be used."""
-
     is_notified: bool
     """Whether `data_version` returns at once, because a thread of the driver is notified of
     commits. If False, `data_version` queries the database, so it may block."""
 
-    def write(
+    def queue_write(
         self, work: Callable[[Transaction], T], *, objective_id: int | None, is_lasting: bool = True
-    ) -> T:
-        """Run `work` in one transaction, and return what it returns. When `work` raises, nothing is
-        changed. When the database asks for the transaction to be repeated, `work` runs again.
+    ) -> QueuedWrite[T]:
+        """Queue a write, and return an object that runs `work` in one transaction when called, and
+        returns what it returns. When `work` raises, nothing is changed. When the database asks for
+        the transaction to be repeated, `work` runs again. A driver may run several queued writes in
+        one transaction; each of them succeeds or fails by itself.
 
         Args:
             objective_id: the objective to lock; other processes cannot write to it until the
                 transaction ends. None locks the whole store for writing.
-            is_lasting: whether the commit must be on the disk when this method returns. If False,
-                a power cut may lose this commit and the later ones up to the next lasting write; a
+            is_lasting: whether the commit must be on the disk when the call returns. If False, a
+                power cut may lose this commit and the later ones up to the next lasting write; a
                 kill of the process loses nothing.
         """
-        ...
-
-    def queue_write(
-        self, work: Callable[[Transaction], T], *, objective_id: int | None, is_lasting: bool = True
-    ) -> QueuedWrite[T]:
-        """Queue a write, and return an object that carries it out when called, as `write` does. A
-        driver may run several queued writes in one transaction; each of them succeeds or fails by
-        itself."""
-        ...
 
     def read(self, work: Callable[[Transaction], T]) -> T:
         """Run `work` on one consistent state of the database, and return what it returns."""
-        ...
 
     def read_at_once(self, work: Callable[[Transaction], T]) -> T:
         """Do the same as `read`, but in the thread of the event loop, for work that takes
-        microseconds. Where `read` would wait, raise `StoreUnavailableError`."""
-        ...
+        microseconds. Where `read` would wait or needs a thread, raise `StoreUnavailableError`."""
 
     def read_unchecked(self, work: Callable[[Transaction], T]) -> T:
         """Do the same as `read`, but return text that is not valid UTF-8 instead of raising, so
         that one damaged row does not hide the others."""
-        ...
 
     def find_damage(self) -> list[str]:
         """Return descriptions of at most 20 faults that the database engine itself finds in its
         pages and indexes."""
-        ...
 
     def watch(self, on_commit: Callable[[], None]) -> None:
         """Until `close`, call `on_commit` in a thread of the driver whenever any process, including
         this one, may have committed. Call this method once only."""
-        ...
 
     def data_version(self) -> int:
         """Return a number that differs from the previous one if another process or connection has
         committed since."""
-        ...
 
     def close(self) -> None:
         """Close the database. A second call does nothing."""
-        ...
 
 
 # --------------------------------------------------------------------------------------------------
@@ -448,62 +406,68 @@ def load_scripts(engine: str) -> Scripts:
     )
 
 
-def require_known(version: int, *, known: int, where: str) -> None:
-    """Raise `StoreUnusableError` when this program, whose schema has the version `known`, cannot
-    read a store of this version, which is 0 for an empty one."""
-    if version > known:
-        raise StoreUnusableError(
-            f"the task store {where} was written by a newer babyagi",
-            why=f"the store has schema version {version}; this program supports up to {known}",
-            fix="install the newest babyagi: pip install . in its newest sources",
-            guide="store",
-        )
-    if 0 < version < known - 1:
-        raise StoreUnusableError(
-            f"the task store {where} was written by an older babyagi",
-            why=f"the store has schema version {version}; this program opens the versions "
-            f"{known - 1} and {known}",
-            fix=f"upgrade it with commit {UPGRADER}: git checkout {UPGRADER} && pip install . && "
-            "babyagi doctor --quick (in PostgreSQL: its `migrate`); then install this program",
-            guide="store",
-        )
-
-
-def parse_version(tables: Sequence[str], version: str | None, *, where: str) -> int:
-    """Return the version of the schema as a number; 0 when the database has no tables.
-
-    Args:
-        tables: the names of all tables in the database.
-        version: the version that the table `meta` contains; None when it contains none.
+def read_version(tx: Transaction, *, known: int, where: str) -> int:
+    """Return the version of the database's schema; 0 when it has no tables.
 
     Raises:
-        StoreUnusableError: the database has tables, but no version of a task store.
+        StoreUnusableError: the tables are not those of a task store, or this program, whose schema
+            has the version `known`, cannot read it.
     """
-    if not tables:
+    names = [row["name"] for row in tx.all("tables")]
+    row = tx.one("schema_version") if "meta" in names else None
+    if not names:
         return 0
-    if version is None or not version.isdigit():
+    if row is None or not str(row["value"]).isdigit():
         raise StoreUnusableError(
             f"{where} is a database, but not a task store of babyagi",
-            why=f"the database has {len(tables)} tables of another program",
+            why=f"the database has {len(names)} tables of another program",
             fix="choose another file or database for the task store",
             guide="store",
         )
-    return int(version)
+    return require_known(int(row["value"]), known=known, where=where)
 
 
-def upgrade_blocked(version: int, *, known: int, where: str) -> StoreUnusableError:
-    """Return the error to raise when an older schema cannot be upgraded now because workers of the
-    older program still use it."""
-    return StoreUnusableError(
-        f"the task store {where} cannot be upgraded now",
-        why=(
-            f"the store has schema version {version}, this program writes version {known}, "
-            "and workers of the older program are still running (the lease of a killed worker "
-            "ends by itself)"
-        ),
-        fix="stop every worker, wait half a minute, then try again",
+def require_known(version: int, *, known: int, where: str) -> int:
+    """Return the version of a store. Raise `StoreUnusableError` when this program, whose schema has
+    the version `known`, cannot read it."""
+    if known - 1 <= version <= known:
+        return version
+    is_newer = version > known
+    raise StoreUnusableError(
+        f"the task store {where} was written by {'a newer' if is_newer else 'an older'} babyagi",
+        why=f"the store has schema version {version}; this program opens the versions {known - 1} "
+        f"and {known}",
+        fix="install the newest babyagi: pip install . in its newest sources"
+        if is_newer
+        else f"upgrade it with commit {UPGRADER}: git checkout {UPGRADER} && pip install . && "
+        "babyagi doctor --quick (in PostgreSQL: its `migrate`); then install this program",
         guide="store",
     )
+
+
+def find_script(tx: Transaction, scripts: Scripts, *, where: str) -> tuple[int, str]:
+    """Return the version of the database's schema, and the script that gives it this program's; ''
+    if it has that.
+
+    Raises:
+        StoreUnusableError: as `read_version`, or a worker of the older program may still be
+            running.
+    """
+    version = read_version(tx, known=scripts.version, where=where)
+    if version in (0, scripts.version):
+        return version, "" if version else scripts.create
+    if tx.has("has_living_worker"):
+        raise StoreUnusableError(
+            f"the task store {where} cannot be upgraded now",
+            why=(
+                f"the store has schema version {version}, this program writes version "
+                f"{scripts.version}, and workers of the older program are still running (the lease "
+                "of a killed worker ends by itself)"
+            ),
+            fix="stop every worker, wait half a minute, then try again",
+            guide="store",
+        )
+    return version, scripts.upgrade
 
 
 # -- reading and writing: one transaction for each method of the store, in a thread if the driver
@@ -609,7 +573,7 @@ class SqlAccess:
             n_rows: the approximate maximum number of rows that `work` reads. Up to `FEW_ROWS` are
                 read in the event loop, without a thread.
         """
-        if self._database.reads_at_once and n_rows <= FEW_ROWS:
+        if n_rows <= FEW_ROWS:
             with suppress(StoreUnavailableError):
                 return self._database.read_at_once(work)
         return await self._offload(lambda: self._database.read(work))
@@ -693,10 +657,6 @@ POLL_S = 0.05
 MIN_PAUSE_S, MAX_PAUSE_S = 0.01, 0.08
 
 
-def _newest_event_id(tx: Transaction) -> int:
-    return int(tx.all("newest_event")[0]["id"])
-
-
 class Waiting(SqlAccess):
     """The part of the store that waits for new events and for commits by other processes."""
 
@@ -716,22 +676,22 @@ class Waiting(SqlAccess):
                 raise no_objective(objective_id or 0)
             return int(row["id"])
 
+        def newest(tx: Transaction) -> int:
+            return int(tx.all("newest_event")[0]["id"])
+
         if objective_id is None:
-            return await self._write(_newest_event_id, None, is_lasting=False)
+            return await self._write(newest, None, is_lasting=False)
         return await self._read(work)
 
     async def wait_for_events(self, objective_id: int, *, after_id: int, timeout_s: float) -> None:
         """Wait until the objective has an event with an id above `after_id`, whichever process
         wrote it, or until `timeout_s` seconds have passed."""
-        try:
+        with suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):
-                while True:
-                    written, version = self._written, await self._data_version()
-                    if await self.last_event_id(objective_id) > after_id:
-                        return
+                written, version = self._written, await self._data_version()
+                while await self.last_event_id(objective_id) <= after_id:
                     await self._next_commit(written, version)
-        except TimeoutError:
-            return
+                    written, version = self._written, await self._data_version()
 
     async def _next_commit(self, written: asyncio.Event, version: int) -> None:
         """Wait until this store object commits, which sets `written`, or until the data version is
@@ -754,17 +714,16 @@ class Waiting(SqlAccess):
         itself by looking. The wait may end early, for a change that does not concern the caller. It
         ends at most once every 50 ms, and does not raise while the store is unavailable.
         """
-        try:
+        with suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):
                 while True:
                     await self._wait_for_commit()
-                    version = await self._version()
-                    self._is_in_doubt = version is None
-                    if version is not None and version != self._version_seen:
-                        self._version_seen = version
-                        return
-        except TimeoutError:
-            return
+                    with suppress(StoreUnavailableError):
+                        version = await self._data_version()
+                        self._is_in_doubt = False
+                        if version != self._version_seen:
+                            self._version_seen = version
+                            return
 
     async def _wait_for_commit(self) -> None:
         """Wait until any process may have committed since the data version was last read. Return at
@@ -791,14 +750,6 @@ class Waiting(SqlAccess):
         if not self._may_have_changed.is_set():
             with suppress(RuntimeError):  # the loop is closed, so nothing waits in it
                 loop.call_soon_threadsafe(self._may_have_changed.set)
-
-    async def _version(self) -> int | None:
-        """Return the data version (a number that changes with each commit of another process), or
-        None while the store is unavailable."""
-        try:
-            return await self._data_version()
-        except StoreUnavailableError:
-            return None
 
     async def _data_version(self) -> int:
         return (
@@ -919,22 +870,22 @@ def _spec_from_json(text: str) -> ObjectiveSpec:
         ToolGrant(**{**tool, "effect": Effect(tool["effect"])}) for tool in fields["tools"]
     )
     fields["approval"] = Approval(fields["approval"])
-    # old objectives have no value for these
-    fields["memory"] = Memory(fields.get("memory", Memory.OBJECTIVE))
-    fields["planning"] = Planning(fields.get("planning", Planning.SEPARATE))
-    fields["further"] = tuple(fields.get("further", ()))
+    fields["memory"] = Memory(fields["memory"])
+    fields["planning"] = Planning(fields["planning"])
+    fields["further"] = tuple(fields.get("further", ()))  # a store of the version before has none
     return ObjectiveSpec(**fields)
 
 
 def usage_from_row(row: Row) -> Usage:
-    """Return the usage in the row of an objective or a task."""
+    """Return the usage in the row of an objective or a task; of a step, without what was charged
+    for calls whose answer never arrived."""
     return Usage(
         calls=row["calls"],
         prompt_tokens=row["prompt_tokens"],
         completion_tokens=row["completion_tokens"],
         cost_usd=row["cost_microusd"] / 1e6,
-        unconfirmed_tokens=row["unconfirmed_tokens"],
-        unconfirmed_cost_usd=row["unconfirmed_cost_microusd"] / 1e6,
+        unconfirmed_tokens=row.get("unconfirmed_tokens", 0),
+        unconfirmed_cost_usd=row.get("unconfirmed_cost_microusd", 0) / 1e6,
     )
 
 
@@ -944,22 +895,6 @@ def usage_to_values(usage: Usage) -> dict[str, int]:
         "unconfirmed_tokens": usage.unconfirmed_tokens,
         "unconfirmed_cost_microusd": round(usage.unconfirmed_cost_usd * 1e6),
     }
-
-
-def _step_usage_from_row(row: Row, *, left_open: Usage) -> Usage:
-    """Return the usage in the row of a step.
-
-    Args:
-        left_open: the part of the usage that was charged for calls whose answer never arrived.
-    """
-    return Usage(
-        calls=row["calls"],
-        prompt_tokens=row["prompt_tokens"],
-        completion_tokens=row["completion_tokens"],
-        cost_usd=row["cost_microusd"] / 1e6,
-        unconfirmed_tokens=left_open.unconfirmed_tokens,
-        unconfirmed_cost_usd=left_open.unconfirmed_cost_usd,
-    )
 
 
 def _step_usage_to_values(usage: Usage) -> dict[str, int]:
@@ -1176,19 +1111,6 @@ def joined_from_row(
 
 
 @_damage_named("worker {id}")
-def lease_from_row(row: Row, *, now_us: int) -> Lease:
-    require_types(row, texts=("id", "name", "home"), numbers=("lease_us", "lease_until_us"))
-    return Lease(
-        worker_id=row["id"],
-        name=row["name"],
-        home=row["home"],
-        length_s=row["lease_us"] / 1e6,
-        until=to_time(row["lease_until_us"]),
-        has_run_out=not now_us <= row["lease_until_us"] <= now_us + row["lease_us"],
-    )
-
-
-@_damage_named("worker {id}")
 def worker_from_row(row: Row, *, now_us: int, joined: Sequence[Joined] = ()) -> Worker:
     require_types(
         row,
@@ -1203,6 +1125,7 @@ def worker_from_row(row: Row, *, now_us: int, joined: Sequence[Joined] = ()) -> 
         lease_until=to_time(row["lease_until_us"]),
         home=row["home"],
         since=to_time(row["since_us"]),
+        lease_s=row["lease_us"] / 1e6,
         lease_left_s=(row["lease_until_us"] - now_us) / 1e6,
         joined=tuple(joined),
     )
@@ -1229,23 +1152,16 @@ def _checksum(columns: Sequence[str], values: Row) -> str:
     return hashlib.sha256(content.encode()).hexdigest()[:32]
 
 
-def is_sound_step(row: Row) -> bool:
-    return bool(_checksum(_STEP_COLUMNS, row) == row["checksum"])
-
-
-def is_sound_result(row: Row) -> bool:
-    return bool(_checksum(_result_columns(row), row) == row["checksum"])
-
-
 def _result_columns(values: Row) -> Sequence[str]:
     """Return the columns that the result's checksum covers. `lack` is covered only if it is set,
     because version 1 had no such column."""
     return (*_RESULT_COLUMNS, "lack") if values["lack"] else _RESULT_COLUMNS
 
 
-def _require_sound(is_sound: bool, *, what: str) -> None:
-    if not is_sound:
-        raise damaged(what, why="the checksum of the row does not match its content")
+def _require_sound(columns: Sequence[str], row: Row, *, name: str) -> None:
+    if _checksum(columns, row) != row["checksum"]:
+        why = "the checksum of the row does not match its content"
+        raise damaged(name_row(name, row), why=why)
 
 
 # -- seals: checksums of the columns that rarely change, verified only by `verify`
@@ -1304,8 +1220,7 @@ def result_to_values(result: Result) -> dict[str, Any]:
 @_damage_named("the result of task {task_id} of objective {objective_id}")
 def result_from_row(row: Row) -> Result:
     _require_sound(
-        is_sound_result(row),
-        what=f"the result of task {row['task_id']} of objective {row['objective_id']}",
+        _result_columns(row), row, name="the result of task {task_id} of objective {objective_id}"
     )
     return Result(
         task_id=row["task_id"],
@@ -1352,18 +1267,15 @@ def _charges_to_json(charges: tuple[tuple[int, Usage], ...]) -> str:
 @lru_cache(maxsize=N_CACHED_TEXTS)
 def _charges_from_json(text: str) -> tuple[tuple[int, Usage], ...]:
     return tuple(
-        (claim_no, unconfirmed(_step_usage_from_row(values, left_open=Usage())))
-        for claim_no, values in json.loads(text)
+        (claim_no, unconfirmed(usage_from_row(values))) for claim_no, values in json.loads(text)
     )
 
 
 @_damage_named("step {key} of {owner} of objective {objective_id}")
 def step_from_row(row: Row) -> Step:
-    _require_sound(
-        is_sound_step(row),
-        what=f"step {row['key']} of {row['owner']} of objective {row['objective_id']}",
-    )
+    _require_sound(_STEP_COLUMNS, row, name="step {key} of {owner} of objective {objective_id}")
     charges = _charges_from_json(row["unconfirmed"])
+    left_open = sum((charge for _, charge in charges), Usage())
     return Step(
         objective_id=row["objective_id"],
         owner=row["owner"],
@@ -1379,7 +1291,11 @@ def step_from_row(row: Row) -> Step:
             tokens=row["held_tokens"],
             cost_usd=row["held_cost_microusd"] / 1e6,
         ),
-        usage=_step_usage_from_row(row, left_open=sum((charge for _, charge in charges), Usage())),
+        usage=replace(
+            usage_from_row(row),
+            unconfirmed_tokens=left_open.unconfirmed_tokens,
+            unconfirmed_cost_usd=left_open.unconfirmed_cost_usd,
+        ),
         unconfirmed=charges,
         claim_no=row["claim_no"],
         created_at=to_time(row["created_at_us"]),

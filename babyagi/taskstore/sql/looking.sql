@@ -15,7 +15,3 @@ SELECT count(*) AS n FROM (SELECT 1 FROM task
                             WHERE objective_id = :objective_id AND status || '' = 'queued' AND blockers = 0 AND (rank, id) < (:rank, :task_id)
                               AND (not_before_us IS NULL OR NOT (not_before_us > :now_us AND not_before_us - delay_us <= :now_us))
                             LIMIT :limit) AS earlier;
-
--- duty_owners --
--- The owners of a duty's steps (one for each run of the duty), oldest first, and how many steps each has.
-SELECT owner, count(*) AS n FROM step WHERE objective_id = :objective_id AND (owner = :duty OR owner LIKE :duty || ':%') GROUP BY owner ORDER BY min(id);

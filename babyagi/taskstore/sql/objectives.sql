@@ -29,7 +29,15 @@ SELECT o.id, o.uid, o.identity, o.spec, o.status, o.stop_reason, o.stop_detail, 
 SELECT report FROM objective WHERE id = :objective_id;
 
 -- objectives --
--- The newest objectives, newest first, with the columns of the query `objective`: those with the status :status, or all when it is NULL.
+-- The newest objectives, newest first, with the columns of the query `objective`.
+{{any_objective}} ORDER BY o.id DESC LIMIT :limit;
+
+-- open_objectives --
+-- The same, for those that have work for workers: active, or ended without a report.
+{{any_objective}} WHERE o.status = 'active' OR (o.status = 'ended' AND o.report IS NULL) ORDER BY o.id DESC LIMIT :limit;
+
+-- any_objective --
+-- How the queries of several objectives begin.
 SELECT o.id, o.uid, o.identity, o.spec, o.status, o.stop_reason, o.stop_detail, o.calls, o.prompt_tokens, o.completion_tokens, o.cost_microusd,
        o.active_us, o.seen_us, o.order_revision, o.ordered_upto, o.last_task_id, o.is_claimed_met, o.n_barren, o.check_no, o.report_no,
        o.report IS NOT NULL AS has_report, o.created_at_us, o.ended_at_us, o.n_begun, o.n_fruitless, o.n_answers, o.plan_no, o.checks,
@@ -39,11 +47,7 @@ SELECT o.id, o.uid, o.identity, o.spec, o.status, o.stop_reason, o.stop_detail, 
        (SELECT coalesce(sum(h.held_cost_microusd), 0) FROM step AS h WHERE h.objective_id = o.id AND h.is_held = 1) AS held_cost_microusd,
        (SELECT coalesce(max(w.lease_us), 0) FROM worker_objective AS j JOIN worker AS w ON w.id = j.worker_id
          WHERE j.objective_id = o.id AND j.hindrance = '' AND w.lease_until_us BETWEEN :now_us AND :now_us + w.lease_us) AS lease_us
-  FROM objective AS o WHERE CAST(:status AS TEXT) IS NULL OR o.status = :status ORDER BY o.id DESC LIMIT :limit;
-
--- open_objectives --
--- The objectives that have work for workers: active, or ended without a report; oldest first.
-SELECT id FROM objective WHERE status = 'active' OR (status = 'ended' AND report IS NULL) ORDER BY id;
+  FROM objective AS o
 
 -- store_active_time --
 -- Store the active time that was counted up to now.

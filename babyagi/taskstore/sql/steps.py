@@ -8,11 +8,12 @@ from dataclasses import replace
 from typing import Any
 
 from babyagi import events
-from babyagi.tasks import Fence, Reservation, Step, StepState, Task, TaskStatus, Usage
+from babyagi.tasks import Duty, Fence, Reservation, Step, StepState, TaskStatus, Usage
 from babyagi.taskstore import lifecycle, limits
 from babyagi.taskstore.nouns import Intention, Kept, Outcome
 from babyagi.taskstore.sql import transitions
 from babyagi.taskstore.sql.database import (
+    ALL_ROWS,
     SqlAccess,
     Transaction,
     reading,
@@ -102,6 +103,8 @@ class Steps(SqlAccess):
         *,
         owner: str | Sequence[str] = (),
         named: Sequence[tuple[str, str]] = (),
+        duty: Duty | None = None,
+        are_answered: bool = False,
     ) -> list[Step]:
         """Return the steps of one or several owners in the order in which they were created, or
         those with these pairs of owner and key. Costs one read of the database.
@@ -109,26 +112,25 @@ class Steps(SqlAccess):
         Args:
             owner: a task (`task:7`), or one run of a duty (`plan:2`).
             named: pairs of an owner and a key; those without a step are left out.
+            duty: return the steps of all its runs.
+            are_answered: return the questions and approvals that a person has answered.
         """
         owners = [owner] if isinstance(owner, str) else list(owner)
+        query, values = "steps", {"owners": to_json(owners)}
+        if duty is not None:
+            query, values = "duty_steps", {"duty": duty.value}
+        elif are_answered:
+            query, values = "answered_steps", {}
 
         def work(tx: Transaction) -> list[Step]:
             at = {"objective_id": objective_id}
             found = [tx.one("step", **at, owner=owner, key=key) for owner, key in named]
             if not named:
-                found += rows_in(tx, "steps", objective_id, owners=to_json(owners))
+                found += rows_in(tx, query, objective_id, **values)
             return [step_from_row(row) for row in found if row is not None]
 
-        return await self._read(work, n_rows=len(named) + STEPS_EACH * len(owners))
-
-    async def answered(self, objective_id: int) -> list[Step]:
-        """Return the questions and approvals that a person has answered, in the order in which they
-        were asked."""
-
-        def work(tx: Transaction) -> list[Step]:
-            return [step_from_row(row) for row in rows_in(tx, "answered", objective_id)]
-
-        return await self._read(work)
+        n_rows = ALL_ROWS if duty is not None else len(named) + STEPS_EACH * len(owners)
+        return await self._read(work, n_rows=n_rows)
 
     async def secret(self, candidate: str) -> str:
         """Return the store's secret, from which the unpredictable lines around the passages of
@@ -171,8 +173,21 @@ class Steps(SqlAccess):
             step = lifecycle.open_step(
                 fence, key=key, kind=kind, request=request, at=to_time(tx.now_us)
             )
-            if transitions.count_asked(tx, fence.objective_id) >= lifecycle.MAX_OPEN_QUESTIONS:
-                _hold_back(tx, task)
+            if (
+                len(tx.all("inbox", objective_id=fence.objective_id))
+                >= lifecycle.MAX_OPEN_QUESTIONS
+            ):
+                # the task is queued, and can be claimed again when one of them is answered
+                freed = transitions.free_task(tx, task)
+                at = {"objective_id": task.objective_id, "task_id": task.id}
+                tx.run("hold_back", **at, until_answered_us=transitions.UNTIL_ANSWERED_US)
+                reason = (
+                    f"{lifecycle.MAX_OPEN_QUESTIONS} questions wait for a person already; "
+                    "this task asks its own when one of them is answered"
+                )
+                data = {"reason": reason, "delay_s": 0.0}
+                transitions.append_task_event(tx, task, events.TASK_RELEASED, **data)
+                transitions.note_freed(tx, task, freed)
                 return step
             tx.run(
                 "put_step",
@@ -297,7 +312,9 @@ def _abandon(tx: Transaction, fence: Fence, *, key: str, usage: Usage) -> Step:
     step, is_held, counted = limits.end_call(step, spent, claim_no=fence.claim_no, is_held=is_held)
     if not usage.unconfirmed_tokens:
         transitions.note_overspending(tx, step, spent, reserved)
-    if lifecycle.is_forgettable(step, claim_no=fence.claim_no):
+    # no call of another claim can still record an outcome in it
+    is_own = step.claim_no == fence.claim_no and not step.unconfirmed
+    if step.state is StepState.INTENDED and is_own:
         tx.run("delete_step", objective_id=fence.objective_id, owner=fence.owner, key=key)
     elif known is not None:
         tx.run("put_step", **step_to_values(step, is_held=is_held))
@@ -313,8 +330,8 @@ def _record(tx: Transaction, fence: Fence, outcome: Outcome) -> Step:
     known, is_held = _find(tx, fence, outcome.key)
     if known is None:
         transitions.objective_row(tx, fence.objective_id)
-    elif lifecycle.is_repeated(known, claim_no=fence.claim_no, is_held=is_held):
-        return known
+    elif known.state is StepState.DONE and known.claim_no == fence.claim_no and not is_held:
+        return known  # the first commit only seemed to fail; its usage is not counted again
     at = to_time(tx.now_us)
     step = known or lifecycle.new_step(fence, key=outcome.key, at=at)
     reserved = limits.reserved_for(step, claim_no=fence.claim_no)
@@ -353,8 +370,8 @@ def _put_found(tx: Transaction, fence: Fence, kept: Kept, *, n_lost: int) -> Ste
         kind=kept.kind,
         request_hash=kept.request_hash,
         request=lifecycle.storable(kept.request),
-        **lifecycle.outcome_fields(output=kept.output, origins=kept.origins, at=at),
     )
+    step = lifecycle.done_step(step, output=kept.output, model="", origins=kept.origins, at=at)
     tx.run("put_step", **step_to_values(step, is_held=False))
     if n_lost and kept.kind != lifecycle.INPUTS:
         task_id = lifecycle.task_of(fence.owner)
@@ -399,24 +416,6 @@ def _check_limits(tx: Transaction, fence: Fence, wanted: Reservation) -> None:
     must not be made now."""
     objective = transitions.read_objective(tx, fence.objective_id)
     limits.require_call_allowed(objective, owner=fence.owner, reservation=wanted)
-
-
-def _hold_back(tx: Transaction, task: Task) -> None:
-    """Queue the task instead of letting it ask a person, because too many questions are open. It
-    can be claimed again when one of them is answered."""
-    freed = transitions.free_task(tx, task)
-    tx.run(
-        "hold_back",
-        objective_id=task.objective_id,
-        task_id=task.id,
-        until_answered_us=transitions.UNTIL_ANSWERED_US,
-    )
-    reason = (
-        f"{lifecycle.MAX_OPEN_QUESTIONS} questions wait for a person already; "
-        "this task asks its own when one of them is answered"
-    )
-    transitions.append_task_event(tx, task, events.TASK_RELEASED, reason=reason, delay_s=0.0)
-    transitions.note_freed(tx, task, freed)
 
 
 def _open_step(tx: Transaction, step_id: int) -> Step:

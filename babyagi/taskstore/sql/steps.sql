@@ -20,7 +20,11 @@ SELECT s.* FROM step AS s
 SELECT * FROM step
  WHERE objective_id = :objective_id AND owner IN (SELECT named.value FROM json_each(:owners) AS named) ORDER BY id;
 
--- answered --
+-- duty_steps --
+-- The steps of all runs of a duty, in the order in which they were created.
+SELECT * FROM step WHERE objective_id = :objective_id AND (owner = :duty OR owner LIKE :duty || ':%') ORDER BY id;
+
+-- answered_steps --
 -- The questions and approvals of an objective that a person has answered, in the order in which they were asked.
 SELECT * FROM step
  WHERE objective_id = :objective_id AND kind IN ('question', 'approval') AND output IS NOT NULL ORDER BY id;

@@ -15,6 +15,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timedelta
+from functools import partial
 from types import ModuleType
 from typing import Any
 
@@ -45,7 +46,6 @@ from babyagi.tasks import (
 from babyagi.taskstore import lifecycle, limits
 from babyagi.taskstore.limits import to_microusd
 from babyagi.taskstore.nouns import (
-    Lease,
     Plannable,
     Queue,
     Standing,
@@ -59,7 +59,6 @@ from babyagi.taskstore.schedules import (
     Schedule,
     ScheduleSpec,
     ScheduleStatus,
-    Situation,
     Tick,
     TickOutcome,
     TickReason,
@@ -81,7 +80,6 @@ from babyagi.taskstore.sql.database import (
     event_from_row,
     from_time,
     joined_from_row,
-    lease_from_row,
     no_objective,
     objective_from_row,
     policy_to_json,
@@ -119,33 +117,6 @@ from babyagi.text import BM25_LENGTH_SHARE, BM25_SATURATION
 # --------------------------------------------------------------------------------------------------
 
 
-class Verifying(SqlAccess):
-    """The part of the store that finds damage: the method `verify`."""
-
-    async def verify(self, objective_id: int | None = None) -> Verification:
-        """Read every row of every table, for one objective or for all, compare it with its checksum
-        (if it has one) and with other rows, and return a description of each damage.
-
-        Raises:
-            NotFoundError: no such objective.
-            StoreUnusableError: the store is so damaged that its rows cannot even be read.
-        """
-
-        def work(tx: Transaction) -> Verification:
-            if objective_id is not None:
-                transitions.objective_row(tx, objective_id)
-            try:
-                return _Reading(tx=tx, objective_id=objective_id).read()
-            except KeyError as missing:  # SQLite stores the schema as text, which can be damaged
-                raise database.damaged("a table", why=f"it has no column {missing}") from missing
-
-        found = await self._offload(lambda: self._database.read_unchecked(work))
-        in_file = await self._offload(self._database.find_damage)
-        return replace(
-            found, damages=(*found.damages, *(f"the file: {fault}" for fault in in_file))
-        )
-
-
 @dataclass(slots=True, kw_only=True)
 class _Reading:
     """One pass over all tables that lists damaged rows. References between rows are checked after
@@ -159,7 +130,8 @@ class _Reading:
     damaged_tasks: set[tuple[int, int]] = field(default_factory=set)
 
     def read(self) -> Verification:
-        worker_ids = {row["id"] for row in self._sound("workers", "worker {id}", _check_worker)}
+        check_worker = partial(worker_from_row, now_us=0)
+        worker_ids = {row["id"] for row in self._sound("workers", "worker {id}", check_worker)}
         last_by_objective = {
             row["id"]: row["last_task_id"]
             for row in self._sound("every_objective", "objective {id}", _check_objective)
@@ -329,10 +301,6 @@ def _check_keyed(row: Row) -> None:
         json.loads(row["answer"])
 
 
-def _check_worker(row: Row) -> None:
-    database.worker_from_row(row, now_us=0)
-
-
 def _check_objective(row: Row) -> None:
     database.objective_from_row(row, held=Reservation(), active_us=row["active_us"])
     _require(
@@ -374,8 +342,8 @@ _MODEL_EVENTS = (events.MODEL_UNAVAILABLE, events.MODEL_AVAILABLE)
 
 
 class Looking(SqlAccess):
-    """The part of the store for reads that only show its contents to a person or an agent, or
-    measure them."""
+    """The part of the store for reads that only show its contents to a person or an agent, measure
+    them, or find damage."""
 
     @reading()
     def standing(self, tx: Transaction, objective_id: int) -> Standing:
@@ -407,17 +375,33 @@ class Looking(SqlAccess):
         return int(found[0]["n"]) + 1
 
     @reading(n_rows=ALL_ROWS)
-    def duty_owners(self, tx: Transaction, objective_id: int, *, duty: Duty) -> Mapping[str, int]:
-        """Return how many steps each run of a duty has, oldest run first. The keys are the owner
-        names of the steps, such as `plan:2` for the second planning."""
-        rows = rows_in(tx, "duty_owners", objective_id, duty=duty.value)
-        return {str(row["owner"]): int(row["n"]) for row in rows}
-
-    @reading(n_rows=ALL_ROWS)
     def vitals(self, tx: Transaction) -> Vitals:
         """Return measurements of the whole store, from one read of the database, with a number of
         queries that does not grow with the store."""
         return _measure(tx)
+
+    async def verify(self, objective_id: int | None = None) -> Verification:
+        """Read every row of every table, for one objective or for all, compare it with its checksum
+        (if it has one) and with other rows, and return a description of each damage.
+
+        Raises:
+            NotFoundError: no such objective.
+            StoreUnusableError: the store is so damaged that its rows cannot even be read.
+        """
+
+        def work(tx: Transaction) -> Verification:
+            if objective_id is not None:
+                transitions.objective_row(tx, objective_id)
+            try:
+                return _Reading(tx=tx, objective_id=objective_id).read()
+            except KeyError as missing:  # SQLite stores the schema as text, which can be damaged
+                raise database.damaged("a table", why=f"it has no column {missing}") from missing
+
+        found = await self._offload(lambda: self._database.read_unchecked(work))
+        in_file = await self._offload(self._database.find_damage)
+        return replace(
+            found, damages=(*found.damages, *(f"the file: {fault}" for fault in in_file))
+        )
 
 
 def _standing(
@@ -441,12 +425,16 @@ def _standing(
 def _measure(tx: Transaction) -> Vitals:
     at_us = {"until_answered_us": transitions.UNTIL_ANSWERED_US}
     queues = {row["objective_id"]: row for row in tx.all("queues", **at_us)}
+    n_queued: Counter[str] = Counter()
+    for row in queues.values():
+        n_queued[row["status"]] += _queue_of(row, now_us=tx.now_us).n
     counted = tx.all("counted_events")
     outages = _find_outages(counted, at=to_time(tx.now_us))
     n_by_event: Counter[str] = Counter()
     for row in counted:
         n_by_event[row["kind"]] += int(row["n"])
-    active = tx.all("objectives", status=ObjectiveStatus.ACTIVE, limit=ALL_ROWS)
+    newest_first = tx.all("open_objectives", limit=ALL_ROWS)
+    active = [row for row in newest_first if row["status"] == ObjectiveStatus.ACTIVE]
     standings = [
         (
             _standing(tx, row, counts={}, outage=outages.get(row["id"])),
@@ -458,8 +446,8 @@ def _measure(tx: Transaction) -> Vitals:
         at=to_time(tx.now_us),
         standings=standings,
         workers=_read_workers(tx),
-        n_queued_paused=_count_queued(queues, ObjectiveStatus.PAUSED, now_us=tx.now_us),
-        n_queued_ended=_count_queued(queues, ObjectiveStatus.ENDED, now_us=tx.now_us),
+        n_queued_paused=n_queued[ObjectiveStatus.PAUSED],
+        n_queued_ended=n_queued[ObjectiveStatus.ENDED],
         totals={(row["name"], row["word"], row["more"]): int(row["n"]) for row in tx.all("totals")},
         n_by_event=n_by_event,
         next_tick_s=wait_for_tick_s(tx),
@@ -494,20 +482,18 @@ def _queue_of(row: Row | None, *, now_us: int) -> Queue:
     )
 
 
-def _count_queued(queues: Mapping[int, Row], status: ObjectiveStatus, *, now_us: int) -> int:
-    return sum(
-        _queue_of(row, now_us=now_us).n for row in queues.values() if row["status"] == status
-    )
-
-
 def _read_workers(tx: Transaction) -> list[Worker]:
+    tx.prefetch("every_joined", objective_id=None)
+    tx.prefetch("held")
+    rows = tx.all("workers")
     joined: defaultdict[str, list[Joined]] = defaultdict(list)
-    for row in tx.all("every_joined", objective_id=None):
-        joined[row["worker_id"]].append(joined_from_row(row, task_ids=[], duties=[]))
-    return [
-        worker_from_row(row, now_us=tx.now_us, joined=joined[row["id"]])
-        for row in tx.all("workers")
-    ]
+    for row in tx.all("every_joined", objective_id=None) if rows else ():
+        at = (row["worker_id"], row["objective_id"])
+        held = [one for one in tx.all("held") if (one["worker_id"], one["objective_id"]) == at]
+        task_ids = [one["task_id"] for one in held if one["task_id"] is not None]
+        duties = [one["duty"] for one in held if one["duty"] is not None]
+        joined[at[0]].append(joined_from_row(row, task_ids=task_ids, duties=duties))
+    return [worker_from_row(row, now_us=tx.now_us, joined=joined[row["id"]]) for row in rows]
 
 
 # -- workers, their leases, and which objectives they serve
@@ -600,19 +586,13 @@ class Workers(SqlAccess):
 
         await self._write(work, objective_id)
 
-    @reading()
-    def leases(self, tx: Transaction) -> list[Lease]:
-        """Return the leases of all workers, ordered by worker id. Costs one read of the
-        database."""
-        return [lease_from_row(row, now_us=tx.now_us) for row in tx.all("workers")]
-
     async def reap_workers(
         self, *, silent: Mapping[str, datetime] | None = None, gone: Collection[str] = ()
     ) -> int:
         """Remove dead workers, release their claims, and return how many tasks were released. Costs
         one read of the database when no worker is dead.
 
-        A worker is dead if its lease has run out (`Lease.has_run_out`), or if it is one of `gone`.
+        A worker is dead if its lease has run out (`Worker.has_run_out`), or if it is one of `gone`.
 
         A running task of a dead worker is queued again at its old rank with the same `try_no`, and
         its `n_lost` rises by 1. Its delay grows with each loss; at `lifecycle.MAX_LOST` losses it
@@ -644,11 +624,8 @@ class Workers(SqlAccess):
     @reading()
     def workers(self, tx: Transaction) -> list[Worker]:
         """Return all registered workers, ordered by id, including dead ones that `reap_workers` has
-        not removed yet."""
-        return [
-            worker_from_row(row, now_us=tx.now_us, joined=_joined(tx, row["id"]))
-            for row in tx.all("workers")
-        ]
+        not removed yet. Costs one read of the database."""
+        return _read_workers(tx)
 
     def _forget(self, tx: Transaction, worker: Row, kind: str) -> int:
         """Release all claims of the worker, remove the worker, and return how many tasks were
@@ -667,7 +644,8 @@ class Workers(SqlAccess):
         """Release the worker's claims in one objective, so that it no longer serves the objective,
         and return how many tasks were released."""
         row = transitions.objective_row(tx, objective_id)
-        held_ids = _held_task_ids(tx, worker_id, objective_id)
+        held = tx.all("tasks_held_by", worker_id=worker_id, objective_id=objective_id)
+        held_ids = sorted(one["id"] for one in held)
         for task_id in held_ids:
             task = transitions.read_task(tx, objective_id, task_id)
             if kind == events.WORKER_LOST:
@@ -682,25 +660,6 @@ class Workers(SqlAccess):
         return len(held_ids)
 
 
-def _held_task_ids(tx: Transaction, worker_id: str, objective_id: int) -> list[int]:
-    held = tx.all("tasks_held_by", worker_id=worker_id, objective_id=objective_id)
-    return sorted(row["id"] for row in held)
-
-
-def _joined(tx: Transaction, worker_id: str) -> list[Joined]:
-    found = []
-    for row in tx.all("joined_by", worker_id=worker_id):
-        at = {"worker_id": worker_id, "objective_id": row["objective_id"]}
-        found.append(
-            joined_from_row(
-                row,
-                task_ids=_held_task_ids(tx, worker_id, row["objective_id"]),
-                duties=[held["duty"] for held in tx.all("duties_held_by", **at)],
-            )
-        )
-    return found
-
-
 # -- schedules: the outcome of each tick is determined once, with the whole store locked for writing
 # --------------------------------------------------------------------------------------------------
 
@@ -709,6 +668,7 @@ MAX_DECIDED = 100  # ticks in one transaction, so that other writers wait only f
 KEPT = timedelta(days=90)  # ticks that were decided longer ago are deleted, except the newest 100
 
 
+FIRES: Verdict = (TickOutcome.FIRED, TickReason.NONE)
 # the statuses from which a schedule gets another one
 _SWITCHED_FROM = {
     ScheduleStatus.PAUSED: (ScheduleStatus.ACTIVE,),
@@ -734,7 +694,9 @@ def create_objective(
     }
     (row,) = tx.all("insert_objective", **sealed("objective", values))
     transitions.append_event(tx, row["id"], events.OBJECTIVE_CREATED, uid=uid, **scheduled)
-    add_first_task(tx, row["id"], lifecycle.first_task(spec))
+    # of any length, because a person wrote it
+    name = lifecycle.storable_line(spec.initial_task)
+    add_first_task(tx, row["id"], Proposal(name=name, origins=(spec.task_origin,)))
     return objective_from_row(row, held=Reservation(), active_us=0)
 
 
@@ -802,7 +764,7 @@ class Schedules(SqlAccess):
                 return schedule
             by = schedule.status if to is ScheduleStatus.ACTIVE else to
             if by is ScheduleStatus.REMOVED:
-                _drop_queued(tx, schedule)
+                _settle_queued(tx, schedule, (TickOutcome.SKIPPED, TickReason.REMOVED))
             if len(_decide_due(tx, schedule, by=by, limit=MAX_DECIDED)) == MAX_DECIDED:
                 return None
             if transitions.read_schedule(tx, schedule_id).status is not ScheduleStatus.DONE or (
@@ -841,7 +803,7 @@ class Schedules(SqlAccess):
             ticks = [
                 tick
                 for row in tx.all("queued_schedules")
-                for tick in _decide_queued(tx, schedule_from_row(row))
+                for tick in _settle_queued(tx, schedule_from_row(row), FIRES)
             ]
             for row in tx.all("due_schedules"):
                 schedule = schedule_from_row(row)
@@ -883,17 +845,15 @@ def _decide_due(
     while due_at is not None and fires_at is not None and fires_at <= now and len(ticks) < limit:
         next_at = next_due(spec.rule, after=due_at)
         next_fires_at = None if next_at is None else jittered(spec, schedule.uid, next_at)
-        at = {"schedule_id": schedule.id}
-        situation = Situation(
-            status=by,
-            fires_at=fires_at,
-            now=now,
+        verdict = decide(
+            spec,
+            by,
+            late_s=(now - fires_at).total_seconds(),
             is_next_due=next_fires_at is not None and next_fires_at <= now,
-            is_busy=tx.has("is_schedule_busy", **at),
-            has_queued=tx.has("queued_tick", **at),
-            left_usd=_left_usd(tx, schedule),
+            is_busy=tx.has("is_schedule_busy", schedule_id=schedule.id),
+            has_queued=tx.has("queued_tick", schedule_id=schedule.id),
         )
-        ticks.append(_enter_tick(tx, schedule, due_at, decide(spec, situation)))
+        ticks.append(_enter_tick(tx, schedule, due_at, verdict))
         due_at, fires_at = next_at, next_fires_at
     if ticks:
         status = schedule.status if due_at is not None else ScheduleStatus.DONE
@@ -903,22 +863,13 @@ def _decide_due(
     return ticks
 
 
-def _decide_queued(tx: Transaction, schedule: Schedule) -> list[Tick]:
-    """Determine and store the outcome of the tick that waited for the end of an earlier tick's
-    objective. Return it as a list, which is empty if no tick waits."""
+def _settle_queued(tx: Transaction, schedule: Schedule, verdict: Verdict) -> list[Tick]:
+    """Store the outcome of the tick that waits for the end of an earlier tick's objective. Return
+    it as a list, which is empty if no tick waits."""
     row = tx.one("queued_tick", schedule_id=schedule.id)
     if row is None:
         return []
-    due_at = to_time(row["due_us"])
-    verdict = decide_by_limit(schedule.spec, left_usd=_left_usd(tx, schedule))
-    return [_enter_tick(tx, schedule, due_at, verdict, is_queued=True)]
-
-
-def _drop_queued(tx: Transaction, schedule: Schedule) -> None:
-    row = tx.one("queued_tick", schedule_id=schedule.id)
-    if row is not None:
-        verdict = Verdict(outcome=TickOutcome.SKIPPED, reason=TickReason.REMOVED)
-        _enter_tick(tx, schedule, to_time(row["due_us"]), verdict, is_queued=True)
+    return [_enter_tick(tx, schedule, to_time(row["due_us"]), verdict, is_queued=True)]
 
 
 def _enter_tick(
@@ -929,13 +880,16 @@ def _enter_tick(
     *,
     is_queued: bool = False,
 ) -> Tick:
-    """Store the tick with its outcome, create its objective if it fires, and return the tick.
+    """Store the tick with its outcome, create its objective if it fires and the daily limit allows
+    that, and return the tick.
 
     Args:
         is_queued: whether the tick is stored already, as waiting.
     """
-    objective_id = None
-    if verdict.outcome is TickOutcome.FIRED:
+    if verdict == FIRES:
+        verdict = decide_by_limit(schedule.spec, left_usd=_left_usd(tx, schedule))
+    (outcome, reason), objective_id = verdict, None
+    if outcome is TickOutcome.FIRED:
         uid = objective_uid(schedule.uid, due_at)
         # the identity is unique, so `babyagi run` with the same text does not continue this
         # objective
@@ -951,15 +905,15 @@ def _enter_tick(
         "settle_tick" if is_queued else "insert_tick",
         schedule_id=schedule.id,
         due_us=from_time(due_at),
-        outcome=verdict.outcome,
-        reason=verdict.reason,
+        outcome=outcome,
+        reason=reason,
         objective_id=objective_id,
     )
     return Tick(
         schedule_id=schedule.id,
         due_at=due_at,
-        outcome=verdict.outcome,
-        reason=verdict.reason,
+        outcome=outcome,
+        reason=reason,
         objective_id=objective_id,
         decided_at=to_time(tx.now_us),
     )
@@ -993,17 +947,17 @@ def _committed_microusd(row: Row) -> int:
 def _names_query(objective_id: int, *, limit: int, after_id: int) -> tuple[str, dict[str, int]]:
     """Return the name of the query for task names, and its values."""
     values = {"objective_id": objective_id, "limit": limit}
-    if after_id:
-        return "changed_names", {**values, "after_id": after_id}
-    return "task_names", values
+    return (
+        ("changed_names", {**values, "after_id": after_id}) if after_id else ("task_names", values)
+    )
 
 
 def _task_names(tx: Transaction, objective_id: int, *, limit: int, after_id: int) -> TaskNames:
     query, values = _names_query(objective_id, limit=limit, after_id=after_id)
-    tx.prefetch("last_event_id", objective_id=objective_id, until_us=ALL_ROWS)
+    at = {"objective_id": objective_id, "until_us": ALL_ROWS}
+    tx.prefetch("last_event_id", **at)
     newest_first = tx.all(query, **values)
-    (last,) = tx.all("last_event_id", objective_id=objective_id, until_us=ALL_ROWS)
-    event_id = int(last["id"])
+    event_id = int(tx.all("last_event_id", **at)[0]["id"])
     if not event_id:
         transitions.objective_row(tx, objective_id)
     return TaskNames(
@@ -1059,8 +1013,11 @@ def order_by_words(found: Iterable[tuple[str, int, int]]) -> list[int]:
 
 
 def _require_nobody_at_work(tx: Transaction, objective_id: int) -> None:
-    is_held = tx.has("is_held_by_the_living", objective_id=objective_id)
-    lifecycle.require_nobody_at_work(objective_id, is_held=is_held)
+    if tx.has("is_held_by_the_living", objective_id=objective_id):
+        raise SettingsError(
+            f"a worker is at work on objective {objective_id}",
+            fix=f"babyagi pause --objective {objective_id}, then try again",
+        )
 
 
 def _conclude(tx: Transaction, objective: Objective) -> None:
@@ -1154,7 +1111,6 @@ class TaskStore(
     Schedules,
     Waiting,
     Looking,
-    Verifying,
 ):
     """The whole state of the program: the objectives with their tasks, results, steps and events,
     the workers and the schedules. Each process opens its own store object on the shared
@@ -1190,13 +1146,12 @@ class TaskStore(
         Returns:
             The objective, and True when this call created it.
         """
-        identity = lifecycle.identity_key(spec)
-        if not always_new:
-            for key in (identity, *lifecycle.earlier_identity_keys(spec)):
-                known = tx.one("newest_objective", identity=key)
-                if known is not None:
-                    return transitions.read_objective(tx, known["id"]), False
-        return create_objective(tx, spec, uid=uid, identity=identity), True
+        keys = lifecycle.identity_keys(spec)
+        for key in () if always_new else keys:
+            known = tx.one("newest_objective", identity=key)
+            if known is not None:
+                return transitions.read_objective(tx, known["id"]), False
+        return create_objective(tx, spec, uid=uid, identity=keys[0]), True
 
     @reading()
     def objective(self, tx: Transaction, objective_id: int) -> Objective:
@@ -1204,9 +1159,14 @@ class TaskStore(
         return transitions.read_objective(tx, objective_id)
 
     @reading(n_rows=ALL_ROWS)
-    def objectives(self, tx: Transaction, *, limit: int | None = None) -> list[Objective]:
-        """Return the objectives, oldest first: all of them, or only the `limit` newest."""
-        newest_first = tx.all("objectives", status=None, limit=ALL_ROWS if limit is None else limit)
+    def objectives(
+        self, tx: Transaction, *, are_open: bool = False, limit: int | None = None
+    ) -> list[Objective]:
+        """Return the objectives, oldest first: all of them, or only the `limit` newest, or with
+        `are_open` only those that have work for workers, which are active, or have ended but have
+        no report yet."""
+        query = "open_objectives" if are_open else "objectives"
+        newest_first = tx.all(query, limit=ALL_ROWS if limit is None else limit)
         return [transitions.objective_of(tx, row) for row in reversed(newest_first)]
 
     @writing()
@@ -1538,7 +1498,8 @@ class TaskStore(
             tx.prefetch("pending_results", objective_id=objective_id, space=space, limit=limit)
             if searched:
                 tx.prefetch("word_counts", **_counting(objective_id, searched))
-            n_results = transitions.n_results(tx, objective_id)
+            (counted,) = rows_in(tx, "n_results", objective_id)
+            n_results = int(counted["n"])
             if not n_results:
                 return Pending(n_results=0, results=(), vectors={})
             rows = tx.all("pending_results", objective_id=objective_id, space=space, limit=limit)

@@ -7,7 +7,7 @@ for which), for planning from the outcomes of tasks, and for finishing a check.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
@@ -18,7 +18,6 @@ from babyagi.marks import find_marks, held_marks
 from babyagi.tasks import (
     Claim,
     DutyClaim,
-    Fence,
     Lack,
     Objective,
     ObjectiveStatus,
@@ -82,19 +81,27 @@ class Recording(SqlAccess):
         """
 
         def work(tx: Transaction) -> Result:
+            waiting = {"objective_id": claim.fence.objective_id, "limit": MAX_WOKEN}
             try:
                 record_first(tx, claim.fence, first)  # before the task is read, which it may change
                 tx.prefetch("unsettled_steps", objective_id=claim.fence.objective_id)
-                prefetch_lacking(tx, claim.fence.objective_id)
+                tx.prefetch("blocked_lacking", **waiting)
                 task = transitions.fenced_task(tx, claim.fence, TaskStatus.RUNNING)
             except LeaseLostError:
                 known = _recorded_before(tx, claim)
                 if known is None:
                     raise
                 return known
-            lacking = find_lacking(tx, task.objective_id)
-            result = lifecycle.new_result(
-                task, text=text, origins=origins, lack=lack, at=to_time(tx.now_us)
+            lacking = list(map(task_from_row, tx.all("blocked_lacking", **waiting)))
+            result = Result(
+                task_id=task.id,
+                objective_id=task.objective_id,
+                task_name=task.name,
+                text=lifecycle.storable(text),
+                origins=tuple(map(lifecycle.storable, origins)),
+                lack=lifecycle.storable(lack, max_chars=lifecycle.MAX_DETAIL_CHARS),
+                is_planned=False,
+                created_at=to_time(tx.now_us),
             )
             tx.run("insert_result", **result_to_values(result))
             task = replace(task, lack=None)
@@ -130,9 +137,14 @@ class Recording(SqlAccess):
         record_first(tx, claim.fence, first)
         task = transitions.fenced_task(tx, claim.fence, TaskStatus.RUNNING)
         task = lifecycle.lacked(task, lack=lack)
-        status = record_lack(tx, task)
-        if plan is not None and status is TaskStatus.RECORDED:
-            apply_plan(tx, task.objective_id, [task], plan)
+        _note_lacked(tx, task)
+        if task.n_lacks >= lifecycle.MAX_LACKS:
+            transitions.count_no_answer(tx, task.objective_id)
+            _give_up_lacking(tx, task)
+        else:
+            status = transitions.free_task(tx, task, to=TaskStatus.RECORDED)
+            if plan is not None and status is TaskStatus.RECORDED:
+                apply_plan(tx, task.objective_id, [task], plan)
         return transitions.read_task(tx, task.objective_id, task.id)
 
     @writing()
@@ -162,7 +174,9 @@ class Recording(SqlAccess):
         """
         objective_id = claim.fence.objective_id
         record_first(tx, claim.fence, first)
-        prefetch_for_plan(tx, claim.fence, task_ids)
+        tx.prefetch("objective", objective_id=objective_id)
+        tx.prefetch("unsettled_steps", objective_id=objective_id)
+        tx.prefetch("some_tasks", objective_id=objective_id, task_ids=to_json(list(task_ids)))
         duty = transitions.fenced_duty(tx, claim.fence)
         tasks = transitions.read_tasks(tx, objective_id, task_ids)
         recorded = [task for task in tasks if task.status is TaskStatus.RECORDED]
@@ -177,7 +191,15 @@ class Recording(SqlAccess):
         """Count a failed try of a running task: `failures` and `try_no` rise by 1. The task is
         queued and can be claimed after `delay_s` seconds, or becomes dead when `failures` reaches
         `max_failures`."""
-        task = lifecycle.failed(transitions.fenced_task(tx, claim.fence), error=error)
+        task = transitions.fenced_task(tx, claim.fence)
+        # with another `try_no`, the next try does not reuse the recorded steps of this one
+        task = replace(
+            task,
+            failures=task.failures + 1,
+            n_lost=0,
+            error=lifecycle.storable(error, max_chars=lifecycle.MAX_DETAIL_CHARS),
+            try_no=task.try_no + 1,
+        )
         transitions.count_no_answer(tx, task.objective_id)
         status = TaskStatus.DEAD if task.failures >= max_failures else TaskStatus.QUEUED
         status = transitions.free_task(tx, task, to=status, delay_s=delay_s)
@@ -258,8 +280,8 @@ class Recording(SqlAccess):
         """
 
         def work(tx: Transaction) -> Objective:
-            transitions.free_duty(tx, transitions.fenced_duty(tx, claim.fence))
             objective_id, wanted = claim.fence.objective_id, (proposals, fallback)
+            transitions.free_duty(tx, transitions.fenced_duty(tx, claim.fence))
             finish_check(
                 tx, objective_id, is_met=is_met, reason=reason, checked=checked, wanted=wanted
             )
@@ -310,7 +332,9 @@ def put_back_lost(tx: Transaction, task: Task) -> None:
     n_lost = task.n_lost + 1 if task.status is TaskStatus.RUNNING else 0
     task = replace(task, n_lost=n_lost)
     if n_lost < lifecycle.MAX_LOST:
-        release(tx, task, reason="worker lost", delay_s=lifecycle.pause_after_loss(n_lost))
+        # 0 after the first loss, then 1 s, doubling
+        delay_s = min(2.0 ** (n_lost - 2), lifecycle.MAX_LOST_PAUSE_S) if n_lost > 1 else 0.0
+        release(tx, task, reason="worker lost", delay_s=delay_s)
         return
     error = f"{n_lost} workers in a row were lost while they worked on this task"
     task = replace(task, error=error)
@@ -409,7 +433,7 @@ class Steering(SqlAccess):
             ObjectiveStoppedError: the objective was cancelled.
         """
         stop_reason = transitions.objective_row(tx, objective_id)["stop_reason"]
-        lifecycle.require_dead(transitions.read_task(tx, objective_id, task_id))
+        lifecycle.require(transitions.read_task(tx, objective_id, task_id), TaskStatus.DEAD)
         lifecycle.require_reopenable(objective_id, stop_reason)
         tx.run("retry_task", objective_id=objective_id, task_id=task_id)
         tx.run("unsettle_task", objective_id=objective_id, task_id=task_id)
@@ -427,7 +451,7 @@ def _changeable(tx: Transaction, objective_id: int, task_id: int) -> Task:
     neither queued nor waiting."""
     transitions.objective_row(tx, objective_id)
     task = transitions.read_task(tx, objective_id, task_id)
-    lifecycle.require_changeable(task)
+    lifecycle.require(task, *lifecycle.CANCELLABLE)
     return task
 
 
@@ -457,8 +481,8 @@ def put_in_place(tx: Transaction, objective_id: int, moved: Sequence[int], to: P
     wanted = lifecycle.put_at([row["id"] for row in listed], moved, to)
     _deal_ranks(tx, objective_id, listed, wanted)
     tx.run("bump_order", objective_id=objective_id)
-    for task_id in moved:
-        transitions.append_event(tx, objective_id, events.TASK_MOVED, task_id, to=to)
+    data = {"task_ids": list(moved), "n_moved": len(moved), "to": to}
+    transitions.append_event(tx, objective_id, events.ORDER_APPLIED, **data)
 
 
 def _deal_ranks(
@@ -482,22 +506,8 @@ def _deal_ranks(
 # Adding proposed tasks to the list: which are new, and which repeat a task.
 # --------------------------------------------------------------------------------------------------
 
-# the most new results that are searched for one that may help with a task that was given up
 NOTHING: Mapping[int, Collection[int]] = MappingProxyType({})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AddedProposals:
-    """What became of the proposed tasks that `add_proposals` was given.
-
-    Attributes:
-        plan: the tasks that were added, and the names that were dropped.
-        task_ids: for each proposal, in the given order, the id of the task that it became or
-            repeats; None for a proposal with a blank name.
-    """
-
-    plan: Plan
-    task_ids: tuple[int | None, ...]
+NOTHING_ADDED = Plan(added=(), duplicates=())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -516,7 +526,7 @@ def add_proposals(
     *,
     allow_duplicates: bool = False,
     unhelpful: Mapping[int, Collection[int]] = NOTHING,
-) -> AddedProposals:
+) -> _Batch:
     """Add the proposed tasks at the end of the task list, in their order. A proposal that repeats a
     task is dropped, and an event says so.
 
@@ -535,10 +545,8 @@ def add_proposals(
         unhelpful=unhelpful,
     )
     batch.number(allow_duplicates=allow_duplicates)
-    added = batch.insert()
-    return AddedProposals(
-        plan=Plan(added=added, duplicates=batch.note_duplicates()), task_ids=tuple(batch.ids)
-    )
+    batch.plan = Plan(added=batch.insert(), duplicates=batch.note_duplicates())
+    return batch
 
 
 def add_first_task(tx: Transaction, objective_id: int, proposal: Proposal) -> None:
@@ -557,55 +565,16 @@ def set_after(tx: Transaction, objective_id: int, task_id: int, after: Sequence[
     return task_from_row(tx.all("count_blockers", **values)[0])
 
 
-def resolve(
-    tx: Transaction,
-    objective_id: int,
-    after: Sequence[int | str],
-    added: AddedProposals,
-    proposals: Sequence[Proposal],
-) -> list[int]:
-    """Return the ids of the tasks that `after` refers to, each once. What refers to no task is left
-    out.
-
-    Args:
-        after: task ids, and names of tasks or of proposals.
-        added: what `add_proposals` returned for `proposals`.
-    """
-    last_id = transitions.objective_row(tx, objective_id)["last_task_id"] - len(added.plan.added)
-    batch = _Batch(
-        tx=tx,
-        objective_id=objective_id,
-        last_id=last_id,
-        named=[_clean(one) for one in proposals],
-        ids=[*added.task_ids],
-    )
-    found = [batch.find_named(one) for one in after]
-    return list(dict.fromkeys(task_id for task_id in found if task_id is not None))
-
-
-def would_close_cycle(tx: Transaction, objective_id: int, *, task_id: int, after_id: int) -> bool:
-    """Return whether the task `after_id` waits for the task `task_id`, directly or through other
-    open tasks. If so, `task_id` must not be made to wait for `after_id`."""
+def reaches(start: int, goal: int, follow: Callable[[int], Iterable[int]]) -> bool:
+    """Return whether `goal` is `start`, or is reached from it by one or more steps of `follow`."""
     seen: set[int] = set()
-    waiting = [after_id]
-    while waiting:
-        current = waiting.pop()
-        if current == task_id:
-            return True
+    left = [start]
+    while left and left[-1] != goal:
+        current = left.pop()
         if current not in seen:
             seen.add(current)
-            waiting += [
-                row["id"] for row in tx.all("blockers", objective_id=objective_id, task_id=current)
-            ]
-    return False
-
-
-def prefetch_for_plan(tx: Transaction, fence: Fence, task_ids: Sequence[int]) -> None:
-    """Announce the queries that recording a plan needs, so that they are sent together."""
-    objective_id = fence.objective_id
-    tx.prefetch("objective", objective_id=objective_id)
-    tx.prefetch("unsettled_steps", objective_id=objective_id)
-    tx.prefetch("some_tasks", objective_id=objective_id, task_ids=to_json(list(task_ids)))
+            left += follow(current)
+    return bool(left)
 
 
 # -- the proposals of one commit
@@ -650,6 +619,7 @@ class _Batch:
         new: the proposals that become tasks, by task id.
         id_by_key: the ids of the new tasks, by the keys of their names.
         after_by_id: the tasks that each new task waits for, by its id.
+        plan: the tasks that were added, and the names that were dropped.
     """
 
     tx: Transaction
@@ -661,6 +631,7 @@ class _Batch:
     new: dict[int, _Named] = field(default_factory=dict)
     id_by_key: dict[str, int] = field(default_factory=dict)
     after_by_id: dict[int, list[int]] = field(default_factory=dict)
+    plan: Plan = NOTHING_ADDED
 
     def number(self, *, allow_duplicates: bool) -> None:
         """Fill `ids` and `new`: each proposal gets a new task id, or the id of the task that it
@@ -763,6 +734,17 @@ class _Batch:
         rows = self.tx.all("alike", objective_id=self.objective_id, name_key=key, task_id=0)
         return int(rows[-1]["id"]) if rows else None
 
+    def ids_from(self, task_id: int) -> list[int]:
+        """Return the ids that the proposals planned from this task got, new or known."""
+        got = zip(self.named, self.ids, strict=True)
+        return [id_ for one, id_ in got if one and id_ and one.proposal.parent_id == task_id]
+
+    def resolve(self, after: Sequence[int | str]) -> list[int]:
+        """Return the ids of the tasks that `after` refers to, each once. What refers to no task is
+        left out."""
+        found = dict.fromkeys(map(self.find_named, after))
+        return [task_id for task_id in found if task_id is not None]
+
     def _after(self, one: _Named, task_id: int) -> list[int]:
         """Return the ids of the tasks that a new task waits for. A reference to no known task, or
         to a task that would close a cycle, is dropped, and an event says so."""
@@ -770,7 +752,11 @@ class _Batch:
         for named in one.proposal.after:
             meant = self.find_named(named)
             waits_for_this = meant in self.unhelpful and meant == one.proposal.parent_id
-            if meant is None or waits_for_this or self._depends_on(meant, task_id):
+            if (
+                meant is None
+                or waits_for_this
+                or reaches(meant, task_id, lambda id_: self.after_by_id.get(id_, ()))
+            ):
                 named_text = lifecycle.storable(str(named), max_chars=200)
                 transitions.append_event(
                     self.tx, self.objective_id, events.TASK_AFTER_DROPPED, task_id, named=named_text
@@ -778,20 +764,6 @@ class _Batch:
             elif meant not in after:
                 after.append(meant)
         return after
-
-    def _depends_on(self, start: int, goal: int) -> bool:
-        """Return whether the new task `start` waits for the task `goal`, directly or through other
-        new tasks."""
-        seen: set[int] = set()
-        waiting = [start]
-        while waiting:
-            current = waiting.pop()
-            if current == goal:
-                return True
-            if current not in seen:
-                seen.add(current)
-                waiting += self.after_by_id.get(current, [])
-        return False
 
     # -- proposals that repeat a task
     # ----------------------------------------------------------------------------------------------
@@ -875,30 +847,37 @@ def apply_plan(
     unanswered = {one.task_id: one for one in plan.unanswered}
     lacking = [task for task in tasks if _is_tried_again(task, unanswered)]
     wanted = plan.proposals if is_open else ()
-    unhelpful = {task.id: _shown(task, unanswered) for task in lacking}
+    unhelpful = {
+        task.id: unanswered[task.id].shown if task.lack is None else task.lack.shown
+        for task in lacking
+    }
     added = add_proposals(tx, objective_id, wanted, unhelpful=unhelpful)
     _note_plan(tx, objective_id, plan, tasks)
     for task in tasks:
-        own = _ids_from(task, wanted, added.task_ids)
+        own = added.ids_from(task.id)
         named = unanswered.get(task.id)
         n_added = sum(new.parent_id == task.id for new in added.plan.added)
         if task.finished_at is None:  # else its own author has planned from the result already
             progress = progress.after_try(
                 is_answered=named is None and task.lack is None,
-                is_repeat=task.id in plan.repeats and not _is_awaited(tx, task),
+                is_repeat=task.id in plan.repeats
+                and not tx.all("dependents", objective_id=objective_id, task_id=task.id),
                 n_added=n_added,
             )
         if task in lacking:
-            after = [] if named is None else resolve(tx, objective_id, named.after, added, wanted)
+            after = [] if named is None else added.resolve(named.after)
             _requeue(tx, task, named, after=[*own, *after])
             continue
         if named is not None:
             _keep_in_part(tx, task, lack=named.lack)
-        _finish(tx, task, n_added=n_added, n_duplicates=len(own) - n_added, after=progress)
+        transitions.free_task(tx, task, to=TaskStatus.DONE)
+        n_barren, n_duplicates = progress.n_tasks_without_progress, len(own) - n_added
+        data = {"n_added": n_added, "n_duplicates": n_duplicates, "n_barren": n_barren}
+        transitions.append_task_event(tx, task, events.TASK_DONE, **data)
     if ends_planning:
         tx.run("finish_plan", objective_id=objective_id, **asdict(progress))
     elif progress != transitions.Progress.of(row):
-        transitions.put_progress(tx, objective_id, progress)
+        tx.run("count_progress", objective_id=objective_id, **asdict(progress))
     if is_open:
         _ask_for_check(tx, objective_id, tasks, plan, progress)
     return added.plan
@@ -911,12 +890,18 @@ def _ask_for_check(
     plan: Planned,
     progress: transitions.Progress,
 ) -> None:
-    """Let the objective be checked if the plan says that it is met, or nothing new came for long
-    after new answers."""
+    """Let the objective be checked if the plan says that it is met, or nothing new came for long;
+    but only after new answers, because the last check decided otherwise."""
+    is_barren = progress.n_tasks_without_progress >= lifecycle.MAX_TASKS_WITHOUT_PROGRESS
+    if not (plan.is_met or (is_barren and progress.n_answers)):
+        return
+    if progress.n_answers <= transitions.read_objective(tx, objective_id).checks.n_answers:
+        return
+    tx.run("set_claimed_met", objective_id=objective_id)
     if plan.is_met:
-        claim_met(tx, objective_id, task_id=tasks[-1].id if tasks else None)
-    elif progress.is_barren and 0 < progress.n_answers > _n_checked(tx, objective_id):
-        tx.run("set_claimed_met", objective_id=objective_id)
+        task_id = tasks[-1].id if tasks else None
+        kind = events.OBJECTIVE_CLAIMED_MET
+        transitions.append_event(tx, objective_id, kind, task_id, task_id=task_id)
 
 
 def _is_tried_again(task: Task, unanswered: Collection[int]) -> bool:
@@ -925,14 +910,6 @@ def _is_tried_again(task: Task, unanswered: Collection[int]) -> bool:
     than none."""
     may_go_on = task.n_lacks + 1 < lifecycle.MAX_LACKS
     return task.lack is not None or (task.id in unanswered and may_go_on)
-
-
-def _ids_from(
-    task: Task, proposals: Sequence[Proposal], task_ids: Sequence[int | None]
-) -> list[int]:
-    """Return the ids that the proposals planned from this task got, new or known."""
-    named = zip(proposals, task_ids, strict=True)
-    return [id_ for proposal, id_ in named if proposal.parent_id == task.id and id_ is not None]
 
 
 def _note_plan(tx: Transaction, objective_id: int, plan: Planned, tasks: Sequence[Task]) -> None:
@@ -947,43 +924,6 @@ def _note_plan(tx: Transaction, objective_id: int, plan: Planned, tasks: Sequenc
         transitions.append_event(
             tx, objective_id, events.PLAN_FAILED, task_ids=task_ids, reason=reason
         )
-
-
-def claim_met(tx: Transaction, objective_id: int, *, task_id: int | None) -> None:
-    """Record an agent's claim that the objective is met. Ignore it if no task was answered since
-    the last check, because that check decided otherwise."""
-    row = transitions.objective_row(tx, objective_id)
-    if row["n_answers"] > _n_checked(tx, objective_id):
-        tx.run("set_claimed_met", objective_id=objective_id)
-        transitions.append_event(
-            tx, objective_id, events.OBJECTIVE_CLAIMED_MET, task_id, task_id=task_id
-        )
-
-
-def _n_checked(tx: Transaction, objective_id: int) -> int:
-    """Return how many answers the objective had at its last check; -1 if there was none."""
-    return transitions.read_objective(tx, objective_id).checks.n_answers
-
-
-def record_lack(tx: Transaction, task: Task) -> TaskStatus:
-    """Record that the try of a claimed task lacked information (`task.lack`), and release the task.
-    Return its new status: `RECORDED`, so that it waits for planning, or `DEAD` after its last
-    allowed try."""
-    _note_lacked(tx, task)
-    if task.n_lacks >= lifecycle.MAX_LACKS:
-        transitions.count_no_answer(tx, task.objective_id)
-        return _give_up_lacking(tx, task)
-    return transitions.free_task(tx, task, to=TaskStatus.RECORDED)
-
-
-def prefetch_lacking(tx: Transaction, objective_id: int) -> None:
-    tx.prefetch("blocked_lacking", objective_id=objective_id, limit=MAX_WOKEN)
-
-
-def find_lacking(tx: Transaction, objective_id: int) -> list[Task]:
-    """Return the queued tasks that lacked information and wait for other tasks to provide it."""
-    rows = tx.all("blocked_lacking", objective_id=objective_id, limit=MAX_WOKEN)
-    return [task_from_row(row) for row in rows]
 
 
 def wake_lacking(tx: Transaction, lacking: Sequence[Task], result: Result) -> None:
@@ -1005,24 +945,6 @@ def wake_lacking(tx: Transaction, lacking: Sequence[Task], result: Result) -> No
         ]
         set_after(tx, task.objective_id, task.id, kept)
         transitions.append_task_event(tx, task, events.TASK_AFTER_DROPPED, by=result.task_id)
-
-
-def _is_awaited(tx: Transaction, task: Task) -> bool:
-    return bool(tx.all("dependents", objective_id=task.objective_id, task_id=task.id))
-
-
-def _finish(
-    tx: Transaction,
-    task: Task,
-    *,
-    n_added: int,
-    n_duplicates: int,
-    after: transitions.Progress,
-) -> None:
-    transitions.free_task(tx, task, to=TaskStatus.DONE)
-    n_barren = after.n_tasks_without_progress
-    data = {"n_added": n_added, "n_duplicates": n_duplicates, "n_barren": n_barren}
-    transitions.append_task_event(tx, task, events.TASK_DONE, **data)
 
 
 def _requeue(
@@ -1049,11 +971,12 @@ def _requeue(
         _give_up_lacking(tx, task)
         return
     kept = [task_id for task_id in dict.fromkeys((*task.after, *after)) if task_id != task.id]
-    closing = [
-        task_id
-        for task_id in kept
-        if would_close_cycle(tx, objective_id, task_id=task.id, after_id=task_id)
-    ]
+
+    def blockers_of(task_id: int) -> list[int]:
+        found = tx.all("blockers", objective_id=objective_id, task_id=task_id)
+        return [row["id"] for row in found]
+
+    closing = [task_id for task_id in kept if reaches(task_id, task.id, blockers_of)]
     for task_id in closing:
         transitions.append_task_event(tx, task, events.TASK_AFTER_DROPPED, named=str(task_id))
     set_after(tx, objective_id, task.id, [task_id for task_id in kept if task_id not in closing])
@@ -1062,8 +985,7 @@ def _requeue(
     if status is not TaskStatus.QUEUED:
         transitions.note_freed(tx, task, status)
         return
-    blockers = [row["id"] for row in tx.all("blockers", objective_id=objective_id, task_id=task.id)]
-    data = {"try_no": task.try_no, "waits_for": blockers}
+    data = {"try_no": task.try_no, "waits_for": blockers_of(task.id)}
     transitions.append_task_event(tx, task, events.TASK_REQUEUED, **data)
 
 
@@ -1095,10 +1017,6 @@ def _give_up_lacking(tx: Transaction, task: Task) -> TaskStatus:
 
 def _lacking_of(task: Task) -> str:
     return "" if task.lack is None else task.lack.what
-
-
-def _shown(task: Task, unanswered: dict[int, Unanswered]) -> tuple[int, ...]:
-    return task.lack.shown if task.lack is not None else unanswered[task.id].shown
 
 
 # -- checks

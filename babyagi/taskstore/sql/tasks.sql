@@ -209,8 +209,14 @@ SELECT DISTINCT t.id, t.rank FROM json_each(:task_ids) AS named CROSS JOIN task 
 UPDATE task SET rank = :rank WHERE objective_id = :objective_id AND id = :task_id;
 
 -- tasks_held_by --
--- The tasks of an objective that a worker holds, in no order. In version 1, a worker also held the recorded task that it planned from.
-SELECT id FROM task WHERE objective_id = :objective_id AND status IN ('running', 'recorded') AND worker_id = :worker_id;
+-- The tasks of an objective that a worker holds, in no order.
+SELECT id FROM task WHERE objective_id = :objective_id AND status = 'running' AND worker_id = :worker_id;
+
+-- held --
+-- Every claimed task and duty, with the worker that holds it.
+SELECT worker_id, objective_id, id AS task_id, NULL AS duty FROM task WHERE status = 'running'
+UNION ALL
+SELECT worker_id, objective_id, NULL, duty FROM duty WHERE worker_id IS NOT NULL ORDER BY task_id, duty;
 
 -- insert_result --
 -- Insert the result of a task.

@@ -92,11 +92,6 @@ def _no_task(objective_id: int, task_id: int) -> NotFoundError:
     )
 
 
-def n_results(tx: Transaction, objective_id: int) -> int:
-    row = tx.one("n_results", objective_id=objective_id) or objective_row(tx, objective_id)
-    return int(row["n"])
-
-
 def read_task(tx: Transaction, objective_id: int, task_id: int) -> Task:
     row = tx.one("task", objective_id=objective_id, task_id=task_id)
     if row is None:
@@ -164,7 +159,8 @@ def snapshot(tx: Transaction, objective: Objective) -> lifecycle.Snapshot:
 
 def active_us_now(tx: Transaction, row: Row) -> int:
     """Return the objective's active time up to now, in microseconds. It grows only while the
-    objective is active and a living worker serves it.
+    objective is active and a living worker serves it. The time since the workers were last seen
+    counts for one lease at most, so a clock that jumps cannot add more.
 
     Args:
         row: the objective's row.
@@ -172,9 +168,7 @@ def active_us_now(tx: Transaction, row: Row) -> int:
     active_us: int = row["active_us"]
     if row["status"] != ObjectiveStatus.ACTIVE:
         return active_us
-    return lifecycle.elapsed_us(
-        active_us, since_seen_us=tx.now_us - row["seen_us"], lease_us=row["lease_us"]
-    )
+    return active_us + min(max(tx.now_us - int(row["seen_us"]), 0), int(row["lease_us"]))
 
 
 def store_active_time(tx: Transaction, row: Row) -> None:
@@ -313,15 +307,10 @@ def wake(tx: Transaction, objective_id: int, task_id: int) -> None:
         reopen(tx, objective_id)
 
 
-def count_asked(tx: Transaction, objective_id: int) -> int:
-    """Return how many steps of the objective wait for a person."""
-    return len(tx.all("inbox", objective_id=objective_id))
-
-
 def allow_questions(tx: Transaction, objective_id: int) -> None:
     """Make tasks claimable that were held back because too many questions to a person were open: as
     many as there may be further questions now."""
-    n_free = lifecycle.MAX_OPEN_QUESTIONS - count_asked(tx, objective_id)
+    n_free = lifecycle.MAX_OPEN_QUESTIONS - len(tx.all("inbox", objective_id=objective_id))
     if n_free > 0:
         tx.run(
             "allow_questions",
@@ -419,13 +408,6 @@ class Progress:
             n_answers=row["n_answers"],
         )
 
-    @property
-    def is_barren(self) -> bool:
-        """Whether so many tasks in a row were without progress that no other task is started."""
-        return not lifecycle.may_start(
-            n_tasks_without_progress=self.n_tasks_without_progress, n_tries_without_answer=0
-        )
-
     def after_try(self, *, is_answered: bool, is_repeat: bool, n_added: int) -> Progress:
         """Return the counters after one more try.
 
@@ -434,7 +416,8 @@ class Progress:
             n_added: the number of new tasks that were planned from it.
         """
         if not is_answered:
-            return self if n_added else self.after_no_answer()
+            n_more = int(not n_added)
+            return replace(self, n_tries_without_answer=self.n_tries_without_answer + n_more)
         is_barren = is_repeat and not n_added
         return Progress(
             n_tasks_without_progress=self.n_tasks_without_progress + 1 if is_barren else 0,
@@ -442,19 +425,12 @@ class Progress:
             n_answers=self.n_answers + int(not is_repeat),
         )
 
-    def after_no_answer(self) -> Progress:
-        """Return the counters after one more try that gave no answer."""
-        return replace(self, n_tries_without_answer=self.n_tries_without_answer + 1)
-
-
-def put_progress(tx: Transaction, objective_id: int, progress: Progress) -> None:
-    tx.run("count_progress", objective_id=objective_id, **asdict(progress))
-
 
 def count_no_answer(tx: Transaction, objective_id: int) -> None:
     """Store that one more try of the objective gave no answer."""
     progress = Progress.of(objective_row(tx, objective_id))
-    put_progress(tx, objective_id, progress.after_no_answer())
+    progress = progress.after_try(is_answered=False, is_repeat=False, n_added=0)
+    tx.run("count_progress", objective_id=objective_id, **asdict(progress))
 
 
 def note_freed(tx: Transaction, task: Task, status: TaskStatus) -> None:
@@ -536,16 +512,9 @@ class Claims(SqlAccess):
     objective, such as planning)."""
 
     @reading()
-    def open_objectives(self, tx: Transaction) -> list[int]:
-        """Return the ids of the objectives that have work for workers, oldest first: those that are
-        active, and those that have ended but have no report yet. Costs one read of the database."""
-        return [row["id"] for row in tx.all("open_objectives")]
-
-    @reading()
     def claimable(self, tx: Transaction, objective_id: int) -> Claimable:
         """Return what a worker could claim in the objective now. Costs one read of the database.
         Raises `NotFoundError`."""
-        _prefetch_best_task(tx, objective_id, "")
         _prefetch_claim_facts(tx, objective_id, worker_id="")
         return _look_for_work(tx, objective_id, worker_id="")[0]
 
@@ -584,25 +553,21 @@ class Claims(SqlAccess):
         worker_id: str,
         first_duty: Callable[[Claimable], Duty | None],
     ) -> tuple[Claimable, Claim | DutyClaim | None]:
-        _prefetch_best_task(tx, objective_id, worker_id)
         _prefetch_claim_facts(tx, objective_id, worker_id)
-        self._require_known_schema(tx, objective_id, worker_id)
+        standing = _standing(tx, objective_id, worker_id)
+        # a newer program may have upgraded the schema since this process opened the store
+        database.require_known(
+            int(standing["schema_version"]),
+            known=self._database.known_version,
+            where=self._database.where,
+        )
         claimable, task = _look_for_work(tx, objective_id, worker_id)
-        if not _can_serve(tx, objective_id, worker_id):
+        if not standing["can_serve"]:
             return claimable, None
         duty = first_duty(claimable)
         if duty is not None:
             return claimable, _claim_duty(tx, objective_id, worker_id, duty)
         return claimable, None if task is None else _claim_task(tx, task, worker_id)
-
-    def _require_known_schema(self, tx: Transaction, objective_id: int, worker_id: str) -> None:
-        """Raise `StoreUnusableError` if a newer program has upgraded the schema since this process
-        opened the store, so that this process claims nothing more."""
-        database.require_known(
-            int(_standing(tx, objective_id, worker_id)["schema_version"]),
-            known=self._database.known_version,
-            where=self._database.where,
-        )
 
     @writing(is_lasting=False)
     def claim_duty(
@@ -623,7 +588,7 @@ class Claims(SqlAccess):
         _prefetch_claim_facts(tx, objective_id, worker_id)
         objective = read_objective(tx, objective_id)
         if not (
-            _can_serve(tx, objective_id, worker_id)
+            _standing(tx, objective_id, worker_id)["can_serve"]
             and _may_claim_duty(tx, objective, duty, tally(tx, objective_id))
         ):
             return None
@@ -631,18 +596,15 @@ class Claims(SqlAccess):
 
 
 def _standing(tx: Transaction, objective_id: int, worker_id: str) -> Row:
+    """Return the version of the schema, and whether the worker serves the objective, is not blocked
+    there, and has a living lease, without which other workers would release its claim at once."""
     return tx.all("standing", objective_id=objective_id, worker_id=worker_id)[0]
-
-
-def _can_serve(tx: Transaction, objective_id: int, worker_id: str) -> bool:
-    """Return whether the worker serves the objective, is not blocked there, and has a living lease.
-    Without one, other workers would release its claim at once."""
-    return bool(_standing(tx, objective_id, worker_id)["can_serve"])
 
 
 def _prefetch_claim_facts(tx: Transaction, objective_id: int, worker_id: str) -> None:
     """Read with one query, and cache, the rows that decide whether something can be claimed."""
     at = {"objective_id": objective_id, "worker_id": worker_id}
+    tx.prefetch("best_queued", **_wanted(objective_id, worker_id, may_begin=True))
     tx.prefetch("duties", objective_id=objective_id)
     row = tx.one("claim_facts", **at, **COUNTED)
     tx.cache("objective", row, objective_id=objective_id)
@@ -687,7 +649,13 @@ def _look_for_work(
 def _claim_task(tx: Transaction, found: Task, worker_id: str) -> Claim:
     if found.started_at is None:
         tx.run("count_begun", objective_id=found.objective_id)
-    task = lifecycle.claimed(found, at=to_time(tx.now_us))
+    task = replace(
+        found,
+        status=TaskStatus.RUNNING,
+        claim_no=found.claim_no + 1,
+        started_at=to_time(tx.now_us),
+        not_before=None,
+    )
     tx.run(
         "claim_task",
         objective_id=task.objective_id,
@@ -725,11 +693,6 @@ def _claim_duty(tx: Transaction, objective_id: int, worker_id: str, duty: Duty) 
     return DutyClaim(duty=duty, fence=fence, is_new=known is None or known["owner"] != owner)
 
 
-def _prefetch_best_task(tx: Transaction, objective_id: int, worker_id: str) -> None:
-    """Announce the query that `_find_task` runs if the limit of tasks is not reached."""
-    tx.prefetch("best_queued", **_wanted(objective_id, worker_id, may_begin=True))
-
-
 def _find_task(tx: Transaction, objective: Objective, worker_id: str) -> Task | None:
     """Return the task that the worker would get; None when it would get none. The worker_id ""
     stands for a worker that holds nothing."""
@@ -762,9 +725,9 @@ def _may_claim_duty(tx: Transaction, objective: Objective, duty: Duty, found: Ro
     known = _known_duty(tx, objective.id, duty)
     if known is None:
         return True
-    is_delayed = lifecycle.is_delayed(
-        tx.now_us, not_before_us=known["not_before_us"], delay_us=known["delay_us"]
-    )
+    # a delay that begins in the future comes from a clock that has since jumped back
+    until_us = known["not_before_us"]
+    is_delayed = until_us is not None and until_us - known["delay_us"] <= tx.now_us < until_us
     return known["worker_id"] is None and not is_delayed
 
 
