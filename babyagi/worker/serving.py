@@ -195,7 +195,7 @@ class IndexFeed:
         self._objective_id = availability.objective_id
         self._sleep = sleep
         self._on_unclear = on_unclear
-        self._is_owned_elsewhere = False
+        self._pause_s = FEED_PAUSE_S
         self._updating_memory = asyncio.Lock()
 
     async def begin(self) -> None:
@@ -213,36 +213,32 @@ class IndexFeed:
 
     async def feed(self) -> None:
         """Until cancelled, write new results to the index."""
-        pause_s = FEED_PAUSE_S
         while True:
-            await self._sleep(pause_s)
-            pause_s = await self._feed_once()
+            await self._sleep(self._pause_s)
+            await self._feed_once()
 
     async def finish(self, *, within_s: float) -> None:
         """Write the remaining results to the index. Stop after `within_s` seconds; the next run
         writes what is left."""
         try:
             async with asyncio.timeout(within_s):
-                while not self._is_owned_elsewhere and await self._look_and_index():
+                while await self._feed_once():
                     pass
-        except (IndexOwnedElsewhereError, *NOT_ITS_FAULT) as error:
-            logger.info("results are not written to the result store now: %s", error.what)
-        except BabyagiError as error:
-            await self._availability.note_trouble(error)
         except TimeoutError:
             await self._availability.note_trouble(
                 IndexUnavailableError(f"not all results were written within {within_s:g} s")
             )
-        except Exception:  # the index is only a copy, so an error there must not fail the run
-            logger.exception("some results are not in the result store; the next run adds them")
 
-    async def _feed_once(self) -> float:
-        """Write a batch of results to the index, if there are new ones. Return the seconds until
-        the next call."""
+    async def _feed_once(self) -> bool:
+        """Write a batch of results to the index, if there are new ones. Return whether this
+        succeeded, so that more may be left. Whatever happens, the other work goes on."""
+        n_fed, pause_s = 0, FEED_RETRY_S
         try:
-            await self._look_and_index()
+            n_fed = await self._look_and_index()
+            pause_s = FEED_PAUSE_S
         except IndexOwnedElsewhereError as error:
-            if not self._is_owned_elsewhere:
+            pause_s = OWNER_PAUSE_S
+            if self._pause_s != pause_s:
                 logger.info(
                     (
                         "another process writes to the result store; this one searches the "
@@ -250,28 +246,20 @@ class IndexFeed:
                     ),
                     error.what,
                 )
-            self._is_owned_elsewhere = True
-            return OWNER_PAUSE_S
-        except StoreUnavailableError as error:
-            logger.warning(
-                "results cannot be written to the result store now, the work goes on: %s",
-                error.what,
-            )
-            self._on_unclear()
-            return FEED_RETRY_S
         except NOT_ITS_FAULT as error:
             logger.info("results are not written to the result store now: %s", error.what)
+            if isinstance(error, StoreUnavailableError):
+                self._on_unclear()
         except BabyagiError as error:
             await self._availability.note_trouble(error)
-            return FEED_RETRY_S
-        except Exception:  # a bug in this program, which must not stop the other work
+        except Exception:  # a bug in this program; the index is only a copy of the results
             logger.exception("writing to the result store raised an unexpected error")
-            return FEED_RETRY_S
-        return FEED_PAUSE_S
+        self._pause_s = pause_s
+        return bool(n_fed)
 
-    async def _look_and_index(self) -> int | None:
-        """Write a batch of results to the index, and return how many; 0 when none is left, None
-        when another worker has claimed the duty. After earlier trouble, even of an earlier run,
+    async def _look_and_index(self) -> int:
+        """Write a batch of results to the index, and return how many; 0 when none is left, or when
+        another worker has claimed the duty. After earlier trouble, even of an earlier run,
         ping the index first: if no result is left, nothing else would show that it works again."""
         if await self._availability.is_troubled():
             await self._loop.ping_index()
@@ -279,9 +267,8 @@ class IndexFeed:
         if await self._store.results(self._objective_id, only_unindexed=True, limit=1):
             async with self._claiming() as claim:
                 if claim is None:
-                    return None
+                    return 0
                 n_fed = await self._loop.feed_index(claim)
-                self._is_owned_elsewhere = False
                 async with self._updating_memory:
                     if await self._loop.is_memory_due():
                         await self._loop.update_memory(claim)
