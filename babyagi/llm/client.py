@@ -111,26 +111,6 @@ class Account:
     azure_api_version: str = ""
 
 
-BuildReply = Callable[[AsyncIterator[bytes]], Awaitable[Mapping[str, Any]]]
-
-
-@dataclass(frozen=True, slots=True)
-class Streaming:
-    """How an answer that comes as a stream is taken.
-
-    Attributes:
-        build_reply: builds the answer.
-        count_heard: returns how much of it has come. While it grows, the deadline does not pass.
-    """
-
-    build_reply: BuildReply | None = None
-    count_heard: Callable[[], int] = lambda: 0
-
-
-NOT_STREAMED = Streaming()
-"""Returns the complete reply object, built from the bytes of a stream."""
-
-
 @dataclass(slots=True)
 class _InFlight:
     """A request whose answer is not complete.
@@ -246,7 +226,7 @@ class Endpoint:
         *,
         model: str,
         parse: Callable[[Mapping[str, Any]], T],
-        streaming: Streaming = NOT_STREAMED,
+        builder: ReplyBuilder | None = None,
         deadline: Deadline | None = None,
     ) -> T:
         """Post the request, and return what `parse` returns for the JSON object in the answer. The
@@ -254,7 +234,8 @@ class Endpoint:
 
         Args:
             parse: raises `MalformedReplyError` for an object that is not an answer.
-            streaming: given if the request asks for a stream.
+            builder: builds the answer of a stream; None if the request does not ask for one. While
+                its listener hears more, the deadline does not pass.
             deadline: that of the endpoint if None.
 
         Raises:
@@ -272,16 +253,19 @@ class Endpoint:
         async def send() -> T:
             nonlocal in_flight
             in_flight = _InFlight(sent_s=_now_s())
-            ask = partial(self._post_once, path, request, address, streaming.build_reply, in_flight)
+            ask = partial(self._post_once, path, request, address, builder, in_flight)
             try:
                 return await self._send_guarded(ask, address, parse)
             except Exception:
                 in_flight = None  # the request has ended, and the call may wait for the next one
                 raise
 
+        def count_heard() -> int:
+            return builder.listener.n_chars if builder is not None else 0
+
         try:
             lives = partial(self._lives, address)
-            async with (deadline or self.deadline).waiting(streaming.count_heard, lives) as wait:
+            async with (deadline or self.deadline).waiting(count_heard, lives) as wait:
                 return await retrying(
                     send,
                     sleep=self._sleep,
@@ -401,7 +385,7 @@ class Endpoint:
         path: str,
         request: Mapping[str, Any],
         address: ModelAddress,
-        build_reply: BuildReply | None,
+        builder: ReplyBuilder | None,
         in_flight: _InFlight,
     ) -> Mapping[str, Any]:
         """Send the request once, and return the JSON object in the answer. Set
@@ -412,15 +396,15 @@ class Endpoint:
                 async with aclosing(_read_chunks(response, address)) as chunks:
                     first = await anext(chunks, b"")
                     in_flight.has_begun = True
-                    if build_reply is not None and _is_stream(response, first):
+                    if builder is not None and _is_stream(response, first):
                         async with aclosing(_chain(first, chunks)) as whole:
-                            found = await build_reply(whole)
+                            found = await build_reply(whole, builder)
                         await _drain(chunks)
                         return found
                     body = first + b"".join([chunk async for chunk in chunks])
                 # an event stream whose first chunk was too short to recognise it
-                if build_reply is not None and _EVENT.match(body):
-                    return await build_reply(_chain(body, chunks))
+                if builder is not None and _EVENT.match(body):
+                    return await build_reply(_chain(body, chunks), builder)
                 return self._read(body, address)
             finally:
                 await response.aclose()
@@ -816,14 +800,14 @@ class OpenAIModel:
                     self._form = smaller
 
     async def _post(
-        self, request: Mapping[str, Any], streaming: Streaming = NOT_STREAMED
+        self, request: Mapping[str, Any], builder: ReplyBuilder | None = None
     ) -> RawReply:
         return await self._endpoint.post(
             self._dialect.path,
             request,
             model=self.name,
             parse=self._dialect.parse,
-            streaming=streaming,
+            builder=builder,
         )
 
     async def _post_for_stream(
@@ -831,10 +815,8 @@ class OpenAIModel:
     ) -> RawReply:
         """Post a request for a streamed answer. Count how many streams in a row break off."""
         builder = self._dialect.builder(listener)
-        build = partial(build_reply, builder=builder)
-        streaming = Streaming(build, listener.count_heard)
         try:
-            reply = await self._post(request, streaming)
+            reply = await self._post(request, builder)
         except ModelUnavailableError as error:
             self._n_broken += error.may_be_billed
             raise

@@ -425,8 +425,8 @@ class LlamaModel:
     ) -> Mapping[str, Any]:
         builder = ChatReplyBuilder(listener)
         try:
-            async with self.deadline.waiting(listener.count_heard, _lives) as wait:
-                await turn.chat(request, partial(builder.take, ""))
+            async with self.deadline.waiting(lambda: listener.n_chars, _lives) as wait:
+                await turn.chat(request, builder.take)
             builder.take_end()
             return builder.reply()
         except TimeoutError as error:

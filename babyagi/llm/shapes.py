@@ -91,7 +91,7 @@ def shape_of(hint: Any) -> Shape:
     config = ConfigDict(extra="forbid", allow_inf_nan=False)
     try:
         # the alias lets the settings hold for a dataclass as well, and those within it
-        alias = NewType("alias", hint)  # type: ignore[misc]
+        alias = NewType("alias", hint)  # type: ignore[valid-newtype]
         adapter = TypeAdapter[Any](alias, config=config)
         schema = adapter.json_schema()
     except (PydanticUserError, NameError) as error:
