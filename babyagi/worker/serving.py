@@ -6,11 +6,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
+from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
-from functools import partial
-from typing import Protocol
 
 from babyagi import events
 from babyagi.errors import (
@@ -355,38 +354,23 @@ MAX_BLOCKED_PAUSE_S = 600.0
 BLOCKED_LOOK_S = 5.0
 
 OpenLoop = Callable[[Objective, Gate], Loop]
-Fail = Callable[[str, int], Awaitable[None]]
-"""A function that records a failed try and releases the claim. It takes the error, and the number
-of failed tries after which the task is given up."""
-
-
-class Release(Protocol):
-    """A function that releases the claim on a task or duty without counting a failure. The work can
-    be claimed again after `delay_s` seconds."""
-
-    async def __call__(self, reason: str, delay_s: float = 0.0) -> None: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """A claimed task or duty (work for the whole objective, such as planning), with the functions
-    that carry it out or end its claim.
+    """A claimed task or duty (work for the whole objective, such as planning).
 
     Attributes:
-        do: carries the work out.
-        task_id: None for a duty.
-        asks_model: whether the work calls a model. If so, and the model is down, a probe (a small
-            test call) is sent first.
-        release: ends the claim without counting a failure.
-        fail: ends the claim and counts a failure.
+        window: for the duty to order, the list as it was at the claim; None for every other work.
     """
 
-    do: Callable[[], Awaitable[None]]
-    fence: Fence
-    task_id: int | None = None
-    asks_model: bool = True
-    release: Release
-    fail: Fail
+    claim: Claim | DutyClaim
+    objective: Objective
+    window: Window | None = None
+
+    @property
+    def fence(self) -> Fence:
+        return self.claim.fence
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -501,7 +485,8 @@ class Serving:
         self._is_time_stopped = False
         self._blocked_reason = ""
         self._blocked_pause_s = BLOCKED_PAUSE_S
-        self._errors_by_duty: dict[str, list[str]] = {}  # errors of failed duties, by owner
+        # the errors of failed duties, by owner
+        self._errors_by_duty: dict[str, list[str]] = defaultdict(list)
         self._outages = Outages(clock=_now_s, random=process.random)
         self._same_faults = SameFaults()
         self._judging = asyncio.Lock()
@@ -723,16 +708,13 @@ class Serving:
         )
         self._expects_work = claim is not None and self._claimable.n_startable > 1
         objective = self._claimable.objective
-        match claim:
-            case Claim():
-                return self._turn(claim, objective)
-            case DutyClaim(duty=Duty.ORDER) if not self._pace.is_batched:
-                # the free slots will have begun these tasks before the order reads the list
-                window = await self._loop.see_list(objective)
-                return self._duty(claim, objective, window)
-            case DutyClaim():
-                return self._duty(claim, objective)
-        return None
+        if claim is None:
+            return None
+        window = None
+        if isinstance(claim, DutyClaim) and claim.duty is Duty.ORDER and not self._pace.is_batched:
+            # the free slots will have begun these tasks before the order reads the list
+            window = await self._loop.see_list(objective)
+        return Work(claim=claim, objective=objective, window=window)
 
     @property
     def _deferral(self) -> Deferral:
@@ -748,7 +730,7 @@ class Serving:
     def _was_last(self, work: Work) -> bool:
         """Return whether nothing else could be claimed when this work was claimed."""
         seen = self._claimable
-        return work.task_id is not None and seen.n_startable <= 1 and not seen.duties
+        return isinstance(work.claim, Claim) and seen.n_startable <= 1 and not seen.duties
 
     async def _rejoin_if_unclear(self) -> None:
         """If the store's answer to a claim was lost, leave the objective and join it again. Leaving
@@ -830,56 +812,50 @@ class Serving:
     # -- one piece of work, and how it can end
     # ----------------------------------------------------------------------------------------------
 
-    def _turn(self, claim: Claim, objective: Objective) -> Work:
-        async def release(reason: str, delay_s: float = 0.0) -> None:
-            await self._store.release(claim, delay_s=delay_s, reason=reason)
+    async def _do(self, work: Work) -> None:
+        objective = work.objective
+        match work.claim:
+            case Claim() as claim:
+                await self._require_model(claim.fence)
+                await self._loop.run_turn(claim, objective)
+                self._same_faults.clear()
+            case DutyClaim() as claim if self._is_hopeless(claim):
+                why = self._errors_by_duty[claim.fence.owner][-1]
+                await self._loop.give_up_duty(claim, objective, why=why)
+            case DutyClaim(duty=Duty.REPORT) as claim:
+                await self._report(claim, objective)
+            case DutyClaim() as claim:
+                await self._require_model(claim.fence)
+                await self._loop.run_duty(claim, objective, window=work.window)
 
-        async def fail(error: str, max_failures: int) -> None:
+    def _is_hopeless(self, claim: DutyClaim) -> bool:
+        """Return whether the duty failed too often. It must not keep the run from ending."""
+        return len(self._errors_by_duty[claim.fence.owner]) >= self._pace.max_failures
+
+    async def _release(self, work: Work, reason: str, *, delay_s: float = 0.0) -> None:
+        """End the claim without counting a failure. The work can be claimed again after `delay_s`
+        seconds."""
+        logger.info("%s is released, to be tried again later: %s", work.fence.owner, reason)
+        await self._store.release(work.claim, delay_s=delay_s, reason=reason)
+
+    async def _fail(self, work: Work, error: str, max_failures: int) -> None:
+        """End the claim and count a failed try.
+
+        Args:
+            max_failures: the number of failed tries after which the work is given up.
+        """
+        claim, delay_s = work.claim, RETRY_DELAY_S
+        if isinstance(claim, Claim):
             await self._store.fail_task(
-                claim, error=error, max_failures=max_failures, delay_s=RETRY_DELAY_S
+                claim, error=error, max_failures=max_failures, delay_s=delay_s
             )
-
-        return Work(
-            do=partial(self._loop.run_turn, claim, objective),
-            fence=claim.fence,
-            task_id=claim.task.id,
-            release=release,
-            fail=fail,
-        )
-
-    def _duty(self, claim: DutyClaim, objective: Objective, window: Window | None = None) -> Work:
-        errors = self._errors_by_duty.setdefault(claim.fence.owner, [])
-        # a duty that keeps failing must not keep the run from ending
-        is_hopeless = len(errors) >= self._pace.max_failures
-        do = partial(self._loop.run_duty, claim, objective, window=window)
-        if is_hopeless:
-            do = partial(self._loop.give_up_duty, claim, objective, why=errors[-1])
-        elif claim.duty is Duty.REPORT:
-            do = partial(self._report, claim, objective)
-
-        async def release(reason: str, delay_s: float = 0.0) -> None:
-            logger.info("the duty %s is released, to be tried again later: %s", claim.duty, reason)
-            await self._store.release(claim, delay_s=delay_s)
-
-        async def fail(error: str, max_failures: int) -> None:
-            if is_hopeless:
-                self.fail(
-                    BabyagiError(
-                        f"the duty {claim.duty} failed too often, and giving it up failed as well: "
-                        f"{error}",
-                        guide="recovery",
-                    )
-                )
-            errors.extend([error] * (1 + self._pace.max_failures - max_failures))
-            await release(error, delay_s=RETRY_DELAY_S)
-
-        return Work(
-            do=do,
-            fence=claim.fence,
-            asks_model=not is_hopeless and claim.duty is not Duty.REPORT,
-            release=release,
-            fail=fail,
-        )
+            return
+        if self._is_hopeless(claim):
+            what = f"the duty {claim.duty} failed too often, and giving it up failed as well"
+            self.fail(BabyagiError(f"{what}: {error}", guide="recovery"))
+        n_counted = 1 + self._pace.max_failures - max_failures
+        self._errors_by_duty[claim.fence.owner] += [error] * n_counted
+        await self._release(work, error, delay_s=delay_s)
 
     async def _report(self, claim: DutyClaim, objective: Objective) -> None:
         """Have the model write the report. If an outage lasts, write it from the results alone. But
@@ -907,11 +883,7 @@ class Serving:
         n_outages = self._outages.n
         try:
             try:
-                if work.asks_model:
-                    await self._require_model(work.fence)
-                await work.do()
-                if work.task_id is not None:
-                    self._same_faults.clear()
+                await self._do(work)
                 await self._note_success(n_outages)
             except Exception as error:
                 await self._answer(work, await self._judge(work, error))
@@ -920,7 +892,7 @@ class Serving:
             self._worker_lease.doubt()
         except StoreUnavailableError as error:
             self._rest_from_store(error)
-            await self._release_when_possible(work.release, error.what)
+            await self._release_when_possible(work, error.what)
         except StoreUnusableError as error:
             self.fail(error)
 
@@ -935,24 +907,24 @@ class Serving:
             case LeaseLostError() | StoreUnavailableError():
                 raise error
             case LimitReachedError():
-                await work.release(error.what)
+                await self._release(work, error.what)
                 await self._store.end_objective(
                     self._objective_id, reason=StopReason(f"limit:{error.limit}"), detail=error.what
                 )
             case ObjectiveStoppedError():
-                await work.release(error.what)
+                await self._release(work, error.what)
             case ModelUnavailableError():
                 await self._answer_outage(work, error)
             case BabyagiError() if isinstance(error, PERSON_MENDS):
                 self.fail(error)
-                await work.release(error.what)
+                await self._release(work, error.what)
             case BabyagiError() if isinstance(error, FAULTS_OF_THE_TASK):
-                await work.fail(error.what, _tries_for(error, self._pace.max_failures))
+                await self._fail(work, error.what, _tries_for(error, self._pace.max_failures))
             case _ if shortage := find_shortage(error):
-                await work.release(shortage.what, delay_s=self._wait_for_machine(shortage))
+                await self._release(work, shortage.what, delay_s=self._wait_for_machine(shortage))
             case _:  # a bug in this program: the traceback goes to the log, and the worker lives
                 logger.error("a piece of work raised an unexpected error", exc_info=error)
-                await work.fail(f"{type(error).__name__}: {error}", self._pace.max_failures)
+                await self._fail(work, f"{type(error).__name__}: {error}", self._pace.max_failures)
 
     # -- whether the model or the task is at fault
     # ----------------------------------------------------------------------------------------------
@@ -965,10 +937,10 @@ class Serving:
             match error:
                 case OverdueError(has_begun=True):
                     return await self._judge_overdue(error, work.fence)
-                case BabyagiError() if (
-                    isinstance(error, FAULTS_OF_THE_TASK) and work.task_id is not None
+                case BabyagiError() if isinstance(error, FAULTS_OF_THE_TASK) and isinstance(
+                    work.claim, Claim
                 ):
-                    if self._same_faults.note(error, work.task_id):
+                    if self._same_faults.note(error, work.claim.task.id):
                         return await self._judge_fault(error, work.fence)
         except Exception as found:
             return found
@@ -1045,10 +1017,12 @@ class Serving:
         if isinstance(error, UnreachedError) and self._is_given_up():
             fix = f"babyagi resume --objective {self._objective_id}, when it can be reached"
             self.fail(UnreachedError(error.what, why=error.why, fix=fix))
-            return await work.release(reason)
+            return await self._release(work, reason)
         if await self._is_broken_for(work.fence, error):
-            return await work.release(reason)
-        return await work.release(reason, delay_s=await self._wait_for_model(error, work.fence))
+            return await self._release(work, reason)
+        return await self._release(
+            work, reason, delay_s=await self._wait_for_model(error, work.fence)
+        )
 
     async def _is_broken_for(self, fence: Fence, error: ModelUnavailableError) -> bool:
         """Note that the model answers probes, but not this call. If that has lasted for
@@ -1132,13 +1106,13 @@ class Serving:
                     self._objective_id, kind=events.MODEL_AVAILABLE, data={}
                 )
 
-    async def _release_when_possible(self, release: Release, reason: str) -> None:
+    async def _release_when_possible(self, work: Work, reason: str) -> None:
         """Release the claim as soon as the store answers again. Until then this worker's lease
         keeps the claim from all other workers."""
         while True:
             await self._process.sleep(STORE_PAUSE_S)
             try:
-                return await release(reason)
+                return await self._release(work, reason)
             except LeaseLostError:
                 return None  # the commit that seemed to fail has succeeded
             except StoreUnavailableError as error:
