@@ -90,7 +90,7 @@ from babyagi.text import one_line, shorten
 from babyagi.worker import notify
 from babyagi.worker.lease import reap_namesakes
 from babyagi.worker.process import Around, Runtime, WorkerLoop
-from babyagi.worker.serving import Pace, Patience, nobody
+from babyagi.worker.serving import Pace, Patience
 
 if TYPE_CHECKING:
     from babyagi.components.description import AgentDescription
@@ -120,7 +120,7 @@ class Company:
         on_piece: receives each piece of a model's answer as it arrives.
     """
 
-    is_person_there: Callable[[], bool] = nobody
+    is_person_there: Callable[[], bool] = lambda: False
     on_piece: OnPiece | None = None
 
 

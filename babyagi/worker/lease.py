@@ -26,13 +26,7 @@ COMING_BACK_S = 10.0
 
 KnowsDead = Callable[[str], bool]
 """A function that returns whether the worker with this name, in this process's home folder, is
-certainly dead."""
-
-
-def knows_nobody_dead(_: str) -> bool:
-    """Return False for every worker name. For stores without file locks, where only the leases show
-    which workers are dead."""
-    return False
+certainly dead. A store without file locks shows dead workers by their leases alone."""
 
 
 async def reap_namesakes(
@@ -60,7 +54,7 @@ class WorkerLease:
         lease_s: float,
         sleep: Callable[[float], Awaitable[None]],
         new_id: Callable[[], str],
-        knows_dead: KnowsDead = knows_nobody_dead,
+        knows_dead: KnowsDead = lambda _: False,
     ) -> None:
         self.identity = identity
         self._store = store

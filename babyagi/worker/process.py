@@ -22,8 +22,8 @@ from babyagi.tasks import Objective, Worker
 from babyagi.taskstore.schedules import TICK_DECIDED
 from babyagi.taskstore.sql.store import TaskStore
 from babyagi.text import say_count
-from babyagi.worker.lease import KnowsDead, WorkerLease, knows_nobody_dead
-from babyagi.worker.serving import OpenLoop, Pace, Patience, Process, Serving, nobody
+from babyagi.worker.lease import KnowsDead, WorkerLease
+from babyagi.worker.serving import OpenLoop, Pace, Patience, Process, Serving
 
 __all__ = ["Pace", "Patience", "Runtime", "WorkerLoop"]
 
@@ -61,7 +61,7 @@ class Runtime:
     sleep: Callable[[float], Awaitable[None]]
     random: Callable[[], float]
     new_id: Callable[[], str]
-    knows_dead: KnowsDead = knows_nobody_dead
+    knows_dead: KnowsDead = lambda _: False
     tell: Callable[[str], None] = logger.warning
     around: Around | None = None
 
@@ -132,7 +132,7 @@ class WorkerLoop:
             raise self._fatal
         return await self._store.objective(objective_id), self._stopped_by
 
-    async def serve_all(self, *, is_person_there: Callable[[], bool] = nobody) -> int | None:
+    async def serve_all(self, *, is_person_there: Callable[[], bool] = lambda: False) -> int | None:
         """Work on every objective that is active or needs its report, including objectives that are
         added later, until a signal asks this process to stop. Return the number of the signal.
 

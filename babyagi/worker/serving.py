@@ -118,14 +118,6 @@ class Outages:
         """Pause claiming for at least `delay_s` seconds from now."""
         self._rests_until_s = max(self._rests_until_s, self._clock() + delay_s)
 
-    def end(self) -> bool:
-        """End the outage, because the model answers again. Return whether an outage was reported,
-        so that its end must be reported too."""
-        waited = self.waits_for_model
-        self.waits_for_model = False
-        self.work_again()
-        return waited
-
     def work_again(self) -> None:
         """Forget the outages, because work has succeeded, perhaps with another model."""
         self.n, self.is_down, self.is_partial = 0, False, False
@@ -134,27 +126,6 @@ class Outages:
 
 def _name_broken(fence: Fence) -> str:
     return f"a test call of one word is answered, but not the call for {fence.owner}"
-
-
-class SameFaults:
-    """The tasks that failed in a row with the same type of error, without a success in between."""
-
-    def __init__(self) -> None:
-        self._fault: type[Exception] | None = None
-        self._task_ids: set[int] = set()
-
-    def note(self, error: Exception, task_id: int) -> bool:
-        """Add the task. Return whether `N_SAME_FAULTS` different tasks have met this error in a
-        row, so that the tasks are probably not its cause."""
-        if type(error) is not self._fault:
-            self.clear()
-        self._fault = type(error)
-        self._task_ids.add(task_id)
-        return len(self._task_ids) >= N_SAME_FAULTS
-
-    def clear(self) -> None:
-        self._fault = None
-        self._task_ids.clear()
 
 
 # -- writing results to the index beside the other work, which no trouble with the index stops
@@ -393,11 +364,6 @@ class Pace:
     is_batched: bool = False
 
 
-def nobody() -> bool:
-    """Return False: no person is present to answer questions."""
-    return False
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Patience:
     """In which cases a worker waits instead of leaving the objective.
@@ -415,7 +381,7 @@ class Patience:
     with_pauses: bool = False
     when_blocked: bool = False
     unreached_s: float = math.inf
-    is_person_there: Callable[[], bool] = nobody
+    is_person_there: Callable[[], bool] = lambda: False
 
     def is_for_answers(self, reason: StopReason | None) -> bool:
         """Return whether an objective must not end for this reason yet, because it waits for
@@ -488,7 +454,8 @@ class Serving:
         # the errors of failed duties, by owner
         self._errors_by_duty: dict[str, list[str]] = defaultdict(list)
         self._outages = Outages(clock=_now_s, random=process.random)
-        self._same_faults = SameFaults()
+        # the tasks that failed since a task succeeded, with the type of the last error
+        self._fault_by_task: dict[int, type[Exception]] = {}
         self._judging = asyncio.Lock()
         self._n_probes = 0
         self._unreached_since_s = math.inf
@@ -818,7 +785,7 @@ class Serving:
             case Claim() as claim:
                 await self._require_model(claim.fence)
                 await self._loop.run_turn(claim, objective)
-                self._same_faults.clear()
+                self._fault_by_task.clear()
             case DutyClaim() as claim if self._is_hopeless(claim):
                 why = self._errors_by_duty[claim.fence.owner][-1]
                 await self._loop.give_up_duty(claim, objective, why=why)
@@ -940,7 +907,8 @@ class Serving:
                 case BabyagiError() if isinstance(error, FAULTS_OF_THE_TASK) and isinstance(
                     work.claim, Claim
                 ):
-                    if self._same_faults.note(error, work.claim.task.id):
+                    self._fault_by_task[work.claim.task.id] = kind = type(error)
+                    if list(self._fault_by_task.values()).count(kind) >= N_SAME_FAULTS:
                         return await self._judge_fault(error, work.fence)
         except Exception as found:
             return found
@@ -978,7 +946,7 @@ class Serving:
         async with self._judging:
             refusal = await self._probe(fence)
         if refusal is None:
-            self._same_faults.clear()
+            self._fault_by_task.clear()
             return error
         detail = (
             "the endpoint refuses even a test call of one line: "
@@ -1099,7 +1067,8 @@ class Serving:
             return
         self._outages.work_again()
         # while a model is silent, this work has called another model or none
-        if not self._gate.silent and self._outages.end():
+        if self._outages.waits_for_model and not self._gate.silent:
+            self._outages.waits_for_model = False
             # the work is committed already, so failing to write an event must not fail it
             with suppress(BabyagiError):
                 await self._store.append_event(
