@@ -71,6 +71,7 @@ from babyagi.net.addresses import Proxies
 from babyagi.net.bodies import bound_body
 from babyagi.redaction import redact_url
 from babyagi.runtime.heavy_imports import import_openai, is_openai_imported
+from babyagi.runtime.offload import now_s
 from babyagi.tasks import Reservation, Role
 from babyagi.text import clean
 
@@ -252,7 +253,7 @@ class Endpoint:
 
         async def send() -> T:
             nonlocal in_flight
-            in_flight = _InFlight(sent_s=_now_s())
+            in_flight = _InFlight(sent_s=now_s())
             ask = partial(self._post_once, path, request, address, builder, in_flight)
             try:
                 return await self._send_guarded(ask, address, parse)
@@ -276,7 +277,7 @@ class Endpoint:
             raise self._overdue(address, in_flight, wait) from error
         except ModelUnavailableError as error:
             if error.is_limit and error.retry_after_s:
-                self._breaker.hold(model, until_s=_now_s() + min(error.retry_after_s, MAX_HOLD_S))
+                self._breaker.hold(model, until_s=now_s() + min(error.retry_after_s, MAX_HOLD_S))
             raise
         finally:
             self._breaker.stop_retrying(caller)
@@ -289,13 +290,13 @@ class Endpoint:
     ) -> T:
         """Send the request once, if the circuit breaker allows it, and report the outcome to the
         breaker."""
-        sent_s = _now_s()
+        sent_s = now_s()
         self._breaker.check(address.model, now_s=sent_s)
         try:
             found = await ask()
             answer = self._parse(found, address, parse)
         except ModelUnavailableError as error:
-            wait_s = self._breaker.note_failure(error, sent_s=sent_s, now_s=_now_s())
+            wait_s = self._breaker.note_failure(error, sent_s=sent_s, now_s=now_s())
             error.retry_after_s = max(wait_s, error.retry_after_s or 0.0) or None
             raise
         except (BabyagiError, RefusedParameterError):
@@ -305,7 +306,7 @@ class Endpoint:
         return answer
 
     def _note_answer(self, sent_s: float) -> None:
-        self._answered_s = _now_s()
+        self._answered_s = now_s()
         self._breaker.note_answer(sent_s=sent_s)
 
     def _parse(
@@ -325,7 +326,7 @@ class Endpoint:
         """Return whether the server lives: it has answered a call within the deadline, or answers a
         request for its list of models on another connection, which one that is at work on its only
         slot does too."""
-        if _now_s() - self._answered_s < self.deadline.now_s:
+        if now_s() - self._answered_s < self.deadline.now_s:
             return True
         import httpx2
         import openai
@@ -362,7 +363,7 @@ class Endpoint:
         lives = wait.server_lives
         overdue = OverdueError(what, fix=WAIT_LONGER, has_begun=has_begun, server_lives=lives)
         if not lives:
-            self._breaker.note_failure(overdue, sent_s=request.sent_s, now_s=_now_s())
+            self._breaker.note_failure(overdue, sent_s=request.sent_s, now_s=now_s())
         return overdue
 
     def note_uncounted_stream(self) -> None:
@@ -576,10 +577,6 @@ def _describe_stranger(answer: httpx2.Response) -> str:
         return f"a web page (status {answer.status_code})"
     is_nowhere = answer.status_code == 404 and answer.request.url.path == "/models"
     return "status 404" if is_nowhere else ""
-
-
-def _now_s() -> float:
-    return asyncio.get_running_loop().time()
 
 
 def _unreadable(address: ModelAddress, found: str) -> ModelUnavailableError:

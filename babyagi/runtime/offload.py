@@ -1,5 +1,5 @@
-"""Runs blocking work outside the event loop, so that the loop never waits for a disk or a
-server."""
+"""Runs blocking work outside the event loop, so that the loop never waits for a disk or a server;
+and waits in the loop for a time or an event."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import inspect
 import threading
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import AsyncGeneratorType
 from typing import Any, Generic, Protocol, TypeVar, cast
 
@@ -37,6 +37,19 @@ class ThreadOffload:
     def close(self) -> None:
         """Wait for running work, drop work that has not begun, and end the threads."""
         self._executor.shutdown(wait=True, cancel_futures=True)
+
+
+def now_s() -> float:
+    """Return the time of the running event loop, in monotonic seconds."""
+    return asyncio.get_running_loop().time()
+
+
+async def wait_at_most(event: asyncio.Event, timeout_s: float) -> None:
+    """Wait until the event is set, but at most `timeout_s` seconds."""
+    # `wait_for` of Python 3.11 swallows a cancellation that comes with the event
+    with suppress(TimeoutError):
+        async with asyncio.timeout(timeout_s):
+            await event.wait()
 
 
 async def run_inline(work: Callable[[], T]) -> T:

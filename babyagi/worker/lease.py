@@ -3,7 +3,6 @@ serves, and how it recognizes dead workers."""
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -11,6 +10,7 @@ from datetime import datetime
 from math import ceil
 
 from babyagi.errors import BabyagiError, LeaseLostError, NotFoundError, StoreUnavailableError
+from babyagi.runtime.offload import now_s
 from babyagi.tasks import Worker
 from babyagi.taskstore.nouns import Lease
 from babyagi.taskstore.sql.store import TaskStore
@@ -126,22 +126,22 @@ class WorkerLease:
         """
         renewal_s = self._lease_s / RENEWALS_PER_LEASE
         checks_per_renewal = ceil(renewal_s / self._pause_s)
-        n_checks, renewed_s = 0, _now_s()
+        n_checks, renewed_s = 0, now_s()
         in_touch_s = patient_until_s = renewed_s
         while True:
             await self._sleep(self._pause_s)
             n_checks, was_in_doubt = n_checks + 1, self._is_in_doubt
-            is_due = n_checks >= checks_per_renewal or _now_s() - renewed_s >= renewal_s
+            is_due = n_checks >= checks_per_renewal or now_s() - renewed_s >= renewal_s
             try:
                 if is_due or was_in_doubt or not self._is_registered:
                     await self._renew(on_lost)
-                    n_checks, renewed_s = 0, _now_s()
-                if _now_s() - in_touch_s > self._lease_s / 2:
-                    patient_until_s = _now_s() + max(self._lease_s, COMING_BACK_S)
+                    n_checks, renewed_s = 0, now_s()
+                if now_s() - in_touch_s > self._lease_s / 2:
+                    patient_until_s = now_s() + max(self._lease_s, COMING_BACK_S)
                     self._watch.forget()
-                if await self._reap(may_judge=_now_s() >= patient_until_s):
+                if await self._reap(may_judge=now_s() >= patient_until_s):
                     on_freed()
-                in_touch_s = _now_s()
+                in_touch_s = now_s()
             except StoreUnavailableError as error:
                 if not was_in_doubt:
                     what = "the lease cannot be renewed now, and is tried again at each check: %s"
@@ -251,7 +251,3 @@ def _see(before: _Seen | None, lease: Lease, pause_s: float) -> _Seen:
         return _Seen(until=lease.until)
     overdue_s = before.overdue_s + pause_s if lease.has_run_out else 0.0
     return _Seen(until=lease.until, silent_s=before.silent_s + pause_s, overdue_s=overdue_s)
-
-
-def _now_s() -> float:
-    return asyncio.get_running_loop().time()

@@ -27,6 +27,7 @@ from babyagi.inbox import asking_task, describe
 from babyagi.net.addresses import Proxies
 from babyagi.net.door import Door
 from babyagi.redaction import redact
+from babyagi.runtime.offload import wait_at_most
 from babyagi.tasks import Event
 from babyagi.taskstore.sql.store import TaskStore
 from babyagi.text import clean, shorten
@@ -289,9 +290,7 @@ class Hooks:
                         group.create_task(self._follow(objective_id, address))
                 except (BabyagiError, OSError) as error:
                     logger.warning("webhook addresses could not be read: %s", error)
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(RETELL_S):
-                        await self._nudged.wait()
+                await wait_at_most(self._nudged, RETELL_S)
 
     async def _find_untold(self) -> list[tuple[int, str]]:
         address_by_uid = self._find()

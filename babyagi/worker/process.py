@@ -18,6 +18,7 @@ from babyagi.errors import (
     StoreUnavailableError,
     StoreUnusableError,
 )
+from babyagi.runtime.offload import wait_at_most
 from babyagi.tasks import Objective, Worker
 from babyagi.taskstore.schedules import TICK_DECIDED
 from babyagi.taskstore.sql.store import TaskStore
@@ -186,10 +187,10 @@ class WorkerLoop:
                 logger.warning("the task store is unavailable: %s", error.what)
             except BabyagiError as error:
                 self._fail(error)
-            await self._wait_for_change()
+            await wait_at_most(self._changed, CHANGE_WAIT_S)
         while self._servings:
             self._changed.clear()
-            await self._wait_for_change()
+            await wait_at_most(self._changed, CHANGE_WAIT_S)
 
     async def _serve_among_others(self, objective_id: int) -> None:
         """Serve one objective. Its errors do not stop the work on other objectives, unless the
@@ -259,9 +260,7 @@ class WorkerLoop:
         while self._stopped_by is None and self._fatal is None:
             self._may_tick.clear()
             wait_s = await self._fire_schedules()
-            with suppress(TimeoutError):
-                async with asyncio.timeout(min(wait_s, MAX_TICK_WAIT_S)):
-                    await self._may_tick.wait()
+            await wait_at_most(self._may_tick, min(wait_s, MAX_TICK_WAIT_S))
 
     async def _fire_schedules(self) -> float:
         """Start the objectives whose schedules are due now. Return the seconds until the next
@@ -294,11 +293,6 @@ class WorkerLoop:
     def _drop_all(self) -> None:
         for serving in self._servings.values():
             serving.drop()
-
-    async def _wait_for_change(self) -> None:
-        with suppress(TimeoutError):
-            async with asyncio.timeout(CHANGE_WAIT_S):
-                await self._changed.wait()
 
     def stop(self) -> None:
         """Do what the first signal does: make no further call, and let calls in flight end. A

@@ -39,6 +39,7 @@ from babyagi.index.indexer import Availability
 from babyagi.journal import Gate
 from babyagi.llm.retry import MAX_HOLD_S
 from babyagi.loop import Loop
+from babyagi.runtime.offload import now_s, wait_at_most
 from babyagi.tasks import (
     WAITS_FOR_PERSON,
     Claim,
@@ -453,7 +454,7 @@ class Serving:
         self._blocked_pause_s = BLOCKED_PAUSE_S
         # the errors of failed duties, by owner
         self._errors_by_duty: dict[str, list[str]] = defaultdict(list)
-        self._outages = Outages(clock=_now_s, random=process.random)
+        self._outages = Outages(clock=now_s, random=process.random)
         # the tasks that failed since a task succeeded, with the type of the last error
         self._fault_by_task: dict[int, type[Exception]] = {}
         self._judging = asyncio.Lock()
@@ -591,14 +592,14 @@ class Serving:
             self._process.tell(
                 f"this worker cannot work on objective {self._objective_id}: {blocked_reason}"
             )
-        until_s = _now_s() + self._blocked_pause_s
+        until_s = now_s() + self._blocked_pause_s
         self._blocked_pause_s = min(2 * self._blocked_pause_s, MAX_BLOCKED_PAUSE_S)
         await self._worker_lease.serve(self._objective_id, blocked_reason=blocked_reason)
-        while _now_s() < until_s:
+        while now_s() < until_s:
             self._wake.clear()
             if self._is_draining or self._is_over(await self._store.objective(self._objective_id)):
                 return True
-            await self._wait(BLOCKED_LOOK_S)
+            await wait_at_most(self._wake, BLOCKED_LOOK_S)
         return False
 
     async def _keep_time(self) -> None:
@@ -649,7 +650,7 @@ class Serving:
             finally:
                 if work is None:
                     self._process.slots.release()
-            await self._wait(IDLE_WAIT_S)
+            await wait_at_most(self._wake, IDLE_WAIT_S)
 
     async def _claim_one(self) -> Work | None:
         """Claim the first duty (such as planning) that is due, else the best task. Return None when
@@ -731,8 +732,8 @@ class Serving:
         if not awaits_person:
             self._awaits_person_since_s = math.inf
             return
-        self._awaits_person_since_s = min(self._awaits_person_since_s, _now_s())
-        has_lasted = _now_s() - self._awaits_person_since_s >= TIME_STOPS_AFTER_S
+        self._awaits_person_since_s = min(self._awaits_person_since_s, now_s())
+        has_lasted = now_s() - self._awaits_person_since_s >= TIME_STOPS_AFTER_S
         if has_lasted and not self._is_time_stopped:
             await self._worker_lease.serve(self._objective_id, blocked_reason=WAITS_FOR_PERSON)
             self._is_time_stopped = True
@@ -766,15 +767,6 @@ class Serving:
         self._expects_work = True
         self._process.slots.release()
         self.wake()
-
-    async def _wait(self, timeout_s: float) -> None:
-        """Wait until `wake` is called, because work of this worker has ended or another process has
-        changed the store, but at most `timeout_s` seconds."""
-        try:
-            async with asyncio.timeout(timeout_s):
-                await self._wake.wait()
-        except TimeoutError:
-            return
 
     # -- one piece of work, and how it can end
     # ----------------------------------------------------------------------------------------------
@@ -999,8 +991,8 @@ class Serving:
         outages = self._outages
         if not outages.is_partial or error.is_limit or isinstance(error, OverdueError):
             return False
-        outages.partial_since_s = min(outages.partial_since_s, _now_s())
-        if _now_s() - outages.partial_since_s < PARTIAL_S:
+        outages.partial_since_s = min(outages.partial_since_s, now_s())
+        if now_s() - outages.partial_since_s < PARTIAL_S:
             return False
         detail = f"{_name_broken(fence)}: {error.what}{f' ({error.why})' if error.why else ''}"
         await self._store.end_objective(self._objective_id, reason=StopReason.FAILED, detail=detail)
@@ -1012,8 +1004,8 @@ class Serving:
         silent = self._gate.silent
         if not silent or self._gate.reached.intersection(silent):
             return False
-        self._unreached_since_s = min(self._unreached_since_s, _now_s())
-        return _now_s() - self._unreached_since_s >= self._patience.unreached_s
+        self._unreached_since_s = min(self._unreached_since_s, now_s())
+        return now_s() - self._unreached_since_s >= self._patience.unreached_s
 
     async def _wait_for_model(self, error: ModelUnavailableError, fence: Fence) -> float:
         """Pause claiming, append an event about the outage if it is new, and return the seconds
@@ -1101,10 +1093,6 @@ class Serving:
         """Claim nothing for `delay_s` seconds."""
         self._outages.rest(delay_s)
         asyncio.get_running_loop().call_later(delay_s, self._wake.set)
-
-
-def _now_s() -> float:
-    return asyncio.get_running_loop().time()
 
 
 def _tries_for(error: BabyagiError, max_failures: int) -> int:
