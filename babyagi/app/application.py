@@ -431,9 +431,7 @@ class App:
         patience = Patience(unreached_s=UNREACHED_S, is_person_there=company.is_person_there)
         try:
             async with self._open_worker(company) as worker, self._notifying(objective.id):
-                objective, number = await worker.run(
-                    objective.id, patience=patience, known=objective
-                )
+                objective, number = await worker.run(objective.id, patience=patience)
         except (CredentialsError, ModelRejectedError, SettingsError, UnreachedError) as error:
             await self.set_aside(objective.id, after_id=after_id, why=error.what)
             raise
@@ -456,7 +454,7 @@ class App:
             with_pauses=True, when_blocked=True, is_person_there=company.is_person_there
         )
         async with self._open_worker(company) as worker, self._notifying(objective.id):
-            objective, number = await worker.run(objective.id, patience=patience, known=objective)
+            objective, number = await worker.run(objective.id, patience=patience)
         return RunOutcome(objective=objective, stopped_by_signal=number)
 
     async def serve_all(self, around: Around, company: Company = ALONE) -> int | None:

@@ -105,14 +105,13 @@ class WorkerLoop:
         self._fatal: BabyagiError | None = None
 
     async def run(
-        self, objective_id: int, *, patience: Patience | None = None, known: Objective | None = None
+        self, objective_id: int, *, patience: Patience | None = None
     ) -> tuple[Objective, int | None]:
         """Work on the objective until it has ended and its report is written, until it is paused,
         or until a signal asks this process to stop.
 
         Args:
             patience: what to wait for instead of leaving the objective; None waits for nothing.
-            known: the objective, if the caller has just read it, to save a read.
 
         Returns:
             The objective as it is at the end, and the number of the signal that stopped the run;
@@ -125,7 +124,7 @@ class WorkerLoop:
 
         async with self._living():
             try:
-                async with self._serving(objective_id, patience or Patience(), known) as serving:
+                async with self._serving(objective_id, patience or Patience()) as serving:
                     await serving.run()
             except BabyagiError as error:
                 self._fatal = self._fatal or error
@@ -209,11 +208,9 @@ class WorkerLoop:
             self._shunned.add(objective_id)
 
     @asynccontextmanager
-    async def _serving(
-        self, objective_id: int, patience: Patience, known: Objective | None = None
-    ) -> AsyncIterator[Serving]:
+    async def _serving(self, objective_id: int, patience: Patience) -> AsyncIterator[Serving]:
         """Yield a `Serving` for the objective, which stays in `_servings` during the context."""
-        serving = Serving(self._process, objective_id, patience=patience, known=known)
+        serving = Serving(self._process, objective_id, patience=patience)
         self._servings[objective_id] = serving
         if self._stopped_by is not None:
             serving.drain(STOPPING)

@@ -415,27 +415,15 @@ class Process:
 
 
 class Serving:
-    """The work of one process on one objective, from joining the objective to leaving it.
+    """The work of one process on one objective, from joining the objective to leaving it."""
 
-    Args:
-        known: the objective, if the caller has just read it, to save a read.
-    """
-
-    def __init__(
-        self,
-        process: Process,
-        objective_id: int,
-        *,
-        patience: Patience,
-        known: Objective | None = None,
-    ) -> None:
+    def __init__(self, process: Process, objective_id: int, *, patience: Patience) -> None:
         self._process = process
         self._store = process.store
         self._worker_lease = process.worker_lease
         self._pace = process.pace
         self._objective_id = objective_id
         self._patience = patience
-        self._known = known
         self._loop: Loop
         self._claimable: Claimable
         self._gate = Gate()
@@ -532,9 +520,7 @@ class Serving:
         Raises:
             BabyagiError: an error that only a person can mend.
         """
-        objective, self._known = self._known, None
-        if objective is None:
-            objective = await self._store.objective(self._objective_id)
+        objective = await self._store.objective(self._objective_id)
         if not self._is_draining:
             self._gate = Gate(reached=self._gate.reached)
         self._loop, self._fatal = self._process.open_loop(objective, self._gate), None
