@@ -69,7 +69,6 @@ MAX_HEARD_CHARS = 200_000  # of the text pieces that wait for a program to fetch
 LOOK_S = 1.0  # pause between two looks at the store when nothing announces news
 _CALL_KEY = re.compile(r"(\d+/execute/\d+)/tool/(\d+)")
 
-V = TypeVar("V")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
