@@ -20,7 +20,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, overload
 
 from babyagi import events
 from babyagi.agents.report import NO_OUTPUT, OUTPUT, read_answer
