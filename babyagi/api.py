@@ -70,7 +70,6 @@ LOOK_S = 1.0  # pause between two looks at the store when nothing announces news
 _CALL_KEY = re.compile(r"(\d+/execute/\d+)/tool/(\d+)")
 
 
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsedSource:
     """A source that results were made from.
