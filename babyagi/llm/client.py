@@ -235,8 +235,7 @@ class Endpoint:
 
         Args:
             parse: raises `MalformedReplyError` for an object that is not an answer.
-            builder: builds the answer of a stream; None if the request does not ask for one. While
-                its listener hears more, the deadline does not pass.
+            builder: builds the answer of a stream; None if the request does not ask for one.
             deadline: that of the endpoint if None.
 
         Raises:
