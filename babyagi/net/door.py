@@ -516,14 +516,15 @@ async def ask_page(
 async def _ask(request: Request, timeout_s: float, proxies: Proxies | None) -> bytes:
     """Send the request, and return the body of the answer. Raises `ToolError` for any status except
     200, without the texts of the HTTP client, which may contain the secret."""
-    host, target = _host(request), read_target(request.url)
-    if request.params:
-        target = replace(target, path=f"{target.path}?{urlencode(request.params, quote_via=quote)}")
-    sent = None if request.body is None else json.dumps(request.body).encode()
+    host, door = _host(request), Door(allow=("*",), proxies=proxies)
     named = {"Accept-Encoding": "identity", "Content-Type": "application/json", **request.headers}
-    headers = [_OURS, *((name.encode(), value.encode()) for name, value in named.items())]
-    door = Door(allow=("*",), proxies=proxies)
+    sent = None if request.body is None else json.dumps(request.body).encode()
     try:
+        target = read_target(request.url)
+        if request.params:
+            query = urlencode(request.params, quote_via=quote)
+            target = replace(target, path=f"{target.path}?{query}")
+        headers = [_OURS, *((name.encode(), value.encode()) for name, value in named.items())]
         async with (
             asyncio.timeout(timeout_s),
             door.asking(target, "GET" if sent is None else "POST", headers, sent) as response,
@@ -531,6 +532,8 @@ async def _ask(request: Request, timeout_s: float, proxies: Proxies | None) -> b
             body, is_cut = await _read_body(response, MAX_BODY_BYTES)
     except TimeoutError:
         raise ToolError(f"{host} gave no answer in {timeout_s:g} s") from None
+    except ValueError as error:  # of the address, or of a character that cannot be sent
+        raise ToolError(f"{host} cannot be reached ({type(error).__name__})") from None
     if is_cut:
         raise ToolError(f"{host} answered with more than {MAX_BODY_BYTES // 2**20} MiB")
     if response.status != 200:
