@@ -19,7 +19,7 @@ from collections.abc import (
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, overload
 
 from babyagi import events
 from babyagi.agents.report import NO_OUTPUT, OUTPUT, read_answer
@@ -66,8 +66,6 @@ logger = logging.getLogger(__name__)
 MAX_HEARD_CHARS = 200_000  # of the text pieces that wait for a program to fetch them
 LOOK_S = 1.0  # pause between two looks at the store when nothing announces news
 _CALL_KEY = re.compile(r"(\d+/execute/\d+)/tool/(\d+)")
-
-V = TypeVar("V")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)

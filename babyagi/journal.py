@@ -540,7 +540,7 @@ class Journal:
                 what = f"{model.name} gave no answer within {_now_s() - sent_s:.3g} s"
                 raise OverdueError(what) from error
             usage = completion.usage
-            span.note(
+            span.set_attributes(
                 answered(
                     completion.model,
                     prompt_tokens=usage.prompt_tokens,

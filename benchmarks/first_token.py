@@ -24,7 +24,7 @@ from babyagi.app.backends import utc_now
 from babyagi.cli.views import LiveView
 from babyagi.journal import TextPiece
 from babyagi.llm.client import Endpoint, OpenAIModel
-from babyagi.llm.llama import Engine, EngineBounds, LlamaModel
+from babyagi.llm.llama import Engine, LlamaModel
 from babyagi.llm.prompt import Message, Prompt, Speaker
 from babyagi.tasks import Role
 from babyagi.taskstore.sqlite import MemoryTaskStore
@@ -249,7 +249,7 @@ async def show_first_calls(n_runs: int, model: Path | None) -> None:
 
 async def show_engine(path: Path, n_runs: int) -> None:
     """How long a call that is given up keeps the engine in this process at work."""
-    engine = Engine(path, bounds=EngineBounds(context_tokens=2048))
+    engine = Engine(path, context_tokens=2048)
     model, closed_ms = LlamaModel(engine), list[float]()
     for _ in range(n_runs):
         begun = asyncio.Event()

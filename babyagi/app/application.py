@@ -87,7 +87,7 @@ from babyagi.text import one_line, shorten
 from babyagi.worker import notify
 from babyagi.worker.lease import reap_namesakes
 from babyagi.worker.process import Around, Runtime, WorkerLoop
-from babyagi.worker.serving import Pace, Patience, nobody
+from babyagi.worker.serving import Pace, Patience
 
 if TYPE_CHECKING:
     from babyagi.components.description import AgentDescription
@@ -117,7 +117,7 @@ class Company:
         on_piece: receives each piece of a model's answer as it arrives.
     """
 
-    is_person_there: Callable[[], bool] = nobody
+    is_person_there: Callable[[], bool] = lambda: False
     on_piece: OnPiece | None = None
 
 
@@ -422,9 +422,7 @@ class App:
         patience = Patience(unreached_s=UNREACHED_S, is_person_there=company.is_person_there)
         try:
             async with self._open_worker(company) as worker, self._notifying(objective.id):
-                objective, number = await worker.run(
-                    objective.id, patience=patience, known=objective
-                )
+                objective, number = await worker.run(objective.id, patience=patience)
         except (CredentialsError, ModelRejectedError, SettingsError) as error:
             await self.set_aside(objective.id, after_id=after_id, why=error.what)
             raise
@@ -447,7 +445,7 @@ class App:
             with_pauses=True, when_blocked=True, is_person_there=company.is_person_there
         )
         async with self._open_worker(company) as worker, self._notifying(objective.id):
-            objective, number = await worker.run(objective.id, patience=patience, known=objective)
+            objective, number = await worker.run(objective.id, patience=patience)
         return RunOutcome(objective=objective, stopped_by_signal=number)
 
     async def serve_all(self, around: Around, company: Company = ALONE) -> int | None:

@@ -300,15 +300,16 @@ class Models:
         """Return the engine that runs a GGUF model in this process; it is opened once, and loads
         the model with the first call."""
         if self._engine is None:
-            from babyagi.llm.llama import Engine, EngineBounds
+            from babyagi.llm.llama import Engine
 
             settings = self._settings
-            bounds = EngineBounds(
+            self._engine = Engine(
+                settings.llama_model_path,
                 context_tokens=settings.llama_ctx_max,
                 n_threads=settings.llama_threads_num,
                 timeout_s=settings.model_timeout_s,
+                say=self._tell,
             )
-            self._engine = Engine(settings.llama_model_path, bounds=bounds, say=self._tell)
         return self._engine
 
     async def _close_engine(self) -> None:

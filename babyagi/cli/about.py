@@ -256,11 +256,10 @@ def _check_model(settings: Settings) -> Check:
 def _check_llama(settings: Settings) -> Check:
     """Check that this process can load the file that LLAMA_MODEL_PATH names, and has enough memory
     for it."""
-    from babyagi.llm.llama import Engine, EngineBounds, free_memory_bytes
+    from babyagi.llm.llama import Engine, free_memory_bytes
 
-    bounds = EngineBounds(context_tokens=settings.llama_ctx_max)
     try:
-        engine = Engine(settings.llama_model_path, bounds=bounds)
+        engine = Engine(settings.llama_model_path, context_tokens=settings.llama_ctx_max)
     except SettingsError as error:
         return _of_error("model", error)
     needed = engine.file.memory_bytes(engine.context_tokens)

@@ -71,6 +71,7 @@ from babyagi.net.addresses import Proxies
 from babyagi.net.bodies import bound_body
 from babyagi.redaction import redact_url
 from babyagi.runtime.heavy_imports import import_openai, is_openai_imported
+from babyagi.runtime.offload import now_s
 from babyagi.tasks import Reservation, Role
 from babyagi.text import clean
 
@@ -109,26 +110,6 @@ class Account:
     key: str = field(default="", repr=False)
     organization: str = ""
     azure_api_version: str = ""
-
-
-BuildReply = Callable[[AsyncIterator[bytes]], Awaitable[Mapping[str, Any]]]
-
-
-@dataclass(frozen=True, slots=True)
-class Streaming:
-    """How an answer that comes as a stream is taken.
-
-    Attributes:
-        build_reply: builds the answer.
-        count_heard: returns how much of it has come. While it grows, the deadline does not pass.
-    """
-
-    build_reply: BuildReply | None = None
-    count_heard: Callable[[], int] = lambda: 0
-
-
-NOT_STREAMED = Streaming()
-"""Returns the complete reply object, built from the bytes of a stream."""
 
 
 @dataclass(slots=True)
@@ -246,7 +227,7 @@ class Endpoint:
         *,
         model: str,
         parse: Callable[[Mapping[str, Any]], T],
-        streaming: Streaming = NOT_STREAMED,
+        builder: ReplyBuilder | None = None,
         deadline: Deadline | None = None,
     ) -> T:
         """Post the request, and return what `parse` returns for the JSON object in the answer. The
@@ -254,7 +235,7 @@ class Endpoint:
 
         Args:
             parse: raises `MalformedReplyError` for an object that is not an answer.
-            streaming: given if the request asks for a stream.
+            builder: builds the answer of a stream; None if the request does not ask for one.
             deadline: that of the endpoint if None.
 
         Raises:
@@ -271,17 +252,20 @@ class Endpoint:
 
         async def send() -> T:
             nonlocal in_flight
-            in_flight = _InFlight(sent_s=_now_s())
-            ask = partial(self._post_once, path, request, address, streaming.build_reply, in_flight)
+            in_flight = _InFlight(sent_s=now_s())
+            ask = partial(self._post_once, path, request, address, builder, in_flight)
             try:
                 return await self._send_guarded(ask, address, parse)
             except Exception:
                 in_flight = None  # the request has ended, and the call may wait for the next one
                 raise
 
+        def count_heard() -> int:
+            return builder.listener.n_chars if builder is not None else 0
+
         try:
             lives = partial(self._lives, address)
-            async with (deadline or self.deadline).waiting(streaming.count_heard, lives) as wait:
+            async with (deadline or self.deadline).waiting(count_heard, lives) as wait:
                 return await retrying(
                     send,
                     sleep=self._sleep,
@@ -292,7 +276,7 @@ class Endpoint:
             raise self._overdue(address, in_flight, wait) from error
         except ModelUnavailableError as error:
             if error.is_limit and error.retry_after_s:
-                self._breaker.hold(model, until_s=_now_s() + min(error.retry_after_s, MAX_HOLD_S))
+                self._breaker.hold(model, until_s=now_s() + min(error.retry_after_s, MAX_HOLD_S))
             raise
         finally:
             self._breaker.stop_retrying(caller)
@@ -305,13 +289,13 @@ class Endpoint:
     ) -> T:
         """Send the request once, if the circuit breaker allows it, and report the outcome to the
         breaker."""
-        sent_s = _now_s()
+        sent_s = now_s()
         self._breaker.check(address.model, now_s=sent_s)
         try:
             found = await ask()
             answer = self._parse(found, address, parse)
         except ModelUnavailableError as error:
-            wait_s = self._breaker.note_failure(error, sent_s=sent_s, now_s=_now_s())
+            wait_s = self._breaker.note_failure(error, sent_s=sent_s, now_s=now_s())
             error.retry_after_s = max(wait_s, error.retry_after_s or 0.0) or None
             raise
         except (BabyagiError, RefusedParameterError):
@@ -321,7 +305,7 @@ class Endpoint:
         return answer
 
     def _note_answer(self, sent_s: float) -> None:
-        self._answered_s = _now_s()
+        self._answered_s = now_s()
         self._breaker.note_answer(sent_s=sent_s)
 
     def _parse(
@@ -341,7 +325,7 @@ class Endpoint:
         """Return whether the server lives: it has answered a call within the deadline, or answers a
         request for its list of models on another connection, which one that is at work on its only
         slot does too."""
-        if _now_s() - self._answered_s < self.deadline.now_s:
+        if now_s() - self._answered_s < self.deadline.now_s:
             return True
         import httpx2
         import openai
@@ -378,7 +362,7 @@ class Endpoint:
         lives = wait.server_lives
         overdue = OverdueError(what, fix=WAIT_LONGER, has_begun=has_begun, server_lives=lives)
         if not lives:
-            self._breaker.note_failure(overdue, sent_s=request.sent_s, now_s=_now_s())
+            self._breaker.note_failure(overdue, sent_s=request.sent_s, now_s=now_s())
         return overdue
 
     def note_uncounted_stream(self) -> None:
@@ -401,7 +385,7 @@ class Endpoint:
         path: str,
         request: Mapping[str, Any],
         address: ModelAddress,
-        build_reply: BuildReply | None,
+        builder: ReplyBuilder | None,
         in_flight: _InFlight,
     ) -> Mapping[str, Any]:
         """Send the request once, and return the JSON object in the answer. Set
@@ -412,15 +396,15 @@ class Endpoint:
                 async with aclosing(_read_chunks(response, address)) as chunks:
                     first = await anext(chunks, b"")
                     in_flight.has_begun = True
-                    if build_reply is not None and _is_stream(response, first):
+                    if builder is not None and _is_stream(response, first):
                         async with aclosing(_chain(first, chunks)) as whole:
-                            found = await build_reply(whole)
+                            found = await build_reply(whole, builder)
                         await _drain(chunks)
                         return found
                     body = first + b"".join([chunk async for chunk in chunks])
                 # an event stream whose first chunk was too short to recognise it
-                if build_reply is not None and _EVENT.match(body):
-                    return await build_reply(_chain(body, chunks))
+                if builder is not None and _EVENT.match(body):
+                    return await build_reply(_chain(body, chunks), builder)
                 return self._read(body, address)
             finally:
                 await response.aclose()
@@ -592,10 +576,6 @@ def _describe_stranger(answer: httpx2.Response) -> str:
         return f"a web page (status {answer.status_code})"
     is_nowhere = answer.status_code == 404 and answer.request.url.path == "/models"
     return "status 404" if is_nowhere else ""
-
-
-def _now_s() -> float:
-    return asyncio.get_running_loop().time()
 
 
 def _unreadable(address: ModelAddress, found: str) -> ModelUnavailableError:
@@ -816,14 +796,14 @@ class OpenAIModel:
                     self._form = smaller
 
     async def _post(
-        self, request: Mapping[str, Any], streaming: Streaming = NOT_STREAMED
+        self, request: Mapping[str, Any], builder: ReplyBuilder | None = None
     ) -> RawReply:
         return await self._endpoint.post(
             self._dialect.path,
             request,
             model=self.name,
             parse=self._dialect.parse,
-            streaming=streaming,
+            builder=builder,
         )
 
     async def _post_for_stream(
@@ -831,10 +811,8 @@ class OpenAIModel:
     ) -> RawReply:
         """Post a request for a streamed answer. Count how many streams in a row break off."""
         builder = self._dialect.builder(listener)
-        build = partial(build_reply, builder=builder)
-        streaming = Streaming(build, listener.count_heard)
         try:
-            reply = await self._post(request, streaming)
+            reply = await self._post(request, builder)
         except ModelUnavailableError as error:
             self._n_broken += error.may_be_billed
             raise

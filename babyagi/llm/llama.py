@@ -54,24 +54,6 @@ CALL_TIMEOUT_S = 60.0  # the longest wait for the tokenizer
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EngineBounds:
-    """What an engine may use.
-
-    Attributes:
-        context_tokens: the longest context; 0 for the one that the model was trained for, but at
-            most `MAX_CONTEXT_TOKENS`.
-        n_threads: 0 for all processors but one.
-        idle_s: after this many seconds without a call the model is unloaded.
-        timeout_s: seconds without a piece of an answer, counted from when the call gets the engine.
-    """
-
-    context_tokens: int = 0
-    n_threads: int = 0
-    idle_s: float = 600.0
-    timeout_s: float = 120.0
-
-
 def require_model_file(path: Path | None) -> ModelFile:
     """Return the metadata of the model's file.
 
@@ -115,6 +97,11 @@ class Engine:
     """llama.cpp with one model file. One caller at a time uses it; the others wait.
 
     Args:
+        context_tokens: the longest context; 0 for the one that the model was trained for, but at
+            most `MAX_CONTEXT_TOKENS`.
+        n_threads: 0 for all processors but one.
+        idle_s: after this many seconds without a call the model is unloaded.
+        timeout_s: seconds without a piece of an answer, counted from when the call gets the engine.
         say: receives a line about the needed and the free memory before the model is loaded.
 
     Raises:
@@ -125,14 +112,18 @@ class Engine:
         self,
         path: Path | None,
         *,
-        bounds: EngineBounds,
+        context_tokens: int = 0,
+        n_threads: int = 0,
+        idle_s: float = 600.0,
+        timeout_s: float = 120.0,
         say: Callable[[str], None] = lambda _: None,
     ) -> None:
         self.file = require_model_file(path)
         trained = self.file.context_tokens or MAX_CONTEXT_TOKENS
-        self.context_tokens = min(trained, bounds.context_tokens or MAX_CONTEXT_TOKENS)
-        self.deadline = Deadline(bounds.timeout_s)
-        self._path, self._bounds, self._say = path or Path(), bounds, say
+        self.context_tokens = min(trained, context_tokens or MAX_CONTEXT_TOKENS)
+        self.deadline = Deadline(timeout_s)
+        self._path, self._idle_s, self._say = path or Path(), idle_s, say
+        self._n_threads = n_threads or max(1, (os.cpu_count() or 2) - 1)
         self._turn = asyncio.Lock()
         self._offload: ThreadOffload | None = None
         self._server: _Server | None = None
@@ -158,7 +149,7 @@ class Engine:
                 yield Turn(server=self._server, offload=self._offload)
             finally:
                 loop = asyncio.get_running_loop()
-                self._unloading = loop.call_later(self._bounds.idle_s, self._unload)
+                self._unloading = loop.call_later(self._idle_s, self._unload)
 
     async def close(self) -> None:
         """Unload the model; the next call would load it again."""
@@ -186,8 +177,7 @@ class Engine:
         self._say(f"{said}, with {context}; it is loaded now{left}")
 
     def _load(self) -> _Server:
-        n_threads = self._bounds.n_threads or max(1, (os.cpu_count() or 2) - 1)
-        return _Server(self._path, context_tokens=self.context_tokens, n_threads=n_threads)
+        return _Server(self._path, context_tokens=self.context_tokens, n_threads=self._n_threads)
 
 
 def _say_bytes(n_bytes: int) -> str:
@@ -425,8 +415,8 @@ class LlamaModel:
     ) -> Mapping[str, Any]:
         builder = ChatReplyBuilder(listener)
         try:
-            async with self.deadline.waiting(listener.count_heard, _lives) as wait:
-                await turn.chat(request, partial(builder.take, ""))
+            async with self.deadline.waiting(lambda: listener.n_chars, _lives) as wait:
+                await turn.chat(request, builder.take)
             builder.take_end()
             return builder.reply()
         except TimeoutError as error:

@@ -14,7 +14,7 @@ import hmac
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import lru_cache
 from typing import Any
@@ -110,7 +110,6 @@ class Prompt:
     is_schema_late: bool = False
     max_output_tokens: int = 2000
     stop: tuple[str, ...] = ()
-    metadata: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def origins(self) -> tuple[str, ...]:

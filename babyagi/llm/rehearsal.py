@@ -17,7 +17,6 @@ import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import zip_longest
 
 from babyagi.index.hashing import split_words
 from babyagi.llm.port import Completion, OnText
@@ -41,7 +40,6 @@ MAX_READS = 5  # calls to read one file
 MAX_QUOTES = 5
 MAX_QUOTE_CHARS = 300  # as many as a reply of a check may hold
 MAX_NAMED_CHARS = 100  # of the names of files in which it found nothing
-LEAD = 7  # the level of a line that stands alone: a heading of the next block only
 
 _ROLE = re.compile(r"^Role: (\w+) agent", re.MULTILINE)
 _BLOCK = re.compile(
@@ -56,7 +54,6 @@ _NUMBERED = re.compile(r"(\d+): (.*)")
 _CUT = re.compile(r" … \(\d+ more characters in this line\)$", re.MULTILINE)
 _MORE = re.compile(r"\[more: read_file with first_line=(\d+)\]$")
 _HEADING = re.compile(r"(#{1,6}|={1,6})\s+(.+)")
-_UNDERLINE = re.compile(r"([^\w\s|])\1{2,}")
 _ITEM = re.compile(r"\s*(?:[-*+•]|#\.|\(?(?:\d{1,3}|[A-Za-z])[.)])\s+(?=\S)")
 _TABLES, _ENDS = (".csv", ".tsv"), (".", "!", "?", "。", "！", "？")
 
@@ -342,12 +339,12 @@ def split_quotes(path: str, lines: Mapping[int, str]) -> list[Quote]:
     headings."""
     found: list[Quote] = []
     headings: dict[int, str] = {}  # by level
-    for one in _split_blocks(_hide_code(lines)):
+    for one in _split_blocks(sorted(lines.items())):
         block = one
-        while block and (heading := _find_heading(block)):
-            level, n_lines = heading
+        if heading := _HEADING.match(block[0][1]):
+            level = len(heading.group(1))
             headings = {one: text for one, text in headings.items() if one < level}
-            headings[level], block = block[0][1].strip("#= "), block[n_lines:]
+            headings[level], block = heading.group(2).strip("#= "), block[1:]
         if not block:
             continue
         first = block[0][1].strip()
@@ -359,25 +356,12 @@ def split_quotes(path: str, lines: Mapping[int, str]) -> list[Quote]:
             for text, number in _cut(run)
             if _words(text)  # the rule of a table says nothing
         ]
-        headings.pop(LEAD, None)
-        if len(block) == 1 and (first[-1].isalnum() or first.endswith(":")):
-            headings[LEAD] = first
     return found
 
 
-def _hide_code(lines: Mapping[int, str]) -> Iterator[Line]:
-    """Yield the lines in order, indented where they stand in a code fence: a comment in a program
-    is no heading. The lines of the fence become blank."""
-    is_code = False
-    for number, line in sorted(lines.items()):
-        is_fence = line.lstrip().startswith("```")
-        is_code ^= is_fence
-        yield number, "" if is_fence else f" {line}" if is_code else line
-
-
 def _split_blocks(lines: Iterable[Line]) -> Iterator[list[Line]]:
-    """Yield the lines between blank ones, cut before each marked heading and where a table begins
-    or ends."""
+    """Yield the lines between blank ones, cut before each heading and where a table begins or
+    ends."""
     block: list[Line] = []
     is_row = False
     for number, line in lines:
@@ -391,28 +375,15 @@ def _split_blocks(lines: Iterable[Line]) -> Iterator[list[Line]]:
         yield block
 
 
-def _find_heading(block: Sequence[Line]) -> tuple[int, int] | None:
-    """Return the level of the heading that a block begins with, and how many lines it takes; None
-    if it begins with none."""
-    below = block[1][1].strip() if len(block) > 1 else ""
-    if _UNDERLINE.fullmatch(below):
-        return (1 if below[0] in "=#" else 2), 2
-    marked = _HEADING.match(block[0][1])
-    return (len(marked.group(1)), 1) if marked else None
-
-
 def _split_runs(block: Sequence[Line], *, is_table: bool) -> Iterator[list[Line]]:
-    """Yield the lines of a block in runs that belong together. A run ends before an item, after the
-    end of a sentence, and after a line that could have held the first word of the next one."""
-    widest = max((len(line) for _, line in block), default=0)
+    """Yield the lines of a block in runs that belong together. A run ends before an item and after
+    the end of a sentence."""
     run: list[Line] = []
-    for (number, line), following in zip_longest(block, block[1:]):
-        run.append((number, line.strip()))
-        after = following[1] if following else ""
-        could_hold = len(line) + 1 + len(after.split(maxsplit=1)[0] if after else "") <= widest
-        if is_table or could_hold or line.endswith(_ENDS) or _ITEM.match(after):
+    for number, line in block:
+        if run and (is_table or run[-1][1].endswith(_ENDS) or _ITEM.match(line)):
             yield run
             run = []
+        run.append((number, line.strip()))
     if run:
         yield run
 

@@ -6,9 +6,11 @@ import asyncio
 import codecs
 import json
 import re
+from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import aclosing
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Any
 
 from babyagi.llm.port import OnText
 from babyagi.llm.reading import (
@@ -25,10 +27,11 @@ AFTER_END_S = 5.0  # the longest wait for the usage, which follows the answer
 MAX_CALLS = 64  # tool calls in one answer; any further ones are left out
 
 
+@dataclass
 class StreamError(Exception):
     """A stream that ended without a complete reply.
 
-    Args:
+    Attributes:
         what: the fault.
         said: the server's JSON object with its `error`; None if the server reported no error.
         is_cut: whether the stream ended before the answer was complete.
@@ -36,21 +39,11 @@ class StreamError(Exception):
         usage: the usage that the stream reported.
     """
 
-    def __init__(
-        self,
-        what: str,
-        *,
-        said: Mapping[str, Any] | None = None,
-        is_cut: bool = False,
-        has_begun: bool = False,
-        usage: Any = None,
-    ) -> None:
-        super().__init__(what)
-        self.what = what
-        self.said = said
-        self.is_cut = is_cut
-        self.has_begun = has_begun
-        self.usage = usage
+    what: str
+    said: Mapping[str, Any] | None = None
+    is_cut: bool = False
+    has_begun: bool = False
+    usage: Any = None
 
 
 # -- events
@@ -104,28 +97,40 @@ async def _read_lines(chunks: AsyncIterator[bytes]) -> AsyncGenerator[str, None]
 # --------------------------------------------------------------------------------------------------
 
 
-class ReplyBuilder(Protocol):
+class ReplyBuilder(ABC):
     """Builds a reply event by event.
 
     Attributes:
+        listener: receives the pieces of the answer.
         has_ended: the answer is complete; only its usage may follow.
         is_over: no event follows.
     """
 
-    has_ended: bool
-    is_over: bool
+    def __init__(self, listener: AnswerListener) -> None:
+        self.listener = listener
+        self.has_ended = self.is_over = False
+        self._n_events = 0
+        self._texts: list[str] = []
+        self._usage: Any = None
 
-    def take(self, name: str, event: Mapping[str, Any]) -> None:
+    @property
+    def has_begun(self) -> bool:
+        """Return whether any part of the answer has arrived."""
+        return bool(self._texts)
+
+    def take(self, event: Mapping[str, Any]) -> None:
         """Add one event of the stream to the reply.
 
         Raises:
             StreamError: the event is an error of the server.
         """
-        ...
+        self._n_events += 1
+        if event.get("error"):
+            raise StreamError("an error", event, has_begun=self.has_begun, usage=self._usage)
+        self._take(event)
 
-    def take_end(self) -> None:
+    def take_end(self) -> None:  # noqa: B027  the Responses API sends no such mark
         """Take note of the server's mark `[DONE]`, which ends a stream."""
-        ...
 
     def reply(self) -> Mapping[str, Any]:
         """Return the complete reply object.
@@ -133,7 +138,21 @@ class ReplyBuilder(Protocol):
         Raises:
             StreamError: the reply is incomplete.
         """
-        ...
+        if not self.has_ended:
+            what = "the stream ended before the answer did" if self._n_events else "no event"
+            is_cut = bool(self._n_events)
+            raise StreamError(what, is_cut=is_cut, has_begun=self.has_begun, usage=self._usage)
+        return self._reply()
+
+    def _hear(self, text: str) -> None:
+        self._texts.append(text)
+        self.listener.hear(text)
+
+    @abstractmethod
+    def _take(self, event: Mapping[str, Any]) -> None: ...
+
+    @abstractmethod
+    def _reply(self) -> Mapping[str, Any]: ...
 
 
 async def build_reply(chunks: AsyncIterator[bytes], builder: ReplyBuilder) -> Mapping[str, Any]:
@@ -150,7 +169,7 @@ async def build_reply(chunks: AsyncIterator[bytes], builder: ReplyBuilder) -> Ma
                     if data.strip() == "[DONE]":
                         builder.take_end()
                         break
-                    builder.take(name, _parse(name, data))
+                    builder.take(_parse(name, data))
                     if builder.is_over:
                         break
                     if builder.has_ended and deadline.when() is None:
@@ -181,25 +200,18 @@ class _Pieces(list[str]):
     """The pieces of a call's arguments, which are joined once the reply is complete."""
 
 
-class ChatReplyBuilder:
+class ChatReplyBuilder(ReplyBuilder):
     """Builds a reply from the chunks of Chat Completions."""
 
     def __init__(self, listener: AnswerListener) -> None:
-        self.has_ended = self.is_over = False
-        self._listener = listener
-        self._n_events = 0
-        self._texts: list[str] = []
+        super().__init__(listener)
         self._refusals: list[str] = []
         self._calls: list[dict[str, Any]] = []
         self._legacy: dict[str, Any] = {}
         self._finish_reason: Any = None
         self._model: Any = None
-        self._usage: Any = None
 
-    def take(self, name: str, event: Mapping[str, Any]) -> None:
-        self._n_events += 1
-        if event.get("error"):
-            raise StreamError("an error", said=event, has_begun=self.has_begun, usage=self._usage)
+    def _take(self, event: Mapping[str, Any]) -> None:
         self._model = event.get("model") or self._model
         self._usage = larger_usage(self._usage, event.get("usage"))
         choice = find_choice(event.get("choices"))
@@ -214,18 +226,16 @@ class ChatReplyBuilder:
 
     @property
     def has_begun(self) -> bool:
-        """Return whether any part of the answer has arrived."""
         return bool(self._texts or self._calls or self._refusals or self._legacy)
 
     def _take_delta(self, delta: Mapping[str, Any]) -> None:
         if text := as_text(delta.get("content")):
-            self._texts.append(text)
-            self._listener.hear(text)
+            self._hear(text)
         if refusal := as_text(delta.get("refusal")):
             self._refusals.append(refusal)
-            self._listener.hear_apart(refusal)
+            self.listener.hear_apart(refusal)
         for thought in filter(None, (as_text(delta.get(name)) for name in _THOUGHT_FIELDS)):
-            self._listener.hear_apart(thought)
+            self.listener.hear_apart(thought)
         calls = delta.get("tool_calls")
         for call in map(as_mapping, calls[:MAX_CALLS] if isinstance(calls, list) else []):
             self._take_call(call)
@@ -257,15 +267,11 @@ class ChatReplyBuilder:
                 pieces = call.setdefault(key, _Pieces())
                 if isinstance(pieces, _Pieces):
                     pieces.append(piece)
-                    self._listener.hear_apart(piece)
+                    self.listener.hear_apart(piece)
             elif piece is not None:
                 call[key] = piece
 
-    def reply(self) -> Mapping[str, Any]:
-        if not self.has_ended:
-            what = "the stream ended before the answer did" if self._n_events else "no event"
-            is_cut = bool(self._n_events)
-            raise StreamError(what, is_cut=is_cut, has_begun=self.has_begun, usage=self._usage)
+    def _reply(self) -> Mapping[str, Any]:
         message: dict[str, Any] = {
             "content": _join(self._texts),
             "refusal": _join(self._refusals),
@@ -294,53 +300,39 @@ def _join(pieces: Sequence[str]) -> str:
     return _HALVES.sub(lambda two: two[0].encode("utf-16", "surrogatepass").decode("utf-16"), text)
 
 
-class ResponsesReplyBuilder:
+class ResponsesReplyBuilder(ReplyBuilder):
     """Builds a reply from the events of the Responses API, of which the last one contains the whole
     reply."""
 
     def __init__(self, listener: AnswerListener) -> None:
-        self.has_ended = self.is_over = False
-        self._listener = listener
-        self._n_events = 0
-        self._texts: list[str] = []
+        super().__init__(listener)
         self._items: list[Any] = []
-        self._reply: Mapping[str, Any] = {}
+        self._last: Mapping[str, Any] = {}
 
-    def take(self, name: str, event: Mapping[str, Any]) -> None:
-        self._n_events += 1
+    def _take(self, event: Mapping[str, Any]) -> None:
         kind = event.get("type")
-        if event.get("error") or kind == "error":
-            said = event if event.get("error") else {"error": event}
-            raise StreamError("an error", said=said, has_begun=bool(self._texts))
+        if kind == "error":
+            raise StreamError("an error", {"error": event}, has_begun=self.has_begun)
         if kind == "response.output_text.delta":
-            text = as_text(event.get("delta"))
-            self._texts.append(text)
-            self._listener.hear(text)
+            self._hear(as_text(event.get("delta")))
         elif isinstance(kind, str) and kind.endswith(".delta"):
-            self._listener.hear_apart(as_text(event.get("delta")))
+            self.listener.hear_apart(as_text(event.get("delta")))
         elif kind == "response.output_item.done":
             self._items.append(event.get("item"))
         elif kind in ("response.completed", "response.incomplete", "response.failed"):
             self._end(as_mapping(event.get("response")))
 
-    def take_end(self) -> None:
-        """Do nothing: the Responses API sends no such mark."""
-
-    def _end(self, reply: Mapping[str, Any]) -> None:
-        if reply.get("error"):
-            raise StreamError(
-                "an error", said=reply, has_begun=bool(self._texts), usage=reply.get("usage")
-            )
-        said = [{"type": "message", "content": [{"text": _join(self._texts)}]}]
-        output = reply.get("output") or self._items or (said if self._texts else [])
-        self._reply = {**reply, "output": output}
+    def _end(self, last: Mapping[str, Any]) -> None:
+        if last.get("error"):
+            usage = last.get("usage")
+            raise StreamError("an error", last, has_begun=self.has_begun, usage=usage)
+        self._last = last
         self.has_ended = self.is_over = True
 
-    def reply(self) -> Mapping[str, Any]:
-        if not self.has_ended:
-            what = "the stream ended before the answer did" if self._n_events else "no event"
-            raise StreamError(what, is_cut=bool(self._n_events), has_begun=bool(self._texts))
-        return self._reply
+    def _reply(self) -> Mapping[str, Any]:
+        said = [{"type": "message", "content": [{"text": _join(self._texts)}]}]
+        output = self._last.get("output") or self._items or (said if self._texts else [])
+        return {**self._last, "output": output}
 
 
 # -- who listens to a stream
@@ -351,21 +343,36 @@ _CLOSING = re.compile(rf"</(?:{'|'.join(THOUGHT_TAGS)})>\s*", re.IGNORECASE)
 _LONGEST_CLOSING = len("</reasoning>")
 
 
-class TextRelay:
-    """Passes the pieces of an answer's text to `on_text`, but not the thinking in tags with which
-    some models begin (`visible_text` removes it from the whole answer).
+class AnswerListener:
+    """Receives the pieces of one streamed answer, counts them, and passes the pieces of its text to
+    `on_text`, but not the thinking in tags with which some models begin (`visible_text` removes it
+    from the whole answer).
+
+    Args:
+        on_text: None if the caller does not read the pieces.
 
     Attributes:
+        n_chars: how many characters have come.
         has_relayed: whether any text was passed on.
     """
 
-    def __init__(self, on_text: OnText) -> None:
+    def __init__(self, on_text: OnText | None) -> None:
+        self.n_chars = 0
         self.has_relayed = False
         self._on_text = on_text
         self._held = ""
         self._thinks = self._speaks = False
 
-    def take(self, piece: str) -> None:
+    def hear_apart(self, piece: str) -> None:
+        """Receive a piece of something else than the text: of the reasoning, a refusal, or a call's
+        arguments. It is counted, but not passed on."""
+        self.n_chars += len(piece)
+
+    def hear(self, piece: str) -> None:
+        """Receive a piece of the answer's text."""
+        self.n_chars += len(piece)
+        if self._on_text is None:
+            return
         self._held += piece
         if not self._thinks and not self._speaks:
             head = self._held.lstrip().lower()
@@ -377,45 +384,9 @@ class TextRelay:
             self._held = self._held[found.end() if found else -_LONGEST_CLOSING :]
         if self._thinks and not self.has_relayed:
             self._held = self._held.lstrip() if self._speaks else self._held
-        if self._speaks and self._held:
-            # the first surrogate of a character waits for the second one
-            n_held = 1 if "\ud800" <= self._held[-1] <= "\udbff" else 0
-            end = len(self._held) - n_held
+        # the first surrogate of a character waits for the second one
+        end = len(self._held) - ("\ud800" <= self._held[-1:] <= "\udbff")
+        if self._speaks and end:
             ready, self._held = self._held[:end], self._held[end:]
-            if ready:
-                self.has_relayed = True
-                self._on_text(clean(_join([ready])))
-
-
-class AnswerListener:
-    """Receives the pieces of one streamed answer, counts them, and passes the text on.
-
-    Args:
-        on_text: None if the caller does not read the pieces.
-
-    Attributes:
-        n_chars: how many characters have come.
-    """
-
-    def __init__(self, on_text: OnText | None) -> None:
-        self.n_chars = 0
-        self._relay = None if on_text is None else TextRelay(on_text)
-
-    @property
-    def has_relayed(self) -> bool:
-        """Return whether any text was passed on to `on_text`."""
-        return self._relay is not None and self._relay.has_relayed
-
-    def count_heard(self) -> int:
-        return self.n_chars
-
-    def hear(self, piece: str) -> None:
-        """Receive a piece of the answer's text."""
-        self.n_chars += len(piece)
-        if self._relay is not None:
-            self._relay.take(piece)
-
-    def hear_apart(self, piece: str) -> None:
-        """Receive a piece of something else: of the reasoning, a refusal, or a call's arguments. It
-        is counted, but not passed on."""
-        self.n_chars += len(piece)
+            self.has_relayed = True
+            self._on_text(clean(_join([ready])))

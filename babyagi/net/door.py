@@ -9,9 +9,9 @@ to a host are at least `pause_s` apart. A page that is refused is requested once
 second user agent that also names this program. Not checked: the addresses to which a configured
 proxy resolves a name, and the content of a page.
 
-`ask_json` and `ask_page` send one request to a service that the program or a person named. The
-request has a deadline, the size of the answer is limited, and redirects and compression are
-refused. A secret in the parameters or headers appears in no error and no log.
+`ask_json` and `ask_page` send one request through a door to a service that the program or a person
+named, wherever it is. The request has a deadline, the size of the answer is limited, and redirects
+are not followed. A secret in the parameters or headers appears in no error and no log.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import json
-import logging
 import re
 import socket
 import ssl
@@ -30,14 +29,13 @@ from collections.abc import (
     Awaitable,
     Callable,
     Iterable,
-    Iterator,
     Mapping,
     Sequence,
 )
-from contextlib import asynccontextmanager, contextmanager, suppress
-from dataclasses import dataclass, field
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote, urljoin, urlsplit
+from urllib.parse import quote, unquote, urlencode, urljoin, urlsplit
 
 from babyagi.errors import SettingsError, ToolError
 from babyagi.net.addresses import (
@@ -197,7 +195,7 @@ class Door:
         self, target: Target, headers: Sequence[tuple[bytes, bytes]]
     ) -> Page | str | int:
         """Return the page, the URL to which the server redirects, or the status of its error."""
-        async with self._turn(target), self._ask(target, headers=headers) as response:
+        async with self._turn(target), self.asking(target, headers=headers) as response:
             location = _header(response, b"location")
             if response.status in _REDIRECTS and location:
                 return _join(target.url, location)
@@ -214,7 +212,7 @@ class Door:
         try:
             async with asyncio.timeout(self._timeout_s):
                 target = read_target(url)
-                async with self._ask(target, "POST", [*said, _OURS], body) as response:
+                async with self.asking(target, "POST", [*said, _OURS], body) as response:
                     return int(response.status)
         except TimeoutError:
             raise ToolError(f"{_shown(url)} gave no answer in {self._timeout_s:g} s") from None
@@ -238,7 +236,7 @@ class Door:
         may be fetched (RFC 9309, 2.3.1.4)."""
         url = f"{target.origin}/robots.txt"
         for _ in range(MAX_REDIRECTS + 1):
-            async with self._ask(read_target(url)) as response:
+            async with self.asking(read_target(url)) as response:
                 if response.status in _REDIRECTS and (location := _header(response, b"location")):
                     url = _join(url, location)
                     continue
@@ -269,13 +267,19 @@ class Door:
     # -- one request -------------------------------------------------------------------------------
 
     @asynccontextmanager
-    async def _ask(
+    async def asking(
         self,
         target: Target,
         method: str = "GET",
         headers: Sequence[tuple[bytes, bytes]] = _HEADERS,
         body: bytes | None = None,
     ) -> AsyncIterator[Response]:
+        """During the context, one request is sent, and its answer can be read.
+
+        Raises:
+            AddressError: the target must not be reached.
+            ToolError: its server cannot be reached, or breaks off.
+        """
         import httpcore2
 
         self._require_reachable(target)
@@ -511,16 +515,30 @@ async def ask_page(
 
 async def _ask(request: Request, timeout_s: float, proxies: Proxies | None) -> bytes:
     """Send the request, and return the body of the answer. Raises `ToolError` for any status except
-    200."""
-    host = _host(request)
+    200, without the texts of the HTTP client, which may contain the secret."""
+    host, door = _host(request), Door(allow=("*",), proxies=proxies)
+    named = {"Accept-Encoding": "identity", "Content-Type": "application/json", **request.headers}
+    sent = None if request.body is None else json.dumps(request.body).encode()
     try:
-        with _unlogged():
-            async with asyncio.timeout(timeout_s):
-                status, body = await _fetch(request, (proxies or Proxies()).find(request.url))
+        target = read_target(request.url)
+        if request.params:
+            query = urlencode(request.params, quote_via=quote)
+            target = replace(target, path=f"{target.path}?{query}")
+        headers = [_OURS, *((name.encode(), value.encode()) for name, value in named.items())]
+        async with (
+            asyncio.timeout(timeout_s),
+            door.asking(target, "GET" if sent is None else "POST", headers, sent) as response,
+        ):
+            body, is_cut = await _read_body(response, MAX_BODY_BYTES)
     except TimeoutError:
         raise ToolError(f"{host} gave no answer in {timeout_s:g} s") from None
-    if status != 200:
-        raise ToolError(f"{host} answered {status}: {_show(_fault_of(body), request.secret)}")
+    except ValueError as error:  # of the address, or of a character that cannot be sent
+        raise ToolError(f"{host} cannot be reached ({type(error).__name__})") from None
+    if is_cut:
+        raise ToolError(f"{host} answered with more than {MAX_BODY_BYTES // 2**20} MiB")
+    if response.status != 200:
+        said = _show(_fault_of(body), request.secret)
+        raise ToolError(f"{host} answered {response.status}: {said}")
     return body
 
 
@@ -537,54 +555,9 @@ def _host(request: Request) -> str:
     return urlsplit(request.url).netloc
 
 
-async def _fetch(request: Request, proxy: str | None) -> tuple[int, bytes]:
-    """Return the status and the body. Errors of the HTTP client become `ToolError`, without their
-    texts, which may contain the URL with the secret."""
-    import httpx2
-
-    host = _host(request)
-    method, params = "GET" if request.body is None else "POST", dict(request.params) or None
-    headers = {**request.headers, "accept-encoding": "identity", "user-agent": USER_AGENT}
-    try:
-        way = httpx2.AsyncHTTPTransport(proxy=proxy)
-        async with (
-            httpx2.AsyncClient(follow_redirects=False, timeout=None, transport=way) as client,
-            client.stream(
-                method, request.url, params=params, json=request.body, headers=headers
-            ) as response,
-        ):
-            if response.headers.get("content-encoding", "identity") != "identity":
-                raise ToolError(f"{host} answered with compression, which was not requested")
-            body = bytearray()
-            async for chunk in response.aiter_raw():
-                body += chunk
-                if len(body) > MAX_BODY_BYTES:
-                    raise ToolError(f"{host} answered with more than {MAX_BODY_BYTES // 2**20} MiB")
-            return response.status_code, bytes(body)
-    except httpx2.ConnectError as error:
-        raise ToolError(f"{host} {_why_closed(error)}") from None
-    except (httpx2.HTTPError, httpx2.InvalidURL, UnicodeError, ValueError) as error:
-        raise ToolError(f"{host} cannot be reached ({type(error).__name__})") from None
-
-
 def _why_closed(error: Exception) -> str:
     is_untrusted = "CERTIFICATE" in str(error)
     return "shows a certificate that is not trusted" if is_untrusted else "cannot be reached"
-
-
-@contextmanager
-def _unlogged() -> Iterator[None]:
-    """Drop the log records of the HTTP client during the context, because they show whole URLs."""
-
-    def drop(record: logging.LogRecord) -> bool:
-        return False
-
-    client_log = logging.getLogger("httpx2")
-    client_log.addFilter(drop)
-    try:
-        yield
-    finally:
-        client_log.removeFilter(drop)
 
 
 def _parse(body: bytes) -> Any:

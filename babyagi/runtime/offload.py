@@ -1,20 +1,18 @@
-"""Runs blocking work outside the event loop, so that the loop never waits for a disk or a
-server."""
+"""Runs blocking work outside the event loop, so that the loop never waits for a disk or a server;
+and waits in the loop for a time or an event."""
 
 from __future__ import annotations
 
 import asyncio
-import contextvars
 import inspect
 import threading
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from types import AsyncGeneratorType
 from typing import Any, Generic, Protocol, TypeVar, cast
 
 T = TypeVar("T")
-V = TypeVar("V")
 
 
 class Offload(Protocol):
@@ -41,6 +39,19 @@ class ThreadOffload:
         self._executor.shutdown(wait=True, cancel_futures=True)
 
 
+def now_s() -> float:
+    """Return the time of the running event loop, in monotonic seconds."""
+    return asyncio.get_running_loop().time()
+
+
+async def wait_at_most(event: asyncio.Event, timeout_s: float) -> None:
+    """Wait until the event is set, but at most `timeout_s` seconds."""
+    # `wait_for` of Python 3.11 swallows a cancellation that comes with the event
+    with suppress(TimeoutError):
+        async with asyncio.timeout(timeout_s):
+            await event.wait()
+
+
 async def run_inline(work: Callable[[], T]) -> T:
     """Run the work in the calling thread; for simulations."""
     return work()
@@ -49,22 +60,52 @@ async def run_inline(work: Callable[[], T]) -> T:
 def run_blocking(work: Coroutine[Any, Any, T]) -> T:
     """Run the coroutine from code that is not async, and return what it returns.
 
-    If an event loop is running already, as in a notebook, the coroutine runs in a new loop in a
-    thread, and the caller's loop is blocked meanwhile. Ctrl-C cancels it.
+    If an event loop is running already, as in a notebook, the coroutine runs in a loop of its own,
+    and the caller's loop is blocked meanwhile. Ctrl-C cancels it, and waits for its end.
     """
     try:
         asyncio.get_running_loop()
     except RuntimeError:
         return asyncio.run(work)
-    runner = _Runner(work)
-    thread = threading.Thread(target=contextvars.copy_context().run, args=(runner.run,))
-    thread.start()
-    while thread.is_alive():
+    with _loop_in_thread() as wait:
         try:
-            thread.join()
-        except KeyboardInterrupt as error:
-            runner.interrupt(error)
-    return runner.result()
+            return wait(work)
+        except KeyboardInterrupt:
+            wait(_settle())
+            raise
+
+
+async def _settle() -> None:
+    """Wait for the end of all other work of the loop."""
+    if others := asyncio.all_tasks() - {asyncio.current_task()}:
+        await asyncio.wait(others)
+
+
+@contextmanager
+def _loop_in_thread() -> Iterator[Callable[[Coroutine[Any, Any, T]], T]]:
+    """During the context, an event loop runs in a thread. Yield a function that runs a coroutine
+    there and returns its result; an interruption of its caller cancels the coroutine."""
+    loop = asyncio.new_event_loop()
+
+    def run() -> None:
+        with asyncio.Runner(loop_factory=lambda: loop) as runner:
+            runner.get_loop().run_forever()
+
+    def wait(work: Coroutine[Any, Any, T]) -> T:
+        pending = asyncio.run_coroutine_threadsafe(work, loop)
+        try:
+            return pending.result()
+        except BaseException:  # Ctrl-C while nothing happened
+            pending.cancel()
+            raise
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    try:
+        yield wait
+    finally:
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
 
 
 async def call_either(function: Callable[..., Any], *args: Any) -> Any:
@@ -89,31 +130,17 @@ class Told(Generic[T]):
 
     def __iter__(self) -> Generator[T, None, None]:
         """Yield in code that is not async; the work has its own event loop, in a thread."""
-        loop = asyncio.new_event_loop()
-        thread = threading.Thread(target=loop.run_forever, daemon=True)
-        thread.start()
-
-        def wait(work: Coroutine[Any, Any, V]) -> V:
-            pending = asyncio.run_coroutine_threadsafe(work, loop)
+        with _loop_in_thread() as wait:
+            told = self._tell()
             try:
-                return pending.result()
-            except BaseException:  # Ctrl-C while nothing happened
-                pending.cancel()
-                raise
-
-        told = self._tell()
-        try:
-            while True:
-                try:
-                    event = wait(_next(told))
-                except StopAsyncIteration:
-                    return
-                yield event
-        finally:
-            wait(_close(told))
-            loop.call_soon_threadsafe(loop.stop)
-            thread.join()
-            loop.close()
+                while True:
+                    try:
+                        event = wait(_next(told))
+                    except StopAsyncIteration:
+                        return
+                    yield event
+            finally:
+                wait(_close(told))
 
 
 async def _next(told: AsyncGenerator[T, None]) -> T:
@@ -126,40 +153,3 @@ async def _close(told: AsyncGenerator[Any, None]) -> None:
     while generator.ag_running:  # noqa: ASYNC110
         await asyncio.sleep(0.01)
     await told.aclose()
-    await asyncio.get_running_loop().shutdown_default_executor()
-
-
-class _Runner(Generic[T]):
-    """Runs a coroutine in an event loop of its own, and keeps its outcome."""
-
-    def __init__(self, work: Coroutine[Any, Any, T]) -> None:
-        self._work = work
-        self._done: list[T] = []
-        self._error: BaseException | None = None
-        self._interrupted: BaseException | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._task: asyncio.Task[T] | None = None
-
-    def run(self) -> None:
-        async def work() -> T:
-            self._loop, self._task = asyncio.get_running_loop(), asyncio.current_task()
-            return await self._work
-
-        try:
-            self._done.append(asyncio.run(work()))
-        except BaseException as error:
-            self._error = error
-
-    def interrupt(self, error: BaseException) -> None:
-        self._interrupted = error
-        if self._loop is None or self._task is None:
-            return
-        with suppress(RuntimeError):  # it has just ended
-            self._loop.call_soon_threadsafe(self._task.cancel)
-
-    def result(self) -> T:
-        if self._interrupted is not None:
-            raise self._interrupted
-        if self._error is not None:
-            raise self._error
-        return self._done[0]

@@ -13,7 +13,7 @@ import hashlib
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any
 
 from babyagi.errors import ParkedError, SettingsError
 from babyagi.runtime.heavy_imports import import_whole
@@ -23,21 +23,8 @@ from babyagi.runtime.heavy_imports import import_whole
 
 OPERATION = "gen_ai.operation.name"
 PROVIDER = "gen_ai.provider.name"
-AGENT = "gen_ai.agent.name"
-WORKFLOW = "gen_ai.workflow.name"
 CONVERSATION_ID = "gen_ai.conversation.id"
-REQUEST_MODEL = "gen_ai.request.model"
-MAX_TOKENS = "gen_ai.request.max_tokens"
-RESPONSE_MODEL = "gen_ai.response.model"
-INPUT_TOKENS = "gen_ai.usage.input_tokens"
-OUTPUT_TOKENS = "gen_ai.usage.output_tokens"
-TOOL = "gen_ai.tool.name"
-TOOL_TYPE = "gen_ai.tool.type"
-ERROR = "error.type"
 OBJECTIVE_ID = "babyagi.objective.id"
-OWNER = "babyagi.owner"
-STOP_REASON = "babyagi.stop_reason"
-COST_USD = "babyagi.cost_usd"
 
 SERVICE = "babyagi"
 EXPORT_TIMEOUT_S = 5.0
@@ -46,16 +33,19 @@ _OWN_MODELS = ("rehearsal", "human")
 Attributes = Mapping[str, str | int | float]
 
 
-class Span(Protocol):
-    """A running span."""
+class Span:
+    """A running span, in the form of OpenTelemetry's; this one is recorded nowhere."""
 
-    def note(self, attributes: Attributes) -> None:
+    def set_attributes(self, attributes: Attributes) -> None:
         """Add attributes to the span while it runs."""
-        ...
 
 
-class Tracer(Protocol):
-    """Creates spans. A span that ends with an exception records the exception's class."""
+_NOTHING: AbstractContextManager[Span] = nullcontext(Span())
+
+
+class Tracer:
+    """Creates spans; this one creates none. A span that ends with an exception records the
+    exception's class."""
 
     def work(self, uid: str, *, objective_id: int, owner: str) -> AbstractContextManager[Span]:
         """Return a span for the work under one claim.
@@ -64,52 +54,6 @@ class Tracer(Protocol):
             uid, objective_id: of the objective; the uid is unique across task stores.
             owner: what is worked on, such as `task:7` or, for the second planning, `plan:2`.
         """
-        ...
-
-    def model_call(self, model: str, *, max_tokens: int) -> AbstractContextManager[Span]: ...
-
-    def tool_call(self, name: str) -> AbstractContextManager[Span]: ...
-
-    def objective(
-        self, uid: str, *, objective_id: int, began_at: datetime, ended_at: datetime, reason: str
-    ) -> None:
-        """Record the span of an objective that has ended. The spans of all work on it, by any
-        worker, are its children."""
-        ...
-
-    def close(self) -> None:
-        """Send the spans that were not sent yet. This blocks for some seconds at most."""
-        ...
-
-
-def answered(
-    model: str, *, prompt_tokens: int, completion_tokens: int, cost_usd: float
-) -> Attributes:
-    """Return the attributes that a span gets from a model's answer."""
-    return {
-        RESPONSE_MODEL: model,
-        INPUT_TOKENS: prompt_tokens,
-        OUTPUT_TOKENS: completion_tokens,
-        COST_USD: cost_usd,
-    }
-
-
-# -- off
-# --------------------------------------------------------------------------------------------------
-
-
-class _NoSpan:
-    def note(self, attributes: Attributes) -> None:
-        """Drop the attributes."""
-
-
-_NOTHING: AbstractContextManager[Span] = nullcontext(_NoSpan())
-
-
-class NoTracer:
-    """A tracer that records and sends nothing."""
-
-    def work(self, uid: str, *, objective_id: int, owner: str) -> AbstractContextManager[Span]:
         return _NOTHING
 
     def model_call(self, model: str, *, max_tokens: int) -> AbstractContextManager[Span]:
@@ -121,13 +65,26 @@ class NoTracer:
     def objective(
         self, uid: str, *, objective_id: int, began_at: datetime, ended_at: datetime, reason: str
     ) -> None:
-        """Record nothing."""
+        """Record the span of an objective that has ended. The spans of all work on it, by any
+        worker, are its children."""
 
     def close(self) -> None:
-        """Do nothing: no span waits to be sent."""
+        """Send the spans that were not sent yet. This blocks for some seconds at most."""
 
 
-NO_TRACER = NoTracer()
+NO_TRACER = Tracer()
+
+
+def answered(
+    model: str, *, prompt_tokens: int, completion_tokens: int, cost_usd: float
+) -> Attributes:
+    """Return the attributes that a span gets from a model's answer."""
+    return {
+        "gen_ai.response.model": model,
+        "gen_ai.usage.input_tokens": prompt_tokens,
+        "gen_ai.usage.output_tokens": completion_tokens,
+        "babyagi.cost_usd": cost_usd,
+    }
 
 
 # -- on
@@ -159,7 +116,7 @@ def open_tracer(endpoint: str) -> Tracer:
     return OtelTracer(BatchSpanProcessor(exporter))
 
 
-class OtelTracer:
+class OtelTracer(Tracer):
     """Creates spans with OpenTelemetry's SDK. The spans of one objective are one trace, across
     workers: the trace id, and the id of the objective's span, are derived from the objective's uid.
 
@@ -190,7 +147,7 @@ class OtelTracer:
             resource=resource, id_generator=self._ids, shutdown_on_exit=False
         )
         self._provider.add_span_processor(processor)
-        self._tracer = self._provider.get_tracer(SERVICE)
+        self._tracer: Any = self._provider.get_tracer(SERVICE)
 
     @contextmanager
     def work(self, uid: str, *, objective_id: int, owner: str) -> Iterator[Span]:
@@ -201,10 +158,10 @@ class OtelTracer:
         attributes: Attributes = {
             OPERATION: "invoke_agent",
             PROVIDER: SERVICE,
-            AGENT: agent,
+            "gen_ai.agent.name": agent,
             CONVERSATION_ID: uid,
             OBJECTIVE_ID: objective_id,
-            OWNER: owner,
+            "babyagi.owner": owner,
         }
         flags = trace.TraceFlags(trace.TraceFlags.SAMPLED)
         parent = trace.SpanContext(*_ids_of(uid), is_remote=True, trace_flags=flags)
@@ -216,13 +173,17 @@ class OtelTracer:
         attributes: Attributes = {
             OPERATION: "chat",
             PROVIDER: SERVICE if model in _OWN_MODELS else "openai",
-            REQUEST_MODEL: model,
-            MAX_TOKENS: max_tokens,
+            "gen_ai.request.model": model,
+            "gen_ai.request.max_tokens": max_tokens,
         }
         return self._span(f"chat {model}", attributes, is_client=model not in _OWN_MODELS)
 
     def tool_call(self, name: str) -> AbstractContextManager[Span]:
-        attributes: Attributes = {OPERATION: "execute_tool", TOOL: name, TOOL_TYPE: "function"}
+        attributes: Attributes = {
+            OPERATION: "execute_tool",
+            "gen_ai.tool.name": name,
+            "gen_ai.tool.type": "function",
+        }
         return self._span(f"execute_tool {name}", attributes)
 
     def objective(
@@ -232,10 +193,10 @@ class OtelTracer:
 
         attributes: Attributes = {
             OPERATION: "invoke_workflow",
-            WORKFLOW: SERVICE,
+            "gen_ai.workflow.name": SERVICE,
             CONVERSATION_ID: uid,
             OBJECTIVE_ID: objective_id,
-            STOP_REASON: reason,
+            "babyagi.stop_reason": reason,
         }
         self._ids.given = _ids_of(uid)
         try:
@@ -267,21 +228,13 @@ class OtelTracer:
             set_status_on_exception=False,
         ) as span:
             try:
-                yield _OtelSpan(span)
+                yield span
             except ParkedError:  # a person was asked: nothing failed
                 raise
             except BaseException as error:
-                span.set_attribute(ERROR, type(error).__name__)
+                span.set_attribute("error.type", type(error).__name__)
                 span.set_status(trace.StatusCode.ERROR)
                 raise
-
-
-class _OtelSpan:
-    def __init__(self, span: Any) -> None:
-        self._span = span
-
-    def note(self, attributes: Attributes) -> None:
-        self._span.set_attributes(attributes)
 
 
 def _ids_of(uid: str) -> tuple[int, int]:

@@ -3,7 +3,6 @@ serves, and how it recognizes dead workers."""
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -11,6 +10,7 @@ from datetime import datetime
 from math import ceil
 
 from babyagi.errors import BabyagiError, LeaseLostError, NotFoundError, StoreUnavailableError
+from babyagi.runtime.offload import now_s
 from babyagi.tasks import Worker
 from babyagi.taskstore.sql.store import TaskStore
 
@@ -25,13 +25,7 @@ COMING_BACK_S = 10.0
 
 KnowsDead = Callable[[str], bool]
 """A function that returns whether the worker with this name, in this process's home folder, is
-certainly dead."""
-
-
-def knows_nobody_dead(_: str) -> bool:
-    """Return False for every worker name. For stores without file locks, where only the leases show
-    which workers are dead."""
-    return False
+certainly dead. A store without file locks shows dead workers by their leases alone."""
 
 
 async def reap_namesakes(
@@ -59,7 +53,7 @@ class WorkerLease:
         lease_s: float,
         sleep: Callable[[float], Awaitable[None]],
         new_id: Callable[[], str],
-        knows_dead: KnowsDead = knows_nobody_dead,
+        knows_dead: KnowsDead = lambda _: False,
     ) -> None:
         self.identity = identity
         self._store = store
@@ -131,22 +125,22 @@ class WorkerLease:
         """
         renewal_s = self._lease_s / RENEWALS_PER_LEASE
         checks_per_renewal = ceil(renewal_s / self._pause_s)
-        n_checks, renewed_s = 0, _now_s()
+        n_checks, renewed_s = 0, now_s()
         in_touch_s = patient_until_s = renewed_s
         while True:
             await self._sleep(self._pause_s)
             n_checks, was_in_doubt = n_checks + 1, self._is_in_doubt
-            is_due = n_checks >= checks_per_renewal or _now_s() - renewed_s >= renewal_s
+            is_due = n_checks >= checks_per_renewal or now_s() - renewed_s >= renewal_s
             try:
                 if is_due or was_in_doubt or not self._is_registered:
                     await self._renew(on_lost)
-                    n_checks, renewed_s = 0, _now_s()
-                if _now_s() - in_touch_s > self._lease_s / 2:
-                    patient_until_s = _now_s() + max(self._lease_s, COMING_BACK_S)
+                    n_checks, renewed_s = 0, now_s()
+                if now_s() - in_touch_s > self._lease_s / 2:
+                    patient_until_s = now_s() + max(self._lease_s, COMING_BACK_S)
                     self._watch.forget()
-                if await self._reap(may_judge=_now_s() >= patient_until_s):
+                if await self._reap(may_judge=now_s() >= patient_until_s):
                     on_freed()
-                in_touch_s = _now_s()
+                in_touch_s = now_s()
             except StoreUnavailableError as error:
                 if not was_in_doubt:
                     what = "the lease cannot be renewed now, and is tried again at each check: %s"
@@ -256,7 +250,3 @@ def _see(before: _Seen | None, worker: Worker, pause_s: float) -> _Seen:
         return _Seen(until=worker.lease_until)
     overdue_s = before.overdue_s + pause_s if worker.has_run_out else 0.0
     return _Seen(until=worker.lease_until, silent_s=before.silent_s + pause_s, overdue_s=overdue_s)
-
-
-def _now_s() -> float:
-    return asyncio.get_running_loop().time()

@@ -22,11 +22,12 @@ from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
 from babyagi import events
-from babyagi.errors import BabyagiError, ToolError
+from babyagi.errors import BabyagiError, NotFoundError, ToolError
 from babyagi.inbox import asking_task, describe
 from babyagi.net.addresses import Proxies
 from babyagi.net.door import Door
 from babyagi.redaction import redact
+from babyagi.runtime.offload import wait_at_most
 from babyagi.tasks import Event
 from babyagi.taskstore.sql.store import TaskStore
 from babyagi.text import clean, shorten
@@ -98,17 +99,18 @@ class Notifier:
     async def watching(self, objective_id: int) -> AsyncIterator[None]:
         """Send notifications about the objective while the context lasts. Its exit sends what is
         pending, for at most twice `TIMEOUT_S`."""
-        began_id = await self._begin(objective_id)
+        if await self._told_up_to(objective_id) is None:
+            await self._note(objective_id, await self._store.last_event_id(objective_id))
         self._watched.add(objective_id)
-        following = asyncio.ensure_future(self._follow(objective_id, began_id))
+        telling = asyncio.ensure_future(self.tell_whole(objective_id))
         try:
             yield
         finally:
             # a notification in progress is completed before the run ends
             async with self._sending:
-                following.cancel()
-            with suppress(asyncio.CancelledError):
-                await following
+                telling.cancel()
+            with suppress(asyncio.CancelledError, NotFoundError):
+                await telling
             await self._send_rest(objective_id)
             self._watched.discard(objective_id)
 
@@ -125,25 +127,37 @@ class Notifier:
                 await telling
 
     async def tell_whole(self, objective_id: int) -> None:
-        """Send notifications about an objective, whichever process works on it. Return when the
-        objective has ended, its report is written, and the notification of its end has been
-        sent."""
+        """Send notifications about an objective, whichever process works on it, each again until it
+        succeeds. Return when the objective has ended, its report is written, and the notification
+        of its end has been sent.
+
+        Raises:
+            NotFoundError: there is no such objective.
+        """
         pause_s = FIRST_PAUSE_S
         while True:
-            last_id = await self._store.last_event_id(objective_id)
-            objective = await self._store.objective(objective_id)
-            has_ended = objective.stop_reason is not None and objective.has_report
-            rest = await self._find_rest(objective_id)
-            due = [one for one in rest if has_ended or one.kind != events.OBJECTIVE_ENDED]
-            if not due:
-                if has_ended:
+            try:
+                last_id = await self._store.last_event_id(objective_id)
+                objective = await self._store.objective(objective_id)
+                has_ended = objective.stop_reason is not None and objective.has_report
+                rest = await self._find_rest(objective_id)
+                due = [one for one in rest if has_ended or one.kind != events.OBJECTIVE_ENDED]
+                if not due and has_ended:
                     return
-                await self._store.wait_for_events(objective_id, after_id=last_id, timeout_s=POLL_S)
-            elif await self._try_to_send(due[0]):
-                pause_s = FIRST_PAUSE_S
-            else:
-                await asyncio.sleep(pause_s)
-                pause_s = min(2 * pause_s, MAX_PAUSE_S)
+                if not due:
+                    await self._store.wait_for_events(
+                        objective_id, after_id=last_id, timeout_s=POLL_S
+                    )
+                if not due or await self._try_to_send(due[0]):
+                    pause_s = FIRST_PAUSE_S
+                    continue
+            except NotFoundError:
+                raise
+            except BabyagiError as error:
+                what = "the events could not be read, so notifications are late: %s"
+                logger.warning(what, error.what)
+            await asyncio.sleep(pause_s)
+            pause_s = min(2 * pause_s, MAX_PAUSE_S)
 
     async def _tell_the_rest(self) -> None:
         while True:
@@ -157,41 +171,12 @@ class Notifier:
                 logger.warning("pending notifications could not be read: %s", error.what)
             await asyncio.sleep(RETELL_S)
 
-    async def _begin(self, objective_id: int) -> int:
-        """Return the id of the last notified event. If there is none, record the newest event as
-        notified and return its id."""
-        told = await self._told_up_to(objective_id)
-        if told is None:
-            told = await self._store.last_event_id(objective_id)
-            await self._note(objective_id, told)
-        return told
-
     async def _told_up_to(self, objective_id: int) -> int | None:
         found = await self._store.events(objective_id, kinds=(self._kind,), from_end=True, limit=1)
         return int(found[-1].data["up_to"]) if found else None
 
     async def _note(self, objective_id: int, event_id: int) -> None:
         await self._store.append_event(objective_id, kind=self._kind, data={"up_to": event_id})
-
-    async def _follow(self, objective_id: int, after_id: int) -> None:
-        while True:
-            try:
-                await self._store.wait_for_events(objective_id, after_id=after_id, timeout_s=POLL_S)
-                for event in await self._store.events(objective_id, after_id=after_id):
-                    if event.kind == events.TASK_PARKED:
-                        await self._insist(event)
-                    after_id = event.id
-            except BabyagiError as error:
-                what = "the events could not be read, so notifications are late: %s"
-                logger.warning(what, error.what)
-                await asyncio.sleep(POLL_S)
-
-    async def _insist(self, event: Event) -> None:
-        """Send the notification again until it succeeds; the pauses grow."""
-        pause_s = FIRST_PAUSE_S
-        while not await self._try_to_send(event):
-            await asyncio.sleep(pause_s)
-            pause_s = min(2 * pause_s, MAX_PAUSE_S)
 
     async def _send_rest(self, objective_id: int) -> None:
         """Send pending notifications in order; failures are left for later."""
@@ -305,9 +290,7 @@ class Hooks:
                         group.create_task(self._follow(objective_id, address))
                 except (BabyagiError, OSError) as error:
                     logger.warning("webhook addresses could not be read: %s", error)
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(RETELL_S):
-                        await self._nudged.wait()
+                await wait_at_most(self._nudged, RETELL_S)
 
     async def _find_untold(self) -> list[tuple[int, str]]:
         address_by_uid = self._find()
@@ -325,25 +308,25 @@ class Hooks:
     async def _follow(self, objective_id: int, address: str) -> None:
         try:
             await self._open_notifier(address).tell_whole(objective_id)
-        except BabyagiError as error:  # an outage, or the objective is gone
-            what = "notifications of objective %d are not sent for now: %s"
-            logger.warning(what, objective_id, error.what)
+        except NotFoundError:
+            logger.info("objective %d was deleted", objective_id)
         finally:
             self._following.discard(objective_id)
 
 
-def make_guarded_sender(address: str, *, door: Door, signer: Signer) -> Send:
-    """Return a function that posts the JSON of an event to an address that is not trusted. It
-    refuses an address outside the public internet unless the person allowed that host."""
+def make_guarded_sender(address: str, *, door: Door, signer: Signer | None) -> Send:
+    """Return a function that posts the JSON of an event to an address, if the door reaches it."""
 
     async def send(text: str) -> None:
         body = text.encode()
-        headers = {"content-type": "application/json", **signer.headers(body)}
+        signed = {} if signer is None else signer.headers(body)
+        headers = {"content-type": "application/json", **signed}
         try:
             status = await door.post(address, body=body, headers=headers)
         except ToolError:
             raise UndeliveredError("the address cannot be reached, or is not public") from None
-        _require_taken(status)
+        if status >= 300:
+            raise UndeliveredError(f"the address answered with HTTP status {status}")
 
     return send
 
@@ -386,16 +369,15 @@ def make_sender(
     proxies: Proxies | None = None,
     signer: Signer | None = None,
 ) -> Send:
-    """Return a function that sends the JSON of an event to `target`: an http or https address, or a
-    command, which is run without a shell.
+    """Return a function that sends the JSON of an event to `target`: an http or https address,
+    wherever it is, or a command, which is run without a shell.
 
     Args:
         environ: the whole environment of the command.
     """
     if is_address(target):
-        return lambda text: _post(
-            target, text.encode(), (proxies or Proxies()).find(target), signer
-        )
+        door = Door(allow=("*",), proxies=proxies, timeout_s=TIMEOUT_S)
+        return make_guarded_sender(target.replace(" ", "%20"), door=door, signer=signer)
     return lambda text: _run_command(shlex.split(target), text, environ)
 
 
@@ -420,24 +402,3 @@ async def _run_command(command: list[str], text: str, environ: Mapping[str, str]
             await process.wait()
     if process.returncode:
         raise UndeliveredError(f"the command ended with code {process.returncode}")
-
-
-async def _post(address: str, body: bytes, proxy: str | None, signer: Signer | None) -> None:
-    import httpx2
-
-    signed = {} if signer is None else signer.headers(body)
-    headers = {"content-type": "application/json", **signed}
-    transport = httpx2.AsyncHTTPTransport(proxy=proxy)
-    async with (
-        httpx2.AsyncClient(
-            follow_redirects=False, timeout=TIMEOUT_S, transport=transport
-        ) as client,
-        client.stream("POST", address, content=body, headers=headers) as answer,
-    ):
-        status = answer.status_code  # the body is not read
-    _require_taken(status)
-
-
-def _require_taken(status: int) -> None:
-    if status >= 300:
-        raise UndeliveredError(f"the address answered with HTTP status {status}")

@@ -18,12 +18,13 @@ from babyagi.errors import (
     StoreUnavailableError,
     StoreUnusableError,
 )
+from babyagi.runtime.offload import wait_at_most
 from babyagi.tasks import Objective, Worker
 from babyagi.taskstore.schedules import TICK_DECIDED
 from babyagi.taskstore.sql.store import TaskStore
 from babyagi.text import say_count
-from babyagi.worker.lease import KnowsDead, WorkerLease, knows_nobody_dead
-from babyagi.worker.serving import OpenLoop, Pace, Patience, Process, Serving, nobody
+from babyagi.worker.lease import KnowsDead, WorkerLease
+from babyagi.worker.serving import OpenLoop, Pace, Patience, Process, Serving
 
 __all__ = ["Pace", "Patience", "Runtime", "WorkerLoop"]
 
@@ -61,7 +62,7 @@ class Runtime:
     sleep: Callable[[float], Awaitable[None]]
     random: Callable[[], float]
     new_id: Callable[[], str]
-    knows_dead: KnowsDead = knows_nobody_dead
+    knows_dead: KnowsDead = lambda _: False
     tell: Callable[[str], None] = logger.warning
     around: Around | None = None
 
@@ -104,14 +105,13 @@ class WorkerLoop:
         self._fatal: BabyagiError | None = None
 
     async def run(
-        self, objective_id: int, *, patience: Patience | None = None, known: Objective | None = None
+        self, objective_id: int, *, patience: Patience | None = None
     ) -> tuple[Objective, int | None]:
         """Work on the objective until it has ended and its report is written, until it is paused,
         or until a signal asks this process to stop.
 
         Args:
             patience: what to wait for instead of leaving the objective; None waits for nothing.
-            known: the objective, if the caller has just read it, to save a read.
 
         Returns:
             The objective as it is at the end, and the number of the signal that stopped the run;
@@ -124,7 +124,7 @@ class WorkerLoop:
 
         async with self._living():
             try:
-                async with self._serving(objective_id, patience or Patience(), known) as serving:
+                async with self._serving(objective_id, patience or Patience()) as serving:
                     await serving.run()
             except BabyagiError as error:
                 self._fatal = self._fatal or error
@@ -132,7 +132,7 @@ class WorkerLoop:
             raise self._fatal
         return await self._store.objective(objective_id), self._stopped_by
 
-    async def serve_all(self, *, is_person_there: Callable[[], bool] = nobody) -> int | None:
+    async def serve_all(self, *, is_person_there: Callable[[], bool] = lambda: False) -> int | None:
         """Work on every objective that is active or needs its report, including objectives that are
         added later, until a signal asks this process to stop. Return the number of the signal.
 
@@ -186,10 +186,10 @@ class WorkerLoop:
                 logger.warning("the task store is unavailable: %s", error.what)
             except BabyagiError as error:
                 self._fail(error)
-            await self._wait_for_change()
+            await wait_at_most(self._changed, CHANGE_WAIT_S)
         while self._servings:
             self._changed.clear()
-            await self._wait_for_change()
+            await wait_at_most(self._changed, CHANGE_WAIT_S)
 
     async def _serve_among_others(self, objective_id: int) -> None:
         """Serve one objective. Its errors do not stop the work on other objectives, unless the
@@ -208,11 +208,9 @@ class WorkerLoop:
             self._shunned.add(objective_id)
 
     @asynccontextmanager
-    async def _serving(
-        self, objective_id: int, patience: Patience, known: Objective | None = None
-    ) -> AsyncIterator[Serving]:
+    async def _serving(self, objective_id: int, patience: Patience) -> AsyncIterator[Serving]:
         """Yield a `Serving` for the objective, which stays in `_servings` during the context."""
-        serving = Serving(self._process, objective_id, patience=patience, known=known)
+        serving = Serving(self._process, objective_id, patience=patience)
         self._servings[objective_id] = serving
         if self._stopped_by is not None:
             serving.drain(STOPPING)
@@ -259,9 +257,7 @@ class WorkerLoop:
         while self._stopped_by is None and self._fatal is None:
             self._may_tick.clear()
             wait_s = await self._fire_schedules()
-            with suppress(TimeoutError):
-                async with asyncio.timeout(min(wait_s, MAX_TICK_WAIT_S)):
-                    await self._may_tick.wait()
+            await wait_at_most(self._may_tick, min(wait_s, MAX_TICK_WAIT_S))
 
     async def _fire_schedules(self) -> float:
         """Start the objectives whose schedules are due now. Return the seconds until the next
@@ -294,11 +290,6 @@ class WorkerLoop:
     def _drop_all(self) -> None:
         for serving in self._servings.values():
             serving.drop()
-
-    async def _wait_for_change(self) -> None:
-        with suppress(TimeoutError):
-            async with asyncio.timeout(CHANGE_WAIT_S):
-                await self._changed.wait()
 
     def stop(self) -> None:
         """Do what the first signal does: make no further call, and let calls in flight end. A

@@ -6,11 +6,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
+from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
-from functools import partial
-from typing import Protocol
 
 from babyagi import events
 from babyagi.errors import (
@@ -38,6 +37,7 @@ from babyagi.index.indexer import Availability
 from babyagi.journal import Gate
 from babyagi.llm.retry import MAX_HOLD_S
 from babyagi.loop import Loop
+from babyagi.runtime.offload import now_s, wait_at_most
 from babyagi.tasks import (
     WAITS_FOR_PERSON,
     Claim,
@@ -117,14 +117,6 @@ class Outages:
         """Pause claiming for at least `delay_s` seconds from now."""
         self._rests_until_s = max(self._rests_until_s, self._clock() + delay_s)
 
-    def end(self) -> bool:
-        """End the outage, because the model answers again. Return whether an outage was reported,
-        so that its end must be reported too."""
-        waited = self.waits_for_model
-        self.waits_for_model = False
-        self.work_again()
-        return waited
-
     def work_again(self) -> None:
         """Forget the outages, because work has succeeded, perhaps with another model."""
         self.n, self.is_down, self.is_partial = 0, False, False
@@ -133,27 +125,6 @@ class Outages:
 
 def _name_broken(fence: Fence) -> str:
     return f"a test call of one word is answered, but not the call for {fence.owner}"
-
-
-class SameFaults:
-    """The tasks that failed in a row with the same type of error, without a success in between."""
-
-    def __init__(self) -> None:
-        self._fault: type[Exception] | None = None
-        self._task_ids: set[int] = set()
-
-    def note(self, error: Exception, task_id: int) -> bool:
-        """Add the task. Return whether `N_SAME_FAULTS` different tasks have met this error in a
-        row, so that the tasks are probably not its cause."""
-        if type(error) is not self._fault:
-            self.clear()
-        self._fault = type(error)
-        self._task_ids.add(task_id)
-        return len(self._task_ids) >= N_SAME_FAULTS
-
-    def clear(self) -> None:
-        self._fault = None
-        self._task_ids.clear()
 
 
 # -- writing results to the index beside the other work, which no trouble with the index stops
@@ -193,7 +164,7 @@ class IndexFeed:
         self._objective_id = availability.objective_id
         self._sleep = sleep
         self._on_unclear = on_unclear
-        self._is_owned_elsewhere = False
+        self._pause_s = FEED_PAUSE_S
         self._updating_memory = asyncio.Lock()
 
     async def begin(self) -> None:
@@ -209,55 +180,45 @@ class IndexFeed:
 
     async def feed(self) -> None:
         """Until cancelled, write new results to the index."""
-        pause_s = FEED_PAUSE_S
         while True:
-            await self._sleep(pause_s)
-            pause_s = await self._feed_once()
+            await self._sleep(self._pause_s)
+            await self._feed_once()
 
     async def finish(self, *, within_s: float) -> None:
         """Write the remaining results to the index. Stop after `within_s` seconds; the next run
         writes what is left."""
         try:
             async with asyncio.timeout(within_s):
-                while not self._is_owned_elsewhere and await self._look_and_index():
+                while await self._feed_once():
                     pass
-        except NOT_ITS_FAULT as error:
-            logger.info("results are not written to the result store now: %s", error.what)
-        except BabyagiError as error:
-            await self._availability.note_trouble(error)
         except TimeoutError:
             await self._availability.note_trouble(
                 IndexUnavailableError(f"not all results were written within {within_s:g} s")
             )
-        except Exception:  # the index is only a copy, so an error there must not fail the run
-            logger.exception("some results are not in the result store; the next run adds them")
 
-    async def _feed_once(self) -> float:
-        """Write a batch of results to the index, if there are new ones. Return the seconds until
-        the next call."""
+    async def _feed_once(self) -> bool:
+        """Write a batch of results to the index, if there are new ones. Return whether this
+        succeeded, so that more may be left. Whatever happens, the other work goes on."""
+        n_fed, pause_s = 0, FEED_RETRY_S
         try:
-            await self._look_and_index()
-        except StoreUnavailableError as error:
-            logger.warning(
-                "results cannot be written to the result store now, the work goes on: %s",
-                error.what,
-            )
-            self._on_unclear()
-            return FEED_RETRY_S
+            n_fed = await self._look_and_index()
+            pause_s = FEED_PAUSE_S
         except NOT_ITS_FAULT as error:
             logger.info("results are not written to the result store now: %s", error.what)
+            if isinstance(error, StoreUnavailableError):
+                self._on_unclear()
         except BabyagiError as error:
-            self._is_owned_elsewhere = getattr(error, "is_owned_elsewhere", False)
             await self._availability.note_trouble(error)
-            return OWNER_PAUSE_S if self._is_owned_elsewhere else FEED_RETRY_S
-        except Exception:  # a bug in this program, which must not stop the other work
+            if getattr(error, "is_owned_elsewhere", False):
+                pause_s = OWNER_PAUSE_S
+        except Exception:  # a bug in this program; the index is only a copy of the results
             logger.exception("writing to the result store raised an unexpected error")
-            return FEED_RETRY_S
-        return FEED_PAUSE_S
+        self._pause_s = pause_s
+        return bool(n_fed)
 
-    async def _look_and_index(self) -> int | None:
-        """Write a batch of results to the index, and return how many; 0 when none is left, None
-        when another worker has claimed the duty. After earlier trouble, even of an earlier run,
+    async def _look_and_index(self) -> int:
+        """Write a batch of results to the index, and return how many; 0 when none is left, or when
+        another worker has claimed the duty. After earlier trouble, even of an earlier run,
         ping the index first: if no result is left, nothing else would show that it works again."""
         if await self._availability.is_troubled():
             await self._loop.ping_index()
@@ -265,9 +226,8 @@ class IndexFeed:
         if await self._store.results(self._objective_id, only_unindexed=True, limit=1):
             async with self._claiming() as claim:
                 if claim is None:
-                    return None
+                    return 0
                 n_fed = await self._loop.feed_index(claim)
-                self._is_owned_elsewhere = False
                 async with self._updating_memory:
                     if await self._loop.is_memory_due():
                         await self._loop.update_memory(claim)
@@ -354,38 +314,23 @@ MAX_BLOCKED_PAUSE_S = 600.0
 BLOCKED_LOOK_S = 5.0
 
 OpenLoop = Callable[[Objective, Gate], Loop]
-Fail = Callable[[str, int], Awaitable[None]]
-"""A function that records a failed try and releases the claim. It takes the error, and the number
-of failed tries after which the task is given up."""
-
-
-class Release(Protocol):
-    """A function that releases the claim on a task or duty without counting a failure. The work can
-    be claimed again after `delay_s` seconds."""
-
-    async def __call__(self, reason: str, delay_s: float = 0.0) -> None: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """A claimed task or duty (work for the whole objective, such as planning), with the functions
-    that carry it out or end its claim.
+    """A claimed task or duty (work for the whole objective, such as planning).
 
     Attributes:
-        do: carries the work out.
-        task_id: None for a duty.
-        asks_model: whether the work calls a model. If so, and the model is down, a probe (a small
-            test call) is sent first.
-        release: ends the claim without counting a failure.
-        fail: ends the claim and counts a failure.
+        window: for the duty to order, the list as it was at the claim; None for every other work.
     """
 
-    do: Callable[[], Awaitable[None]]
-    fence: Fence
-    task_id: int | None = None
-    asks_model: bool = True
-    release: Release
-    fail: Fail
+    claim: Claim | DutyClaim
+    objective: Objective
+    window: Window | None = None
+
+    @property
+    def fence(self) -> Fence:
+        return self.claim.fence
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -408,11 +353,6 @@ class Pace:
     is_batched: bool = False
 
 
-def nobody() -> bool:
-    """Return False: no person is present to answer questions."""
-    return False
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Patience:
     """In which cases a worker waits instead of leaving the objective.
@@ -430,7 +370,7 @@ class Patience:
     with_pauses: bool = False
     when_blocked: bool = False
     unreached_s: float = math.inf
-    is_person_there: Callable[[], bool] = nobody
+    is_person_there: Callable[[], bool] = lambda: False
 
     def is_for_answers(self, reason: StopReason | None) -> bool:
         """Return whether an objective must not end for this reason yet, because it waits for
@@ -463,27 +403,15 @@ class Process:
 
 
 class Serving:
-    """The work of one process on one objective, from joining the objective to leaving it.
+    """The work of one process on one objective, from joining the objective to leaving it."""
 
-    Args:
-        known: the objective, if the caller has just read it, to save a read.
-    """
-
-    def __init__(
-        self,
-        process: Process,
-        objective_id: int,
-        *,
-        patience: Patience,
-        known: Objective | None = None,
-    ) -> None:
+    def __init__(self, process: Process, objective_id: int, *, patience: Patience) -> None:
         self._process = process
         self._store = process.store
         self._worker_lease = process.worker_lease
         self._pace = process.pace
         self._objective_id = objective_id
         self._patience = patience
-        self._known = known
         self._loop: Loop
         self._claimable: Claimable
         self._gate = Gate()
@@ -500,9 +428,11 @@ class Serving:
         self._is_time_stopped = False
         self._blocked_reason = ""
         self._blocked_pause_s = BLOCKED_PAUSE_S
-        self._errors_by_duty: dict[str, list[str]] = {}  # errors of failed duties, by owner
-        self._outages = Outages(clock=_now_s, random=process.random)
-        self._same_faults = SameFaults()
+        # the errors of failed duties, by owner
+        self._errors_by_duty: dict[str, list[str]] = defaultdict(list)
+        self._outages = Outages(clock=now_s, random=process.random)
+        # the tasks that failed since a task succeeded, with the type of the last error
+        self._fault_by_task: dict[int, type[Exception]] = {}
         self._judging = asyncio.Lock()
         self._n_probes = 0
         self._unreached_since_s = math.inf
@@ -578,9 +508,7 @@ class Serving:
         Raises:
             BabyagiError: an error that only a person can mend.
         """
-        objective, self._known = self._known, None
-        if objective is None:
-            objective = await self._store.objective(self._objective_id)
+        objective = await self._store.objective(self._objective_id)
         if not self._is_draining:
             self._gate = Gate(reached=self._gate.reached)
         self._loop, self._fatal = self._process.open_loop(objective, self._gate), None
@@ -638,14 +566,14 @@ class Serving:
             self._process.tell(
                 f"this worker cannot work on objective {self._objective_id}: {blocked_reason}"
             )
-        until_s = _now_s() + self._blocked_pause_s
+        until_s = now_s() + self._blocked_pause_s
         self._blocked_pause_s = min(2 * self._blocked_pause_s, MAX_BLOCKED_PAUSE_S)
         await self._worker_lease.serve(self._objective_id, blocked_reason=blocked_reason)
-        while _now_s() < until_s:
+        while now_s() < until_s:
             self._wake.clear()
             if self._is_draining or self._is_over(await self._store.objective(self._objective_id)):
                 return True
-            await self._wait(BLOCKED_LOOK_S)
+            await wait_at_most(self._wake, BLOCKED_LOOK_S)
         return False
 
     async def _keep_time(self) -> None:
@@ -696,7 +624,7 @@ class Serving:
             finally:
                 if work is None:
                     self._process.slots.release()
-            await self._wait(IDLE_WAIT_S)
+            await wait_at_most(self._wake, IDLE_WAIT_S)
 
     async def _claim_one(self) -> Work | None:
         """Claim the first duty (such as planning) that is due, else the best task. Return None when
@@ -722,16 +650,13 @@ class Serving:
         )
         self._expects_work = claim is not None and self._claimable.n_startable > 1
         objective = self._claimable.objective
-        match claim:
-            case Claim():
-                return self._turn(claim, objective)
-            case DutyClaim(duty=Duty.ORDER) if not self._pace.is_batched:
-                # the free slots will have begun these tasks before the order reads the list
-                window = await self._loop.see_list(objective)
-                return self._duty(claim, objective, window)
-            case DutyClaim():
-                return self._duty(claim, objective)
-        return None
+        if claim is None:
+            return None
+        window = None
+        if isinstance(claim, DutyClaim) and claim.duty is Duty.ORDER and not self._pace.is_batched:
+            # the free slots will have begun these tasks before the order reads the list
+            window = await self._loop.see_list(objective)
+        return Work(claim=claim, objective=objective, window=window)
 
     @property
     def _deferral(self) -> Deferral:
@@ -747,7 +672,7 @@ class Serving:
     def _was_last(self, work: Work) -> bool:
         """Return whether nothing else could be claimed when this work was claimed."""
         seen = self._claimable
-        return work.task_id is not None and seen.n_startable <= 1 and not seen.duties
+        return isinstance(work.claim, Claim) and seen.n_startable <= 1 and not seen.duties
 
     async def _rejoin_if_unclear(self) -> None:
         """If the store's answer to a claim was lost, leave the objective and join it again. Leaving
@@ -781,8 +706,8 @@ class Serving:
         if not awaits_person:
             self._awaits_person_since_s = math.inf
             return
-        self._awaits_person_since_s = min(self._awaits_person_since_s, _now_s())
-        has_lasted = _now_s() - self._awaits_person_since_s >= TIME_STOPS_AFTER_S
+        self._awaits_person_since_s = min(self._awaits_person_since_s, now_s())
+        has_lasted = now_s() - self._awaits_person_since_s >= TIME_STOPS_AFTER_S
         if has_lasted and not self._is_time_stopped:
             await self._worker_lease.serve(self._objective_id, blocked_reason=WAITS_FOR_PERSON)
             self._is_time_stopped = True
@@ -817,68 +742,53 @@ class Serving:
         self._process.slots.release()
         self.wake()
 
-    async def _wait(self, timeout_s: float) -> None:
-        """Wait until `wake` is called, because work of this worker has ended or another process has
-        changed the store, but at most `timeout_s` seconds."""
-        try:
-            async with asyncio.timeout(timeout_s):
-                await self._wake.wait()
-        except TimeoutError:
-            return
-
     # -- one piece of work, and how it can end
     # ----------------------------------------------------------------------------------------------
 
-    def _turn(self, claim: Claim, objective: Objective) -> Work:
-        async def release(reason: str, delay_s: float = 0.0) -> None:
-            await self._store.release(claim, delay_s=delay_s, reason=reason)
+    async def _do(self, work: Work) -> None:
+        objective = work.objective
+        match work.claim:
+            case Claim() as claim:
+                await self._require_model(claim.fence)
+                await self._loop.run_turn(claim, objective)
+                self._fault_by_task.clear()
+            case DutyClaim() as claim if self._is_hopeless(claim):
+                why = self._errors_by_duty[claim.fence.owner][-1]
+                await self._loop.give_up_duty(claim, objective, why=why)
+            case DutyClaim(duty=Duty.REPORT) as claim:
+                await self._report(claim, objective)
+            case DutyClaim() as claim:
+                await self._require_model(claim.fence)
+                await self._loop.run_duty(claim, objective, window=work.window)
 
-        async def fail(error: str, max_failures: int) -> None:
+    def _is_hopeless(self, claim: DutyClaim) -> bool:
+        """Return whether the duty failed too often. It must not keep the run from ending."""
+        return len(self._errors_by_duty[claim.fence.owner]) >= self._pace.max_failures
+
+    async def _release(self, work: Work, reason: str, *, delay_s: float = 0.0) -> None:
+        """End the claim without counting a failure. The work can be claimed again after `delay_s`
+        seconds."""
+        logger.info("%s is released, to be tried again later: %s", work.fence.owner, reason)
+        await self._store.release(work.claim, delay_s=delay_s, reason=reason)
+
+    async def _fail(self, work: Work, error: str, max_failures: int) -> None:
+        """End the claim and count a failed try.
+
+        Args:
+            max_failures: the number of failed tries after which the work is given up.
+        """
+        claim, delay_s = work.claim, RETRY_DELAY_S
+        if isinstance(claim, Claim):
             await self._store.fail_task(
-                claim, error=error, max_failures=max_failures, delay_s=RETRY_DELAY_S
+                claim, error=error, max_failures=max_failures, delay_s=delay_s
             )
-
-        return Work(
-            do=partial(self._loop.run_turn, claim, objective),
-            fence=claim.fence,
-            task_id=claim.task.id,
-            release=release,
-            fail=fail,
-        )
-
-    def _duty(self, claim: DutyClaim, objective: Objective, window: Window | None = None) -> Work:
-        errors = self._errors_by_duty.setdefault(claim.fence.owner, [])
-        # a duty that keeps failing must not keep the run from ending
-        is_hopeless = len(errors) >= self._pace.max_failures
-        do = partial(self._loop.run_duty, claim, objective, window=window)
-        if is_hopeless:
-            do = partial(self._loop.give_up_duty, claim, objective, why=errors[-1])
-        elif claim.duty is Duty.REPORT:
-            do = partial(self._report, claim, objective)
-
-        async def release(reason: str, delay_s: float = 0.0) -> None:
-            logger.info("the duty %s is released, to be tried again later: %s", claim.duty, reason)
-            await self._store.release(claim, delay_s=delay_s)
-
-        async def fail(error: str, max_failures: int) -> None:
-            if is_hopeless:
-                self.fail(
-                    BabyagiError(
-                        f"the duty {claim.duty} failed too often, and giving it up failed as well: "
-                        f"{error}",
-                        guide="recovery",
-                    )
-                )
-            errors.extend([error] * (1 + self._pace.max_failures - max_failures))
-            await release(error, delay_s=RETRY_DELAY_S)
-
-        return Work(
-            do=do,
-            fence=claim.fence,
-            asks_model=not is_hopeless and claim.duty is not Duty.REPORT,
-            release=release,
-            fail=fail,
-        )
+            return
+        if self._is_hopeless(claim):
+            what = f"the duty {claim.duty} failed too often, and giving it up failed as well"
+            self.fail(BabyagiError(f"{what}: {error}", guide="recovery"))
+        n_counted = 1 + self._pace.max_failures - max_failures
+        self._errors_by_duty[claim.fence.owner] += [error] * n_counted
+        await self._release(work, error, delay_s=delay_s)
 
     async def _report(self, claim: DutyClaim, objective: Objective) -> None:
         """Have the model write the report. If an outage lasts, write it from the results alone. But
@@ -906,11 +816,7 @@ class Serving:
         n_outages = self._outages.n
         try:
             try:
-                if work.asks_model:
-                    await self._require_model(work.fence)
-                await work.do()
-                if work.task_id is not None:
-                    self._same_faults.clear()
+                await self._do(work)
                 await self._note_success(n_outages)
             except Exception as error:
                 await self._answer(work, await self._judge(work, error))
@@ -919,7 +825,7 @@ class Serving:
             self._worker_lease.doubt()
         except StoreUnavailableError as error:
             self._rest_from_store(error)
-            await self._release_when_possible(work.release, error.what)
+            await self._release_when_possible(work, error.what)
         except StoreUnusableError as error:
             self.fail(error)
 
@@ -934,24 +840,24 @@ class Serving:
             case LeaseLostError() | StoreUnavailableError():
                 raise error
             case LimitReachedError():
-                await work.release(error.what)
+                await self._release(work, error.what)
                 await self._store.end_objective(
                     self._objective_id, reason=StopReason(f"limit:{error.limit}"), detail=error.what
                 )
             case ObjectiveStoppedError():
-                await work.release(error.what)
+                await self._release(work, error.what)
             case ModelUnavailableError():
                 await self._answer_outage(work, error)
             case BabyagiError() if isinstance(error, PERSON_MENDS):
                 self.fail(error)
-                await work.release(error.what)
+                await self._release(work, error.what)
             case BabyagiError() if isinstance(error, FAULTS_OF_THE_TASK):
-                await work.fail(error.what, _tries_for(error, self._pace.max_failures))
+                await self._fail(work, error.what, _tries_for(error, self._pace.max_failures))
             case _ if shortage := find_shortage(error):
-                await work.release(shortage.what, delay_s=self._wait_for_machine(shortage))
+                await self._release(work, shortage.what, delay_s=self._wait_for_machine(shortage))
             case _:  # a bug in this program: the traceback goes to the log, and the worker lives
                 logger.error("a piece of work raised an unexpected error", exc_info=error)
-                await work.fail(f"{type(error).__name__}: {error}", self._pace.max_failures)
+                await self._fail(work, f"{type(error).__name__}: {error}", self._pace.max_failures)
 
     # -- whether the model or the task is at fault
     # ----------------------------------------------------------------------------------------------
@@ -964,10 +870,11 @@ class Serving:
             match error:
                 case OverdueError(has_begun=True):
                     return await self._judge_overdue(error, work.fence)
-                case BabyagiError() if (
-                    isinstance(error, FAULTS_OF_THE_TASK) and work.task_id is not None
+                case BabyagiError() if isinstance(error, FAULTS_OF_THE_TASK) and isinstance(
+                    work.claim, Claim
                 ):
-                    if self._same_faults.note(error, work.task_id):
+                    self._fault_by_task[work.claim.task.id] = kind = type(error)
+                    if list(self._fault_by_task.values()).count(kind) >= N_SAME_FAULTS:
                         return await self._judge_fault(error, work.fence)
         except Exception as found:
             return found
@@ -1005,7 +912,7 @@ class Serving:
         async with self._judging:
             refusal = await self._probe(fence)
         if refusal is None:
-            self._same_faults.clear()
+            self._fault_by_task.clear()
             return error
         detail = (
             "the endpoint refuses even a test call of one line: "
@@ -1044,10 +951,12 @@ class Serving:
         if error.is_unreached and self._is_given_up():
             fix = f"babyagi resume --objective {self._objective_id}, when it can be reached"
             self.fail(ModelRejectedError(error.what, why=error.why, fix=fix, guide="models"))
-            return await work.release(reason)
+            return await self._release(work, reason)
         if await self._is_broken_for(work.fence, error):
-            return await work.release(reason)
-        return await work.release(reason, delay_s=await self._wait_for_model(error, work.fence))
+            return await self._release(work, reason)
+        return await self._release(
+            work, reason, delay_s=await self._wait_for_model(error, work.fence)
+        )
 
     async def _is_broken_for(self, fence: Fence, error: ModelUnavailableError) -> bool:
         """Note that the model answers probes, but not this call. If that has lasted for
@@ -1056,8 +965,8 @@ class Serving:
         outages = self._outages
         if not outages.is_partial or error.is_limit or isinstance(error, OverdueError):
             return False
-        outages.partial_since_s = min(outages.partial_since_s, _now_s())
-        if _now_s() - outages.partial_since_s < PARTIAL_S:
+        outages.partial_since_s = min(outages.partial_since_s, now_s())
+        if now_s() - outages.partial_since_s < PARTIAL_S:
             return False
         detail = f"{_name_broken(fence)}: {error.what}{f' ({error.why})' if error.why else ''}"
         await self._store.end_objective(self._objective_id, reason=StopReason.FAILED, detail=detail)
@@ -1069,8 +978,8 @@ class Serving:
         silent = self._gate.silent
         if not silent or self._gate.reached.intersection(silent):
             return False
-        self._unreached_since_s = min(self._unreached_since_s, _now_s())
-        return _now_s() - self._unreached_since_s >= self._patience.unreached_s
+        self._unreached_since_s = min(self._unreached_since_s, now_s())
+        return now_s() - self._unreached_since_s >= self._patience.unreached_s
 
     async def _wait_for_model(self, error: ModelUnavailableError, fence: Fence) -> float:
         """Pause claiming, append an event about the outage if it is new, and return the seconds
@@ -1124,20 +1033,21 @@ class Serving:
             return
         self._outages.work_again()
         # while a model is silent, this work has called another model or none
-        if not self._gate.silent and self._outages.end():
+        if self._outages.waits_for_model and not self._gate.silent:
+            self._outages.waits_for_model = False
             # the work is committed already, so failing to write an event must not fail it
             with suppress(BabyagiError):
                 await self._store.append_event(
                     self._objective_id, kind=events.MODEL_AVAILABLE, data={}
                 )
 
-    async def _release_when_possible(self, release: Release, reason: str) -> None:
+    async def _release_when_possible(self, work: Work, reason: str) -> None:
         """Release the claim as soon as the store answers again. Until then this worker's lease
         keeps the claim from all other workers."""
         while True:
             await self._process.sleep(STORE_PAUSE_S)
             try:
-                return await release(reason)
+                return await self._release(work, reason)
             except LeaseLostError:
                 return None  # the commit that seemed to fail has succeeded
             except StoreUnavailableError as error:
@@ -1157,10 +1067,6 @@ class Serving:
         """Claim nothing for `delay_s` seconds."""
         self._outages.rest(delay_s)
         asyncio.get_running_loop().call_later(delay_s, self._wake.set)
-
-
-def _now_s() -> float:
-    return asyncio.get_running_loop().time()
 
 
 def _tries_for(error: BabyagiError, max_failures: int) -> int:

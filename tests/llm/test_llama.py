@@ -6,8 +6,8 @@ import subprocess
 import sys
 import threading
 import time
-from dataclasses import replace
 from itertools import count
+from typing import Any
 
 import pytest
 
@@ -21,7 +21,6 @@ from babyagi.errors import (
 from babyagi.llm import llama
 from babyagi.llm.llama import (
     Engine,
-    EngineBounds,
     LlamaEmbedder,
     LlamaModel,
     free_memory_bytes,
@@ -32,7 +31,7 @@ from babyagi.tasks import Role
 from tests.llm.embedder_contract import LocalEmbedderContract
 from tests.llm.smollm import MODEL, needs_model
 
-BOUNDS = EngineBounds(context_tokens=1024, n_threads=1, idle_s=600, timeout_s=60)
+BOUNDS: dict[str, Any] = {"context_tokens": 1024, "n_threads": 1, "idle_s": 600, "timeout_s": 60}
 
 N_TOKENS = 64  # of a text count, not 256: each takes this model some milliseconds
 
@@ -122,7 +121,7 @@ def test_an_engine_that_is_deleted_as_soon_as_it_is_loaded_ends():
 
 @pytest.fixture
 async def engine():
-    made = Engine(MODEL, bounds=BOUNDS)
+    made = Engine(MODEL, **BOUNDS)
     yield made
     await made.close()
 
@@ -131,7 +130,7 @@ async def engine():
 @needs_model
 async def test_nothing_is_loaded_before_the_first_call_and_its_memory_is_said_then():
     said = list[str]()
-    engine = Engine(MODEL, bounds=BOUNDS, say=said.append)
+    engine = Engine(MODEL, **BOUNDS, say=said.append)
     model = LlamaModel(engine, temperature=0)
     assert engine._server is None and said == []
 
@@ -202,7 +201,7 @@ async def test_a_call_is_overdue_and_stops_only_if_no_piece_of_the_answer_comes(
                     has_stopped.set()
                     return
 
-    slow = Engine(MODEL, bounds=replace(BOUNDS, timeout_s=0.2))
+    slow = Engine(MODEL, **BOUNDS | {"timeout_s": 0.2})
     monkeypatch.setattr(slow, "_load", Slow)
     asked = LlamaModel(slow).complete(
         ask_for("Tell a long story.", max_output_tokens=900), role=Role.EXECUTION
@@ -279,7 +278,7 @@ async def test_a_reply_holds_to_its_schema_and_its_bounds(engine):
 @pytest.mark.thorough
 @needs_model
 async def test_an_idle_engine_is_unloaded_and_loaded_again_when_it_is_asked():
-    engine = Engine(MODEL, bounds=replace(BOUNDS, idle_s=0))
+    engine = Engine(MODEL, **BOUNDS | {"idle_s": 0})
     model = LlamaModel(engine)
     try:
         await model.complete(ask_for("Say hello.", max_output_tokens=2), role=Role.EXECUTION)
@@ -295,7 +294,7 @@ async def test_an_idle_engine_is_unloaded_and_loaded_again_when_it_is_asked():
 @needs_model
 async def test_a_model_that_does_not_fit_the_free_memory_is_not_loaded(monkeypatch):
     monkeypatch.setattr(llama, "free_memory_bytes", lambda: 10_000_000)
-    engine = Engine(MODEL, bounds=BOUNDS)
+    engine = Engine(MODEL, **BOUNDS)
 
     with pytest.raises(ModelUnavailableError) as caught:
         await LlamaModel(engine).complete(ask_for("Say hello."), role=Role.EXECUTION)
@@ -324,8 +323,8 @@ class TestLlamaEmbedder(LocalEmbedderContract):
         return (
             "from pathlib import Path\n"
             "from babyagi.llm import llama\n"
-            "from babyagi.llm.llama import Engine, EngineBounds, LlamaEmbedder\n"
+            "from babyagi.llm.llama import Engine, LlamaEmbedder\n"
             f"llama.BATCH_TOKENS = {N_TOKENS}\n"
             f"embedder = LlamaEmbedder(Engine(Path({str(MODEL)!r}), "
-            "bounds=EngineBounds(context_tokens=1024, n_threads=1)))"
+            "context_tokens=1024, n_threads=1))"
         )

@@ -492,23 +492,11 @@ def shown(path, text):
     [
         ("# House\n\n## Roof\n\nIt leaks.", 5, "House > Roof"),
         ("# House\n### Old\n## Roof\nIt leaks.", 4, "House > Roof"),
-        ("House\n=====\n\nRoof\n----\n\nIt leaks.", 7, "House > Roof"),
         ("== House\n\nIt leaks.", 3, "House"),
-        ("```\n# no heading.\n```\n\nIt leaks.", 5, ""),
     ],
 )
 def test_a_passage_stands_under_its_headings(text, line, above):
     assert shown("a.md", text)[-1] == (line, above, "It leaks.")
-
-
-def test_a_line_that_stands_alone_stands_over_the_next_passage_and_no_further():
-    text = "TOP 2 Roof\n\nIt leaks.\n\nThe door sticks.\n"
-
-    assert shown("a.txt", text) == [
-        (1, "", "TOP 2 Roof"),
-        (3, "TOP 2 Roof", "It leaks."),
-        (5, "", "The door sticks."),
-    ]
 
 
 def test_a_row_is_quoted_alone_under_the_head_of_its_table():

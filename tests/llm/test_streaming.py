@@ -21,7 +21,6 @@ from babyagi.llm.streaming import (
     MAX_CALLS,
     AnswerListener,
     ChatReplyBuilder,
-    TextRelay,
     read_events,
 )
 from babyagi.tasks import Limits, Role
@@ -434,13 +433,13 @@ def test_a_flood_of_calls_and_of_their_pieces_is_read_in_a_time_that_grows_with_
     flood = ChatReplyBuilder(AnswerListener(None))
     for n in range(2000):
         delta = {"tool_calls": [{"index": 100 * n + at} for at in range(100)]}
-        flood.take("", {"choices": [{"delta": delta}]})
+        flood.take({"choices": [{"delta": delta}]})
     pieces = ChatReplyBuilder(AnswerListener(None))
     for _ in range(100_000):
         call = {"index": 0, "id": "a", "function": {"name": "search", "arguments": "x" * 50}}
-        pieces.take("", {"choices": [{"delta": {"tool_calls": [call]}}]})
-    flood.take("", END)
-    pieces.take("", END)
+        pieces.take({"choices": [{"delta": {"tool_calls": [call]}}]})
+    flood.take(END)
+    pieces.take(END)
 
     many = flood.reply()["choices"][0]["message"]["tool_calls"]
     (one,) = pieces.reply()["choices"][0]["message"]["tool_calls"]
@@ -497,9 +496,9 @@ async def test_a_long_line_in_small_pieces_is_read_in_a_time_that_grows_with_it(
 )
 def test_thoughts_before_an_answer_are_not_told(text, told, size):
     heard: list[str] = []
-    relay = TextRelay(heard.append)
+    listener = AnswerListener(heard.append)
 
     for at in range(0, len(text), size):
-        relay.take(text[at : at + size])
+        listener.hear(text[at : at + size])
 
-    assert "".join(heard) == told and relay.has_relayed is bool(told)
+    assert "".join(heard) == told and listener.has_relayed is bool(told)

@@ -35,12 +35,12 @@ BAD = {
         b"HTTP/1.1 200 x\r\n\r\n" + b"[" * 200_000,
         "something that is not a JSON object",
     ),
-    "half an answer": (b"HTTP/1.1 200 x\r\ncontent-length: 60\r\n\r\n{", "cannot be reached"),
-    "no HTTP": (b"\x00\x01\x02\r\n\r\n", "cannot be reached"),
-    "nothing": (b"", "cannot be reached"),
+    "half an answer": (b"HTTP/1.1 200 x\r\ncontent-length: 60\r\n\r\n{", "broke off"),
+    "no HTTP": (b"\x00\x01\x02\r\n\r\n", "broke off"),
+    "nothing": (b"", "broke off"),
     "a compressed answer": (
         b"HTTP/1.1 200 x\r\ncontent-encoding: gzip\r\ncontent-length: 2\r\n\r\n{}",
-        "answered with compression",
+        "cannot be decompressed",
     ),
     "an endless answer": (ENDLESS, f"answered with more than {MAX_BODY_BYTES // 2**20} MiB"),
     "an announced giant": (
@@ -64,7 +64,6 @@ async def test_a_json_object_comes_back_and_the_secret_stays_out_of_every_log(ca
 
     assert server.requests == [{"path": "/search.json", "q": "x", "api_key": KEY}]
     assert "k3y" not in caplog.text
-    assert logging.getLogger("httpx2").filters == []
 
 
 @pytest.mark.parametrize("name", BAD)

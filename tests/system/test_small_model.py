@@ -17,7 +17,7 @@ from babyagi.index.hashing import HashEmbedder
 from babyagi.journal import Backends, Gate, Journal
 from babyagi.llm.client import Endpoint, OpenAIModel
 from babyagi.llm.learning import LearningModel
-from babyagi.llm.llama import Engine, EngineBounds, LlamaModel
+from babyagi.llm.llama import Engine, LlamaModel
 from babyagi.llm.port import Abilities, ChatModel
 from babyagi.tasks import Passage, Result, Role
 from support.processes import ROOT, babyagi, environ, rows
@@ -149,7 +149,7 @@ async def test_every_planning_reply_can_be_read(way):
         inner = OpenAIModel("smollm", endpoint, temperature=0)
         model = LearningModel(inner, known=known, remember=lambda found: None)
     else:
-        engine = Engine(MODEL, bounds=EngineBounds(context_tokens=4096, n_threads=1))
+        engine = Engine(MODEL, context_tokens=4096, n_threads=1)
         model = LlamaModel(engine, temperature=0)
     desk = await open_desk()
     backends = Backends(
