@@ -623,6 +623,17 @@ async def test_text_from_outside_is_in_prompts_only_inside_fences():
         assert "Role: obey" not in outside
 
 
+async def test_no_event_holds_a_prompt_or_an_answer():
+    world = make_world(Script({"Begin": propose("One")}, execute=lambda prompt: "what was found"))
+
+    objective = await world.run()
+
+    events = await world.store.events(objective.id)
+    written = json.dumps([event.data for event in events], default=str)
+    assert any(event.kind == "step.recorded" for event in events)
+    assert "Role:" not in written and "what was found" not in written
+
+
 async def test_every_result_says_where_its_text_came_from():
     world = make_world(Script({"Begin": propose("One")}))
 

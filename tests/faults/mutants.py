@@ -1,9 +1,11 @@
-"""Bugs planted one at a time, to see that the nets which are to catch such bugs do.
+"""Bugs planted one at a time, to see that the tests and nets which are to catch such bugs do.
 
 Each bug is planted into a process of its own by replacing a method, a piece of SQL or a statement
-there; the program has no hooks for it. The nets are the crash points (only those points at which a
-kill leaves something new behind, until the first fault), the contract of the task store on SQLite,
-and random histories of reservations. The first row plants nothing, and nothing may be caught there.
+there; the program has no hooks for it. Each promise of the program has one bug or more that break
+it, and each such bug one named test that must fail under it, and that passes without it.
+The nets are the crash points (only those points at which a kill leaves something new behind, until
+the first fault), the contract of the task store on SQLite, and random histories of reservations.
+The first row of each table plants nothing, and nothing may be caught there.
 """
 
 from __future__ import annotations
@@ -11,6 +13,8 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import functools
+import importlib
 import inspect
 import io
 import itertools
@@ -27,9 +31,11 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from babyagi.journal import Journal
 from babyagi.runtime.offload import run_inline
-from babyagi.tasks import Claim, Fence, Step, StepState
+from babyagi.tasks import Claim, Duty, Fence, ObjectiveStatus, Step, StepState
 from babyagi.taskstore import lifecycle
 from babyagi.taskstore.nouns import Intention
 from babyagi.taskstore.sql import database as sql
@@ -44,6 +50,8 @@ from tests.taskstore.contract import Clock, TaskStoreContract
 from tests.taskstore.histories import History, Time
 
 MAX_CATCH_S = 300.0  # for one bug: with some the program never ends
+MAX_TEST_S = 20.0  # a named test that takes longer has failed
+MAX_NAMED_S = 90.0  # for all that is tried at once in one process
 N_HISTORIES = 20
 
 
@@ -159,12 +167,169 @@ def _intend_nothing_once() -> None:
     steps._intend_once = intend
 
 
+def _replace(where: str, make: Callable[[Any], Any]) -> None:
+    """Put what `make` makes of the present value in its place.
+
+    Args:
+        where: `module:name`, or `module:Class.name`, below `babyagi`.
+
+    Raises:
+        AttributeError: there is no such name.
+    """
+    module, _, path = where.partition(":")
+    *owners, name = path.split(".")
+    holder = functools.reduce(getattr, owners, importlib.import_module(f"babyagi.{module}"))
+    setattr(holder, name, make(getattr(holder, name)))
+
+
+def _give(where: str, value: Any) -> Callable[[], None]:
+    """Return how a bug is planted by which a function, whatever it is asked, returns `value`."""
+    return lambda: _replace(where, lambda _: lambda *args, **kwargs: value)
+
+
+def _return_first(where: str) -> Callable[[], None]:
+    """Return how a bug is planted by which a function returns its first argument as it is."""
+    return lambda: _replace(where, lambda _: lambda first, *args, **kwargs: first)
+
+
+def _call_with(where: str, **changed: Any) -> Callable[[], None]:
+    """Return how a bug is planted by which a method is always called with these arguments."""
+
+    def wrap(call: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda *args, **kwargs: call(*args, **{**kwargs, **changed})
+
+    return lambda: _replace(where, wrap)
+
+
+def _forget_signs() -> None:
+    def wrap(line: Callable[..., str]) -> Callable[..., str]:
+        return lambda text, **bound: "".join(
+            one for one in line(text, **bound) if one.isalnum() or one.isspace()
+        )
+
+    _replace("taskstore.lifecycle:storable_line", wrap)
+
+
+def _number_the_ranks_anew() -> None:
+    _replace(
+        "taskstore.lifecycle:deal_ranks",
+        lambda _: lambda current, wanted: {id_: rank for rank, id_ in enumerate(wanted, start=1)},
+    )
+
+
+def _apply_late_orders() -> None:
+    def wrap(reorder: Callable[..., Any]) -> Callable[..., Any]:
+        async def reorder_now(self: TaskStore, claim: Any, *, revision: int, **order: Any) -> Any:
+            objective = await self.objective(claim.fence.objective_id)
+            return await reorder(self, claim, revision=objective.order_revision, **order)
+
+        return reorder_now
+
+    _replace("taskstore.sql.store:TaskStore.reorder", wrap)
+
+
+def _owe_always(owed: Duty) -> None:
+    def wrap(is_owed: Callable[..., bool]) -> Callable[..., bool]:
+        return lambda tx, objective, duty, found: (
+            duty is owed or is_owed(tx, objective, duty, found)
+        )
+
+    _replace("taskstore.sql.transitions:_is_owed", wrap)
+
+
+def _put_off_nothing() -> None:
+    _replace(
+        "taskstore.lifecycle:first_duty",
+        lambda _: lambda claimable, deferral: next(iter(claimable.duties), None),
+    )
+
+
+def _fence_nothing() -> None:
+    _replace(
+        "taskstore.sql.transitions:fenced_task",
+        lambda _: (
+            lambda tx, fence, *statuses: transitions.read_task(
+                tx, fence.objective_id, lifecycle.task_of(fence.owner) or 0
+            )
+        ),
+    )
+
+
+def _show_planned_results_only() -> None:
+    def wrap(results: Callable[..., Any]) -> Callable[..., Any]:
+        async def planned(self: TaskStore, *args: Any, **wanted: Any) -> list[Any]:
+            return [one for one in await results(self, *args, **wanted) if one.is_planned]
+
+        return planned
+
+    _replace("taskstore.sql.store:TaskStore.results", wrap)
+
+
+def _name_each_duty_anew() -> None:
+    numbers = itertools.count()
+    _replace(
+        "taskstore.lifecycle:duty_owner",
+        lambda _: lambda duty, row: f"{duty}:{next(numbers)}",
+    )
+
+
+def _record_after_the_tool() -> None:
+    async def later(self: Journal) -> None:
+        pass
+
+    _replace("journal:Journal.flush", lambda _: later)
+
+
+def _tick_off_before_indexing() -> None:
+    def wrap(run: Callable[..., Any]) -> Callable[..., Any]:
+        async def run_once(self: Any, *, limit: int = 100, **how: Any) -> Any:
+            source, objective_id = self._source, self._objective_id
+            owed = await source.results(objective_id, only_unindexed=True, limit=limit)
+            ids = [result.task_id for result in owed]
+            await source.mark_indexed(objective_id, task_ids=ids)
+            return await run(self, limit=limit, **how)
+
+        return run_once
+
+    _replace("index.indexer:Indexer.run_once", wrap)
+
+
+def _bury_the_living() -> None:
+    def wrap(reap: Callable[..., Any]) -> Callable[..., Any]:
+        async def reap_all(self: TaskStore, **_: Any) -> Any:
+            return await reap(self, gone=[worker.id for worker in await self.workers()])
+
+        return reap_all
+
+    _replace("taskstore.sql.store:TaskStore.reap_workers", wrap)
+
+
+def _call_while_paused() -> None:
+    def wrap(require: Callable[..., None]) -> Callable[..., None]:
+        return lambda objective, **call: require(
+            replace(objective, status=ObjectiveStatus.ACTIVE, stop_reason=None), **call
+        )
+
+    _replace("taskstore.limits:require_call_allowed", wrap)
+
+
+def _tell_events_the_request() -> None:
+    def wrap(append: Callable[..., None]) -> Callable[..., None]:
+        return lambda tx, step, kind, /, **data: append(
+            tx, step, kind, **{**data, "request": step.request, "output": step.output}
+        )
+
+    _replace("taskstore.sql.transitions:append_step_event", wrap)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mutant:
-    """A bug: its name, and how it is planted into this process."""
+    """A bug: its name, how it is planted into this process, and the test that must fail under it;
+    without a test it is for the nets alone."""
 
     name: str
     plant: Callable[[], None]
+    test: str = ""
 
 
 CLEAN = Mutant(name="nothing", plant=lambda: None)
@@ -193,6 +358,303 @@ MUTANTS = (
     Mutant(
         name="a planning is over before its tasks are in the list",
         plant=lambda: _commit_around("insert_task"),
+    ),
+)
+
+CONTRACT = "tests/taskstore/test_sqlite.py::TestSqliteTaskStore"
+# each promise with the bugs that break it
+PROMISES: tuple[tuple[str, tuple[Mutant, ...]], ...] = (
+    (
+        "1 ids and names stay, byte for byte",
+        (
+            Mutant(
+                name="signs fall out of names",
+                plant=_forget_signs,
+                test=f"{CONTRACT}::test_a_name_is_kept_byte_for_byte",
+            ),
+            Mutant(
+                name="ids in an index are those of every objective",
+                plant=_give("index.indexer:id_head", "00000000-0000-5000-8000-"),
+                test="tests/index/test_indexer.py"
+                "::test_an_id_says_which_task_it_is_of_and_belongs_to_one_objective_only",
+            ),
+        ),
+    ),
+    (
+        "2 an order is a hint",
+        (
+            Mutant(
+                name="ranks are numbered anew, as the reply has it",
+                plant=_number_the_ranks_anew,
+                test="tests/taskstore/test_lifecycle.py"
+                "::test_dealing_ranks_only_permutes_the_ranks_of_the_named_tasks",
+            ),
+            Mutant(
+                name="an order for an earlier list is applied",
+                plant=_apply_late_orders,
+                test=f"{CONTRACT}::test_a_stale_order_changes_nothing_and_the_duty_is_still_owed",
+            ),
+        ),
+    ),
+    (
+        "3 ordering is asked for where it can change something, of a bounded part",
+        (
+            Mutant(
+                name="an order is always owed",
+                plant=lambda: _owe_always(Duty.ORDER),
+                test=f"{CONTRACT}::test_no_order_is_owed_while_fewer_than_two_tasks_can_be_started",
+            ),
+            Mutant(
+                name="batches wait for nothing",
+                plant=_put_off_nothing,
+                test="tests/test_loop.py::test_the_prioritizer_is_asked_only_when_order_can_change",
+            ),
+            Mutant(
+                name="the whole list is shown",
+                plant=_call_with("taskstore.sql.store:TaskStore.window", n_head=10**6),
+                test=f"{CONTRACT}::test_the_window_shows_the_head_and_the_newest_each_once",
+            ),
+        ),
+    ),
+    (
+        "4 no duplicates; what is needed first comes first",
+        (
+            Mutant(
+                name="what is in the list is added again",
+                plant=_find_no_duplicate,
+                test=f"{CONTRACT}::test_two_proposals_of_the_same_spelling_are_one",
+            ),
+            Mutant(
+                name="what a task comes after is forgotten",
+                plant=_give("taskstore.sql.tasks:_Batch._after", []),
+                test=f"{CONTRACT}"
+                "::test_a_task_is_not_claimable_before_the_tasks_it_comes_after_are_done",
+            ),
+        ),
+    ),
+    (
+        "5 met is a claim to be checked",
+        (
+            Mutant(
+                name="a check that does not agree ends the run as well",
+                plant=_call_with("taskstore.sql.store:TaskStore.finish_check", is_met=True),
+                test="tests/test_loop.py::test_work_goes_on_when_the_check_does_not_agree",
+            ),
+            Mutant(
+                name="the claim stops no new task",
+                plant=_give("taskstore.sql.tasks:claim_met", None),
+                test=f"{CONTRACT}"
+                "::test_a_claim_that_the_objective_is_met_stops_new_tasks_until_it_is_checked"
+                "_beside_running_ones",
+            ),
+        ),
+    ),
+    (
+        "6 a commit is whole, and fenced by its claim",
+        (
+            Mutant(
+                name="a worker without its lease records",
+                plant=_fence_nothing,
+                test=f"{CONTRACT}::test_a_lost_lease_records_nothing",
+            ),
+            Mutant(
+                name="a result is committed without the outcome that it is made from",
+                plant=_give("taskstore.sql.tasks:record_first", None),
+                test=f"{CONTRACT}::test_an_outcome_and_the_result_are_one_transaction",
+            ),
+        ),
+    ),
+    (
+        "7 a result is seen before it is planned from, and the planning outlives its worker",
+        (
+            Mutant(
+                name="results are hidden until they are planned from",
+                plant=_show_planned_results_only,
+                test=f"{CONTRACT}"
+                "::test_a_result_is_visible_before_the_planning_and_stands_for_ever_after_it",
+            ),
+            Mutant(
+                name="a planning that is taken over finds no step of it",
+                plant=_name_each_duty_anew,
+                test=f"{CONTRACT}"
+                "::test_a_planning_of_a_dead_worker_is_taken_over_with_its_steps_and_its_late_plan"
+                "_changes_nothing",
+            ),
+        ),
+    ),
+    (
+        "8 a call is journaled before anything comes of it, and never paid for twice",
+        (
+            Mutant(
+                name="the journal looks up no answer",
+                plant=_look_up_nothing,
+                test="tests/test_journal.py::test_a_finished_call_is_never_made_again",
+            ),
+            Mutant(
+                name="a tool is called before the answer that names it is recorded",
+                plant=_record_after_the_tool,
+                test="tests/test_journal.py"
+                "::test_nothing_made_from_an_outcome_leaves_before_the_outcome_is_recorded",
+            ),
+        ),
+    ),
+    (
+        "9 what must be done once and may have been done waits for a person",
+        (
+            Mutant(
+                name="a payment is made without being intended",
+                plant=_intend_nothing_once,
+                test=f"{CONTRACT}"
+                "::test_a_call_that_must_not_be_repeated_is_unknown_when_its_claim_ends_without_an"
+                "_outcome",
+            ),
+        ),
+    ),
+    (
+        "10 the index follows the store",
+        (
+            Mutant(
+                name="results are ticked off before the index has them",
+                plant=_tick_off_before_indexing,
+                test="tests/index/test_indexer.py"
+                "::test_an_index_that_is_down_is_raised_and_nothing_is_ticked_off",
+            ),
+        ),
+    ),
+    (
+        "11 workers come, die and leave by their leases",
+        (
+            Mutant(
+                name="who leaves keeps what it held",
+                plant=_release_nothing,
+                test=f"{CONTRACT}"
+                "::test_a_worker_that_leaves_gives_everything_back_without_a_failure",
+            ),
+            Mutant(
+                name="the living are taken for dead",
+                plant=_bury_the_living,
+                test=f"{CONTRACT}"
+                "::test_a_worker_whose_lease_lives_is_not_reaped_unless_its_process_is_known_to_be"
+                "_gone",
+            ),
+        ),
+    ),
+    (
+        "12 an objective keeps what it began with, and who lacks some of it gets nothing",
+        (
+            Mutant(
+                name="a worker that lacks something is given work",
+                plant=_give("taskstore.sql.transitions:_can_serve", True),
+                test=f"{CONTRACT}::test_a_hindered_worker_is_given_nothing_and_lets_no_time_pass",
+            ),
+        ),
+    ),
+    (
+        "13 a poison task ends as dead",
+        (
+            Mutant(
+                name="a task is tried for ever",
+                plant=_call_with("taskstore.sql.store:TaskStore.fail_task", max_failures=10**9),
+                test=f"{CONTRACT}::test_a_failed_try_waits_and_is_tried_anew_until_it_is_dead",
+            ),
+        ),
+    ),
+    (
+        "14 the same objective again is the same objective",
+        (
+            Mutant(
+                name="an objective that is started again begins anew",
+                plant=_know_no_objective,
+                test="tests/app/test_application.py"
+                "::test_starting_the_same_objective_again_finds_it_and_makes_no_call",
+            ),
+        ),
+    ),
+    (
+        "15 spent and held stay within the limits",
+        (
+            Mutant(
+                name="no limit is checked",
+                plant=_check_no_limit,
+                test=f"{CONTRACT}"
+                "::test_spent_and_held_never_exceed_a_limit_and_the_reports_slice_is_kept",
+            ),
+            Mutant(
+                name="an answer that goes over its reservation stops nothing",
+                plant=_give("taskstore.sql.transitions:note_overspending", None),
+                test=f"{CONTRACT}"
+                "::test_no_call_begins_after_an_answer_that_went_over_its_reservation_or_does_not"
+                "_say_what_it_cost",
+            ),
+        ),
+    ),
+    (
+        "16 whatever ends a run leaves a report; a pause is one",
+        (
+            Mutant(
+                name="the report is not stored",
+                plant=_call_with("taskstore.sql.store:TaskStore.record_report", markdown=""),
+                test=f"{CONTRACT}"
+                "::test_the_report_is_owed_once_the_end_has_come_and_nobody_holds_a_task",
+            ),
+            Mutant(
+                name="calls are made while paused",
+                plant=_call_while_paused,
+                test=f"{CONTRACT}::test_no_call_is_intended_while_paused_or_after_the_end",
+            ),
+        ),
+    ),
+    (
+        "17 what others wrote is data; authority is this machine's",
+        (
+            Mutant(
+                name="a text may close its own fence",
+                plant=_return_first("llm.prompt:disarm"),
+                test="tests/agents/test_prompting.py::test_a_text_cannot_close_its_own_fence",
+            ),
+            Mutant(
+                name="texts steer the terminal",
+                plant=_return_first("cli.text:harmless"),
+                test="tests/cli/test_text.py::test_no_character_that_steers_a_terminal_is_left",
+            ),
+            Mutant(
+                name="every address is public",
+                plant=_give("net.door:is_public", True),
+                test="tests/net/test_door.py"
+                "::test_no_spelling_of_an_address_of_this_machine_reaches_it",
+            ),
+            Mutant(
+                name="hidden files are shown",
+                plant=_give("files.folder:_is_shown", True),
+                test="tests/files/test_folder.py::test_nothing_but_a_shown_file_can_be_read",
+            ),
+            Mutant(
+                name="private words may go anywhere",
+                plant=_give("policy:may_leak", False),
+                test="tests/test_policy.py::test_anything_else_waits_for_the_person",
+            ),
+            Mutant(
+                name="the objective's approval holds, not this machine's",
+                plant=lambda: _replace("policy:restrict", lambda _: lambda mine, given: given),
+                test="tests/test_lending.py"
+                "::test_of_the_approvals_of_objective_and_worker_the_stricter_holds",
+            ),
+        ),
+    ),
+    (
+        "18 events tell everything but prompts, answers and secrets",
+        (
+            Mutant(
+                name="a result is committed without its event",
+                plant=lambda: _drop_event("task.recorded"),
+                test=f"{CONTRACT}::test_events_tell_a_turn_in_its_order_with_rising_ids",
+            ),
+            Mutant(
+                name="events hold requests and answers",
+                plant=_tell_events_the_request,
+                test="tests/test_loop.py::test_no_event_holds_a_prompt_or_an_answer",
+            ),
+        ),
     ),
 )
 
@@ -342,10 +804,116 @@ def catch(mutant: Mutant, *, seed: int = 1, by_kills_alone: bool = False) -> Cat
     return found
 
 
+# -- the named tests
+# --------------------------------------------------------------------------------------------------
+
+# what a test says of a broken promise; under any other error it has met a program that does not fit
+# together
+BREACHES = (AssertionError, pytest.fail.Exception, BaseExceptionGroup)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failing:
+    """How tests failed, or why they could not be run; empty where all passed."""
+
+    fault: str = ""
+    is_breach: bool = False
+
+
+class _Watch:
+    """Notes which tests failed in a run of pytest, and how."""
+
+    def __init__(self) -> None:
+        self.n_run = 0
+        self.is_breach = False
+        self.faults: list[str] = []
+
+    def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo[None]) -> None:
+        self.n_run += call.when == "call"
+        if call.excinfo is not None and not call.excinfo.errisinstance(pytest.skip.Exception):
+            said = call.excinfo.exconly().partition("\n")[0][:200]
+            self.faults.append(f"{item.name}: {said}")
+            self.is_breach = self.is_breach or call.excinfo.errisinstance(BREACHES)
+
+
+def _run_tests(mutant: Mutant, tests: Sequence[str], answer: Connection) -> None:
+    """Plant the bug into this process, run the tests, and answer how they fail."""
+    for stream in (sys.stdout, sys.stderr):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+    watch = _Watch()
+    try:
+        mutant.plant()
+        with tempfile.TemporaryDirectory(prefix="mutants-") as name:
+            options = ["-q", "-x", "-n", "0", "-p", "no:cacheprovider", f"--basetemp={name}/tests"]
+            bound = ["--timeout", str(MAX_TEST_S)]
+            code = pytest.main([*options, *bound, *tests], plugins=[watch])
+    except Exception as error:
+        answer.send(Failing(fault=f"cannot be planted: {type(error).__name__}: {error}"))
+        return
+    is_tried = code in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED) and watch.n_run
+    if not is_tried:
+        answer.send(Failing(fault=f"no such test: pytest ended with {code!r}"))
+        return
+    answer.send(Failing(fault="; ".join(watch.faults), is_breach=watch.is_breach))
+
+
+def run_named(mutant: Mutant, tests: Sequence[str]) -> Failing:
+    """How the tests fail under the mutant; this process stays as it is."""
+    context = multiprocessing.get_context("fork")
+    receiver, sender = context.Pipe(duplex=False)
+    process = context.Process(target=_run_tests, args=(mutant, tests, sender))
+    process.start()
+    sender.close()
+    try:
+        if not receiver.poll(MAX_NAMED_S):
+            process.kill()
+            return Failing(fault=f"no end within {MAX_NAMED_S:.0f} s")
+        found: Failing = receiver.recv()
+    except EOFError:
+        return Failing(fault="the process died")
+    finally:
+        process.join()
+        receiver.close()
+    return found
+
+
+def _hold_promises() -> bool:
+    """Print which test caught which bug; return whether each was caught, and nothing else."""
+    began_s = time.monotonic()
+    planted = [(promise, mutant) for promise, mutants in PROMISES for mutant in mutants]
+    clean = run_named(CLEAN, list(dict.fromkeys(mutant.test for _, mutant in planted)))
+    found = [(promise, mutant, run_named(mutant, [mutant.test])) for promise, mutant in planted]
+    print_table(
+        "Promises",
+        ("promise", "planted", "", "test"),
+        [
+            ("all", CLEAN.name, *(("FAILS", clean.fault) if clean.fault else ("passes", "all"))),
+            *[(promise, mutant.name, *_caught_by(mutant, one)) for promise, mutant, one in found],
+        ],
+    )
+    n_caught = sum(one.is_breach for *_, one in found)
+    is_met = n_caught == len(found) and not clean.fault
+    print(
+        f"{len(PROMISES)} promises, {n_caught} of {len(found)} planted bugs caught by their tests: "
+        f"{verdict(is_met)} ({time.monotonic() - began_s:.0f} s)\n"
+    )
+    return is_met
+
+
+def _caught_by(mutant: Mutant, found: Failing) -> tuple[str, str]:
+    if found.is_breach:
+        return "caught", mutant.test.rpartition("::")[2]
+    return "MISSED", f"{mutant.test}: {found.fault or 'it passes'}"
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.faults.mutants", description=__doc__)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--promises", action="store_true", help="only the named tests, no nets")
     options = parser.parse_args(argv)
+    are_held = _hold_promises()
+    if options.promises:
+        return 0 if are_held else 1
     began_s = time.monotonic()
     found = [(mutant, catch(mutant, seed=options.seed)) for mutant in (CLEAN, *MUTANTS)]
     print_table(
@@ -359,7 +927,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         f"{n_caught} of {len(MUTANTS)} caught, {n_false} false alarms: {verdict(is_met)} "
         f"({time.monotonic() - began_s:.0f} s)"
     )
-    return 0 if is_met else 1
+    return 0 if is_met and are_held else 1
 
 
 def _row(mutant: Mutant, found: Catch) -> tuple[str, ...]:
