@@ -15,7 +15,7 @@ import os
 import re
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
@@ -424,12 +424,8 @@ def _write(record: Record) -> bytes:
 
 
 def fold_name(name: str) -> str:
-    """Return a name for comparison: without case, extra blanks and a leading article."""
-    folded = " ".join(name.casefold().split())
-    with suppress(ValueError):
-        first, rest = folded.split(" ", 1)
-        folded = rest if first in ("the", "a", "an") else folded
-    return folded
+    """Return a name for comparison: without case and extra blanks."""
+    return " ".join(name.casefold().split())
 
 
 def join_origins(*groups: Sequence[str]) -> tuple[str, ...]:
