@@ -8,7 +8,6 @@ import fcntl
 import os
 import re
 import shutil
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from importlib.util import find_spec
@@ -23,7 +22,7 @@ from babyagi.errors import (
 )
 from babyagi.files import private
 from babyagi.index.port import PING_TIMEOUT_S, Hit, IndexItem
-from babyagi.index.vendors import translating_server
+from babyagi.index.vendors import CALL_TIMEOUT_S, ServerIndex
 from babyagi.net.addresses import Proxies
 from babyagi.redaction import redact
 from babyagi.runtime.heavy_imports import import_chroma, showing_no_environment
@@ -108,9 +107,7 @@ class _Calls:
 
     is_memory = False
     read_lag_s = 0.0
-
-    def __init__(self, sync_threshold: int = SYNC_THRESHOLD) -> None:
-        self._settings = collection_settings(sync_threshold)
+    settings: Any  # of a new collection
 
     async def _call(self, work: Callable[[ClientAPI], T], *, reads_graph: bool = True) -> T:
         """Return what `work` returns of Chroma's client. `reads_graph`: it reads the files of the
@@ -122,7 +119,7 @@ class _Calls:
 
         def put(client: ClientAPI) -> None:
             found = client.get_or_create_collection(
-                collection, configuration=self._settings, embedding_function=None
+                collection, configuration=self.settings, embedding_function=None
             )
             require_cosine(found)
             for start in range(0, len(items), MAX_BATCH):
@@ -215,7 +212,7 @@ class ChromaIndex(_Calls):
     def __init__(
         self, directory: Path, *, offload: Offload, sync_threshold: int = SYNC_THRESHOLD
     ) -> None:
-        super().__init__(sync_threshold)
+        self.settings = collection_settings(sync_threshold)
         self._directory, self._offload = directory, offload
         self._crash_mark = directory / CRASH_FILE
         self._n_crashes = 0  # how many starts in a row found the marker of a crash
@@ -368,54 +365,43 @@ def _open_client(directory: Path) -> Client:
 # Nothing of Chroma is imported, and no request is sent, before the first call.
 # --------------------------------------------------------------------------------------------------
 
-CALL_TIMEOUT_S = 20.0
 # errors of the server for a collection that it cannot use; any other error may be temporary
 DAMAGE = ("InternalError", "InvalidDimensionException", "InvalidArgumentError")
 
 
-class ChromaServerIndex(_Calls):
-    """A `VectorIndex` on a Chroma server. The code that creates it must close it.
+class ChromaServerIndex(_Calls, ServerIndex):
+    """A `VectorIndex` on a Chroma server.
 
     Args:
         url: `http://HOST:PORT` or `https://…`.
-        timeout_s: the time limit of a call.
-        proxies: the proxies to use; those in the environment are ignored.
     """
+
+    vendor = "Chroma"
+    install = "pip install chromadb, or unset CHROMA_URL to use no Chroma server"
+    settings = collection_settings()
 
     def __init__(
         self, url: str, *, timeout_s: float = CALL_TIMEOUT_S, proxies: Proxies | None = None
     ) -> None:
-        super().__init__()
-        self._url, self._timeout_s, self._proxies = url, timeout_s, proxies or Proxies()
-        self._client: Client | None = None
-        self._opening = threading.Lock()  # the indexer and the first tasks call at the same time
+        super().__init__(timeout_s=timeout_s, proxies=proxies)
+        self._url = url
 
     async def ping(self) -> None:
-        await self._within(PING_TIMEOUT_S, lambda client: client.count_collections())
+        async with self._calling(min(PING_TIMEOUT_S, self._timeout_s)) as client:
+            await asyncio.to_thread(client.count_collections)
 
     async def close(self) -> None:
         client, self._client = self._client, None
         if client is not None:
-            server: Any = client._server
-            server._session.close()
+            client._server._session.close()
 
     async def _call(self, work: Callable[[ClientAPI], T], *, reads_graph: bool = True) -> T:
-        return await self._within(self._timeout_s, work)
+        async with self._calling() as client:
+            return await asyncio.to_thread(work, client)
 
-    async def _within(self, most_s: float, work: Callable[[ClientAPI], T]) -> T:
-        def call() -> T:
-            with self._opening:
-                proxy = self._proxies.find(self._url)
-                self._client = self._client or _open_server_client(
-                    self._url, proxy, self._timeout_s
-                )
-            return work(self._client)
-
-        fix = "pip install chromadb, or unset CHROMA_URL to use no Chroma server"
-        timeout_s = min(most_s, self._timeout_s)
-        with translating_server("Chroma", fix, timeout_s, self._unavailable, self._explain):
-            async with asyncio.timeout(timeout_s):
-                return await asyncio.to_thread(call)
+    async def _open(self) -> Client:
+        proxy = self._proxies.find(self._url)
+        return await asyncio.to_thread(_open_server_client, self._url, proxy, self._timeout_s)
 
     def _explain(self, error: Exception) -> BabyagiError:
         why = redact(f"{type(error).__name__}: {error}")[:500]

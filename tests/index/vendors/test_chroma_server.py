@@ -214,6 +214,7 @@ async def test_every_error_of_chroma_is_one_of_ours():
     assert set(DAMAGE) < {error_type.__name__ for error_type in error_types.values()}
     for error_type in error_types.values():
         expected = StoreUnusableError if error_type.__name__ in DAMAGE else IndexUnavailableError
-        assert isinstance(index._explain(error_type("why")), expected)
-    locked = error_types["InternalError"]("database is locked")
-    assert isinstance(index._explain(locked), IndexUnavailableError)
+        with pytest.raises(expected), index._translating(1.0):
+            raise error_type("why")
+    with pytest.raises(IndexUnavailableError), index._translating(1.0):
+        raise error_types["InternalError"]("database is locked")
