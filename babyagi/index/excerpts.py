@@ -55,7 +55,7 @@ def cut_result(
             fit.
         quoted: what was quoted from the result; the passages that hold it come first.
     """
-    if _size(result.text) <= max_bytes:
+    if size_bytes(result.text) <= max_bytes:
         return result.text
     passages = _split(result.text[:MAX_CUT_CHARS])
     if not passages:
@@ -80,13 +80,14 @@ def cut_passage(result: Result, max_bytes: int, *, query: str = "") -> str:
     )
 
 
-def _size(text: str) -> int:
+def size_bytes(text: str) -> int:
+    """Return the size of a text as UTF-8."""
     return len(text.encode("utf-8", "replace"))
 
 
 def _cut_end(text: str, max_bytes: int) -> str:
-    head = text.encode("utf-8", "replace")[: max(0, max_bytes - _size(GAP))]
-    return head.decode("utf-8", "ignore").rstrip() + GAP if max_bytes >= _size(GAP) else ""
+    head = text.encode("utf-8", "replace")[: max(0, max_bytes - size_bytes(GAP))]
+    return head.decode("utf-8", "ignore").rstrip() + GAP if max_bytes >= size_bytes(GAP) else ""
 
 
 def _split(text: str) -> list[_Passage]:
@@ -173,15 +174,19 @@ def _keep(
 ) -> set[int]:
     """Return the places of the best passages that fit, and of their headings."""
     kept: set[int] = set()
-    left = max_bytes - _size(GAP) - 1
+    left = max_bytes - size_bytes(GAP) - 1
     for place in sorted(range(len(passages)), key=lambda place: (-scores[place], place)):
         if max_passages == 0:
             break
         heads = {
-            head for head in passages[place].heads if _size(passages[head].text) <= MAX_HEAD_BYTES
+            head
+            for head in passages[place].heads
+            if size_bytes(passages[head].text) <= MAX_HEAD_BYTES
         }
         for wanted in ({place, *heads}, {place}):
-            cost = sum(_size(passages[one].text) + _size(GAP) + 2 for one in wanted - kept)
+            cost = sum(
+                size_bytes(passages[one].text) + size_bytes(GAP) + 2 for one in wanted - kept
+            )
             if cost <= left:
                 kept |= wanted
                 left -= cost
