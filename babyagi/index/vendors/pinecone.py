@@ -89,7 +89,14 @@ class PineconeIndex(ServerIndex):
             index = await self._index(dimension) or await self._create(dimension)
             size = _batch_size(dimension)
             for start in range(0, len(items), size):
-                records = [_to_record(item) for item in items[start : start + size]]
+                records = [
+                    {
+                        "id": item.id,
+                        "values": to_numbers(item.vector),
+                        "metadata": {"task_id": item.task_id, "text": item.excerpt},
+                    }
+                    for item in items[start : start + size]
+                ]
                 await index.upsert(vectors=records, namespace=collection)
             self._dimension_by_name[collection] = dimension
 
@@ -254,8 +261,3 @@ def _batch_size(dimension: int) -> int:
     """Return how many records fit into one request, even if each character of their excerpts is
     escaped."""
     return max(1, min(MAX_BATCH, MAX_BODY_BYTES // (dimension * NUMBER_BYTES + 6 * EXCERPT_CHARS)))
-
-
-def _to_record(item: IndexItem) -> dict[str, Any]:
-    metadata = {"task_id": item.task_id, "text": item.excerpt}
-    return {"id": item.id, "values": to_numbers(item.vector), "metadata": metadata}

@@ -134,11 +134,14 @@ class WeaviateIndex(ServerIndex):
         """
         from weaviate.classes.data import DataObject
 
-        def to_object(item: IndexItem) -> Any:
-            properties = {"task_id": item.task_id, "text": item.excerpt}
-            return DataObject(uuid=item.id, vector=to_numbers(item.vector), properties=properties)
-
-        objects = [to_object(item) for item in items]
+        objects = [
+            DataObject(
+                uuid=item.id,
+                vector=to_numbers(item.vector),
+                properties={"task_id": item.task_id, "text": item.excerpt},
+            )
+            for item in items
+        ]
         done = await client.collections.use(name).data.insert_many(objects)
         for error in done.errors.values():
             raise self._refusal(error.message)
