@@ -57,7 +57,7 @@ from babyagi.text import clean, disarm
 from babyagi.tools.base import Calls, Tool, run_composed, takes_text
 from babyagi.tools.issues import GitHub, build_issue_link, build_search_issues
 from babyagi.tools.pipelines import build_pipeline_search, deepset_pipeline, haystack_pipeline
-from babyagi.tools.python import RESULT, build_python
+from babyagi.tools.python import build_python
 from babyagi.tools.search import (
     build_engine_search,
     build_web_retriever,
@@ -94,12 +94,7 @@ class Stage:
     @property
     def gives(self) -> str:
         """Return the name of the variable in which templates find the node's output."""
-        match self.work:
-            case PromptNode(output_variable=variable):
-                return variable
-            case PythonRuntime():
-                return RESULT
-        return FOUND
+        return getattr(self.work, "output_variable", FOUND)
 
 
 def build_pipeline_tool(

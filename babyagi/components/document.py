@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import re
 import stat
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
@@ -158,7 +158,6 @@ def _kind_of_node(node: yaml.Node) -> str:
 # -- one mapping of the file, read by pydantic
 # --------------------------------------------------------------------------------------------------
 
-_NAME = re.compile(r"[\w.-]{1,64}")
 _SAYS = {
     "string_type": "must be text; put it in quotes",
     "string_pattern_mismatch": "is empty",
@@ -190,10 +189,15 @@ class Entry(BaseModel):
         return {key: value for key, value in given.items() if value is not None}
 
 
-def _check_name(text: str) -> str:
-    if not _NAME.fullmatch(text):
-        raise ValueError(f"must be 1 to 64 letters, digits, _, . or -, got {shown(text)}")
-    return text
+def need(is_good: Callable[[str], object], says: str) -> AfterValidator:
+    """Return the check of a text that must be as `says` says."""
+
+    def check(text: str) -> str:
+        if not is_good(text):
+            raise ValueError(f"must be {says}, got {shown(text)}")
+        return text
+
+    return AfterValidator(check)
 
 
 def _refuse_switch(value: object) -> object:
@@ -202,7 +206,9 @@ def _refuse_switch(value: object) -> object:
     return value
 
 
-Name = Annotated[str, AfterValidator(_check_name)]
+Name = Annotated[
+    str, need(re.compile(r"[\w.-]{1,64}").fullmatch, "1 to 64 letters, digits, _, . or -")
+]
 Text = Annotated[str, Field(pattern=r"\S")]
 Texts = Annotated[
     tuple[Text, ...], BeforeValidator(lambda given: [given] if isinstance(given, str) else given)

@@ -23,6 +23,7 @@ from babyagi.components.document import (
     Texts,
     Whole,
     fault,
+    need,
     read_entry,
     shown,
 )
@@ -35,6 +36,7 @@ from babyagi.retrieval.pages import RetrieverMode
 from babyagi.tasks import Effect
 from babyagi.tools.issues import GITHUB_KEY, GITHUB_URL, is_repository
 from babyagi.tools.pipelines import DEEPSET_KEY, DEEPSET_URL
+from babyagi.tools.python import RESULT
 from babyagi.tools.search import MAX_DOMAINS
 
 logger = logging.getLogger(__name__)
@@ -67,21 +69,12 @@ _PLACE = re.compile(
 )
 
 
-def _check_identifier(text: str) -> str:
-    if not re.fullmatch(r"[A-Za-z_]\w{0,63}", text):
-        raise ValueError(f"must be letters, digits and _, got {shown(text)}")
-    return text
-
-
-def _check_repository(text: str) -> str:
-    if not is_repository(text):
-        raise ValueError(f"must be owner/name, got {shown(text)}; write it as on GitHub")
-    return text
-
-
 Secret = Annotated[SecretStr, Field(min_length=1)]
 Provider = Literal["SerperDev", "SerpAPI", "SearchApi"]
-Repository = Annotated[str, AfterValidator(_check_repository)]
+Repository = Annotated[str, need(is_repository, "owner/name, as on GitHub")]
+Identifier = Annotated[
+    str, need(re.compile(r"[A-Za-z_]\w{0,63}").fullmatch, "letters, digits and _")
+]
 TopK = Annotated[Whole, Field(le=MAX_TOP_K), AfterValidator(lambda top_k: max(1, top_k))]
 Share = Annotated[float, Number, Field(ge=0, le=1)]
 
@@ -256,6 +249,8 @@ class Choice(Entry):
 class PythonRuntime(Entry):
     """Runs the code that its input gave."""
 
+    output_variable: ClassVar[str] = RESULT
+
 
 class RemotePipeline(Entry):
     """A pipeline on a Haystack server."""
@@ -379,7 +374,7 @@ class _NodeParams(Entry):
     default_prompt_template: str = ""
     # endpoints accept few, and the program needs some
     stop_words: Annotated[Texts, Field(max_length=MAX_STOP_WORDS)] = ()
-    output_variable: Annotated[str, AfterValidator(_check_identifier)] = "results"
+    output_variable: Identifier = "results"
 
 
 _KINDS: Mapping[str, type[Entry]] = {

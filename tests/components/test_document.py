@@ -354,7 +354,7 @@ FAULTS = {
     ),
     "a repository that is none": (
         changed("type: PythonRuntime", "type: GitHubIssueSearch, params: {repository: haystack}"),
-        "repository must be owner/name, got 'haystack'",
+        "repository must be owner/name, as on GitHub, got 'haystack'",
     ),
     "a link in a pipeline": (
         changed("type: PythonRuntime", "type: IssueLink, params: {repository: a/b}"),
