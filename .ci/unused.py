@@ -22,9 +22,10 @@ whitespace_split  # of a `shlex.shlex`
     handle_endtag,
 )
 admin_api_key, project, webhook_secret, _custom_headers, _platform  # openai's client does
-tenant, _clients, prepared_max, normalizer, pre_tokenizer, post_processor
+tenant, prepared_max, normalizer, pre_tokenizer, post_processor
 
 default_map, subcommand_metavar  # click reads them
+model_config, _check_keys, _check_numbers  # pydantic does
 
 # Arguments that a driver's method or a tool's schema names
 sql, month, tags, street, age, local_address, socket_options
@@ -53,6 +54,9 @@ not_before, decided_at, v, time_s, n_workers, n_indexed, without_outcome, asked_
 
 # A policy that is chosen by its value
 ALLOW
+
+# Parameters of a file of agents: accepted, or read by their names
+input_key, output_key, summary_frequency, update_every
 
 # Settings that are read by the names of their fields
 extra_env_files, llama

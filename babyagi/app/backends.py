@@ -228,7 +228,7 @@ def open_index(
     require_result_store(settings)
     index = _make_index(settings, stack)
     if _is_usual(settings):
-        from babyagi.index.usual import UsualIndex
+        from babyagi.index.builtin import UsualIndex
 
         index = UsualIndex(index, tell=tell)
     stack.push_async_callback(index.close)

@@ -23,10 +23,11 @@ from babyagi.components.document import (
 )
 from babyagi.components.kinds import (
     Choice,
+    DeepsetPipeline,
     IssueLink,
     IssueSearch,
     Kind,
-    MemoryComponent,
+    NoMemory,
     PromptModel,
     PromptNode,
     PromptTemplate,
@@ -36,6 +37,7 @@ from babyagi.components.kinds import (
     WebSearch,
     read_kinds,
     read_memory,
+    reveal_key,
 )
 from babyagi.errors import SettingsError, ToolError
 from babyagi.llm.prompt import Message, Prompt, Speaker, fence
@@ -55,7 +57,7 @@ from babyagi.text import clean, disarm
 from babyagi.tools.base import Calls, Tool, run_composed, takes_text
 from babyagi.tools.issues import GitHub, build_issue_link, build_search_issues
 from babyagi.tools.pipelines import build_pipeline_search, deepset_pipeline, haystack_pipeline
-from babyagi.tools.python import RESULT, build_python
+from babyagi.tools.python import build_python
 from babyagi.tools.search import (
     build_engine_search,
     build_web_retriever,
@@ -75,7 +77,7 @@ _EFFECTS = (Effect.READ, Effect.IDEMPOTENT, Effect.ONCE)
 
 logger = logging.getLogger(__name__)
 
-Search = WebSearch | WebPages | RemotePipeline | IssueSearch
+Search = WebSearch | RemotePipeline | IssueSearch
 Work = PromptNode | PythonRuntime | Choice | Search
 """The kinds of component that can be a node of a pipeline."""
 
@@ -92,12 +94,7 @@ class Stage:
     @property
     def gives(self) -> str:
         """Return the name of the variable in which templates find the node's output."""
-        match self.work:
-            case PromptNode(output_variable=variable):
-                return variable
-            case PythonRuntime():
-                return RESULT
-        return FOUND
+        return getattr(self.work, "output_variable", FOUND)
 
 
 def build_pipeline_tool(
@@ -307,14 +304,14 @@ def load_description(
         model = None if has_model else builder.require_one_model()
         if model is None:
             return agent
-        key = model.api_key.reveal(granted.keys) if model.api_key else ""
+        key = reveal_key(model.api_key, granted.keys) if model.api_key else ""
         return replace(agent, model=model.model, api_key=key)
 
 
 def load_tool(path: Path, target: str, name: str, description: str, *, granted: Granted) -> Tool:
     """Return a component, a pipeline or an agent of a file as a tool with this name, for an agent
     whose model it uses. Raises `SettingsError` if the file is invalid or has no such thing."""
-    entry = ToolEntry(name=name, target=target, description=description)
+    entry = ToolEntry(name=name, pipeline_or_node=target, description=description)
     with _named(path):
         builder = _Builder(read_document(parse_yaml(read_source(path))), granted)
         builder.check_pipelines()
@@ -403,48 +400,42 @@ class _Builder:
             raise fault(f"agents use each other in a cycle: {circle}", "remove one of these tools")
         if entry.name not in self._agents:
             self._underway.append(entry.name)
-            node = self._kinds.get(entry.prompt_node)
-            if not isinstance(node, PromptNode):
-                raise fault(
-                    f"agent {shown(entry.name)}: prompt_node {shown(entry.prompt_node)} is not a "
-                    "PromptNode of the file"
-                )
+            node = self._need_node(entry.params.prompt_node, f"agent {shown(entry.name)}")
             self._note_model(node)
             where = f"agent {shown(entry.name)}, tool "
-            tools = tuple(self.build_tool(tool, where + shown(tool.name)) for tool in entry.tools)
+            tools = tuple(
+                self.build_tool(tool, where + shown(tool.name)) for tool in entry.params.tools or ()
+            )
             instruction, protocol = _read_agent_template(node.template, entry, tools)
             self._agents[entry.name] = AgentDescription(
                 name=entry.name,
                 tools=tools,
                 protocol=protocol,
-                bounds=replace(entry.bounds, stop_words=node.stop_words),
+                bounds=replace(entry.params.bounds, stop_words=node.stop_words),
                 instruction=instruction,
             )
             self._underway.pop()
         return self._agents[entry.name]
 
     def find_memory(self, entry: AgentEntry) -> ConversationMemory | None:
-        where = f"agent {shown(entry.name)}, memory"
-        match entry.memory:
-            case None:
-                return None
-            case str() as name:
-                found = self._kinds.get(name)
-            case component:
-                found = read_memory(component, where)
-        if not isinstance(found, MemoryComponent):
+        where, given = f"agent {shown(entry.name)}, memory", entry.params.memory
+        if given is None:
+            return None
+        found = self._kinds.get(given.name) if given.name else read_memory(given, where)
+        if not isinstance(found, NoMemory):
             raise fault(
-                f"{where}: {shown(entry.memory)} is not a memory of the file",
+                f"{where}: {shown(given.name)} is not a memory of the file",
                 "name a component of the type ConversationMemory, or write {type: …, params: {…}}",
             )
-        if found.asks:
-            node = self._kinds.get(found.asks)
-            if not isinstance(node, PromptNode):
-                raise fault(
-                    f"{where}: prompt_node {shown(found.asks)} is not a PromptNode of the file"
-                )
-            self._note_model(node)
-        return found.memory
+        if found.prompt_node:
+            self._note_model(self._need_node(found.prompt_node, where))
+        return found.make()
+
+    def _need_node(self, name: str, where: str) -> PromptNode:
+        node = self._kinds.get(name)
+        if not isinstance(node, PromptNode):
+            raise fault(f"{where}: prompt_node {shown(name)} is not a PromptNode of the file")
+        return node
 
     def build_tool(self, entry: ToolEntry, where: str) -> Tool:
         """Return the tool that an entry describes. `where` names the entry in errors."""
@@ -460,7 +451,7 @@ class _Builder:
             return self._build_pipeline(entry, self._stages(entry.target))
         if entry.target in self._document.agents:
             inner = self._document.agents[entry.target]
-            if inner.memory is not None:
+            if inner.params.memory is not None:
                 raise _has_memory(inner.name, f"{where}: ")
             return self.build_agent(inner).as_tool(name, description)
         return self._build_component(entry, where, self._kinds.get(entry.target))
@@ -473,8 +464,8 @@ class _Builder:
                 stages = [Stage(name=entry.target, takes=(ROOT,), work=kind)]
                 check_flow(stages)
                 return self._build_pipeline(entry, stages)
-            case WebSearch() | WebPages() | RemotePipeline() | IssueSearch():
-                return self._build_search(kind, name, description)
+            case WebSearch() | RemotePipeline() | IssueSearch():
+                return self._build_search(kind, entry.target, name, description)
             case PythonRuntime():
                 return build_python(name=name, description=description, places=self._places)
             case IssueLink():
@@ -508,7 +499,7 @@ class _Builder:
                 case Choice():
                     pass
                 case search:
-                    tools[stage.name] = self._build_search(search, "search", "")
+                    tools[stage.name] = self._build_search(search, stage.name, "search", "")
         gives = entry.output_variable
         if gives and gives not in (there := [stage.gives for stage in stages]):
             raise fault(
@@ -519,7 +510,7 @@ class _Builder:
 
     def _stages(self, pipeline: str) -> list[Stage]:
         stages = []
-        for node in self._document.pipelines[pipeline].nodes:
+        for node in self._document.pipelines[pipeline]:
             kind = self._kinds[node.name]
             if not isinstance(kind, Work):
                 what = f"pipeline {shown(pipeline)}: the node {shown(node.name)} cannot be run"
@@ -527,45 +518,38 @@ class _Builder:
             stages.append(Stage(name=node.name, takes=node.inputs, work=kind))
         return stages
 
-    def _build_search(self, search: Search, name: str, description: str) -> Tool:
-        if isinstance(search, WebPages):
-            return self._build_retriever(search, name, description)
-        key = search.api_key.reveal(self._keys) if search.api_key else ""
-        said: dict[str, Any] = {"name": name, "description": description, "top_k": search.top_k}
+    def _build_search(self, search: Search, component: str, name: str, description: str) -> Tool:
+        given: Any = getattr(search, "api_key", None)
+        key = reveal_key(given, self._keys) if given else ""
+        said: dict[str, Any] = {"name": name, "description": description}
+        at, proxies = search.base_url or search.own_url, self._proxies
         match search:
             case WebSearch():
-                engine = Answering(engine=ENGINES[search.engine], base_url=search.base_url, key=key)
-                return build_engine_search(
-                    engine, **said, domains=search.domains, proxies=self._proxies
-                )
+                engine = Answering(engine=ENGINES[search.engine], base_url=at, key=key)
+                said["domains"] = search.domains
+                if isinstance(search, WebPages):
+                    retriever = self._open_retriever(search, engine, component)
+                    return build_web_retriever(retriever, n_pages=search.n_pages, **said)
+                return build_engine_search(engine, top_k=search.top_k, proxies=proxies, **said)
             case RemotePipeline():
-                place: Any = {"base_url": search.base_url, "params": search.params}
+                place: Any = {"base_url": at, "params": search.params}
                 pipeline = (
                     deepset_pipeline(search.workspace, search.pipeline, key=key, **place)
-                    if search.pipeline
+                    if isinstance(search, DeepsetPipeline)
                     else haystack_pipeline(**place)
                 )
-                said |= {"effect": search.effect, "proxies": self._proxies}
+                said |= {"top_k": search.top_k, "effect": search.effect, "proxies": proxies}
                 return build_pipeline_search(pipeline, **said)
             case IssueSearch():
-                github = GitHub(url=search.base_url, key=key, repository=search.repository)
-                return build_search_issues(github, **said, proxies=self._proxies)
+                github = GitHub(url=at, key=key, repository=search.repository)
+                return build_search_issues(github, top_k=search.top_k, proxies=proxies, **said)
 
-    def _build_retriever(self, found: WebPages, name: str, description: str) -> Tool:
+    def _open_retriever(self, search: WebPages, engine: Answering, component: str) -> WebRetriever:
         if self._pages is None:
-            raise fault(f"component {shown(found.search.name)}: no page can be opened here")
-        search, key = found.search, found.search.api_key.reveal(self._keys)
-        engine = Answering(engine=ENGINES[search.engine], base_url=search.base_url, key=key)
+            raise fault(f"component {shown(component)}: no page can be opened here")
         searcher = Searcher([engine], monotonic=time.monotonic, proxies=self._proxies)
-        retriever = WebRetriever(
-            searcher, self._pages, mode=found.mode, p=found.top_p, top_k=found.top_k
-        )
-        return build_web_retriever(
-            retriever,
-            name=name,
-            description=description,
-            n_pages=search.top_k,
-            domains=search.domains,
+        return WebRetriever(
+            searcher, self._pages, mode=search.mode, p=search.top_p, top_k=search.top_k
         )
 
     def _note_model(self, node: PromptNode) -> None:
@@ -586,8 +570,9 @@ def _read_agent_template(
         SettingsError: the template has placeholders that an agent does not fill, or it is a whole
             prompt and the agent has another protocol than text.
     """
+    protocol = entry.params.protocol
     if template is None:
-        return fill("agent"), entry.protocol
+        return fill("agent"), protocol
     where = f"agent {shown(entry.name)}: the template {shown(template.name)}"
     for variable in template.variables:
         if variable not in _OF_AN_AGENT:
@@ -596,16 +581,16 @@ def _read_agent_template(
                 f"use only these: {', '.join(_OF_AN_AGENT)}",
             )
     is_whole = not template.text or {QUERY, TRANSCRIPT} & set(template.variables)
-    if is_whole and entry.protocol not in (AUTO, "text"):
+    if is_whole and protocol not in (AUTO, "text"):
         raise fault(
             f"{where} is a whole prompt of the text protocol, but the agent has the protocol "
-            f"{entry.protocol}",
+            f"{protocol}",
             "remove its placeholder for the question, or write: protocol: text",
         )
     if not template.text:
         return fill("agent"), "text"
     if not is_whole:
-        return f"{fill('agent')}\n\n{_fill_for_agent(template, '', tools)}", entry.protocol
+        return f"{fill('agent')}\n\n{_fill_for_agent(template, '', tools)}", protocol
     whole = _before_transcript(template, where)
     return fill("agent"), text_protocol(
         write=lambda question, offered: _fill_for_agent(whole, question, offered)

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import logging
-import math
 import re
 import stat
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
-from itertools import count
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    model_validator,
+)
 
 from babyagi.errors import SettingsError
-from babyagi.react.protocols.choice import PROTOCOL_NAMES
 from babyagi.react.steps import AgentBounds, AtLimit
 from babyagi.text import clean, nearest, one_line, shorten
 
@@ -148,125 +155,111 @@ def _kind_of_node(node: yaml.Node) -> str:
     return f"a {node.id}" if node.id != "scalar" else shown(node.value)
 
 
-# -- the values of one mapping, each with its type
+# -- one mapping of the file, read by pydantic
 # --------------------------------------------------------------------------------------------------
 
-_NAME = re.compile(r"[\w.-]{1,64}")
+_SAYS = {
+    "string_type": "must be text; put it in quotes",
+    "string_pattern_mismatch": "is empty",
+    "string_too_short": "is empty",
+    "tuple_type": "must be a list",
+    "too_short": "must be a list with at least one entry",
+    "dict_type": "must be a mapping",
+    "model_type": "must be a mapping",
+}
+"""What is said of a value and what to do, by pydantic's type of the error."""
 
 
-class Fields:
-    """Reads the values of one mapping in the file, each with its type. A wrong type or an unknown
-    key is a `SettingsError`, which names the key, but not its value, because that may be secret.
+class Entry(BaseModel):
+    """A mapping of a file. A key without a value counts as missing; an unknown one is an error."""
 
-    Args:
-        given: the mapping.
-        where: how errors name the mapping.
-        known: the allowed keys; None allows any.
-    """
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
-    def __init__(self, given: object, where: str, *, known: Sequence[str] | None) -> None:
+    @model_validator(mode="before")
+    @classmethod
+    def _check_keys(cls, given: Any) -> Any:
         if not isinstance(given, dict):
-            raise fault(f"{where} must be a mapping, got {_kind_of_value(given)}")
+            return given
+        known = [field.alias or name for name, field in cls.model_fields.items()]
         for key in given:
-            if known is not None and key not in known:
-                near = nearest(key, known)
-                raise fault(
-                    f"{where} has the unknown key {shown(key)}",
-                    f"did you mean {near}?" if near else f"use one of: {', '.join(known)}",
-                )
-        self._given: Mapping[str, Any] = {
-            key: value for key, value in given.items() if value is not None
-        }
-        self.where = where
+            if key not in known:
+                near = nearest(str(key), known)
+                fix = f"did you mean {near}?" if near else f"use one of: {', '.join(known)}"
+                raise ValueError(f"has the unknown key {shown(key)}; {fix}")
+        return {key: value for key, value in given.items() if value is not None}
 
-    @property
-    def keys(self) -> tuple[str, ...]:
-        return tuple(self._given)
 
-    def has(self, key: str) -> bool:
-        return key in self._given
+def need(is_good: Callable[[str], object], says: str) -> AfterValidator:
+    """Return the check of a text that must be as `says` says."""
 
-    def raw(self, key: str) -> Any:
-        """Return the unparsed value; None if the key is missing."""
-        return self._given.get(key)
-
-    def mapping(self, key: str) -> dict[str, Any]:
-        """Return the mapping that is the value of the key, unparsed; empty if the key is
-        missing."""
-        value = self._given.get(key) or {}
-        if not isinstance(value, dict):
-            raise fault(f"{self.where}: {key} must be a mapping")
-        return value
-
-    def name(self, key: str) -> str:
-        """Return the value of the key, which is a name of letters, digits, `_`, `.` and `-`."""
-        text = self.text(key)
-        if not _NAME.fullmatch(text):
-            raise fault(
-                f"{self.where}: {key} must be 1 to 64 letters, digits, _, . or -, got {shown(text)}"
-            )
+    def check(text: str) -> str:
+        if not is_good(text):
+            raise ValueError(f"must be {says}, got {shown(text)}")
         return text
 
-    def text(self, key: str, default: str | None = None) -> str:
-        value = self._need(key) if default is None else self._given.get(key, default)
-        if not isinstance(value, str):
-            raise fault(
-                f"{self.where}: {key} must be text, got {_kind_of_value(value)}", "put it in quotes"
-            )
-        if default is None and not value.strip():
-            raise fault(f"{self.where}: {key} is empty")
-        return value
+    return AfterValidator(check)
 
-    def texts(self, key: str) -> tuple[str, ...]:
-        """Return the value of the key: a list of texts, or a single text; empty if the key is
-        missing."""
-        value = self._given.get(key, [])
-        texts = [value] if isinstance(value, str) else value
-        if not isinstance(texts, list) or not all(isinstance(text, str) and text for text in texts):
-            raise fault(f"{self.where}: {key} must be a list of texts")
-        return tuple(texts)
 
-    def number(self, key: str, default: float, *, at_most: float, is_whole: bool = True) -> float:
-        """Return the value of the key: a number from 0 to `at_most`. It may be written as text, as
-        overrides from the environment are."""
-        value = self._given.get(key, default)
-        try:
-            found = math.nan if isinstance(value, bool) else float(value)
-        except (TypeError, ValueError, OverflowError):
-            found = math.nan
-        if not 0 <= found <= at_most or (is_whole and not found.is_integer()):
-            raise fault(
-                f"{self.where}: {key} must be a {'whole ' if is_whole else ''}number from 0 "
-                f"to {at_most:g}"
-            )
-        return int(found) if is_whole else found
+def _refuse_switch(value: object) -> object:
+    if isinstance(value, bool):
+        raise ValueError("must be a number")
+    return value
 
-    def entries(self, key: str) -> list[Any]:
-        """Return the value of the key: a list with at least one item. The items are unparsed."""
-        value = self._need(key)
-        if not isinstance(value, list) or not value:
-            raise fault(f"{self.where}: {key} must be a list with at least one entry")
-        return value
 
-    def _need(self, key: str) -> Any:
-        if key not in self._given:
-            raise fault(f"{self.where} has no {key}", f"add {key}")
-        return self._given[key]
+Name = Annotated[
+    str, need(re.compile(r"[\w.-]{1,64}").fullmatch, "1 to 64 letters, digits, _, . or -")
+]
+Text = Annotated[str, Field(pattern=r"\S")]
+Texts = Annotated[
+    tuple[Text, ...], BeforeValidator(lambda given: [given] if isinstance(given, str) else given)
+]
+Number = BeforeValidator(_refuse_switch)
+Whole = Annotated[int, Number, Field(ge=0, le=1_000_000)]
+EntryT = TypeVar("EntryT", bound=Entry)
+
+
+def read_entry(kind: type[EntryT], given: object, where: str) -> EntryT:
+    """Return a mapping of the file as an entry of this kind. `where` names it in errors; '' for
+    the whole file.
+
+    Raises:
+        SettingsError: a key is missing or unknown, or a value has a wrong type. The text names the
+            key, but not its value, because that may be secret.
+    """
+    try:
+        return kind.model_validate(given)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place, key = _find_place(first["loc"], given, where)
+    if first["type"] == "missing":
+        raise fault(f"{place} has no {key}", f"add {key}")
+    said = first["msg"].removeprefix("Value error, ").replace("Input should", "must")
+    said = said.replace("Value should", "must")
+    what, _, fix = _SAYS.get(first["type"], said).partition("; ")
+    got = f", got {_kind_of_value(first['input'])}" if first["type"].endswith("_type") else ""
+    raise fault(f"{place}{f': {key}' if key else ''} {what}{got}", fix)
+
+
+def _find_place(loc: Sequence[int | str], given: Any, where: str) -> tuple[str, str]:
+    """Return how errors name the mapping at a place of the file, such as `agent 'one', tool 'Try'`,
+    and the key in it; '' for the mapping itself."""
+    places, key = [where] if where else [], ""
+    for step in loc:
+        if isinstance(step, str):
+            given, key = given.get(step), step
+            continue
+        given = given[step] if isinstance(given, list) else None
+        name = given.get("name") if isinstance(given, dict) else None
+        called = shown(name) if isinstance(name, str) else str(step + 1)
+        places.append(f"{key.removesuffix('s')} {called}")
+        key = ""
+    is_params = key == "params" and isinstance(given, dict)
+    return ", ".join(places) or "the file", "" if is_params else key
 
 
 def _kind_of_value(value: object) -> str:
-    match value:
-        case None:
-            return "nothing"
-        case bool():
-            return "true or false"
-        case int() | float():
-            return "a number"
-        case str():
-            return "text"
-        case list():
-            return "a list"
-    return "a mapping"
+    kinds = {bool: "true or false", int: "a number", float: "a number", str: "text", list: "a list"}
+    return kinds.get(type(value), "a mapping")
 
 
 # -- the entries of a file: components, pipelines in running order, agents; checked as far as the
@@ -277,71 +270,98 @@ logger = logging.getLogger(__name__)
 
 ROOT = "Query"
 _OTHER_ROOT = "File"  # the root of indexing pipelines, which agents cannot use
-MAX_REFLECT = 5
-MAX_BOUND = 1_000_000
-NOT_THERE = {"mcp": "tools of MCP servers are not supported"}
-_WHOLE_BOUNDS = tuple(
-    f.name for f in fields(AgentBounds) if f.name.startswith("max_") and f.name != "max_time_s"
-)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Component:
+class Component(Entry):
     """A component of a file. `params` may contain a key, so its repr does not show them."""
 
-    name: str
-    type: str
-    params: Mapping[str, Any] = field(repr=False)
+    name: Name
+    type: Text
+    params: dict[str, Any] = Field({}, repr=False)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Node:
+class Node(Entry):
     """A component as a node of a pipeline. `inputs` are names of nodes, or the root `Query`."""
 
-    name: str
-    inputs: tuple[str, ...]
+    name: Name
+    inputs: Texts = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PipelineEntry:
-    """A pipeline. Its `nodes` are in running order: each comes after its inputs. Only the last
-    one's output is not the input of another node."""
+class PipelineEntry(Entry):
+    """A pipeline with its nodes, as they stand in the file."""
 
-    name: str
-    nodes: tuple[Node, ...]
+    name: Name
+    nodes: Annotated[tuple[Node, ...], Field(min_length=1)]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolEntry:
+class ToolEntry(Entry):
     """A tool of an agent; `target` names a component, a pipeline or another agent, and
     `output_variable` what of a pipeline's variables is the tool's output; '' for the last one."""
 
-    name: str
-    target: str
-    description: str
-    reflect: int = 0
+    name: Name
+    target: Name = Field(alias="pipeline_or_node")
+    description: Annotated[Text, AfterValidator(lambda text: " ".join(text.split()))]
+    reflect: Annotated[int, Number, Field(ge=0, le=5)] = 0
     output_variable: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AgentEntry:
-    """An agent. `memory` is the name of a component, or a component that is described within the
-    agent."""
+class MemoryEntry(Entry):
+    """The memory of an agent: the `name` of a component, or one that the agent describes."""
 
-    name: str
-    prompt_node: str
-    tools: tuple[ToolEntry, ...]
-    protocol: str
-    bounds: AgentBounds
-    memory: str | Component | None = None
+    name: str = ""
+    type: str = ""
+    params: dict[str, Any] = Field({}, repr=False)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_name(cls, given: object) -> object:
+        return {"name": given} if isinstance(given, str) else given
+
+
+class AgentParams(Entry):
+    """What a file says about an agent. The bounds that it does not name are those of
+    `AgentBounds`."""
+
+    prompt_node: Name
+    tools: Annotated[tuple[ToolEntry, ...], Field(min_length=1)] | None = None
+    protocol: Literal["auto", "native", "json", "text"] = "auto"
+    memory: MemoryEntry | None = None
+    max_steps: Whole = 0
+    max_errors: Whole = 0
+    max_parallel: Whole = 0
+    max_repeats: Whole = 0
+    max_output_tokens: Whole = 0
+    max_time_s: Annotated[float, Number, Field(ge=0, le=1_000_000)] = 0.0
+    at_limit: AtLimit = AtLimit.GENERATE
+
+    @property
+    def bounds(self) -> AgentBounds:
+        others = {"prompt_node", "tools", "protocol", "memory"}
+        return AgentBounds(**self.model_dump(exclude=others, exclude_unset=True))
+
+
+class AgentEntry(Entry):
+    """An agent of a file."""
+
+    name: Name
+    params: AgentParams
+
+
+class _File(Entry):
+    version: Any
+    components: Annotated[tuple[Component, ...], Field(min_length=1)]
+    pipelines: Annotated[tuple[PipelineEntry, ...], Field(min_length=1)] | None = None
+    agents: Annotated[tuple[AgentEntry, ...], Field(min_length=1)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
-    """The content of a file, by name. No two entries of any kind have the same name."""
+    """The content of a file, by name. No two entries of any kind have the same name. The nodes of a
+    pipeline are in running order: each comes after its inputs, and only the output of the last one
+    is not the input of another."""
 
     components: Mapping[str, Component]
-    pipelines: Mapping[str, PipelineEntry]
+    pipelines: Mapping[str, Sequence[Node]]
     agents: Mapping[str, AgentEntry]
 
     def find_agent(self, name: str) -> AgentEntry:
@@ -367,68 +387,63 @@ def read_document(given: object) -> Document:
     Raises:
         SettingsError: the content is invalid. The text names the faulty entry and the remedy.
     """
-    known = ("version", "components", "pipelines", "agents")
     if not isinstance(given, dict):
         fix = "begin with the keys version, components, pipelines and agents"
         raise fault("the file is not a mapping", fix)
-    top = Fields(given, "the file", known=known)
-    _check_version(top)
-    components = list(map(_read_component, top.entries("components"), count(1)))
-    pipelines = list(
-        map(_read_pipeline, top.entries("pipelines") if top.has("pipelines") else (), count(1))
-    )
-    agents = list(map(_read_agent, top.entries("agents"), count(1)))
+    file = read_entry(_File, given, "")
+    if file.version != "ignore":
+        logger.warning(
+            "the version %s of a file of agents is not checked; write version: ignore",
+            shown(file.version),
+        )
+    components, pipelines, agents = file.components, file.pipelines or (), file.agents
     entries: list[Component | PipelineEntry | AgentEntry] = [*components, *pipelines, *agents]
-    names = [entry.name for entry in entries]
-    _require_names("component, pipeline or agent", names)
+    _require_names("component, pipeline or agent", [entry.name for entry in entries])
+    for agent in agents:
+        names = [tool.name for tool in agent.params.tools or ()]
+        _require_names(f"tool of agent {shown(agent.name)}", names)
     document = Document(
-        components=_by_name(components), pipelines=_by_name(pipelines), agents=_by_name(agents)
+        components={entry.name: entry for entry in components},
+        pipelines={entry.name: _order_nodes(entry) for entry in pipelines},
+        agents={entry.name: entry for entry in agents},
     )
-    for pipeline in pipelines:
-        for node in pipeline.nodes:
+    for name, nodes in document.pipelines.items():
+        for node in nodes:
             if node.name not in document.components:
-                what = f"pipeline {shown(pipeline.name)}: the node {shown(node.name)} is not a"
+                what = f"pipeline {shown(name)}: the node {shown(node.name)} is not a"
                 raise fault(f"{what} component of the file", "add it to components")
     return document
 
 
-def _check_version(top: Fields) -> None:
-    version = top.raw("version")
-    if version is None:
-        raise fault("the file has no version", "add the line: version: ignore")
-    if isinstance(version, list | dict):
-        raise fault("version must be a word or a number", "write: version: ignore")
-    if version != "ignore":
-        logger.warning(
-            "the version %s of a file of agents is not checked; write version: ignore",
-            shown(version),
-        )
-
-
-def _read_component(given: object, n: int) -> Component:
-    fields_ = Fields(given, f"component {n}", known=("name", "type", "params"))
-    name = fields_.name("name")
-    params = fields_.raw("params") or {}
-    if not isinstance(params, dict):
-        raise fault(f"component {shown(name)}: params must be a mapping")
-    return Component(name=name, type=fields_.text("type"), params=params)
+def _require_names(what: str, names: Sequence[str]) -> None:
+    for at, name in enumerate(names):
+        if name in names[:at]:
+            raise fault(
+                f"two entries have the name {shown(name)}, each a {what}", "rename one of them"
+            )
 
 
 # -- pipelines
 # --------------------------------------------------------------------------------------------------
 
 
-def _read_pipeline(given: object, n: int) -> PipelineEntry:
-    fields_ = Fields(given, f"pipeline {n}", known=("name", "nodes"))
-    name = fields_.name("name")
-    where = f"pipeline {shown(name)}"
-    nodes = [
-        _read_node(entry, f"{where}, node {at}")
-        for at, entry in enumerate(fields_.entries("nodes"), start=1)
-    ]
+def _order_nodes(pipeline: PipelineEntry) -> list[Node]:
+    """Return the nodes in the order of the file, except that each comes after its inputs.
+
+    Raises:
+        SettingsError: two nodes have one name, there is not one root, `Query`, and one last node,
+            or the inputs form a cycle.
+    """
+    where, nodes = f"pipeline {shown(pipeline.name)}", pipeline.nodes
     _require_names(f"node in {where}", [node.name for node in nodes])
     _check_roots(nodes, where)
-    ordered = _order(nodes, where)
+    left, ordered = {node.name: node for node in nodes}, list[Node]()
+    while left:
+        ready = next((node for node in left.values() if not set(node.inputs) & set(left)), None)
+        if ready is None:
+            circle = " → ".join(_find_circle(left))
+            raise fault(f"{where} contains a cycle: {circle}", "remove one of these inputs")
+        ordered.append(left.pop(ready.name))
     taken = {name for node in nodes for name in node.inputs}
     ends = [node.name for node in ordered if node.name not in taken]
     if len(ends) > 1:
@@ -436,23 +451,18 @@ def _read_pipeline(given: object, n: int) -> PipelineEntry:
             f"{where} has several last nodes: {', '.join(ends)}",
             "add one last node with all of them as inputs",
         )
-    return PipelineEntry(name=name, nodes=tuple(ordered))
-
-
-def _read_node(given: object, where: str) -> Node:
-    fields_ = Fields(given, where, known=("name", "inputs"))
-    if fields_.name("name") in (ROOT, _OTHER_ROOT):
-        raise fault(
-            f"{where}: {ROOT} and {_OTHER_ROOT} are roots, not nodes",
-            "give the component another name",
-        )
-    return Node(name=fields_.name("name"), inputs=tuple(dict.fromkeys(fields_.texts("inputs"))))
+    return ordered
 
 
 def _check_roots(nodes: Sequence[Node], where: str) -> None:
     """Check that the only root is `Query`, and that every node has an input: the root or another
     node."""
     names = {node.name for node in nodes}
+    if names & {ROOT, _OTHER_ROOT}:
+        raise fault(
+            f"{where}: {ROOT} and {_OTHER_ROOT} are roots, not nodes",
+            "give the component another name",
+        )
     roots = [root for root in (ROOT, _OTHER_ROOT) if any(root in node.inputs for node in nodes)]
     roots += [node.name for node in nodes if not node.inputs]
     if len(roots) > 1:
@@ -474,112 +484,8 @@ def _check_roots(nodes: Sequence[Node], where: str) -> None:
         )
 
 
-def _order(nodes: Sequence[Node], where: str) -> list[Node]:
-    """Return the nodes in the order of the file, except that each comes after its inputs."""
-    left, ordered = {node.name: node for node in nodes}, list[Node]()
-    while left:
-        ready = next((node for node in left.values() if not set(node.inputs) & set(left)), None)
-        if ready is None:
-            circle = " → ".join(_find_circle(left))
-            raise fault(f"{where} contains a cycle: {circle}", "remove one of these inputs")
-        ordered.append(left.pop(ready.name))
-    return ordered
-
-
 def _find_circle(left: Mapping[str, Node]) -> list[str]:
     path = [next(iter(left))]
     while path[-1] not in path[:-1]:
         path.append(next(name for name in left[path[-1]].inputs if name in left))
     return path[path.index(path[-1]) :][::-1]
-
-
-# -- agents
-# --------------------------------------------------------------------------------------------------
-
-
-def _read_agent(given: object, n: int) -> AgentEntry:
-    entry = Fields(given, f"agent {n}", known=("name", "params"))
-    name = entry.name("name")
-    where = f"agent {shown(name)}"
-    known = ("prompt_node", "tools", "protocol", "memory", "max_time_s", "at_limit", *_WHOLE_BOUNDS)
-    params = Fields(entry.raw("params") or {}, where, known=(*known, *NOT_THERE))
-    for key, why in NOT_THERE.items():
-        if params.has(key):
-            raise fault(f"{where}: {key} cannot be used: {why}", f"remove {key}")
-    tools = [
-        _read_tool(tool, f"{where}, tool {at}")
-        for at, tool in enumerate(params.entries("tools") if params.has("tools") else (), start=1)
-    ]
-    _require_names(f"tool of {where}", [tool.name for tool in tools])
-    protocol = params.text("protocol", "auto")
-    if protocol not in PROTOCOL_NAMES:
-        raise fault(
-            f"{where}: there is no protocol {shown(protocol)}",
-            f"use one of: {', '.join(PROTOCOL_NAMES)}",
-        )
-    return AgentEntry(
-        name=name,
-        prompt_node=params.name("prompt_node"),
-        tools=tuple(tools),
-        protocol=protocol,
-        bounds=_read_bounds(params),
-        memory=_read_memory(params, where),
-    )
-
-
-def _read_memory(params: Fields, where: str) -> str | Component | None:
-    """Return the agent's memory: the name of a component, or the component that the agent itself
-    describes. None if the agent has no memory."""
-    given = params.raw("memory")
-    if not isinstance(given, dict):
-        return params.name("memory") if params.has("memory") else None
-    entry = Fields(given, f"{where}, memory", known=("type", "params"))
-    inner = entry.mapping("params")
-    return Component(name=f"{params.where} memory", type=entry.text("type"), params=inner)
-
-
-def _read_tool(given: object, where: str) -> ToolEntry:
-    known = ("name", "pipeline_or_node", "description", "reflect", "output_variable")
-    entry = Fields(given, where, known=known)
-    return ToolEntry(
-        name=entry.name("name"),
-        target=entry.name("pipeline_or_node"),
-        description=" ".join(entry.text("description").split()),
-        reflect=int(entry.number("reflect", 0, at_most=MAX_REFLECT)),
-        output_variable=entry.text("output_variable", ""),
-    )
-
-
-def _read_bounds(params: Fields) -> AgentBounds:
-    default = AgentBounds()
-    at_limit = params.text("at_limit", default.at_limit)
-    if at_limit not in list(AtLimit):
-        raise fault(
-            f"{params.where}: at_limit must be one of {', '.join(AtLimit)}, got {shown(at_limit)}"
-        )
-    whole: dict[str, Any] = {
-        name: int(params.number(name, getattr(default, name), at_most=MAX_BOUND))
-        for name in _WHOLE_BOUNDS
-    }
-    max_time_s = params.number("max_time_s", default.max_time_s, at_most=MAX_BOUND, is_whole=False)
-    return AgentBounds(**whole, max_time_s=max_time_s, at_limit=AtLimit(at_limit))
-
-
-# -- names
-# --------------------------------------------------------------------------------------------------
-
-Named = TypeVar("Named", Component, PipelineEntry, AgentEntry)
-
-
-def _by_name(entries: Sequence[Named]) -> dict[str, Named]:
-    return {entry.name: entry for entry in entries}
-
-
-def _require_names(what: str, names: Sequence[str]) -> None:
-    seen: set[str] = set()
-    for name in names:
-        if name in seen:
-            raise fault(
-                f"two entries have the name {shown(name)}, each a {what}", "rename one of them"
-            )
-        seen.add(name)

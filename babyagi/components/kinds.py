@@ -8,12 +8,25 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import partial
-from typing import Any
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, ClassVar, Literal, Self, cast
 
-from babyagi.components.document import Component, Fields, fault, shown
+from pydantic import AfterValidator, Field, SecretStr, model_validator
+
+from babyagi.components.document import (
+    Component,
+    Entry,
+    MemoryEntry,
+    Number,
+    Text,
+    Texts,
+    Whole,
+    fault,
+    need,
+    read_entry,
+    shown,
+)
 from babyagi.memory.kinds import ConversationMemory, ConversationSummaryMemory, EntityMemory
 from babyagi.net.addresses import host_of
 from babyagi.react.protocols.base import load_prompt
@@ -23,13 +36,13 @@ from babyagi.retrieval.pages import RetrieverMode
 from babyagi.tasks import Effect
 from babyagi.tools.issues import GITHUB_KEY, GITHUB_URL, is_repository
 from babyagi.tools.pipelines import DEEPSET_KEY, DEEPSET_URL
+from babyagi.tools.python import RESULT
 from babyagi.tools.search import MAX_DOMAINS
 
 logger = logging.getLogger(__name__)
 
 MAX_TOP_K = 100
 MAX_MEMORY_NUMBER = 100_000
-DEFAULT_OUTPUT = "results"
 MODEL_KEY = "OPENAI_API_KEY"
 ENGINE_BY_PROVIDER = {"SerperDev": "serper", "SerpAPI": "serpapi", "SearchApi": "searchapi"}
 KEY_VARIABLES = (
@@ -54,51 +67,73 @@ _PLACE = re.compile(
     r"\$\$|\{\{([A-Za-z_]\w*)\}\}|\$\{([A-Za-z_]\w*)\}|\$([A-Za-z_]\w*)|\{([A-Za-z_]\w*)\}"
     r"|\{join\(([A-Za-z_]\w*)\)\}"
 )
-_IDENTIFIER = re.compile(r"[A-Za-z_]\w{0,63}")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Key:
-    """The key for a service, or `${VARIABLE}` in its place, as `written` in the file. Its repr does
-    not show it."""
+Secret = Annotated[SecretStr, Field(min_length=1)]
+Provider = Literal["SerperDev", "SerpAPI", "SearchApi"]
+Repository = Annotated[str, need(is_repository, "owner/name, as on GitHub")]
+Identifier = Annotated[
+    str, need(re.compile(r"[A-Za-z_]\w{0,63}").fullmatch, "letters, digits and _")
+]
+TopK = Annotated[Whole, Field(le=MAX_TOP_K), AfterValidator(lambda top_k: max(1, top_k))]
+Share = Annotated[float, Number, Field(ge=0, le=1)]
 
-    where: str = field(compare=False)
-    written: str = field(repr=False)
+
+class Keyed(Entry):
+    """What has a key for a service, or `${VARIABLE}` in its place. It may only name the variable
+    that belongs to its type of component, so that a file cannot read other variables."""
+
+    variable: ClassVar[str] = ""
+
+    api_key: Secret | None = None
+
+    @model_validator(mode="after")
+    def _check_key(self) -> Self:
+        named, own = _find_variable(self.api_key) if self.api_key else "", self.own_variable
+        if named not in ("", own):
+            raise ValueError(f"has an api_key that names {named}, but only {own} is allowed")
+        return self
 
     @property
-    def variable(self) -> str:
-        """Return the name of the variable with the key; "" if the file contains the key itself."""
-        found = _VARIABLE.fullmatch(self.written.strip())
-        return found[1] if found else ""
-
-    def reveal(self, keys: Mapping[str, str]) -> str:
-        """Return the key.
-
-        Args:
-            keys: the keys for services, by the names of their environment variables; '' for a
-                variable that is not set.
-
-        Raises:
-            SettingsError: the variable is not set, or its value is not a key. The error does not
-                show the value.
-        """
-        key = (keys[self.variable] if self.variable else self.written).strip()
-        if not key:
-            raise fault(
-                f"{self.where}: api_key is in the variable {self.variable}, which is not set",
-                f"set {self.variable} to the key",
-            )
-        if not (key.isascii() and key.isprintable()) or " " in key:
-            raise fault(f"{self.where}: api_key must be one word of printable ASCII characters")
-        return key
+    def own_variable(self) -> str:
+        return self.variable
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PromptModel:
+def _find_variable(key: SecretStr) -> str:
+    """Return the name of the variable with the key; "" if the file contains the key itself."""
+    found = _VARIABLE.fullmatch(key.get_secret_value().strip())
+    return found[1] if found else ""
+
+
+def reveal_key(key: SecretStr, keys: Mapping[str, str]) -> str:
+    """Return the key for a service, which a file has itself, or `${VARIABLE}` in its place.
+
+    Args:
+        keys: the keys for services, by the names of their environment variables; '' for a variable
+            that is not set.
+
+    Raises:
+        SettingsError: the variable is not set, or its value is not a key. The error does not show
+            the value.
+    """
+    variable = _find_variable(key)
+    found = (keys[variable] if variable else key.get_secret_value()).strip()
+    if not found:
+        raise fault(
+            f"an api_key is in the variable {variable}, which is not set",
+            f"set {variable} to the key",
+        )
+    if not (found.isascii() and found.isprintable()) or " " in found:
+        raise fault("an api_key must be one word of printable ASCII characters")
+    return found
+
+
+class PromptModel(Keyed):
     """A language model: its name and, if the file has one, its key."""
 
-    model: str
-    api_key: Key | None = None
+    variable: ClassVar[str] = MODEL_KEY
+
+    model: Annotated[Text, AfterValidator(str.strip)] = Field(alias="model_name_or_path")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,95 +198,147 @@ class PromptNode:
     output_variable: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WebSearch:
+class WebSearch(Keyed):
     """A web search with one engine: of the whole web, or only of the `domains` if there are any."""
 
-    name: str
-    engine: str
-    api_key: Key
-    base_url: str
-    top_k: int
-    domains: tuple[str, ...] = ()
+    provider: Provider = Field("SerperDev", alias="search_engine_provider")
+    api_key: Secret
+    base_url: str = ""
+    top_k: TopK = 10
+    domains: Annotated[Texts, Field(max_length=MAX_DOMAINS)] = Field((), alias="allowed_domains")
+
+    @property
+    def own_variable(self) -> str:
+        return ENGINES[self.engine].key_variable
+
+    @property
+    def engine(self) -> str:
+        return ENGINE_BY_PROVIDER[self.provider]
 
     @property
     def own_url(self) -> str:
         return ENGINES[self.engine].base_url
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WebPages:
+class SerpSearch(WebSearch):
+    """A `WebSearch` by SerpAPI."""
+
+    provider: Provider = Field("SerpAPI", alias="search_engine_provider")
+
+
+class WebPages(WebSearch):
     """A web search that gives parts of the pages that it finds, as `WebRetriever` does. `top_k` is
-    the number of parts, `search.top_k` that of the results that are looked at."""
+    the number of parts, `n_pages` that of the results that are looked at."""
 
-    search: WebSearch
-    mode: RetrieverMode
-    top_p: float
-    top_k: int
+    mode: RetrieverMode = RetrieverMode.SNIPPETS
+    n_pages: TopK = Field(10, alias="top_search_results")
+    top_p: Share = 1.0
+    top_k: TopK = 5
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
+class Choice(Entry):
     """Chooses among the documents of a search those that are most relevant to the query: the first
     `top_k`, of these the fewest whose relevance together reaches `top_p`, but at least
     `min_top_k`."""
 
-    name: str
-    top_k: int = MAX_TOP_K
-    top_p: float = 1.0
-    min_top_k: int = 1
+    top_k: TopK = MAX_TOP_K
+    top_p: Share = 1.0
+    min_top_k: TopK = 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PythonRuntime:
-    name: str
+class PythonRuntime(Entry):
+    """Runs the code that its input gave."""
+
+    output_variable: ClassVar[str] = RESULT
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RemotePipeline:
-    """A pipeline on another machine: of deepset Cloud, with `workspace`, `pipeline` and key, or of
-    a Haystack server, without them."""
+class RemotePipeline(Entry):
+    """A pipeline on a Haystack server."""
 
-    name: str
-    base_url: str
-    own_url: str
-    top_k: int
-    effect: Effect
-    params: Mapping[str, Any]
-    workspace: str = ""
-    pipeline: str = ""
-    api_key: Key | None = None
+    own_url: ClassVar[str] = ""
+
+    base_url: Text
+    top_k: TopK = 5
+    effect: Effect = Effect.READ
+    params: dict[str, Any] = Field({})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IssueSearch:
+class DeepsetPipeline(RemotePipeline, Keyed):
+    """A pipeline of deepset Cloud."""
+
+    own_url: ClassVar[str] = DEEPSET_URL
+    variable: ClassVar[str] = DEEPSET_KEY
+
+    base_url: Text = DEEPSET_URL
+    workspace: Text
+    pipeline: Text = Field(alias="pipeline_name")
+    api_key: Secret
+
+
+class IssueSearch(Keyed):
     """A search in the issues of a repository on GitHub or a compatible server."""
 
-    name: str
-    repository: str
-    api_key: Key | None
-    base_url: str
-    top_k: int
-    own_url: str = GITHUB_URL
+    own_url: ClassVar[str] = GITHUB_URL
+    variable: ClassVar[str] = GITHUB_KEY
+
+    repository: Repository
+    base_url: Text = GITHUB_URL
+    top_k: TopK = 10
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IssueLink:
+class IssueLink(Entry):
     """Makes links to the form for a new issue of a repository, filled in, with these `labels`."""
 
-    name: str
-    repository: str
-    labels: tuple[str, ...]
+    repository: Repository
+    labels: Texts = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MemoryComponent:
-    """The memory of an agent; `memory` is None for `NoMemory`. `asks` is the name of the PromptNode
-    that updates the memory; if it is empty, the agent's own PromptNode does."""
+class NoMemory(Entry):
+    """No memory. The file cannot choose the name under which a memory is stored, so its author
+    cannot read another one. `input_key` and `output_key` are not used: a run has one question and
+    one answer."""
 
-    name: str
-    memory: ConversationMemory | None
-    asks: str = ""
+    made: ClassVar[type[ConversationMemory] | None] = None
+
+    input_key: str = ""
+    output_key: str = ""
+    prompt_node: str = ""
+
+    @model_validator(mode="after")
+    def _check_numbers(self) -> Self:
+        self.make()
+        return self
+
+    def make(self) -> ConversationMemory | None:
+        """Return the memory that the file describes."""
+        asked = {"input_key", "output_key", "prompt_node"}
+        numbers = self.model_dump(exclude=asked, exclude_unset=True)
+        return self.made(**numbers) if self.made else None
+
+
+class LastTurns(NoMemory):
+    """A `ConversationMemory`."""
+
+    made = ConversationMemory
+
+    window_size: Annotated[Whole, Field(le=MAX_MEMORY_NUMBER)] = 0
+    max_tokens: Annotated[Whole, Field(le=MAX_MEMORY_NUMBER)] = 0
+
+
+class SummaryOfTurns(LastTurns):
+    """A `ConversationSummaryMemory`, updated by `prompt_node`, or by the agent's own."""
+
+    made = ConversationSummaryMemory
+
+    summary_frequency: Annotated[Whole, Field(le=MAX_MEMORY_NUMBER)] = 0
+
+
+class FactsOfTurns(LastTurns):
+    """An `EntityMemory`, updated by `prompt_node`, or by the agent's own."""
+
+    made = EntityMemory
+
+    update_every: Annotated[Whole, Field(le=MAX_MEMORY_NUMBER)] = 0
 
 
 Kind = (
@@ -259,23 +346,54 @@ Kind = (
     | PromptTemplate
     | PromptNode
     | WebSearch
-    | WebPages
     | Choice
     | PythonRuntime
     | RemotePipeline
     | IssueSearch
     | IssueLink
-    | MemoryComponent
+    | NoMemory
 )
 
-NO_MEMORY = "NoMemory"
-MEMORY_TYPES: Mapping[str, tuple[type[ConversationMemory], str]] = {
-    "ConversationMemory": (ConversationMemory, ""),
-    "ConversationSummaryMemory": (ConversationSummaryMemory, "summary_frequency"),
-    "EntityMemory": (EntityMemory, "update_every"),
+MEMORIES: Mapping[str, type[NoMemory]] = {
+    "NoMemory": NoMemory,
+    "ConversationMemory": LastTurns,
+    "ConversationSummaryMemory": SummaryOfTurns,
+    "EntityMemory": FactsOfTurns,
 }
-"""By type of memory, its class, and the name of the parameter that says after how many turns it is
-updated."""
+
+
+class _TemplateParams(Entry):
+    name: str = ""
+    prompt_text: str = ""
+    prompt: str = ""
+    values: dict[str, str] = Field({})
+
+
+class _NodeParams(Entry):
+    model_name_or_path: str = ""
+    default_prompt_template: str = ""
+    # endpoints accept few, and the program needs some
+    stop_words: Annotated[Texts, Field(max_length=MAX_STOP_WORDS)] = ()
+    output_variable: Identifier = "results"
+
+
+_KINDS: Mapping[str, type[Entry]] = {
+    "PromptModel": PromptModel,
+    "PromptTemplate": _TemplateParams,
+    "PromptNode": _NodeParams,
+    "SerpAPIComponent": SerpSearch,
+    "WebSearch": WebSearch,
+    "WebRetriever": WebPages,
+    "Ranker": Choice,
+    "TopPSampler": Choice,
+    "PythonRuntime": PythonRuntime,
+    "DeepsetCloudPipeline": DeepsetPipeline,
+    "HaystackPipeline": RemotePipeline,
+    "GitHubIssueSearch": IssueSearch,
+    "IssueLink": IssueLink,
+    **MEMORIES,
+}
+"""By type of component, the parameters that it may have."""
 
 
 def read_kinds(
@@ -298,218 +416,57 @@ def read_kinds(
         for name, component in components.items():
             if (component.type == "PromptNode") is is_node:
                 given = _find_overrides(component, variables)
-                found[name] = _read_kind(
-                    replace(component, params={**component.params, **given}), found
-                )
+                found[name] = _read_kind(component, {**component.params, **given}, found)
                 if "base_url" not in given:
-                    _require_host(found[name], hosts)
+                    _require_host(name, found[name], hosts)
     return found
 
 
-def _read_kind(component: Component, others: Mapping[str, Kind]) -> Kind:
+def _read_kind(component: Component, params: Mapping[str, Any], others: Mapping[str, Kind]) -> Kind:
     where = f"component {shown(component.name)}"
-    if component.type == "PromptNode":
-        return _read_prompt_node(component, where, others)
-    if component.type in (NO_MEMORY, *MEMORY_TYPES):
-        return read_memory(component, where)
-    if component.type not in _READERS:
-        kinds = ", ".join(sorted(["PromptNode", NO_MEMORY, *MEMORY_TYPES, *_READERS]))
+    if component.type not in _KINDS:
         raise fault(
-            f"{where} is of the unknown type {shown(component.type)}", f"use one of: {kinds}"
+            f"{where} is of the unknown type {shown(component.type)}",
+            f"use one of: {', '.join(sorted(_KINDS))}",
         )
-    read, known = _READERS[component.type]
-    return read(component.name, Fields(component.params, where, known=known))
+    entry = read_entry(_KINDS[component.type], params, where)
+    match entry:
+        case _TemplateParams():
+            return _build_template(component.name, entry, where)
+        case _NodeParams():
+            return _build_node(component.name, entry, where, others)
+    return cast("Kind", entry)
 
 
-def _read_prompt_model(name: str, params: Fields) -> PromptModel:
-    return PromptModel(
-        model=params.text("model_name_or_path").strip(), api_key=_read_key(params, MODEL_KEY)
-    )
+def read_memory(given: MemoryEntry, where: str) -> NoMemory:
+    """Return the memory that an agent itself describes."""
+    if given.type not in MEMORIES:
+        raise fault(
+            f"{where}: there is no memory of the type {shown(given.type)}",
+            f"use one of: {', '.join(MEMORIES)}",
+        )
+    return read_entry(MEMORIES[given.type], given.params, where)
 
 
-def _read_prompt_template(name: str, params: Fields) -> PromptTemplate:
-    text = params.text("prompt_text", "") or params.text("prompt", "")
-    known = find_template(text or params.text("name", ""))
+def _build_template(name: str, params: _TemplateParams, where: str) -> PromptTemplate:
+    text = params.prompt_text or params.prompt
+    known = find_template(text or params.name)
     if known is None and not text.strip():
         raise fault(
-            f"{params.where} has no prompt_text",
+            f"{where} has no prompt_text",
             f"add it, or name a built-in one: {', '.join(TEMPLATE_NAMES)}",
         )
-    values = Fields(params.raw("values") or {}, f"{params.where}, values", known=None)
     template = replace(known, name=name) if known else PromptTemplate(name=name, text=text)
-    return template.with_values({key: values.text(key) for key in values.keys})
+    return template.with_values(params.values)
 
 
-def _read_web_search(name: str, params: Fields, *, default: str = "SerperDev") -> WebSearch:
-    provider = params.text("search_engine_provider", default)
-    if provider not in ENGINE_BY_PROVIDER:
-        raise fault(
-            f"{params.where}: there is no search_engine_provider {shown(provider)}",
-            f"use one of: {', '.join(ENGINE_BY_PROVIDER)}",
-        )
-    engine = ENGINE_BY_PROVIDER[provider]
-    domains = params.texts("allowed_domains")
-    if len(domains) > MAX_DOMAINS:
-        raise fault(
-            f"{params.where} has {len(domains)} allowed_domains", f"keep at most {MAX_DOMAINS}"
-        )
-    return WebSearch(
-        name=name,
-        engine=engine,
-        api_key=_need_key(params, ENGINES[engine].key_variable),
-        base_url=params.text("base_url", ENGINES[engine].base_url),
-        top_k=_read_top_k(params, 10),
-        domains=domains,
-    )
-
-
-def _read_web_pages(name: str, params: Fields) -> WebPages:
-    mode = params.text("mode", RetrieverMode.SNIPPETS)
-    if mode not in list(RetrieverMode):
-        raise fault(
-            f"{params.where}: mode must be one of {', '.join(RetrieverMode)}, got {shown(mode)}"
-        )
-    return WebPages(
-        search=replace(
-            _read_web_search(name, params), top_k=_read_top_k(params, 10, "top_search_results")
-        ),
-        mode=RetrieverMode(mode),
-        top_p=params.number("top_p", 1.0, at_most=1, is_whole=False),
-        top_k=_read_top_k(params, 5),
-    )
-
-
-def _read_choice(name: str, params: Fields) -> Choice:
-    return Choice(
-        name=name,
-        top_k=_read_top_k(params, MAX_TOP_K),
-        top_p=params.number("top_p", 1.0, at_most=1, is_whole=False),
-        min_top_k=_read_top_k(params, 1, "min_top_k"),
-    )
-
-
-def _read_deepset(name: str, params: Fields) -> RemotePipeline:
-    return replace(
-        _read_haystack(name, params, own_url=DEEPSET_URL),
-        workspace=params.text("workspace"),
-        pipeline=params.text("pipeline_name"),
-        api_key=_need_key(params, DEEPSET_KEY),
-    )
-
-
-def _read_haystack(name: str, params: Fields, *, own_url: str = "") -> RemotePipeline:
-    return RemotePipeline(
-        name=name,
-        base_url=params.text("base_url", own_url or None),
-        own_url=own_url,
-        top_k=_read_top_k(params, 5),
-        effect=_read_effect(params),
-        params=params.mapping("params"),
-    )
-
-
-def _read_issue_search(name: str, params: Fields) -> IssueSearch:
-    return IssueSearch(
-        name=name,
-        repository=_read_repository(params),
-        api_key=_read_key(params, GITHUB_KEY),
-        base_url=params.text("base_url", GITHUB_URL),
-        top_k=_read_top_k(params, 10),
-    )
-
-
-def _read_issue_link(name: str, params: Fields) -> IssueLink:
-    return IssueLink(name=name, repository=_read_repository(params), labels=params.texts("labels"))
-
-
-_READERS: Mapping[str, tuple[Callable[[str, Fields], Kind], Sequence[str]]] = {
-    "PromptModel": (_read_prompt_model, ("model_name_or_path", "api_key")),
-    "PromptTemplate": (_read_prompt_template, ("name", "prompt_text", "prompt", "values")),
-    "SerpAPIComponent": (
-        partial(_read_web_search, default="SerpAPI"),
-        ("api_key", "base_url", "top_k", "allowed_domains"),
-    ),
-    "WebSearch": (
-        _read_web_search,
-        ("search_engine_provider", "api_key", "base_url", "top_k", "allowed_domains"),
-    ),
-    "WebRetriever": (
-        _read_web_pages,
-        (
-            *("search_engine_provider", "api_key", "base_url", "allowed_domains"),
-            *("mode", "top_search_results", "top_p", "top_k"),
-        ),
-    ),
-    "Ranker": (_read_choice, ("top_k",)),
-    "TopPSampler": (_read_choice, ("top_p", "min_top_k")),
-    "PythonRuntime": (lambda name, _: PythonRuntime(name=name), ()),
-    "DeepsetCloudPipeline": (
-        _read_deepset,
-        ("workspace", "pipeline_name", "api_key", "base_url", "top_k", "effect", "params"),
-    ),
-    "HaystackPipeline": (_read_haystack, ("base_url", "top_k", "effect", "params")),
-    "GitHubIssueSearch": (_read_issue_search, ("repository", "api_key", "base_url", "top_k")),
-    "IssueLink": (_read_issue_link, ("repository", "labels")),
-}
-"""By type of component, its parser, and the parameters that it may have."""
-
-
-def _read_top_k(params: Fields, default: int, key: str = "top_k") -> int:
-    return max(1, int(params.number(key, default, at_most=MAX_TOP_K)))
-
-
-def _read_effect(params: Fields) -> Effect:
-    said = params.text("effect", Effect.READ)
-    if said not in list(Effect):
-        raise fault(f"{params.where}: effect must be one of {', '.join(Effect)}, got {shown(said)}")
-    return Effect(said)
-
-
-def _read_repository(params: Fields) -> str:
-    repository = params.text("repository")
-    if not is_repository(repository):
-        raise fault(
-            f"{params.where}: repository must be owner/name, got {shown(repository)}",
-            "write it as on GitHub: deepset-ai/haystack",
-        )
-    return repository
-
-
-def read_memory(component: Component, where: str) -> MemoryComponent:
-    """Return the memory that a component, or an agent itself, describes. The file cannot choose the
-    name under which the memory is stored, so its author cannot read another memory."""
-    if component.type == NO_MEMORY:
-        Fields(component.params, where, known=())
-        return MemoryComponent(name=component.name, memory=None)
-    if component.type not in MEMORY_TYPES:
-        raise fault(
-            f"{where}: there is no memory of the type {shown(component.type)}",
-            f"use one of: {', '.join((NO_MEMORY, *MEMORY_TYPES))}",
-        )
-    made, every = MEMORY_TYPES[component.type]
-    asking = (every, "prompt_node") if every else ()
-    labels = ("input_key", "output_key")  # not used: a run has one question and one answer
-    params = Fields(component.params, where, known=("window_size", "max_tokens", *asking, *labels))
-    for label in labels:
-        params.text(label, "")
-    numbers: dict[str, Any] = {
-        name: int(params.number(name, 0, at_most=MAX_MEMORY_NUMBER))
-        for name in ("window_size", "max_tokens", every)
-        if name and params.has(name)
-    }
-    asks = params.text("prompt_node", "") if every else ""
-    try:
-        return MemoryComponent(name=component.name, memory=made(**numbers), asks=asks)
-    except ValueError as error:
-        raise fault(f"{where}: {error}") from None
-
-
-def _read_prompt_node(component: Component, where: str, others: Mapping[str, Kind]) -> PromptNode:
-    known = ("model_name_or_path", "default_prompt_template", "stop_words", "output_variable")
-    params = Fields(component.params, where, known=known)
-    named = params.text("model_name_or_path", "")
-    template = params.text("default_prompt_template", "")
-    model = others.get(named, PromptModel(model=named.strip())) if named.strip() else None
+def _build_node(
+    name: str, params: _NodeParams, where: str, others: Mapping[str, Kind]
+) -> PromptNode:
+    named, template = params.model_name_or_path, params.default_prompt_template
+    model = others.get(named)
+    if model is None and named.strip():
+        model = PromptModel(model_name_or_path=named)
     if model is not None and not isinstance(model, PromptModel):
         raise fault(f"{where}: model_name_or_path names {shown(named)}, which is not a PromptModel")
     filled = others.get(template) or find_template(template)
@@ -520,58 +477,24 @@ def _read_prompt_node(component: Component, where: str, others: Mapping[str, Kin
             "the file",
             f"add one to components, or name a built-in one: {built_in}",
         )
-    stop_words = params.texts("stop_words")
-    if len(stop_words) > MAX_STOP_WORDS:
-        raise fault(
-            f"{where} has {len(stop_words)} stop_words",
-            f"keep at most {MAX_STOP_WORDS}: endpoints accept few, and the program needs some",
-        )
-    output_variable = params.text("output_variable", DEFAULT_OUTPUT)
-    if not _IDENTIFIER.fullmatch(output_variable):
-        raise fault(
-            f"{where}: output_variable must be letters, digits and _, got {shown(output_variable)}"
-        )
     return PromptNode(
-        name=component.name,
+        name=name,
         model=model,
         template=filled if isinstance(filled, PromptTemplate) else None,
-        stop_words=stop_words,
-        output_variable=output_variable,
+        stop_words=params.stop_words,
+        output_variable=params.output_variable,
     )
 
 
-def _need_key(params: Fields, variable: str) -> Key:
-    key = _read_key(params, variable)
-    if key is None:
-        raise fault(f"{params.where} has no api_key", f"add the line: api_key: ${{{variable}}}")
-    return key
-
-
-def _read_key(params: Fields, variable: str) -> Key | None:
-    """Return the key; None if the file has none. It may only name the `variable` that belongs to
-    its type of component, so that a file cannot read other variables."""
-    if not params.has("api_key"):
-        return None
-    key = Key(where=params.where, written=params.text("api_key"))
-    if key.variable not in ("", variable):
-        raise fault(
-            f"{params.where}: api_key names {key.variable}; only {variable} is allowed",
-            f"write ${{{variable}}}",
-        )
-    return key
-
-
-def _require_host(kind: Kind, hosts: Collection[str]) -> None:
+def _require_host(name: str, kind: Kind, hosts: Collection[str]) -> None:
     """Check that the address of a service is the provider's own, or one that a person allows, so
     that the author of the file cannot receive the questions and the key for the service."""
-    if isinstance(kind, WebPages):
-        kind = kind.search
     if not isinstance(kind, WebSearch | RemotePipeline | IssueSearch):
         return
-    host, own = host_of(kind.base_url), host_of(kind.own_url)
+    host, own = host_of(kind.base_url or kind.own_url), host_of(kind.own_url)
     if host and host in (own, *hosts):
         return
-    where = f"component {shown(kind.name)}: base_url"
+    where = f"component {shown(name)}: base_url"
     if not host:
         what = f"{where} must be https://HOST, got {shown(kind.base_url)}"
         raise fault(what, "correct it, or remove it")

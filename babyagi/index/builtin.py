@@ -2,7 +2,8 @@
 
 It needs no installation and no disk. It contains only what this process put into it, and finds all
 of that. Vectors that other processes computed are read from the task store (`ResultSearch`), so any
-number of processes can use such an index side by side.
+number of processes can use such an index side by side. Where a person names no index, it stands in
+for Chroma that cannot be imported (`UsualIndex`).
 
 Vectors are stored as columns, so that a dimension in which the query is zero need not be read: a
 hashed name is zero in four of five dimensions. Products are computed by `einsum` in the calling
@@ -12,16 +13,18 @@ processor time after a call that takes less than 1 ms.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
-from babyagi.errors import StoreUnusableError
-from babyagi.index.port import Hit, IndexItem
+from babyagi.errors import IndexUnavailableError, StoreUnusableError
+from babyagi.index.port import Hit, IndexItem, VectorIndex
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+T = TypeVar("T")
 
 # A block of 768 dimensions takes 1.5 MB. From 4 MB on, numpy asks for large memory pages, and the
 # first column would fill all of them.
@@ -107,6 +110,54 @@ class BuiltinIndex:
 
     async def close(self) -> None:
         self._collections.clear()
+
+
+class UsualIndex:
+    """A `VectorIndex`. From the first call on for which Chroma cannot be imported, it is the
+    built-in index; which packages Chroma imports is known only then.
+
+    Args:
+        chroma: raises an `IndexUnavailableError` caused by an `ImportError` if it cannot be
+            imported. It is closed with this index.
+        tell: receives one line when the built-in index takes its place.
+    """
+
+    read_lag_s = 0.0
+
+    def __init__(self, chroma: VectorIndex, *, tell: Callable[[str], None]) -> None:
+        self._index, self._tell = chroma, tell
+        self.is_memory = chroma.is_memory
+
+    async def ping(self) -> None:
+        await self._call(lambda index: index.ping())
+
+    async def upsert(self, collection: str, items: Sequence[IndexItem]) -> None:
+        await self._call(lambda index: index.upsert(collection, items))
+
+    async def query(self, collection: str, vector: bytes, *, k: int) -> list[Hit]:
+        return await self._call(lambda index: index.query(collection, vector, k=k))
+
+    async def ids(self, collection: str) -> list[str]:
+        return await self._call(lambda index: index.ids(collection))
+
+    async def drop(self, collection: str) -> None:
+        await self._call(lambda index: index.drop(collection))
+
+    async def close(self) -> None:
+        await self._index.close()
+
+    async def _call(self, work: Callable[[VectorIndex], Awaitable[T]]) -> T:
+        index = self._index
+        try:
+            return await work(index)
+        except IndexUnavailableError as error:
+            if not isinstance(error.__cause__, ImportError):
+                raise
+            if self._index is index:  # of two calls at the same time, the first changes it
+                self._index, self.is_memory = BuiltinIndex(), True
+                self._tell(f"the index of results is the built-in one: {error.what}: {error.why}")
+                await index.close()
+        return await work(self._index)
 
 
 def score(vectors: bytes, vector: bytes) -> NDArray[np.float32]:

@@ -20,7 +20,7 @@ from datetime import datetime
 from functools import lru_cache
 from itertools import accumulate, chain, takewhile
 
-from babyagi.index.excerpts import cut_result
+from babyagi.index.excerpts import cut_result, size_bytes
 from babyagi.index.indexer import Embed, text_of
 from babyagi.index.search import RankedResult, Ranking, ResultSearch
 from babyagi.index.trigrams import fold
@@ -236,7 +236,7 @@ def _spelling(result: Result) -> str:
     """Return what is equal for two results if the one says nothing beside the other: the text,
     folded; with the task's name if it is so short that it may answer different tasks."""
     text = " ".join(fold(result.text).split())
-    return text if _size(text) > SHORT_BYTES else f"{fold(result.task_name)}\n{text}"
+    return text if size_bytes(text) > SHORT_BYTES else f"{fold(result.task_name)}\n{text}"
 
 
 # -- for a check or a report
@@ -272,22 +272,22 @@ def choose_for_objective(
     groups = (quotes, unread)
     ordered = _order(results, groups, share_by_key, leaf_ids)
     passage_bytes = [
-        min(_size(one.text), QUOTED_BYTES if one.task_id in quotes else SHORT_BYTES)
+        min(size_bytes(one.text), QUOTED_BYTES if one.task_id in quotes else SHORT_BYTES)
         for one in ordered
     ]
     unread_places = {place for place, one in enumerate(ordered) if one.task_id in unread}
     budget = budget_tokens * BYTES_PER_TOKEN
     n_shown = sum(total <= budget for total in accumulate(passage_bytes))
-    sizes = [_size(one.text) for one in ordered[:n_shown]]
+    sizes = [size_bytes(one.text) for one in ordered[:n_shown]]
     whole = _find_whole(sizes, passage_bytes[:n_shown], budget, unread=unread_places)
     chosen = [
         Chosen(
             result=one,
-            text=_cut(
+            text=cut_result(
                 one,
-                _size(one.text) if place in whole else passage_bytes[place],
-                objective_text,
-                quotes,
+                size_bytes(one.text) if place in whole else passage_bytes[place],
+                task_name=objective_text,
+                quoted=quotes.get(one.task_id, ""),
             ),
             score=round(min(1.0, share_by_key[_key(one)]), 3),
             reason="marks" if share_by_key[_key(one)] else "near",
@@ -318,11 +318,6 @@ def _order(
         reverse=True,
     )
     return _drop_equals(ordered)
-
-
-def _cut(result: Result, max_bytes: int, asked: str, quotes: Mapping[int, str]) -> str:
-    quoted = quotes.get(result.task_id, "")
-    return cut_result(result, max_bytes, task_name=asked, quoted=quoted)
 
 
 def _shares_of_marks(
@@ -372,7 +367,7 @@ def fit(
             is left.
         task_name: the task for which the best passages are chosen.
     """
-    sizes = [_size(result.text) for result in results]
+    sizes = [size_bytes(result.text) for result in results]
     share = _equal_share(sizes[:n_needed], max_bytes)
     bounds = [min(size, share) for size in sizes[:n_needed]]
     left = max_bytes - sum(bounds)
@@ -396,7 +391,3 @@ def _equal_share(sizes: Sequence[int], budget: int) -> int:
             return share
         left -= size
     return budget
-
-
-def _size(text: str) -> int:
-    return len(text.encode("utf-8", "replace"))

@@ -22,7 +22,6 @@ NEXT_SHARE = 0.5
 BEFORE_SHARE = 0.3  # a passage gets this share of the score of the passage after it
 FIGURE_BONUS = 0.1  # for a passage with a digit: most values contain one
 QUOTED_BONUS = 10.0  # more than any other passage can have
-N_EXTRACTED = 2  # at most so many sentences represent a whole result
 N_QUERIES = 16  # cached: one task or objective is compared with many results
 GAP = "…"
 _HEADING = re.compile(r"#{1,6}\s|\*\*[^*]+\*\*:?$|[^.!?]{1,80}:$")
@@ -40,9 +39,7 @@ class _Passage:
     heads: tuple[int, ...]
 
 
-def cut_result(
-    result: Result, max_bytes: int, *, task_name: str = "", max_passages: int = 0, quoted: str = ""
-) -> str:
+def cut_result(result: Result, max_bytes: int, *, task_name: str = "", quoted: str = "") -> str:
     """Return the result's text, or the parts of it that fit into `max_bytes` of UTF-8.
 
     The passages that say most about the result's own task and about the reader's task are kept, in
@@ -51,11 +48,9 @@ def cut_result(
 
     Args:
         task_name: the reader's task.
-        max_passages: if the text does not fit, keep at most this many passages; 0 for as many as
-            fit.
         quoted: what was quoted from the result; the passages that hold it come first.
     """
-    if _size(result.text) <= max_bytes:
+    if size_bytes(result.text) <= max_bytes:
         return result.text
     passages = _split(result.text[:MAX_CUT_CHARS])
     if not passages:
@@ -63,30 +58,20 @@ def cut_result(
     scores = _rank(passages, result.task_name, task_name)
     for place in _find_quoted(passages, quoted):
         scores[place] += QUOTED_BONUS
-    kept = _keep(passages, scores, max_bytes, max_passages or len(passages))
+    kept = _keep(passages, scores, max_bytes)
     if not kept:
         return _cut_end(passages[scores.index(max(scores))].text, max_bytes)
     return _join(passages, kept, is_more_behind=len(result.text) > MAX_CUT_CHARS)
 
 
-def cut_passage(result: Result, max_bytes: int, *, query: str = "") -> str:
-    """Return one or two sentences that say what the result found, on one line.
-
-    Args:
-        query: what the reader asks; it counts like `task_name` in `cut_result`.
-    """
-    return " ".join(
-        cut_result(result, max_bytes, task_name=query, max_passages=N_EXTRACTED).split()
-    )
-
-
-def _size(text: str) -> int:
+def size_bytes(text: str) -> int:
+    """Return the size of a text as UTF-8."""
     return len(text.encode("utf-8", "replace"))
 
 
 def _cut_end(text: str, max_bytes: int) -> str:
-    head = text.encode("utf-8", "replace")[: max(0, max_bytes - _size(GAP))]
-    return head.decode("utf-8", "ignore").rstrip() + GAP if max_bytes >= _size(GAP) else ""
+    head = text.encode("utf-8", "replace")[: max(0, max_bytes - size_bytes(GAP))]
+    return head.decode("utf-8", "ignore").rstrip() + GAP if max_bytes >= size_bytes(GAP) else ""
 
 
 def _split(text: str) -> list[_Passage]:
@@ -168,24 +153,23 @@ def _find_quoted(passages: Sequence[_Passage], quoted: str) -> set[int]:
     return found
 
 
-def _keep(
-    passages: Sequence[_Passage], scores: Sequence[float], max_bytes: int, max_passages: int
-) -> set[int]:
+def _keep(passages: Sequence[_Passage], scores: Sequence[float], max_bytes: int) -> set[int]:
     """Return the places of the best passages that fit, and of their headings."""
     kept: set[int] = set()
-    left = max_bytes - _size(GAP) - 1
+    left = max_bytes - size_bytes(GAP) - 1
     for place in sorted(range(len(passages)), key=lambda place: (-scores[place], place)):
-        if max_passages == 0:
-            break
         heads = {
-            head for head in passages[place].heads if _size(passages[head].text) <= MAX_HEAD_BYTES
+            head
+            for head in passages[place].heads
+            if size_bytes(passages[head].text) <= MAX_HEAD_BYTES
         }
         for wanted in ({place, *heads}, {place}):
-            cost = sum(_size(passages[one].text) + _size(GAP) + 2 for one in wanted - kept)
+            cost = sum(
+                size_bytes(passages[one].text) + size_bytes(GAP) + 2 for one in wanted - kept
+            )
             if cost <= left:
                 kept |= wanted
                 left -= cost
-                max_passages -= 1
                 break
     return kept
 

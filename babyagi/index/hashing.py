@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 MAX_TEXT_BYTES = 32_768  # 10 kB of prose take about 2 ms, unique words several times as long
 # Texts whose vectors are cached: the objective's text is embedded with each of its tasks.
 N_KEPT, MAX_KEPT_CHARS = 100, 1_000
-# Words whose n-grams are cached: up to 2.5 MB.
-N_KEPT_WORDS, MAX_KEPT_WORD_CHARS = 1_024, 20
+# Words whose n-grams are cached: 2 MB of prose, 12 MB of the longest words.
+N_KEPT_WORDS = 1_024
 # A run without spaces is cut into words of this length, so that the cost per character is bounded.
 MAX_WORD_CHARS = 64
 # The share of n-grams in the vector; the rest is whole words. With 0.4, a quarter of the misspelt
@@ -153,12 +153,9 @@ class _Pieces:
     codes: tuple[int, ...]
 
 
+@lru_cache(maxsize=N_KEPT_WORDS)
 def _cut(word: str) -> _Pieces:
-    return _cut_again(word) if len(word) <= MAX_KEPT_WORD_CHARS else _cut_anew(word)
-
-
-def _cut_anew(word: str) -> _Pieces:
-    """Return the parts of a word, without the cache: its n-grams have 3 to 5 characters, and the
+    """Return the parts of a word: its n-grams have 3 to 5 characters, and the
     ends of the word count as characters. A word with characters beyond ASCII has n-grams of 2 as
     well, because some scripts write words that short."""
     marked = f"<{word}>"
@@ -168,9 +165,6 @@ def _cut_anew(word: str) -> _Pieces:
         for start in range(len(marked) - size + 1)
     )
     return _Pieces(code=_code(word), grams=grams, codes=tuple(map(_code, grams)))
-
-
-_cut_again = lru_cache(maxsize=N_KEPT_WORDS)(_cut_anew)
 
 
 def _code(feature: str) -> int:

@@ -246,9 +246,11 @@ class Indexer:
         Raises:
             IndexUnavailableError, StoreUnusableError: the index cannot answer.
         """
-        return await self._compare(
-            n_probes, is_in_doubt=lambda report: bool(report.extra) or not report.is_whole
-        )
+        report = await self._compare(n_probes)
+        if self._index.read_lag_s and (report.extra or not report.is_whole):
+            await self._sleep(self._index.read_lag_s)
+            report = await self._compare(n_probes)
+        return report
 
     async def ping(self) -> None:
         """Check that the index can be used; see `VectorIndex.ping`."""
@@ -259,16 +261,7 @@ class Indexer:
         does not change."""
         await self._index.drop(self._collection)
 
-    async def _compare(
-        self, n_probes: int, *, is_in_doubt: Callable[[CheckReport], bool]
-    ) -> CheckReport:
-        report = await self._compare_once(n_probes)
-        if self._index.read_lag_s and is_in_doubt(report):
-            await self._sleep(self._index.read_lag_s)
-            report = await self._compare_once(n_probes)
-        return report
-
-    async def _compare_once(self, n_probes: int) -> CheckReport:
+    async def _compare(self, n_probes: int) -> CheckReport:
         # Read in this order, so that what workers do meanwhile cannot look like a loss: they
         # record, then write to the index, then mark as indexed.
         ticked = await self._source.result_ids(self._objective_id, is_indexed=True)
@@ -309,7 +302,7 @@ class Indexer:
 
     async def _mend(self, embed: Embed) -> None:
         # writing a result twice does no harm
-        report = await self._compare(N_PROBES, is_in_doubt=lambda report: report.is_damaged)
+        report = await self.check()
         if report.is_damaged:
             raise StoreUnusableError(
                 f"{len(report.probe_misses)} of {report.n_probes} results are not found by "

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from statistics import median
 
 from babyagi.errors import (
@@ -28,7 +29,6 @@ from babyagi.index.indexer import Embed, collection_of, id_head, scores_of, text
 from babyagi.index.port import IndexItem, VectorIndex
 from babyagi.index.trigrams import (
     MAX_CHARS,
-    ReadTexts,
     Words,
     join_texts,
     read_texts,
@@ -47,10 +47,9 @@ MAX_COMPARED = 200
 N_CANDIDATES = 100  # each from vectors and from words; measured by `python -m benchmarks.retrieval`
 N_LATEST = 100  # additional candidates while not all new results have vectors
 MAX_WORDS = 24
-# Characters of the results that are cached for the next search; each takes 3 bytes with its codes,
-# and a result, however short, as much as `SHORTEST_KEPT_CHARS`. Some searches' worth of candidates.
-# Results that are too long to be compared whole are not cached.
-MAX_KEPT_CHARS, SHORTEST_KEPT_CHARS = 500_000, 1_000
+# Results that are cached for the next search, some searches' worth of candidates. Those that are
+# too long to be compared whole are not cached.
+N_KEPT = 300
 FILL_BATCH = 2_000
 # The index is counted again when results have grown by this share: counting reads all its ids,
 # which is too slow for every search.
@@ -117,27 +116,6 @@ class Candidates:
     degraded: str = ""
 
 
-@dataclass(slots=True)
-class _Kept:
-    """A result that was read from the store, and its text as it is compared. That form of the text
-    is made when it is first needed."""
-
-    result: Result
-    _read: ReadTexts | None = None
-
-    @property
-    def read(self) -> ReadTexts:
-        if self._read is None:
-            self._read = read_texts([text_of(self.result)])
-        return self._read
-
-    def renew(self, result: Result) -> _Kept:
-        """Return this with the task's result as it is now. If the text is still the same, its form
-        for comparisons is not made again."""
-        is_same = text_of(result) == text_of(self.result)
-        return _Kept(result, self._read if is_same else None)
-
-
 class ResultSearch:
     """Searches the results of one objective."""
 
@@ -152,7 +130,6 @@ class ResultSearch:
         self._may_compare_all = is_lexical(self._space)
         # a copy of the stored vectors, while the index cannot be asked
         self._memory: BuiltinIndex | None = None
-        self._free: dict[int, bytes] = {}  # vectors of pending results that cost nothing
         self._n_trusted = (
             0  # up to so many expected results, those in the index are not counted again
         )
@@ -160,11 +137,8 @@ class ResultSearch:
         self._common_words: set[str] = set()
         # By task id, least recently used first. Only results that were planned from: whoever learns
         # that one was withdrawn calls `forget`.
-        self._kept: dict[int, _Kept] = {}
-        self._n_kept_chars = 0
-        # Of results that may still change, as they were last, because they are read again for each
-        # search.
-        self._changeable: dict[int, _Kept] = {}
+        self._kept: dict[int, Result] = {}
+        self._read = lru_cache(maxsize=N_KEPT)(lambda text: read_texts([text]))
 
     async def relevant(
         self,
@@ -205,15 +179,16 @@ class ResultSearch:
         ]
         by_words = [task_id for task_id in found.by_words if task_id not in exclude]
         # in a fixed order, because sums of floats depend on it
-        kept = sorted(
-            await self._fetch(list({*by_vectors, *by_words, *beside})),
-            key=lambda one: one.result.task_id,
+        read = sorted(
+            await self.results(list({*by_vectors, *by_words, *beside})),
+            key=lambda one: one.task_id,
         )
-        scores = _compare(Words(text), kept)
-        score_by_id = {one.result.task_id: score for one, score in zip(kept, scores, strict=True)}
+        texts = [self._read(text_of(one)) for one in read]
+        scores = Words(text).score(join_texts(texts)) if texts else []
+        score_by_id = {one.task_id: score for one, score in zip(read, scores, strict=True)}
         candidates = {*by_vectors, *by_words}
         ranked = self._rank(
-            [one.result for one in kept if one.result.task_id in candidates],
+            [one for one in read if one.task_id in candidates],
             score_by_id,
             by_vectors=by_vectors,
             nearest=found.nearest,
@@ -295,39 +270,27 @@ class ResultSearch:
     async def results(self, task_ids: Sequence[int]) -> list[Result]:
         """Return the results of these tasks, in any order; tasks without a result are left out.
         Results that were read recently come from the cache."""
-        return [kept.result for kept in await self._fetch(task_ids)]
-
-    async def _fetch(self, task_ids: Sequence[int]) -> list[_Kept]:
         # taken out before other users of this cache can remove them
         known = {task_id: self._kept.pop(task_id) for task_id in task_ids if task_id in self._kept}
         self._kept |= known  # now the most recently used
         unknown = [task_id for task_id in task_ids if task_id not in known]
         read = await self._source.results(self._objective_id, task_ids=unknown) if unknown else []
-        return [*known.values(), *self.keep(read)]
+        self.keep(read)
+        return [*known.values(), *read]
 
-    def keep(self, results: Iterable[Result]) -> list[_Kept]:
+    def keep(self, results: Iterable[Result]) -> None:
         """Cache those of the results from which new tasks have been planned, because these seldom
-        change. Return all of them."""
-        kept: list[_Kept] = []
+        change."""
         for result in results:
-            before = self._changeable.pop(result.task_id, None)
-            one = _Kept(result) if before is None else before.renew(result)
-            kept.append(one)
-            if not one.result.is_planned:
-                self._changeable[one.result.task_id] = one
-            elif len(one.result.text) <= MAX_CHARS:
-                self.forget(one.result.task_id)
-                self._kept[one.result.task_id] = one
-                self._n_kept_chars += _kept_chars(one.result)
-        while self._n_kept_chars > MAX_KEPT_CHARS:
-            self.forget(next(iter(self._kept)))
-        return kept
+            if result.is_planned and len(result.text) <= MAX_CHARS:
+                self.forget(result.task_id)
+                self._kept[result.task_id] = result
+        while len(self._kept) > N_KEPT:
+            del self._kept[next(iter(self._kept))]
 
     def forget(self, task_id: int) -> None:
         """Drop the task's result from the cache, because it may have changed."""
-        kept = self._kept.pop(task_id, None)
-        if kept is not None:
-            self._n_kept_chars -= _kept_chars(kept.result)
+        self._kept.pop(task_id, None)
 
     async def fill_memory(self) -> None:
         """If the index is in this process's memory, put the vectors that it lacks into it."""
@@ -341,21 +304,13 @@ class ResultSearch:
         self, text: str, pending: Pending, embed: Embed
     ) -> tuple[bytes, Mapping[int, bytes]]:
         """Return the query vector, and the vectors of the pending results by task id. New vectors
-        are stored, so that they are paid for only once; vectors that cost nothing are only kept in
-        memory."""
-        task_ids = {result.task_id for result in pending.results}
-        self._free = {id_: vector for id_, vector in self._free.items() if id_ in task_ids}
-        vectors = {**self._free, **pending.vectors}
+        are stored, so that they are computed only once."""
+        vectors = dict(pending.vectors)
         bare = [one for one in pending.results if one.task_id not in vectors][-MAX_NEW_VECTORS:]
         asked, *new = await embed([text, *map(text_of, bare)])
         if bare and len(new) == len(bare):
             made = {result.task_id: vector for result, vector in zip(bare, new, strict=True)}
-            if is_lexical(self._space):
-                self._free |= made
-            else:
-                await self._source.store_vectors(
-                    self._objective_id, space=self._space, vectors=made
-                )
+            await self._source.store_vectors(self._objective_id, space=self._space, vectors=made)
             vectors |= made
         return asked, vectors
 
@@ -459,27 +414,18 @@ class ResultSearch:
         if by_vectors and not is_lexical(self._space):
             near = find_nearness(scores, nearest)
             scores = fuse(by_vectors, best_first(scores))
-        shown = round_all(scores, 3)
-        best = sorted(
-            results,
-            key=lambda one: (shown[one.task_id], one.created_at, one.task_id),
-            reverse=True,
-        )[:k]
-        nearness = shown if near is scores else round_all(near, 3)
-        return [
+        ranked = [
             RankedResult(
-                result=result, score=shown[result.task_id], nearness=nearness[result.task_id]
+                result=one,
+                score=round(scores[one.task_id], 3),
+                nearness=round(near[one.task_id], 3),
             )
-            for result in best
+            for one in results
         ]
-
-
-def _kept_chars(result: Result) -> int:
-    return max(len(result.text), SHORTEST_KEPT_CHARS)
-
-
-def _compare(words: Words, kept: Sequence[_Kept]) -> list[float]:
-    return words.score(join_texts([one.read for one in kept])) if kept else []
+        ranked.sort(
+            key=lambda one: (one.score, one.result.created_at, one.result.task_id), reverse=True
+        )
+        return ranked[:k]
 
 
 def is_lexical(space: str) -> bool:
@@ -490,20 +436,7 @@ def is_lexical(space: str) -> bool:
 def best_first(scores: Mapping[int, float]) -> list[int]:
     """Return the task ids, highest score first; if scores are equal, the later task first. Scores
     are rounded before they are compared, because equal ones may differ in their last digits."""
-    import numpy as np
-
-    task_ids = np.fromiter(scores, "i8", count=len(scores))
-    rounded = np.fromiter(scores.values(), "f8", count=len(scores)).round(5)
-    ordered: list[int] = task_ids[np.lexsort((-task_ids, -rounded))].tolist()
-    return ordered
-
-
-def round_all(scores: Mapping[int, float], n_digits: int) -> dict[int, float]:
-    """Return the rounded scores by task id. This takes a tenth of the time that `round` takes."""
-    import numpy as np
-
-    rounded = np.fromiter(scores.values(), "f8", count=len(scores)).round(n_digits)
-    return dict(zip(scores, rounded.tolist(), strict=True))
+    return sorted(scores, key=lambda task_id: (round(scores[task_id], 5), task_id), reverse=True)
 
 
 def fuse(*orders: Sequence[int]) -> dict[int, float]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from babyagi.llm.prompt import Message, estimate_tokens, fence
 from babyagi.memory.log import Fact, Known, Turn, fold_name, join_origins
@@ -30,18 +31,21 @@ class ConversationMemory:
         max_tokens: how many tokens everything that is shown may have.
     """
 
+    updated_by: ClassVar[str] = ""  # the attribute that says after how many turns
+
     name: str = ""
     window_size: int = 8
     max_tokens: int = 2000
 
     def __post_init__(self) -> None:
-        _require_from(self.window_size, "window_size", 0)
-        _require_from(self.max_tokens, "max_tokens", 100)
+        for name, least in (("window_size", 0), ("max_tokens", 100), (self.updated_by, 1)):
+            if name and getattr(self, name) < least:
+                raise ValueError(f"{name} must be {least} or more, got {getattr(self, name)}")
 
     @property
     def every(self) -> int:
         """Return the number of turns between two updates by a model; 0 means no updates."""
-        return 0
+        return getattr(self, self.updated_by) if self.updated_by else 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,16 +53,10 @@ class ConversationSummaryMemory(ConversationMemory):
     """The last turns, and a summary of all earlier ones, which a model rewrites after every
     `summary_frequency` turns."""
 
+    updated_by: ClassVar[str] = "summary_frequency"
+
     window_size: int = 3
     summary_frequency: int = 3
-
-    def __post_init__(self) -> None:
-        ConversationMemory.__post_init__(self)
-        _require_from(self.summary_frequency, "summary_frequency", 1)
-
-    @property
-    def every(self) -> int:
-        return self.summary_frequency
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,21 +64,10 @@ class EntityMemory(ConversationMemory):
     """The last turns, and the facts about the names in a question. A model extracts facts from the
     conversation after every `update_every` turns."""
 
+    updated_by: ClassVar[str] = "update_every"
+
     window_size: int = 3
     update_every: int = 3
-
-    def __post_init__(self) -> None:
-        ConversationMemory.__post_init__(self)
-        _require_from(self.update_every, "update_every", 1)
-
-    @property
-    def every(self) -> int:
-        return self.update_every
-
-
-def _require_from(value: int, name: str, least: int) -> None:
-    if value < least:
-        raise ValueError(f"{name} must be {least} or more, got {value}")
 
 
 def find_pending(kind: ConversationMemory, known: Known) -> tuple[Turn, ...]:
@@ -113,7 +100,7 @@ def recollect(kind: ConversationMemory, known: Known, question: str) -> list[Lab
     n_shown = max(kind.window_size, len(find_pending(kind, known)))
     turns: list[Labelled] = []
     for turn in reversed(known.turns[-n_shown:] if n_shown else ()):
-        shown = _show_turn(turn)
+        shown = show_turn(turn)
         if _cost(shown) > left:
             # the newest turn is cut, earlier ones are left out
             shown = [] if turns else _fit(shown, left, share=2)
@@ -123,10 +110,11 @@ def recollect(kind: ConversationMemory, known: Known, question: str) -> list[Lab
     return [*made, *turns]
 
 
-def _show_turn(turn: Turn) -> list[Labelled]:
+def show_turn(turn: Turn) -> list[Labelled]:
+    """Return the question and the answer of a turn as passages."""
     return [
-        (f"question {turn.n}", _passage(turn.question, turn.asked_from)),
-        (f"answer {turn.n}", _passage(turn.answer, turn.made_from)),
+        (f"question {turn.n}", to_passage(turn.question, turn.asked_from)),
+        (f"answer {turn.n}", to_passage(turn.answer, turn.made_from)),
     ]
 
 
@@ -134,7 +122,7 @@ def _recollect_made(kind: ConversationMemory, known: Known, question: str) -> li
     match kind:
         case ConversationSummaryMemory() if known.summary.text:
             summary = known.summary
-            return [(f"summary up to {summary.upto}", _passage(summary.text, summary.origins))]
+            return [(f"summary up to {summary.upto}", to_passage(summary.text, summary.origins))]
         case EntityMemory():
             return show_facts(find_named(known, question))
     return []
@@ -164,7 +152,7 @@ def show_facts(facts: Sequence[Fact]) -> list[Labelled]:
 
 def _show_group(facts: Sequence[Fact]) -> Passage:
     text = "\n".join(f"{fact.entity}: {fact.text} (turn {fact.turn})" for fact in facts)
-    return _passage(text, join_origins(*(fact.origins for fact in facts)))
+    return to_passage(text, join_origins(*(fact.origins for fact in facts)))
 
 
 def _names(text: str, name: str) -> bool:
@@ -176,7 +164,7 @@ def _names(text: str, name: str) -> bool:
     return name in folded
 
 
-def _passage(text: str, origins: Sequence[str]) -> Passage:
+def to_passage(text: str, origins: Sequence[str]) -> Passage:
     """Return a text as a passage with its origins. Only a text whose sole origin is a person counts
     as a person's."""
     own = [one for one in origins if one.startswith("model")]

@@ -15,7 +15,7 @@ import os
 import re
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
@@ -135,7 +135,7 @@ class MemoryLog:
     async def read(self) -> Known:
         """Return the content of the memory. Raises `StoreUnusableError` if its file cannot be
         read."""
-        return await asyncio.to_thread(self._read)
+        return await asyncio.to_thread(lambda: parse_lines(self._load()))
 
     async def add_turn(
         self,
@@ -190,9 +190,6 @@ class MemoryLog:
     # -- the bytes
     # ----------------------------------------------------------------------------------------------
 
-    def _read(self) -> Known:
-        return parse_lines(self._load())
-
     def _load(self) -> bytes:
         if self._path is None:
             return self._bytes
@@ -232,7 +229,7 @@ class MemoryLog:
             raise _unusable(self._path, error) from error
 
     def _compact(self) -> None:
-        text = b"".join(map(_write, _shorten(self._read()))).decode()
+        text = b"".join(map(_write, _shorten(parse_lines(self._load())))).decode()
         if self._path is None:
             self._bytes = text.encode()
         else:
@@ -424,12 +421,8 @@ def _write(record: Record) -> bytes:
 
 
 def fold_name(name: str) -> str:
-    """Return a name for comparison: without case, extra blanks and a leading article."""
-    folded = " ".join(name.casefold().split())
-    with suppress(ValueError):
-        first, rest = folded.split(" ", 1)
-        folded = rest if first in ("the", "a", "an") else folded
-    return folded
+    """Return a name for comparison: without case and extra blanks."""
+    return " ".join(name.casefold().split())
 
 
 def join_origins(*groups: Sequence[str]) -> tuple[str, ...]:

@@ -34,6 +34,8 @@ from babyagi.memory.kinds import (
     place,
     recollect,
     show_facts,
+    show_turn,
+    to_passage,
 )
 from babyagi.memory.log import (
     MAX_FAULT_CHARS,
@@ -48,7 +50,7 @@ from babyagi.memory.log import (
 from babyagi.react.asking import ask
 from babyagi.react.protocols.base import fill, say
 from babyagi.react.protocols.json import read_object
-from babyagi.tasks import Passage, Role, Usage, find_sources
+from babyagi.tasks import Role, Usage
 from babyagi.text import clean, one_line, shorten, split_sentences
 from babyagi.tools.base import Calls, PassedOn, takes
 
@@ -323,7 +325,7 @@ async def _summarize(turns: Sequence[Turn], known: Known, log: MemoryLog, calls:
     before: list[Labelled] = []
     if known.summary.text:
         origins = known.summary.origins
-        before = [("summary before", _model_passage(known.summary.text, origins))]
+        before = [("summary before", to_passage(known.summary.text, origins))]
     prompt = _build_prompt(
         fill("summary", max_words=str(MAX_SUMMARY_WORDS)), [*before, *_show(turns)]
     )
@@ -445,20 +447,13 @@ def _origins_of(turn: Turn) -> tuple[str, ...]:
 
 
 def _show(turns: Sequence[Turn]) -> list[Labelled]:
-    shown: list[Labelled] = []
-    for turn in turns:
-        question, answer = turn.question[:MAX_SHOWN_CHARS], turn.answer[:MAX_SHOWN_CHARS]
-        said = (("question", question, turn.asked_from), ("answer", answer, turn.made_from))
-        for label, text, origins in said:
-            passage = _model_passage(text, origins)
-            if set(origins) == {"person"}:
-                passage = replace(passage, origin="person")
-            shown.append((f"{label} {turn.n}", passage))
-    return shown
-
-
-def _model_passage(text: str, origins: Sequence[str]) -> Passage:
-    return Passage(text=text, origin="model", sources=find_sources(origins))
+    cut = [
+        replace(
+            turn, question=turn.question[:MAX_SHOWN_CHARS], answer=turn.answer[:MAX_SHOWN_CHARS]
+        )
+        for turn in turns
+    ]
+    return [passage for turn in cut for passage in show_turn(turn)]
 
 
 def _build_prompt(

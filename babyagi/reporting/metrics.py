@@ -7,8 +7,7 @@ lists; they contain no text of a person or a model.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 
 from babyagi import events
 from babyagi.reporting.why import Facts, Why, find_hold
@@ -40,30 +39,21 @@ _COUNTED = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Metric:
-    """One metric: its name without prefix, its help text, and its values by labels, such as
-    `(("status", "queued"),)`."""
-
-    name: str
-    help: str
-    values: Mapping[tuple[tuple[str, str], ...], float]
-
-
 async def read_metrics(store: TaskStore) -> str:
-    """Return the current metrics in the text format of Prometheus."""
-    return render_metrics(measure(await store.vitals()))
+    """Return the current metrics in the text format of Prometheus, including those with value
+    0."""
+    vitals = await store.vitals()
+    measured = [*_measure_tasks(vitals), *_measure_money(vitals), *_measure_schedules(vitals)]
+    return "".join(measured)
 
 
-def measure(vitals: Vitals) -> list[Metric]:
-    """Return every metric in order, including those with value 0."""
-    return [*_measure_tasks(vitals), *_measure_money(vitals), *_measure_schedules(vitals)]
-
-
-def _measure_tasks(vitals: Vitals) -> list[Metric]:
+def _measure_tasks(vitals: Vitals) -> list[str]:
     totals = vitals.totals
     ended = {str(reason): totals.get(("objectives", "ended", reason), 0) for reason in StopReason}
-    objectives = {str(status): _count_objectives(totals, status) for status in ObjectiveStatus}
+    objectives = {
+        str(status): sum(n for key, n in totals.items() if key[:2] == ("objectives", status))
+        for status in ObjectiveStatus
+    }
     tasks = {str(status): totals.get(("tasks", status, ""), 0) for status in TaskStatus}
     n_owed = totals.get(("owed_reports", "", ""), 0)
     holds = [_find_hold(vitals, standing, queue) for standing, queue in vitals.standings]
@@ -81,10 +71,6 @@ def _measure_tasks(vitals: Vitals) -> list[Metric]:
             for name, (kind, says) in _COUNTED.items()
         ),
     ]
-
-
-def _count_objectives(totals: Mapping[tuple[str, str, str], int], status: str) -> int:
-    return sum(n for (name, word, _), n in totals.items() if (name, word) == ("objectives", status))
 
 
 def _find_hold(vitals: Vitals, standing: Standing, queue: Queue) -> Why:
@@ -109,7 +95,7 @@ def _count_held(vitals: Vitals, holds: Sequence[Why]) -> dict[str, int]:
     return {str(why): n for why, n in held.items()}
 
 
-def _measure_oldest(vitals: Vitals, holds: Sequence[Why]) -> Metric:
+def _measure_oldest(vitals: Vitals, holds: Sequence[Why]) -> str:
     """Return the metric of how long the oldest runnable task has waited. A task that only lacks a
     worker or an answering model counts as runnable."""
     waits_s = [
@@ -124,7 +110,7 @@ def _measure_oldest(vitals: Vitals, holds: Sequence[Why]) -> Metric:
     return _one("oldest_runnable_task_seconds", says, max(waits_s, default=0.0))
 
 
-def _measure_workers(vitals: Vitals) -> list[Metric]:
+def _measure_workers(vitals: Vitals) -> list[str]:
     living = [worker for worker in vitals.workers if worker.lease_left_s >= 0]
     n_blocked = sum(any(one.is_blocked for one in worker.joined) for worker in living)
     says_blocked = "Running workers that lack something that an objective needs."
@@ -134,7 +120,7 @@ def _measure_workers(vitals: Vitals) -> list[Metric]:
     ]
 
 
-def _measure_money(vitals: Vitals) -> list[Metric]:
+def _measure_money(vitals: Vitals) -> list[str]:
     totals = vitals.totals
     cost = totals.get(("cost_microusd", "", ""), 0) / 1e6
     perhaps = totals.get(("unconfirmed_microusd", "", ""), 0) / 1e6
@@ -150,7 +136,7 @@ def _measure_money(vitals: Vitals) -> list[Metric]:
     ]
 
 
-def _measure_schedules(vitals: Vitals) -> list[Metric]:
+def _measure_schedules(vitals: Vitals) -> list[str]:
     totals = vitals.totals
     schedules = {str(status): totals.get(("schedules", status, ""), 0) for status in ScheduleStatus}
     ticks: dict[tuple[tuple[str, str], ...], float] = {
@@ -162,7 +148,7 @@ def _measure_schedules(vitals: Vitals) -> list[Metric]:
         ticks.setdefault((("outcome", str(outcome)), ("reason", "")), 0.0)
     metrics = [
         _by("schedules", "Schedules by status.", "status", schedules),
-        Metric(name="ticks", help="Ticks of schedules, by outcome and reason.", values=ticks),
+        write_metric("ticks", "Ticks of schedules, by outcome and reason.", ticks),
     ]
     if vitals.next_tick_s is not None:
         says = "Time until the next tick of a schedule is due; 0 if one is due now."
@@ -170,39 +156,23 @@ def _measure_schedules(vitals: Vitals) -> list[Metric]:
     return metrics
 
 
-def _one(name: str, says: str, value: float) -> Metric:
-    return Metric(name=name, help=says, values={(): value})
+def _one(name: str, says: str, value: float) -> str:
+    return write_metric(name, says, {(): value})
 
 
-def _by(name: str, says: str, label: str, values: Mapping[str, float]) -> Metric:
-    return Metric(name=name, help=says, values={((label, one),): n for one, n in values.items()})
+def _by(name: str, says: str, label: str, values: Mapping[str, float]) -> str:
+    return write_metric(name, says, {((label, one),): n for one, n in values.items()})
 
 
-# -- the text
-# --------------------------------------------------------------------------------------------------
-
-
-def render_metrics(metrics: Iterable[Metric]) -> str:
-    """Return the metrics as lines, each metric with its help and its type."""
-    lines: list[str] = []
-    for metric in metrics:
-        name = f"babyagi_{metric.name}"
-        lines += [f"# HELP {name} {_escape(metric.help)}", f"# TYPE {name} gauge"]
-        values = metric.values.items()
-        lines += [f"{name}{_render_labels(labels)} {value:.10g}" for labels, value in values]
-    return "\n".join(lines) + "\n"
-
-
-def _render_labels(labels: tuple[tuple[str, str], ...]) -> str:
-    if not labels:
-        return ""
-    inner = ",".join(f'{name}="{_quote(str(value))}"' for name, value in labels)
-    return "{" + inner + "}"
-
-
-def _escape(text: str) -> str:
-    return text.replace("\\", r"\\").replace("\n", r"\n")
+def write_metric(name: str, says: str, values: Mapping[tuple[tuple[str, str], ...], float]) -> str:
+    """Return a metric as lines: its help, its type, and its values by labels, such as
+    `(("status", "queued"),)`."""
+    lines = [f"# HELP babyagi_{name} {says}", f"# TYPE babyagi_{name} gauge"]
+    for labels, value in values.items():
+        inner = ",".join(f'{label}="{_quote(str(one))}"' for label, one in labels)
+        lines.append(f"babyagi_{name}{f'{{{inner}}}' if inner else ''} {value:.10g}")
+    return "\n".join([*lines, ""])
 
 
 def _quote(text: str) -> str:
-    return _escape(text).replace('"', r"\"")
+    return text.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")

@@ -256,7 +256,9 @@ def render_report(
         render_artifacts(aside.artifacts, objective_id=objective.id, most=MAX_SOURCES_LISTED),
         "---",
         _render_facts(objective, tasks, aside=aside),
-        _render_bounds(aside.bounds),
+        _render_lines(
+            "## Left out of prompts and plans", list(map(_one_line, aside.bounds)), MAX_NAMED
+        ),
         _render_tasks("Not done", tasks, OPEN, objective),
         _render_tasks("Cancelled", tasks, (TaskStatus.CANCELLED,), objective),
     ]
@@ -353,8 +355,8 @@ def _render_missing(objective: Objective) -> str:
         return ""
     missing = objective.checks.missing
     head = "These parts of the objective are not answered" if missing else "Why it is not confirmed"
-    lines = (f"* {_one_line(part)}" for part in missing or (objective.stop_detail,) if part)
-    return "\n".join([f"**{head}:**", "", *lines])
+    parts = [_one_line(part) for part in missing or (objective.stop_detail,) if part]
+    return _render_lines(f"**{head}:**", parts, len(parts))
 
 
 def _render_dead(tasks: Sequence[Task]) -> str:
@@ -367,14 +369,11 @@ def _render_dead(tasks: Sequence[Task]) -> str:
 
 
 def _render_asked(objective: Objective, asked: Sequence[tuple[int, str]]) -> str:
-    if not asked:
-        return ""
-    lines = [f"* task {task_id}: {_one_line(text)}" for task_id, text in asked]
-    how = (
-        "`babyagi inbox` shows how to answer; after that `babyagi resume --objective "
-        f"{objective.id}` continues it."
-    )
-    return "\n".join(["**These questions wait for a person:**", "", *lines, "", how])
+    lines = [f"task {task_id}: {_one_line(text)}" for task_id, text in asked]
+    resume = f"`babyagi resume --objective {objective.id}`"
+    how = f"\n\n`babyagi inbox` shows how to answer; after that {resume} continues it."
+    listed = _render_lines("**These questions wait for a person:**", lines, len(lines))
+    return listed + how if listed else ""
 
 
 def _render_left_out(left_out: Sequence[Result]) -> str:
@@ -459,29 +458,19 @@ def _render_tasks(
 ) -> str:
     """Return a section with this title that lists the first few tasks with these statuses by name;
     "" if there are none."""
-    tasks = [task for task in tasks if task.status in statuses]
-    if not tasks:
-        return ""
-    lines = [f"* task {task.id}: {_one_line(task.name)}" for task in tasks[:MAX_LISTED]]
-    if len(tasks) > len(lines):
-        more = f"{len(tasks) - len(lines)} more"
-        lines.append(f"* and {more}; `babyagi tasks --objective {objective.id}` lists them")
-    return "\n".join([f"## {title} ({len(tasks)})", "", *lines])
+    lines = [f"task {one.id}: {_one_line(one.name)}" for one in tasks if one.status in statuses]
+    hint = f"; `babyagi tasks --objective {objective.id}` lists them"
+    return _render_lines(f"## {title} ({len(lines)})", lines, MAX_LISTED, hint)
 
 
-def _render_bounds(bounds: Sequence[str]) -> str:
-    return _render_lines(
-        "## Left out of prompts and plans", list(map(_one_line, bounds)), MAX_NAMED
-    )
-
-
-def _render_lines(head: str, lines: Sequence[str], most: int) -> str:
-    """Return a heading and at most `most` lines; a last line gives the number of the others."""
+def _render_lines(head: str, lines: Sequence[str], most: int, hint: str = "") -> str:
+    """Return a heading and at most `most` lines; a last line gives the number of the others, and
+    where they can be read. "" if there are none."""
     if not lines:
         return ""
     listed = [f"* {line}" for line in lines[:most]]
     if len(lines) > most:
-        listed.append(f"* and {len(lines) - most} more")
+        listed.append(f"* and {len(lines) - most} more{hint}")
     return "\n".join([head, "", *listed])
 
 

@@ -22,6 +22,7 @@ MAX_ADDRESS_CHARS = 600
 MAX_TASKS_NAMED = 8
 MAX_UNOPENED = 10
 SHOWN_DIGEST_CHARS = 16
+CALLS = ("tool", "once")  # the kinds of step that read something
 
 _ADDRESS = re.compile(r"https?://[^\s<>\"'`|\\^{}\[\]]+", re.IGNORECASE)
 _MARKUP = re.compile(r"([\\`*_\[\]#!|<>~&]|^[-+])")
@@ -77,10 +78,6 @@ class Sources:
     named: Sequence[Source] = ()
     n_unnamed: int = 0
 
-    @property
-    def is_of_the_web(self) -> bool:
-        return any(source.kind in (SourceKind.PAGE, SourceKind.SEARCH) for source in self.named)
-
 
 NO_SOURCES = Sources()
 
@@ -88,35 +85,46 @@ NO_SOURCES = Sources()
 async def trace_sources(store: TaskStore, results: Sequence[Result]) -> Sources:
     """Return the sources of the results, with every task that read each. For pages, add what the
     steps of these tasks recorded."""
-    reading = _Reading(store)
-    task_ids_by_origin: dict[str, list[int]] = {}
-    n_unnamed = 0
     origins_by_task = {one.task_id: frozenset(one.origins) for one in results}
     named_by_task = {one.task_id: frozenset(filter(_is_source, one.origins)) for one in results}
     given_by_task = {one.task_id: _given_with_results(one, origins_by_task) for one in results}
-    # a task may have read such a source itself as well
-    in_doubt = [one for one in results if named_by_task[one.task_id] & given_by_task[one.task_id]]
-    if in_doubt:
-        await reading.load(results[0].objective_id, [result.task_id for result in in_doubt])
+    # a task may have read what it was given with a result itself as well
+    unclear = [
+        task_id
+        for task_id, named in named_by_task.items()
+        if named & given_by_task[task_id] or any(one.startswith("web:") for one in named)
+    ]
+    steps_by_task = await _load_steps(store, results, unclear[:MAX_TASKS_READ])
+    task_ids_by_origin: dict[str, list[int]] = {}
+    n_unnamed = 0
     for result in results:
-        named, given = named_by_task[result.task_id], given_by_task[result.task_id]
-        if named & given:
-            given -= reading.origins(result.task_id)
+        calls = (one for one in steps_by_task.get(result.task_id, ()) if one.kind in CALLS)
+        read = frozenset[str]().union(*(step.origins for step in calls))
+        named = named_by_task[result.task_id] - (given_by_task[result.task_id] - read)
         for origin in dict.fromkeys(result.origins):
             head, _, name = origin.partition(":")
-            if origin in named - given:
+            if origin in named:
                 task_ids_by_origin.setdefault(origin, []).append(result.task_id)
             elif head == "more" and name.isdecimal() and len(name) < 10:
                 n_unnamed = max(n_unnamed, int(name))
-    wanted = {
-        origin.partition(":")[2]: task_ids
-        for origin, task_ids in task_ids_by_origin.items()
-        if origin.startswith("web:")
-    }
-    pages = await reading.find_pages(results[0].objective_id, wanted) if wanted else {}
+    pages: dict[str, Fetched] = {}
+    for task_id in sorted(steps_by_task):
+        pages = {page.url: page for page in pages_of(steps_by_task[task_id])} | pages
     found = [_make_source(*pair, pages) for pair in task_ids_by_origin.items()]
     found.sort(key=lambda one: (_PLACES.get(one.kind, 0), -len(one.task_ids)))
     return Sources(named=found, n_unnamed=n_unnamed)
+
+
+async def _load_steps(
+    store: TaskStore, results: Sequence[Result], task_ids: Sequence[int]
+) -> dict[int, list[Step]]:
+    """Return the steps (recorded calls) of these tasks."""
+    owners = {f"task:{task_id}": task_id for task_id in task_ids}
+    steps_by_task: dict[int, list[Step]] = {task_id: [] for task_id in task_ids}
+    if owners:
+        for step in await store.steps(results[0].objective_id, owner=list(owners)):
+            steps_by_task[owners[step.owner]].append(step)
+    return steps_by_task
 
 
 def _is_source(origin: str) -> bool:
@@ -142,46 +150,6 @@ def _make_source(origin: str, task_ids: Sequence[int], pages: Mapping[str, Fetch
     return Source(
         kind=_KIND_BY_ORIGIN[head], name=name, task_ids=tuple(sorted(set(task_ids))), page=page
     )
-
-
-class _Reading:
-    """Reads the steps (recorded calls) of at most `MAX_TASKS_READ` tasks, each once."""
-
-    def __init__(self, store: TaskStore) -> None:
-        self._store = store
-        self._steps_by_task: dict[int, list[Step]] = {}
-
-    async def load(self, objective_id: int, task_ids: Sequence[int]) -> None:
-        """Read the steps (recorded calls) of these tasks. If the tasks are too many, read only
-        those of the first ones."""
-        new = [task_id for task_id in task_ids if task_id not in self._steps_by_task]
-        new = new[: MAX_TASKS_READ - len(self._steps_by_task)]
-        if new:
-            owners = {f"task:{task_id}": task_id for task_id in new}
-            self._steps_by_task |= {task_id: [] for task_id in new}
-            for step in await self._store.steps(objective_id, owner=list(owners)):
-                self._steps_by_task[owners[step.owner]].append(step)
-
-    def origins(self, task_id: int) -> frozenset[str]:
-        """Return the origins of the outputs of the task's tool calls."""
-        steps = self._steps_by_task.get(task_id, ())
-        calls = (step.origins for step in steps if step.kind in ("tool", "once"))
-        return frozenset[str]().union(*calls)
-
-    async def find_pages(
-        self, objective_id: int, task_ids_by_url: Mapping[str, Sequence[int]]
-    ) -> dict[str, Fetched]:
-        """Return the recorded data of these pages. Each page is looked up in the steps of the first
-        task that used it, then in those of the others."""
-        found: dict[str, Fetched] = {}
-        for url, task_ids in task_ids_by_url.items():
-            for task_id in sorted(task_ids):
-                if url in found:
-                    break
-                await self.load(objective_id, [task_id])
-                for page in pages_of(self._steps_by_task.get(task_id, ())):
-                    found.setdefault(page.url, page)
-        return found
 
 
 def pages_of(steps: Sequence[Step]) -> Iterator[Fetched]:
@@ -307,7 +275,7 @@ def _address(url: str) -> str:
 def find_unopened(sources: Sources, answer: str) -> list[str]:
     """Return the addresses in the answer that no task opened, if any task used the web. The model
     may have made them up, or seen them only in search results."""
-    if not sources.is_of_the_web:
+    if {SourceKind.PAGE, SourceKind.SEARCH}.isdisjoint(one.kind for one in sources.named):
         return []
     opened = {
         _compared(url)

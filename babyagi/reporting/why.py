@@ -166,12 +166,11 @@ def _explain_running(task: Task, facts: Facts) -> Reason:
         if any(task.id in joined.task_ids for joined in _joined(worker, facts)):
             says = f"it is running: worker {one_line(worker.name)} claimed it{_at(task.started_at)}"
             return _reason(Why.RUNNING, "running", says)
-    return _reason(
-        Why.LOST,
-        "worker lost",
-        f"it was claimed{_at(task.started_at)}, and its worker is gone",
-        _wait_or_start("another worker takes it over when the lost worker's lease ends", facts),
-    )
+    says = f"it was claimed{_at(task.started_at)}, and its worker is gone"
+    change = "another worker takes it over when the lost worker's lease ends"
+    if not _living(facts):
+        change = f"babyagi resume {facts.here}, or babyagi worker"
+    return _reason(Why.LOST, "worker lost", says, change)
 
 
 def _explain_waiting(task: Task, facts: Facts) -> Reason:
@@ -387,12 +386,9 @@ def _find_limit(facts: Facts, *, is_begun: bool) -> Reason | None:
         )
     if not name:
         return None
-    says = f"the limit of {name} is reached"
-    if objective.overspent:
-        says = f"the limit of {name} cannot be guaranteed any more: an answer cost more than was"
-        says += " reserved"
-    option = "--max-tasks" if name == "tasks" else f"--max-{name}"
-    change = f"babyagi extend {facts.here} {option} …"
+    lost = "cannot be guaranteed any more: an answer cost more than was reserved"
+    says = f"the limit of {name} {lost if objective.overspent else 'is reached'}"
+    change = f"babyagi extend {facts.here} --max-{name} …"
     return _reason(Why.LIMIT, f"limit of {name}", says, change)
 
 
@@ -481,18 +477,13 @@ def _joined(worker: Worker, facts: Facts) -> list[Joined]:
     return [one for one in worker.joined if one.objective_id == facts.objective.id]
 
 
-def _wait_or_start(text: str, facts: Facts) -> str:
-    return text if _living(facts) else f"babyagi resume {facts.here}, or babyagi worker"
-
-
 def _name_tasks(ids: Sequence[int]) -> str:
-    return f"task {ids[0]}" if len(ids) == 1 else f"tasks {_numbers(ids, last=' and ')}"
+    return f"task {ids[0]}" if len(ids) == 1 else f"tasks {_numbers(ids)}"
 
 
-def _numbers(ids: Sequence[int], *, last: str = ", ") -> str:
-    if len(ids) > MAX_NAMED:
-        return f"{', '.join(map(str, ids[:MAX_NAMED]))} and {len(ids) - MAX_NAMED} more"
-    return last.join(filter(None, [", ".join(map(str, ids[:-1])), str(ids[-1])]))
+def _numbers(ids: Sequence[int]) -> str:
+    more = f" and {len(ids) - MAX_NAMED} more" if len(ids) > MAX_NAMED else ""
+    return ", ".join(map(str, ids[:MAX_NAMED])) + more
 
 
 def _at(moment: datetime | None) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from babyagi.errors import ToolError
-from babyagi.index.excerpts import cut_passage
+from babyagi.index.excerpts import cut_result
 from babyagi.index.indexer import Embed
 from babyagi.index.search import ResultSearch
 from babyagi.tasks import Effect, Passage, Result, find_sources
@@ -68,5 +68,5 @@ async def _open(search: ResultSearch, task_id: int) -> Passage:
 def _render(result: Result, query: str) -> str:
     return (
         f"{result.task_id}. {shorten(result.task_name, MAX_NAME_CHARS)}: "
-        f"{cut_passage(result, PASSAGE_BYTES, query=query)}"
+        f"{' '.join(cut_result(result, PASSAGE_BYTES, task_name=query).split())}"
     )

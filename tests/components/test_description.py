@@ -241,7 +241,7 @@ def test_a_key_may_stand_in_the_env_file_of_the_folder(tmp_path, monkeypatch):
 def test_a_key_that_nobody_uses_need_not_be_there(tmp_path):
     assert Agent.from_yaml(write(tmp_path, tool("Run")), model="rehearsal").tools
     with pytest.raises(
-        SettingsError, match="'Serp': api_key is in the variable SERPAPI_API_KEY, which is not set"
+        SettingsError, match="an api_key is in the variable SERPAPI_API_KEY, which is not set"
     ):
         Agent.from_yaml(write(tmp_path, tool("Serp")), model="rehearsal")
 

@@ -112,7 +112,7 @@ FAULTS = {
     "an unknown key at the top": (GOOD + "pipeline: []", "unknown key 'pipeline'"),
     "an unknown key of a component": (
         changed("type: PythonRuntime", "type: PythonRuntime, parms: {}"),
-        "component 4 has the unknown key 'parms'",
+        "component 'Run' has the unknown key 'parms'",
     ),
     "an unknown parameter": (
         changed("type: PythonRuntime", "type: PythonRuntime, params: {x: 1}"),
@@ -123,7 +123,10 @@ FAULTS = {
         "'Run' is of the unknown type 'FAISSDocumentStore'",
     ),
     "a component without a name": (changed("name: Run, ", ""), "component 4 has no name"),
-    "a component without a type": (changed(", type: PythonRuntime", ""), "component 4 has no type"),
+    "a component without a type": (
+        changed(", type: PythonRuntime", ""),
+        "component 'Run' has no type",
+    ),
     "a name that is a number": (
         changed("name: Run", "name: 12"),
         "name must be text, got a number",
@@ -222,11 +225,11 @@ FAULTS = {
     ),
     "too many stop words": (
         changed("path: rehearsal", "path: rehearsal, stop_words: [a, b, c]"),
-        "has 3 stop_words",
+        "stop_words must have at most 2 items",
     ),
     "stop words that are numbers": (
         changed("path: rehearsal", "path: rehearsal, stop_words: [1]"),
-        "stop_words must be a list of texts",
+        "stop_word 1 must be text, got a number",
     ),
     "a variable that is none": (
         changed("{default", "{output_variable: a b, default"),
@@ -251,7 +254,7 @@ FAULTS = {
     ),
     "a tool without a description": (
         changed(", description: computes", ""),
-        "agent 'one', tool 1 has no description",
+        "agent 'one', tool 'Try' has no description",
     ),
     "a tool with an empty description": (
         changed("description: computes", "description: ''"),
@@ -268,23 +271,27 @@ FAULTS = {
     ),
     "a tool that thinks too often": (
         changed("description: computes", "description: a, reflect: 99"),
-        "reflect must be a whole number from 0 to 5",
+        "reflect must be less than or equal to 5",
     ),
     "a protocol that is none": (
         changed("prompt_node: Node", "prompt_node: Node\n      protocol: morse"),
-        "no protocol 'morse'",
+        "protocol must be 'auto', 'native', 'json' or 'text'",
     ),
     "a bound that is none": (
         changed("prompt_node: Node", "prompt_node: Node\n      max_steps: many"),
-        "max_steps must be a whole number",
+        "max_steps must be a valid integer",
+    ),
+    "a bound that is a switch": (
+        changed("prompt_node: Node", "prompt_node: Node\n      max_steps: yes"),
+        "max_steps must be a number",
     ),
     "a bound below nothing": (
         changed("prompt_node: Node", "prompt_node: Node\n      max_steps: -1"),
-        "max_steps must be a whole number",
+        "max_steps must be greater than or equal to 0",
     ),
     "an end that is none": (
         changed("prompt_node: Node", "prompt_node: Node\n      at_limit: shout"),
-        "at_limit must be one of force, generate",
+        "at_limit must be 'force' or 'generate'",
     ),
     "a memory of no kind": (
         changed("prompt_node: Node", "prompt_node: Node\n      memory: {type: Elephant}"),
@@ -310,7 +317,7 @@ FAULTS = {
     ),
     "an MCP server": (
         changed("prompt_node: Node", "prompt_node: Node\n      mcp: [{command: [a]}]"),
-        "mcp cannot be used",
+        "agent 'one' has the unknown key 'mcp'",
     ),
     "a remote pipeline without an address": (
         changed("type: PythonRuntime", "type: HaystackPipeline"),
@@ -336,18 +343,18 @@ FAULTS = {
             "type: DeepsetCloudPipeline, params: "
             "{workspace: a, pipeline_name: b, api_key: k, effect: harmless}",
         ),
-        "effect must be one of read, idempotent, once",
+        "effect must be 'read', 'idempotent' or 'once'",
     ),
     "a search that nobody runs": (
         changed(
             "type: PythonRuntime",
             "type: WebSearch, params: {search_engine_provider: Bing, api_key: k}",
         ),
-        "no search_engine_provider 'Bing'",
+        "search_engine_provider must be 'SerperDev', 'SerpAPI' or 'SearchApi'",
     ),
     "a repository that is none": (
         changed("type: PythonRuntime", "type: GitHubIssueSearch, params: {repository: haystack}"),
-        "repository must be owner/name, got 'haystack'",
+        "repository must be owner/name, as on GitHub, got 'haystack'",
     ),
     "a link in a pipeline": (
         changed("type: PythonRuntime", "type: IssueLink, params: {repository: a/b}"),

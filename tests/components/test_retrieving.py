@@ -139,8 +139,8 @@ async def test_a_retriever_of_a_file_takes_a_share_of_relevance(tmp_path, web):
 @pytest.mark.parametrize(
     ("given", "fault"),
     [
-        ({"more": ", mode: all"}, "mode must be one of snippets, raw_documents"),
-        ({"p": 2}, "top_p must be a number from 0 to 1"),
+        ({"more": ", mode: all"}, "mode must be 'snippets', 'raw_documents' or"),
+        ({"p": 2}, "top_p must be less than or equal to 1"),
         ({"nodes": "{name: Best, inputs: [Query]}"}, "'Best' chooses among documents"),
         ({"target": "Best"}, "'Best' cannot be run"),
     ],

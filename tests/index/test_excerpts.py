@@ -2,7 +2,7 @@
 
 import pytest
 
-from babyagi.index.excerpts import MAX_CUT_CHARS, cut_passage, cut_result
+from babyagi.index.excerpts import MAX_CUT_CHARS, cut_result
 from babyagi.tasks import Result
 from tests.index.library import START
 
@@ -103,15 +103,3 @@ def test_what_lies_behind_the_part_that_is_looked_at_is_marked():
     text = "The bridge was closed. " + "a " * MAX_CUT_CHARS
 
     assert cut_result(make_result(text), 300).endswith("…")
-
-
-def test_an_extract_is_one_line_of_at_most_two_sentences():
-    text = (
-        f"{FILLER * 30}\nThe bridge was closed in May.\nIt was the flood that closed the "
-        f"bridge.\n{FILLER * 30}The bridge is old."
-    )
-
-    cut = cut_passage(make_result(text), 300)
-
-    assert "\n" not in cut and "closed in May" in cut
-    assert cut.count(".") <= 2

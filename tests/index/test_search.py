@@ -163,11 +163,9 @@ async def test_excluded_tasks_leave_their_place_to_others():
     assert len(found) == 9 and "Museum" not in names(found)
 
 
-@pytest.mark.parametrize(("space", "n_embedded"), [("another:v1:768", 1), ("hash:v1:768", 2)])
+@pytest.mark.parametrize("space", ["another:v1:768", "hash:v1:768"])
 @pytest.mark.usefixtures("many_results")
-async def test_a_result_that_is_not_indexed_yet_is_found_and_embedded_only_once_unless_that_is_free(
-    space, n_embedded
-):
+async def test_a_result_that_is_not_indexed_yet_is_found_and_embedded_only_once(space):
     store, objective, index, embed = await open_indexed(embedding_space=space)
     texts = {"Octopus": "The podcast about the intelligence of the octopus was downloaded often."}
     await store.add_tasks(objective.id, [Proposal(name="Octopus")])
@@ -181,7 +179,7 @@ async def test_a_result_that_is_not_indexed_yet_is_found_and_embedded_only_once_
     assert names(first)[0] == names(second)[0] == "Octopus"
     assert first.degraded == ""
     embedded = [text for text in embed.asked if text.startswith("Octopus\n")]
-    assert embedded == [f"Octopus\n{texts['Octopus']}"] * n_embedded
+    assert embedded == [f"Octopus\n{texts['Octopus']}"]
 
 
 @pytest.mark.parametrize(
@@ -260,8 +258,7 @@ async def test_the_newest_result_is_looked_at_however_many_are_not_indexed():
 @pytest.mark.parametrize("others", [[2], [3]], ids=["the-same", "another"])
 async def test_what_is_read_beside_another_search_comes_once_and_whole(others, monkeypatch):
     store, objective = await open_library()
-    sizes = [len(result.text) for result in await store.results(objective.id, task_ids=[1, 2, 3])]
-    monkeypatch.setattr("babyagi.index.search.MAX_KEPT_CHARS", max(sizes))
+    monkeypatch.setattr("babyagi.index.search.N_KEPT", 1)
     reads: list[list[int]] = []
 
     async def read_too():
@@ -281,9 +278,7 @@ async def test_what_is_read_beside_another_search_comes_once_and_whole(others, m
 
 async def test_what_was_used_last_is_kept_longest(monkeypatch):
     store, objective = await open_library()
-    sizes = [len(result.text) for result in await store.results(objective.id, task_ids=[1, 2, 3])]
-    monkeypatch.setattr("babyagi.index.search.MAX_KEPT_CHARS", sum(sizes) - 1)
-    monkeypatch.setattr("babyagi.index.search.SHORTEST_KEPT_CHARS", 1)
+    monkeypatch.setattr("babyagi.index.search.N_KEPT", 2)
     reads = []
 
     async def count():

@@ -5,8 +5,7 @@ import sys
 import pytest
 
 from babyagi.errors import IndexUnavailableError
-from babyagi.index.builtin import BuiltinIndex
-from babyagi.index.usual import UsualIndex
+from babyagi.index.builtin import BuiltinIndex, UsualIndex
 from babyagi.index.vendors.chroma import ChromaIndex
 from babyagi.runtime.offload import run_inline
 from tests.index.contract import ITEMS, VectorIndexContract

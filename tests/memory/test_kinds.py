@@ -135,7 +135,7 @@ def test_a_summary_stands_before_the_last_turns_and_hides_none_that_it_lacks():
 def test_only_the_names_of_the_question_or_the_last_turn_bring_what_is_known():
     facts = (
         fact("Oak Hill", "It is 300 m high."),
-        fact("the Norvik Harbour", "It has two piers."),
+        fact("Norvik Harbour", "It has two piers."),
         fact("漢口", "It is a port."),
         fact("oak hill", "Its owner is Ada.", 2, ("person",)),
     )
@@ -153,7 +153,7 @@ def test_only_the_names_of_the_question_or_the_last_turn_bring_what_is_known():
     assert texts("What about Oak Hills?") == []
     assert texts("漢口在哪里") == ["漢口: It is a port. (turn 1)"]
     assert texts("How old is it?", turns=(turn(3, "Where is Norvik Harbour?"),)) == [
-        "the Norvik Harbour: It has two piers. (turn 1)"
+        "Norvik Harbour: It has two piers. (turn 1)"
     ]
     assert [p.origin for _, p in recollect(kind, known, "Oak Hill")] == ["model:m", "person"]
 

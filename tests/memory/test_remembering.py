@@ -141,7 +141,7 @@ async def test_much_about_one_name_is_made_one_text_that_keeps_all_origins(open_
     def answer(prompt, role):
         if "shorten" in prompt.messages[0].text:
             return "Oak is everything."
-        return reply(*((("Oak" if n % 2 else "the oak"), f"fact {n}", 1) for n in range(n_facts)))
+        return reply(*((("Oak" if n % 2 else "OAK"), f"fact {n}", 1) for n in range(n_facts)))
 
     calls = Calls(answer)
     await add(log, 1, made_from=["model:m", "file:oak.md"])

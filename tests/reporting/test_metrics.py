@@ -3,8 +3,7 @@ from datetime import timedelta
 
 import pytest
 
-from babyagi.reporting import metrics
-from babyagi.reporting.metrics import read_metrics
+from babyagi.reporting.metrics import read_metrics, write_metric
 from babyagi.reporting.why import Why, explain_tasks, find_facts
 from babyagi.tasks import Limits, ObjectiveStatus, Proposal, StopReason, TaskStatus
 from babyagi.taskstore.schedules import Rule, ScheduleSpec
@@ -163,9 +162,9 @@ async def test_a_scrape_asks_as_many_queries_for_thirty_objectives_as_for_one(st
 
 
 def test_a_label_is_quoted():
-    metric = metrics.Metric(name="x", help="a\nb", values={(("l", 'a"b\\\n'),): 1})
-    assert metrics.render_metrics([metric]).splitlines() == [
-        "# HELP babyagi_x a\\nb",
+    metric = write_metric("x", "a b", {(("l", 'a"b\\\n'),): 1})
+    assert metric.splitlines() == [
+        "# HELP babyagi_x a b",
         "# TYPE babyagi_x gauge",
         'babyagi_x{l="a\\"b\\\\\\n"} 1',
     ]

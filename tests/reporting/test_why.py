@@ -93,7 +93,7 @@ TASKS = [
         Why.DEAD,
         "it was given up: the price",
     ),
-    (queued(after=(1, 2, 7)), facts(), Why.AFTER, "it waits for tasks 1 and 7"),
+    (queued(after=(1, 2, 7)), facts(), Why.AFTER, "it waits for tasks 1, 7"),
     (
         queued(after=(7,), lack=Lack(what="the price")),
         facts(),
@@ -243,7 +243,7 @@ def test_an_objective_that_was_set_aside_says_for_what():
     ("known", "running", "why", "says"),
     [
         (facts(), [4], Why.RUNNING, "working on task 4"),
-        (facts(), [4, 5, 6], Why.RUNNING, "working on tasks 4, 5 and 6"),
+        (facts(), [4, 5, 6], Why.RUNNING, "working on tasks 4, 5, 6"),
         (facts(outage=down(60)), [4], Why.ENDPOINT, "the endpoint of the model is down"),
         (facts(workers=[]), [4], Why.NO_WORKER, "no worker"),
         (facts(workers=[duty(Duty.CHECK)]), [], Why.CHECKING, "the objective is being checked"),

@@ -1,35 +1,81 @@
-"""Adapters of vector stores, and the translation of errors that those on a server share."""
+"""Adapters of vector stores, and what those of stores on a server share."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any
 
 from babyagi.errors import BabyagiError, IndexUnavailableError
+from babyagi.net.addresses import Proxies
+
+CALL_TIMEOUT_S = 20.0
 
 
-@contextmanager
-def translating_server(
-    vendor: str,
-    fix: str,
-    timeout_s: float,
-    unavailable: Callable[[str], BabyagiError],
-    explain: Callable[[Exception], BabyagiError],
-) -> Iterator[None]:
-    """Translate the exceptions of a vendor's library, its server and the network into errors of
-    this program.
+class ServerIndex:
+    """The part of a `VectorIndex` on a server that does not depend on the vendor: one client, which
+    the first call opens; a time limit for each call; errors of this program. The code that creates
+    it must close it.
 
     Args:
-        fix: what to do if the library cannot be imported.
-        unavailable: makes the error for a server that did not answer within `timeout_s`.
-        explain: makes the error for any other exception.
+        timeout_s: the time limit of a call.
+        proxies: the proxies to use; those in the environment are ignored.
     """
-    try:
-        yield
-    except BabyagiError:
-        raise
-    except ImportError as error:
-        what = f"{vendor} cannot be imported"
-        raise IndexUnavailableError(what, why=str(error), fix=fix, guide="results") from error
-    except TimeoutError as error:
-        raise unavailable(str(error) or f"no answer within {timeout_s:g} s") from error
-    except Exception as error:
-        raise explain(error) from error
+
+    is_memory = False
+    read_lag_s = 0.0
+    vendor: str
+    install: str
+    """What to do if the vendor's library cannot be imported."""
+
+    def __init__(self, *, timeout_s: float = CALL_TIMEOUT_S, proxies: Proxies | None) -> None:
+        self._timeout_s, self._proxies = timeout_s, proxies or Proxies()
+        self._client: Any = None
+        self._opening = asyncio.Lock()  # the indexer and the first tasks call at the same time
+
+    async def close(self) -> None:
+        client, self._client = self._client, None
+        if client is not None:
+            await client.close()
+
+    @property
+    def _deadline_s(self) -> float:
+        """Return the time limit of the next call."""
+        return self._timeout_s
+
+    @asynccontextmanager
+    async def _calling(self, timeout_s: float = 0.0) -> AsyncIterator[Any]:
+        """Yield the vendor's client."""
+        timeout_s = timeout_s or self._deadline_s
+        with self._translating(timeout_s):
+            async with asyncio.timeout(timeout_s):
+                async with self._opening:
+                    self._client = self._client or await self._open()
+                yield self._client
+
+    @contextmanager
+    def _translating(self, timeout_s: float) -> Iterator[None]:
+        """Translate the exceptions of a vendor's library, its server and the network into errors of
+        this program."""
+        try:
+            yield
+        except BabyagiError:
+            raise
+        except ImportError as error:
+            what, why = f"{self.vendor} cannot be imported", str(error)
+            raise IndexUnavailableError(what, why=why, fix=self.install, guide="results") from error
+        except TimeoutError as error:
+            raise self._unavailable(str(error) or f"no answer within {timeout_s:g} s") from error
+        except Exception as error:
+            raise self._explain(error) from error
+
+    async def _open(self) -> Any:
+        """Import the vendor's library, and return a client."""
+        raise NotImplementedError
+
+    def _explain(self, error: Exception) -> BabyagiError:
+        """Return this program's error for one of the vendor."""
+        raise NotImplementedError
+
+    def _unavailable(self, why: str) -> BabyagiError:
+        """Return the error for a server that cannot answer now."""
+        raise NotImplementedError

@@ -8,8 +8,8 @@ import fcntl
 import os
 import re
 import shutil
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -21,18 +21,18 @@ from babyagi.errors import (
 )
 from babyagi.files import private
 from babyagi.index.port import PING_TIMEOUT_S, Hit, IndexItem
-from babyagi.index.vendors import translating_server
+from babyagi.index.vendors import CALL_TIMEOUT_S, ServerIndex
 from babyagi.net.addresses import Proxies
 from babyagi.redaction import redact
 from babyagi.runtime.heavy_imports import import_chroma, showing_no_environment
 from babyagi.runtime.offload import Offload
 
 if TYPE_CHECKING:
-    from chromadb.api import AsyncClientAPI
+    from chromadb.api import ClientAPI
     from chromadb.api.client import Client
-    from chromadb.api.models.AsyncCollection import AsyncCollection
     from chromadb.api.models.Collection import Collection
 
+T = TypeVar("T")
 
 MAX_BATCH = 500  # vectors; Chroma takes 5,461 at once, and 500 with 1,536 numbers are 3 MB
 # After so many new records, Chroma rewrites its graph in place, and a kill during that damages it.
@@ -50,24 +50,6 @@ TIME_MENDS = re.compile(
 )
 
 
-def batches(items: Sequence[IndexItem]) -> Iterator[Sequence[IndexItem]]:
-    """Yield the items in batches of at most `MAX_BATCH`."""
-    for start in range(0, len(items), MAX_BATCH):
-        yield items[start : start + MAX_BATCH]
-
-
-def to_records(items: Sequence[IndexItem]) -> dict[str, Any]:
-    """Return the items as the arguments of a collection's `upsert`."""
-    import numpy as np
-
-    return {
-        "ids": [item.id for item in items],
-        "embeddings": [np.frombuffer(item.vector, dtype="<f4") for item in items],
-        "documents": [item.excerpt for item in items],
-        "metadatas": [{"task_id": item.task_id} for item in items],
-    }
-
-
 def collection_settings(sync_threshold: int = SYNC_THRESHOLD) -> Any:
     """Return the configuration of a new collection: cosine distances, and the settings of the graph
     that Chroma searches (HNSW)."""
@@ -76,30 +58,17 @@ def collection_settings(sync_threshold: int = SYNC_THRESHOLD) -> Any:
     return {"hnsw": {**graph, **writing}}
 
 
-def to_question(vector: bytes, k: int) -> dict[str, Any]:
-    """Return the arguments of a collection's `query` for the `k` nearest items."""
-    import numpy as np
-
-    asked = [np.frombuffer(vector, dtype="<f4")]
-    return {"query_embeddings": asked, "n_results": k, "include": ["distances"]}
-
-
-def to_hits(found: Any) -> list[Hit]:
-    """Convert the answer of a collection's `query`."""
-    pairs = zip(found["ids"][0], (found["distances"] or [[]])[0], strict=True)
-    return [Hit(id=id_, score=1.0 - float(distance)) for id_, distance in pairs]
-
-
-def require_cosine(name: str, configuration: Mapping[str, Any]) -> None:
+def require_cosine(collection: Collection) -> None:
     """Check that the collection uses cosine distances.
 
     Raises:
         StoreUnusableError: it uses other distances.
     """
+    made: Mapping[str, Any] = collection.configuration_json
     # a distributed server uses `spann`
-    space = (configuration.get("hnsw") or configuration.get("spann") or {}).get("space")
+    space = (made.get("hnsw") or made.get("spann") or {}).get("space")
     if space != "cosine":
-        what = f"the collection {name} uses {space} distances, but babyagi needs cosine"
+        what = f"the collection {collection.name} uses {space} distances, but babyagi needs cosine"
         raise StoreUnusableError(what, guide="results")
 
 
@@ -131,6 +100,81 @@ def translating() -> Iterator[None]:
         raise StoreUnusableError("the Chroma index is damaged", why=why, guide="results") from error
 
 
+class _Calls:
+    """The calls of Chroma, which are the same for an embedded one and for a server. `_call` runs
+    each of them in a thread."""
+
+    is_memory = False
+    read_lag_s = 0.0
+    settings: Any  # of a new collection
+
+    async def _call(self, work: Callable[[ClientAPI], T], *, reads_graph: bool = True) -> T:
+        """Return what `work` returns of Chroma's client. `reads_graph`: it reads the files of the
+        graph. Raises only what the port promises."""
+        raise NotImplementedError
+
+    async def upsert(self, collection: str, items: Sequence[IndexItem]) -> None:
+        import numpy as np
+
+        def put(client: ClientAPI) -> None:
+            found = client.get_or_create_collection(
+                collection, configuration=self.settings, embedding_function=None
+            )
+            require_cosine(found)
+            for start in range(0, len(items), MAX_BATCH):
+                batch = items[start : start + MAX_BATCH]
+                found.upsert(
+                    ids=[item.id for item in batch],
+                    embeddings=[np.frombuffer(item.vector, dtype="<f4") for item in batch],
+                    documents=[item.excerpt for item in batch],
+                    metadatas=[{"task_id": item.task_id} for item in batch],
+                )
+
+        if items:
+            await self._call(put)
+
+    async def query(self, collection: str, vector: bytes, *, k: int) -> list[Hit]:
+        import numpy as np
+
+        def ask(client: ClientAPI) -> list[Hit]:
+            if (found := _find(client, collection)) is None:
+                return []
+            asked = [np.frombuffer(vector, dtype="<f4")]
+            reply: Any = found.query(query_embeddings=asked, n_results=k, include=["distances"])
+            pairs = zip(reply["ids"][0], (reply["distances"] or [[]])[0], strict=True)
+            return [Hit(id=id_, score=1.0 - float(distance)) for id_, distance in pairs]
+
+        return await self._call(ask) if k > 0 else []
+
+    async def ids(self, collection: str) -> list[str]:
+        def list_ids(client: ClientAPI) -> list[str]:
+            found = _find(client, collection)
+            return list(found.get(include=[])["ids"]) if found else []
+
+        return await self._call(list_ids, reads_graph=False)
+
+    async def drop(self, collection: str) -> None:
+        from chromadb.errors import NotFoundError
+
+        def remove(client: ClientAPI) -> None:
+            with suppress(NotFoundError):
+                client.delete_collection(collection)
+
+        await self._call(remove, reads_graph=False)
+
+
+def _find(client: ClientAPI, name: str) -> Collection | None:
+    """Return the collection, or None if it does not exist."""
+    from chromadb.errors import NotFoundError
+
+    try:
+        collection = client.get_collection(name, embedding_function=None)
+    except NotFoundError:
+        return None
+    require_cosine(collection)
+    return collection
+
+
 # --------------------------------------------------------------------------------------------------
 # Chroma, embedded in this process, with its files in one directory: the default index.
 #
@@ -148,14 +192,12 @@ def translating() -> Iterator[None]:
 # opened before the first call.
 # --------------------------------------------------------------------------------------------------
 
-T = TypeVar("T")
-
 OWNER_FILE = ".babyagi-owner"
 CRASH_FILE = ".babyagi-may-crash"
 MAX_CRASHES = 2
 
 
-class ChromaIndex:
+class ChromaIndex(_Calls):
     """A `VectorIndex` in a directory of its own. The code that creates it must close it before it
     closes `offload`.
 
@@ -166,116 +208,48 @@ class ChromaIndex:
             created from now on.
     """
 
-    is_memory = False
-    read_lag_s = 0.0
-
     def __init__(
         self, directory: Path, *, offload: Offload, sync_threshold: int = SYNC_THRESHOLD
     ) -> None:
-        self._offload = offload
-        self._chroma = _Chroma(directory, sync_threshold)
-
-    async def ping(self) -> None:
-        await self._offload(self._chroma.look)
-
-    async def upsert(self, collection: str, items: Sequence[IndexItem]) -> None:
-        await self._offload(lambda: self._chroma.upsert(collection, items))
-
-    async def query(self, collection: str, vector: bytes, *, k: int) -> list[Hit]:
-        return await self._offload(lambda: self._chroma.query(collection, vector, k))
-
-    async def ids(self, collection: str) -> list[str]:
-        return await self._offload(lambda: self._chroma.ids(collection))
-
-    async def drop(self, collection: str) -> None:
-        await self._offload(lambda: self._chroma.drop(collection))
-
-    async def close(self) -> None:
-        await self._offload(self._chroma.close)
-
-
-class _Chroma:
-    """The blocking calls of Chroma, which `ChromaIndex` runs in a thread. All public methods raise
-    only the errors of `translating`."""
-
-    def __init__(self, directory: Path, sync_threshold: int) -> None:
-        self._directory, self._sync_threshold = directory, sync_threshold
+        self.settings = collection_settings(sync_threshold)
+        self._directory, self._offload = directory, offload
         self._crash_mark = directory / CRASH_FILE
         self._n_crashes = 0  # how many starts in a row found the marker of a crash
         self._owner_fd: int | None = None
         self._client: Client | None = None
-        self._collections: dict[str, Collection] = {}
 
-    def look(self) -> None:
-        with translating():
-            if find_spec("chromadb") is None:
-                raise ImportError("No module named 'chromadb'")
-            make_directory(self._directory)
+    async def ping(self) -> None:
+        def look() -> None:
+            with translating():
+                if find_spec("chromadb") is None:
+                    raise ImportError("No module named 'chromadb'")
+                make_directory(self._directory)
 
-    def upsert(self, name: str, items: Sequence[IndexItem]) -> None:
-        with self._calling(reads_graph=True) as client:
-            collection = self._find(client, name) or self._create(client, name)
-            for batch in batches(items):
-                collection.upsert(**to_records(batch))
-            private.tighten(self._directory)
+        await self._offload(look)
 
-    def query(self, name: str, vector: bytes, k: int) -> list[Hit]:
-        with self._calling(reads_graph=True) as client:
-            collection = self._find(client, name)
-            if collection is None or k < 1:
-                return []
-            return to_hits(collection.query(**to_question(vector, k)))
-
-    def ids(self, name: str) -> list[str]:
-        with self._calling(reads_graph=False) as client:
-            collection = self._find(client, name)
-            return list(collection.get(include=[])["ids"]) if collection else []
-
-    def drop(self, name: str) -> None:
+    async def drop(self, collection: str) -> None:
         """Remove the collection; if the index is damaged, remove all collections. No result is
         lost, because collections are rebuilt from the task store."""
-        self._collections.pop(name, None)
         try:
-            with self._calling(reads_graph=False) as client:
-                if self._find(client, name) is not None:
-                    client.delete_collection(name)
+            await super().drop(collection)
         except StoreUnusableError:
+            await self._offload(self._begin_anew)
+
+    async def close(self) -> None:
+        def close() -> None:
             self._close_client()
-            with translating():
-                self._empty_directory()
-        self._collections.pop(name, None)
+            if self._owner_fd is not None:
+                os.close(self._owner_fd)  # releases the lock
+                self._owner_fd = None
 
-    def close(self) -> None:
-        self._close_client()
-        if self._owner_fd is not None:
-            os.close(self._owner_fd)  # releases the lock
-            self._owner_fd = None
+        await self._offload(close)
 
-    # -- collections
-    # ----------------------------------------------------------------------------------------------
+    async def _call(self, work: Callable[[ClientAPI], T], *, reads_graph: bool = True) -> T:
+        def call() -> T:
+            with self._calling(reads_graph=reads_graph) as client:
+                return work(client)
 
-    def _find(self, client: Client, name: str) -> Collection | None:
-        """Return the collection, or None if it does not exist.
-
-        Raises:
-            StoreUnusableError: it does not use cosine distances.
-        """
-        from chromadb.errors import NotFoundError
-
-        if name not in self._collections:
-            try:
-                collection = client.get_collection(name, embedding_function=None)
-            except NotFoundError:
-                return None
-            require_cosine(name, collection.configuration_json)
-            self._collections[name] = collection
-        return self._collections[name]
-
-    def _create(self, client: Client, name: str) -> Collection:
-        settings = collection_settings(self._sync_threshold)
-        created = client.create_collection(name, configuration=settings, embedding_function=None)
-        self._collections[name] = created
-        return created
+        return await self._offload(call)
 
     # -- opening, and guarding against crashes
     # ---------------------------------------------------------------------------------------
@@ -299,6 +273,7 @@ class _Chroma:
                     private.tighten(self._directory)
                 yield self._client
                 if reads_graph:
+                    private.tighten(self._directory)
                     self._n_crashes = 0
             finally:
                 if self._n_crashes == 0:
@@ -326,6 +301,11 @@ class _Chroma:
         if self._n_crashes >= MAX_CRASHES:
             self._empty_directory()
 
+    def _begin_anew(self) -> None:
+        self._close_client()
+        with translating():
+            self._empty_directory()
+
     def _empty_directory(self) -> None:
         for path in self._directory.iterdir():
             if path.is_dir():
@@ -336,7 +316,6 @@ class _Chroma:
 
     def _close_client(self) -> None:
         client, self._client = self._client, None
-        self._collections.clear()
         if client is not None:
             with translating():
                 client.close()
@@ -380,136 +359,50 @@ def _open_client(directory: Path) -> Client:
 # --------------------------------------------------------------------------------------------------
 # Chroma on a server that all workers share.
 #
-# The asynchronous client of chromadb 1.5 has no time limits, and checks no certificates by default.
-# Here all calls have a time limit, and certificates are checked. As with the embedded index, Chroma
-# gets vectors and computes none.
+# The client of chromadb 1.5 has no time limits, and obeys the proxies of the environment. Here all
+# calls have a time limit, and only the proxies of the settings are used. As with the embedded
+# index, Chroma gets vectors and computes none.
 #
 # Nothing of Chroma is imported, and no request is sent, before the first call.
 # --------------------------------------------------------------------------------------------------
 
-CALL_TIMEOUT_S = 20.0
 # errors of the server for a collection that it cannot use; any other error may be temporary
 DAMAGE = ("InternalError", "InvalidDimensionException", "InvalidArgumentError")
 
 
-class ChromaServerIndex:
-    """A `VectorIndex` on a Chroma server. The code that creates it must close it.
+class ChromaServerIndex(_Calls, ServerIndex):
+    """A `VectorIndex` on a Chroma server.
 
     Args:
         url: `http://HOST:PORT` or `https://…`.
-        timeout_s: the time limit of a call.
-        proxies: the proxies to use; those in the environment are ignored.
     """
 
-    is_memory = False
-    read_lag_s = 0.0
+    vendor = "Chroma"
+    install = "pip install chromadb, or unset CHROMA_URL to use no Chroma server"
+    settings = collection_settings()
 
     def __init__(
         self, url: str, *, timeout_s: float = CALL_TIMEOUT_S, proxies: Proxies | None = None
     ) -> None:
-        self._url, self._timeout_s, self._proxies = url, timeout_s, proxies or Proxies()
-        self._client: AsyncClientAPI | None = None
-        self._opening = asyncio.Lock()  # the indexer and the first tasks call at the same time
-        self._collections: dict[str, AsyncCollection] = {}
+        super().__init__(timeout_s=timeout_s, proxies=proxies)
+        self._url = url
 
     async def ping(self) -> None:
-        async with self._calling(PING_TIMEOUT_S) as client:
-            await client.count_collections()
-
-    async def upsert(self, collection: str, items: Sequence[IndexItem]) -> None:
-        async def put(found: AsyncCollection) -> bool:
-            for batch in batches(items):
-                await found.upsert(**to_records(batch))
-            return True
-
-        async with self._calling() as client:
-            if not items or await self._use(client, collection, put):
-                return
-            await client.get_or_create_collection(
-                collection, configuration=collection_settings(), embedding_function=None
-            )
-            if not await self._use(client, collection, put):
-                why = f"another process removed the collection {collection} meanwhile"
-                raise self._unavailable(why)
-
-    async def query(self, collection: str, vector: bytes, *, k: int) -> list[Hit]:
-        async def ask(found: AsyncCollection) -> list[Hit]:
-            return to_hits(await found.query(**to_question(vector, k)))
-
-        if k < 1:
-            return []
-        async with self._calling() as client:
-            return await self._use(client, collection, ask) or []
-
-    async def ids(self, collection: str) -> list[str]:
-        async def list_ids(found: AsyncCollection) -> list[str]:
-            return list((await found.get(include=[]))["ids"])
-
-        async with self._calling() as client:
-            return await self._use(client, collection, list_ids) or []
-
-    async def drop(self, collection: str) -> None:
-        from chromadb.errors import NotFoundError
-
-        async with self._calling() as client:
-            self._collections.pop(collection, None)
-            try:
-                await client.delete_collection(collection)
-            except NotFoundError:
-                return
+        async with self._calling(min(PING_TIMEOUT_S, self._timeout_s)) as client:
+            await asyncio.to_thread(client.count_collections)
 
     async def close(self) -> None:
         client, self._client = self._client, None
-        self._collections.clear()
         if client is not None:
-            server: Any = client._server  # type: ignore[attr-defined]  # the asynchronous client has no close of its own
-            await server.__aexit__(None, None, None)
+            client._server._session.close()
 
-    # -- calls
-    # ----------------------------------------------------------------------------------------------
+    async def _call(self, work: Callable[[ClientAPI], T], *, reads_graph: bool = True) -> T:
+        async with self._calling() as client:
+            return await asyncio.to_thread(work, client)
 
-    @asynccontextmanager
-    async def _calling(self, timeout_s: float = 0.0) -> AsyncIterator[AsyncClientAPI]:
-        timeout_s = min(timeout_s or self._timeout_s, self._timeout_s)
-        with self._translating(timeout_s):
-            async with asyncio.timeout(timeout_s):
-                async with self._opening:
-                    proxy = self._proxies.find(self._url)
-                    self._client = self._client or await _open_server_client(self._url, proxy)
-                yield self._client
-
-    async def _use(
-        self, client: AsyncClientAPI, name: str, work: Callable[[AsyncCollection], Awaitable[T]]
-    ) -> T | None:
-        """Return the result of `work` for the collection; None if the collection does not exist. If
-        the collection was removed and created again by another worker, look it up again."""
-        from chromadb.errors import NotFoundError
-
-        collection = await self._find(client, name)
-        if collection is None:
-            return None
-        try:
-            return await work(collection)
-        except NotFoundError:
-            self._collections.pop(name, None)
-            collection = await self._find(client, name)
-            return None if collection is None else await work(collection)
-
-    async def _find(self, client: AsyncClientAPI, name: str) -> AsyncCollection | None:
-        from chromadb.errors import NotFoundError
-
-        if name not in self._collections:
-            try:
-                collection = await client.get_collection(name, embedding_function=None)
-            except NotFoundError:
-                return None
-            require_cosine(name, collection.configuration_json)
-            self._collections[name] = collection
-        return self._collections[name]
-
-    def _translating(self, timeout_s: float) -> AbstractContextManager[None]:
-        fix = "pip install chromadb, or unset CHROMA_URL to use no Chroma server"
-        return translating_server("Chroma", fix, timeout_s, self._unavailable, self._explain)
+    async def _open(self) -> Client:
+        proxy = self._proxies.find(self._url)
+        return await asyncio.to_thread(_open_server_client, self._url, proxy, self._timeout_s)
 
     def _explain(self, error: Exception) -> BabyagiError:
         why = redact(f"{type(error).__name__}: {error}")[:500]
@@ -525,28 +418,27 @@ class ChromaServerIndex:
         return IndexUnavailableError(what, why=why, fix=fix, guide="results")
 
 
-async def _open_server_client(url: str, proxy: str | None) -> AsyncClientAPI:
-    """Return a client like that of `chromadb.AsyncHttpClient`, which however has its own
-    connections and ignores the environment."""
-    await asyncio.to_thread(import_chroma)  # takes half a second
+def _open_server_client(url: str, proxy: str | None, timeout_s: float) -> Client:
+    """Return a client like that of `chromadb.HttpClient`, which however has its own connections,
+    ignores the environment, and sends nothing yet."""
+    import_chroma()
     import httpx
-    from chromadb.api.async_api import AsyncServerAPI
-    from chromadb.api.async_client import AsyncClient
-    from chromadb.config import DEFAULT_DATABASE, DEFAULT_TENANT, Settings
+    from chromadb.api import ServerAPI
+    from chromadb.api.client import Client
+    from chromadb.config import DEFAULT_DATABASE, DEFAULT_TENANT, Settings, System
 
     with showing_no_environment():
         settings = Settings(
             anonymized_telemetry=False,
-            chroma_api_impl="chromadb.api.async_fastapi.AsyncFastAPI",
+            chroma_api_impl="chromadb.api.fastapi.FastAPI",
             chroma_server_host=url,
             chroma_server_http_port=8000,  # the port if the URL has none
             chroma_server_ssl_enabled=url.startswith("https:"),
         )
-    client = AsyncClient(settings=settings)
-    client.tenant, client.database = DEFAULT_TENANT, DEFAULT_DATABASE
-    client._server = client._system.instance(AsyncServerAPI)  # type: ignore[type-abstract]  # it looks up which is configured
-    way, headers = httpx.AsyncHTTPTransport(proxy=proxy), {"Content-Type": "application/json"}
-    own = httpx.AsyncClient(timeout=None, headers=headers, transport=way)
-    server: Any = client._server
-    server._clients = {hash(asyncio.get_running_loop()): own}
+        server: Any = System(settings).instance(ServerAPI)  # type: ignore[type-abstract]  # it looks up which is configured
+    server._session.close()
+    way, headers = httpx.HTTPTransport(proxy=proxy), {"Content-Type": "application/json"}
+    server._session = httpx.Client(timeout=timeout_s, headers=headers, transport=way)
+    client = Client.__new__(Client)  # its `__init__` sends requests
+    client.tenant, client.database, client._server = DEFAULT_TENANT, DEFAULT_DATABASE, server
     return client

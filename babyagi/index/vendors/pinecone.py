@@ -15,17 +15,16 @@ import inspect
 import re
 import warnings
 from collections.abc import AsyncIterator, Sequence
-from contextlib import AbstractContextManager, asynccontextmanager, suppress
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 from babyagi.errors import BabyagiError, IndexUnavailableError, StoreUnusableError
 from babyagi.index.port import EXCERPT_CHARS, PING_TIMEOUT_S, Hit, IndexItem, to_numbers
-from babyagi.index.vendors import translating_server
+from babyagi.index.vendors import CALL_TIMEOUT_S, ServerIndex
 from babyagi.net.addresses import Proxies
 from babyagi.redaction import redact
 from babyagi.runtime.heavy_imports import import_whole
 
-CALL_TIMEOUT_S = 20.0
 # an estimate: the documentation gives no number (docs.pinecone.io, Check data freshness,
 # 2026-11-21)
 READ_LAG_S = 5.0
@@ -41,21 +40,20 @@ AILING = (
     "https://app.pinecone.io"
 )
 REFUSED = "set PINECONE_API_KEY to a key that may write, and check what the project's plan allows"
-RENAMED = "pip uninstall -y pinecone-client pinecone, then pip install 'pinecone>=9'"
 
 
-class PineconeIndex:
-    """A `VectorIndex` on Pinecone. The code that creates it must close it.
+class PineconeIndex(ServerIndex):
+    """A `VectorIndex` on Pinecone.
 
     Args:
         api_key: the key of a Pinecone project.
         cloud, region: where a missing index is created.
         host: the URL of the control plane; '' for Pinecone's own.
         timeout_s: the time limit of a call; to create an index may take longer.
-        proxies: the proxies to use; those in the environment are ignored.
     """
 
-    is_memory = False
+    vendor = "Pinecone"
+    install = "pip uninstall -y pinecone-client pinecone, then pip install 'pinecone>=9'"
     read_lag_s = READ_LAG_S
 
     def __init__(
@@ -68,10 +66,10 @@ class PineconeIndex:
         timeout_s: float = CALL_TIMEOUT_S,
         proxies: Proxies | None = None,
     ) -> None:
+        super().__init__(timeout_s=timeout_s, proxies=proxies)
         self._api_key, self._cloud, self._region = api_key, cloud, region
-        self._host, self._timeout_s, self._proxies = host, timeout_s, proxies or Proxies()
-        self._client: Any = None
-        self._opening = asyncio.Lock()  # the indexer and the first tasks call at the same time
+        self._host = host
+        self._finding = asyncio.Lock()
         self._index_by_dimension: dict[int, Any] = {}
         self._dimension_by_name: dict[str, int] = {}
 
@@ -91,7 +89,14 @@ class PineconeIndex:
             index = await self._index(dimension) or await self._create(dimension)
             size = _batch_size(dimension)
             for start in range(0, len(items), size):
-                records = [_to_record(item) for item in items[start : start + size]]
+                records = [
+                    {
+                        "id": item.id,
+                        "values": to_numbers(item.vector),
+                        "metadata": {"task_id": item.task_id, "text": item.excerpt},
+                    }
+                    for item in items[start : start + size]
+                ]
                 await index.upsert(vectors=records, namespace=collection)
             self._dimension_by_name[collection] = dimension
 
@@ -132,10 +137,8 @@ class PineconeIndex:
                     await index.delete_namespace(namespace=collection)
 
     async def close(self) -> None:
-        client, self._client = self._client, None
         await self._forget()
-        if client is not None:
-            await client.close()
+        await super().close()
 
     # -- indexes and namespaces
     # ----------------------------------------------------------------------------------------------
@@ -161,7 +164,7 @@ class PineconeIndex:
         """Return the index for vectors of this dimension, opened; None if it does not exist."""
         from pinecone.errors import NotFoundError
 
-        async with self._opening:
+        async with self._finding:
             if dimension not in self._index_by_dimension:
                 try:
                     described = await self._client.describe_index(f"{PREFIX}{dimension}")
@@ -212,23 +215,19 @@ class PineconeIndex:
     # ----------------------------------------------------------------------------------------------
 
     @asynccontextmanager
-    async def _calling(self, timeout_s: float = 0.0) -> AsyncIterator[None]:
-        timeout_s = timeout_s or self._timeout_s
-        with self._translating(timeout_s):
-            async with asyncio.timeout(timeout_s):
-                async with self._opening:
-                    self._client = self._client or await asyncio.to_thread(self._open)
-                from pinecone.errors import NotFoundError, PineconeConnectionError
+    async def _calling(self, timeout_s: float = 0.0) -> AsyncIterator[Any]:
+        async with super()._calling(timeout_s) as client:
+            from pinecone.errors import NotFoundError, PineconeConnectionError
 
-                try:
-                    yield
-                except (NotFoundError, PineconeConnectionError):
-                    await self._forget()  # look the indexes up again: one may be gone or moved
-                    raise
+            try:
+                yield client
+            except (NotFoundError, PineconeConnectionError):
+                await self._forget()  # look the indexes up again: one may be gone or moved
+                raise
 
-    def _open(self) -> Any:
+    async def _open(self) -> Any:
         try:
-            import_whole("pinecone")
+            await asyncio.to_thread(import_whole, "pinecone")
             from pinecone import AsyncPinecone, RetryConfig
         except Exception as error:  # remains of `pinecone-client` raise a bare Exception
             said = " ".join(str(error).split())[:300]
@@ -244,9 +243,6 @@ class PineconeIndex:
             proxy_url=self._proxies.find(self._host or "https://api.pinecone.io"),
         )
 
-    def _translating(self, timeout_s: float) -> AbstractContextManager[None]:
-        return translating_server("Pinecone", RENAMED, timeout_s, _unavailable, self._explain)
-
     def _explain(self, error: Exception) -> BabyagiError:
         said = " ".join(f"{type(error).__name__}: {error}".split())
         why = redact(said, secrets=[self._api_key])[:500]
@@ -254,20 +250,14 @@ class PineconeIndex:
         if status == 400 and MISMATCH.search(why):
             what = "Pinecone cannot use the collection"
             return StoreUnusableError(what, why=why, guide="results")
-        return _unavailable(why, is_refused=status in (401, 402, 403))
+        return self._unavailable(why, is_refused=status in (401, 402, 403))
 
-
-def _unavailable(why: str, *, is_refused: bool = False) -> IndexUnavailableError:
-    fix = REFUSED if is_refused else AILING
-    return IndexUnavailableError("Pinecone cannot answer now", why=why, fix=fix, guide="results")
+    def _unavailable(self, why: str, *, is_refused: bool = False) -> IndexUnavailableError:
+        what, fix = "Pinecone cannot answer now", REFUSED if is_refused else AILING
+        return IndexUnavailableError(what, why=why, fix=fix, guide="results")
 
 
 def _batch_size(dimension: int) -> int:
     """Return how many records fit into one request, even if each character of their excerpts is
     escaped."""
     return max(1, min(MAX_BATCH, MAX_BODY_BYTES // (dimension * NUMBER_BYTES + 6 * EXCERPT_CHARS)))
-
-
-def _to_record(item: IndexItem) -> dict[str, Any]:
-    metadata = {"task_id": item.task_id, "text": item.excerpt}
-    return {"id": item.id, "values": to_numbers(item.vector), "metadata": metadata}

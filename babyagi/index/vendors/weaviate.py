@@ -14,13 +14,13 @@ import asyncio
 import logging
 import re
 from collections.abc import AsyncIterator, Sequence
-from contextlib import AbstractContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from babyagi.errors import BabyagiError, IndexUnavailableError, StoreUnusableError
 from babyagi.index.port import PING_TIMEOUT_S, Hit, IndexItem, to_numbers
-from babyagi.index.vendors import translating_server
+from babyagi.index.vendors import CALL_TIMEOUT_S, ServerIndex
 from babyagi.net.addresses import Proxies
 from babyagi.redaction import redact
 from babyagi.runtime.heavy_imports import import_whole
@@ -28,7 +28,6 @@ from babyagi.runtime.heavy_imports import import_whole
 if TYPE_CHECKING:
     from weaviate import WeaviateAsyncClient
 
-CALL_TIMEOUT_S = 20.0
 EMBEDDED_START_S = 300.0  # the first start downloads 60 MB, in a thread that cannot be stopped
 MAX_BATCH = 100  # vectors; with 1,536 numbers each they are 600 kB
 PAGE = 1_000
@@ -41,8 +40,8 @@ NO_CLASS = re.compile(r"(?i)could not find class|class \S+ (not found|does(n't| 
 REFUSED = re.compile(r"(?i)\b(401|403|unauthenticated|unauthorized|permissions?|forbidden)\b")
 
 
-class WeaviateIndex:
-    """A `VectorIndex` on a Weaviate server. The code that creates it must close it.
+class WeaviateIndex(ServerIndex):
+    """A `VectorIndex` on a Weaviate server.
 
     Args:
         url: `http://HOST:PORT` or `https://…`; '' if `is_embedded`.
@@ -50,11 +49,10 @@ class WeaviateIndex:
         grpc_port: None for 50051, or 443 in Weaviate's cloud.
         is_embedded: whether the library downloads and starts a server on this machine.
         timeout_s: the time limit of a call; to start an embedded server may take longer.
-        proxies: the proxies to use; those in the environment are ignored.
     """
 
-    is_memory = False
-    read_lag_s = 0.0
+    vendor = "Weaviate"
+    install = "pip install 'weaviate-client>=4.23', or set BABYAGI_RESULT_STORE=chroma"
 
     def __init__(
         self,
@@ -66,21 +64,17 @@ class WeaviateIndex:
         timeout_s: float = CALL_TIMEOUT_S,
         proxies: Proxies | None = None,
     ) -> None:
+        super().__init__(timeout_s=timeout_s, proxies=proxies)
         self._url, self._api_key, self._grpc_port = url, api_key, grpc_port
-        self._is_embedded, self._timeout_s = is_embedded, timeout_s
-        self._proxies = proxies or Proxies()
-        self._client: WeaviateAsyncClient | None = None
-        self._opening = asyncio.Lock()  # the indexer and the first tasks call at the same time
-        self._known: set[str] = set()
+        self._is_embedded = is_embedded
 
     async def ping(self) -> None:
         """Call the server over HTTP and gRPC. An embedded server that is not running is not
         started; only the library is imported."""
         if self._is_embedded and self._client is None:
             with self._translating(PING_TIMEOUT_S):
-                await asyncio.to_thread(_import)
-            return
-        async with self._calling(PING_TIMEOUT_S) as client:
+                return await asyncio.to_thread(_import)
+        async with self._calling(min(PING_TIMEOUT_S, self._timeout_s)) as client:
             await client.collections.exists(PINGED)
             try:
                 await client.collections.use(PINGED).query.fetch_objects(limit=1)
@@ -91,16 +85,10 @@ class WeaviateIndex:
     async def upsert(self, collection: str, items: Sequence[IndexItem]) -> None:
         name = class_name(collection)
         async with self._calling() as client:
-            if items and not await self._is_there(client, name):
+            if items and not await client.collections.exists(name):
                 await _create(client, name)
-                self._known.add(name)
             for start in range(0, len(items), MAX_BATCH):
-                try:
-                    await self._insert(client, name, items[start : start + MAX_BATCH])
-                except Exception as error:
-                    if not isinstance(error, BabyagiError):
-                        self._known.discard(name)  # another worker may have dropped the collection
-                    raise
+                await self._insert(client, name, items[start : start + MAX_BATCH])
 
     async def query(self, collection: str, vector: bytes, *, k: int) -> list[Hit]:
         from weaviate.classes.query import MetadataQuery
@@ -129,15 +117,8 @@ class WeaviateIndex:
     async def drop(self, collection: str) -> None:
         name = class_name(collection)
         async with self._calling() as client:
-            self._known.discard(name)
             if await client.collections.exists(name):
                 await client.collections.delete(name)
-
-    async def close(self) -> None:
-        client, self._client = self._client, None
-        self._known.clear()
-        if client is not None:
-            await client.close()
 
     # -- calls
     # ----------------------------------------------------------------------------------------------
@@ -153,39 +134,24 @@ class WeaviateIndex:
         """
         from weaviate.classes.data import DataObject
 
-        def to_object(item: IndexItem) -> Any:
-            properties = {"task_id": item.task_id, "text": item.excerpt}
-            return DataObject(uuid=item.id, vector=to_numbers(item.vector), properties=properties)
-
-        objects = [to_object(item) for item in items]
+        objects = [
+            DataObject(
+                uuid=item.id,
+                vector=to_numbers(item.vector),
+                properties={"task_id": item.task_id, "text": item.excerpt},
+            )
+            for item in items
+        ]
         done = await client.collections.use(name).data.insert_many(objects)
         for error in done.errors.values():
-            raise self._explain(error.message)
+            raise self._refusal(error.message)
 
     @asynccontextmanager
     async def _asking(self, collection: str) -> AsyncIterator[Any]:
         """Yield the collection, or None if it does not exist."""
         name = class_name(collection)
         async with self._calling() as client:
-            try:
-                yield client.collections.use(name) if await self._is_there(client, name) else None
-            except Exception:
-                self._known.discard(name)
-                raise
-
-    async def _is_there(self, client: WeaviateAsyncClient, name: str) -> bool:
-        if name not in self._known and await client.collections.exists(name):
-            self._known.add(name)
-        return name in self._known
-
-    @asynccontextmanager
-    async def _calling(self, timeout_s: float = 0.0) -> AsyncIterator[WeaviateAsyncClient]:
-        timeout_s = min(timeout_s or self._deadline_s, self._deadline_s)
-        with self._translating(timeout_s):
-            async with asyncio.timeout(timeout_s):
-                async with self._opening:
-                    self._client = self._client or await self._open()
-                yield self._client
+            yield client.collections.use(name) if await client.collections.exists(name) else None
 
     @property
     def _deadline_s(self) -> float:
@@ -232,14 +198,10 @@ class WeaviateIndex:
     # -- errors
     # ----------------------------------------------------------------------------------------------
 
-    def _translating(self, timeout_s: float) -> AbstractContextManager[None]:
-        def explain(error: Exception) -> BabyagiError:
-            return self._explain(f"{type(error).__name__}: {error}")
+    def _explain(self, error: Exception) -> BabyagiError:
+        return self._refusal(f"{type(error).__name__}: {error}")
 
-        fix = "pip install 'weaviate-client>=4.23', or set BABYAGI_RESULT_STORE=chroma"
-        return translating_server("Weaviate", fix, timeout_s, self._unavailable, explain)
-
-    def _explain(self, why: str) -> BabyagiError:
+    def _refusal(self, why: str) -> BabyagiError:
         """Return this program's error for the message of the server: `StoreUnusableError`, after
         which the collection is rebuilt, only if vectors do not fit the collection."""
         why = redact(" ".join(why.split()), secrets=[self._api_key])[:500]

@@ -14,6 +14,7 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from pydantic_settings import BaseSettings
@@ -191,16 +192,18 @@ async def test_a_server_that_says_nothing_is_waited_for_no_longer_than_the_deadl
 
 
 def test_a_server_may_choose_another_kind_of_index_as_long_as_it_measures_by_cosine():
-    require_cosine("one", {"hnsw": None, "spann": {"space": "cosine"}, "embedding_function": None})
+    def made(space):
+        return SimpleNamespace(name="one", configuration_json={"hnsw": None, "spann": space})
+
+    require_cosine(made({"space": "cosine"}))
     with pytest.raises(StoreUnusableError, match="uses l2 distances"):
-        require_cosine("one", {"hnsw": None, "spann": {"space": "l2"}, "embedding_function": None})
+        require_cosine(made({"space": "l2"}))
 
 
 async def test_certificates_are_checked(index, url):
     await index.ids("one")
 
-    (client,) = index._client._server._clients.values()
-    context = client._transport._pool._ssl_context
+    context = index._client._server._session._transport._pool._ssl_context
     assert context.check_hostname and context.verify_mode is ssl.CERT_REQUIRED
 
 
