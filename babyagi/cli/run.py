@@ -645,8 +645,9 @@ class Wanted:
         """Return the objective; None if none matches yet.
 
         Raises:
-            NotFoundError: the number was never given, or objectives of other names have the text,
-                of which none or several are unfinished.
+            NotFoundError: the number was never given, or objectives of other names have the text
+                and none is unfinished.
+            SettingsError: several unfinished objectives of other names have the text.
         """
         objectives = await store.objectives()
         if self.selector == session.LATEST:
@@ -668,7 +669,8 @@ class Wanted:
         if self.selector or not objectives:
             return None
         if len(unfinished) != 1:
-            raise NotFoundError(
+            kind = SettingsError if unfinished else NotFoundError
+            raise kind(
                 f"{len(unfinished) or 'no'} unfinished objectives have this text, and none is "
                 f"named {self.instance_name}",
                 why=_name_all(unfinished or objectives),

@@ -248,10 +248,6 @@ class FileText:
     is_cut: bool
 
 
-class _NoFileError(ToolError):
-    """There is no file at a path."""
-
-
 class Folder:
     """Access to the files below `root`. The methods block, and return relative paths with `/`.
 
@@ -379,8 +375,10 @@ class Folder:
         if no file is there."""
         try:
             return self._read(self._check(path), self._count_names)[1][: MAX_FILE_BYTES + 1]
-        except _NoFileError:
-            return None
+        except ToolError as error:
+            if isinstance(error.__cause__, FileNotFoundError | NotADirectoryError):
+                return None
+            raise
 
     def _require_quota(self, n_bytes: int) -> None:
         if self._n_written >= MAX_WRITTEN_FILES:
@@ -465,8 +463,8 @@ class Folder:
         try:
             with self._open_folder(()) as root_fd:
                 fd = open_beneath(root_fd, parts, _FILE_FLAGS)
-        except (FileNotFoundError, NotADirectoryError):
-            raise _NoFileError(f"no file {_show(name)}{self._suggest(name)}") from None
+        except (FileNotFoundError, NotADirectoryError) as error:
+            raise ToolError(f"no file {_show(name)}{self._suggest(name)}") from error
         except OSError as error:
             raise _fault(f"{_show(name)} cannot be read", error) from None
         try:

@@ -118,6 +118,7 @@ def test_a_call_is_approved_or_rejected_and_nothing_else(capsys):
         "decision": "approve",
         "objective_id": 1,
         "task_id": 2,
+        "elsewhere": [],
     }
     other = park("approval", "pay", {"amount": 4}, key="1/execute/1/tool/2")
     assert run_guarded(["inbox", "reject", str(other), "too dear"]) == 0

@@ -442,7 +442,7 @@ PROMISES: tuple[tuple[str, tuple[Mutant, ...]], ...] = (
             ),
             Mutant(
                 name="the claim stops no new task",
-                plant=_give("taskstore.sql.tasks:claim_met", None),
+                plant=_give("taskstore.sql.tasks:_ask_for_check", None),
                 test=f"{CONTRACT}"
                 "::test_a_claim_that_the_objective_is_met_stops_new_tasks_until_it_is_checked"
                 "_beside_running_ones",

@@ -8,11 +8,10 @@ from dataclasses import dataclass, field
 from datetime import date, datetime
 from decimal import Decimal
 from enum import IntEnum
-from typing import Annotated, Any, Literal, NamedTuple, NotRequired
+from typing import Annotated, Any, Literal, NamedTuple, NotRequired, TypedDict
 
 import pydantic
 import pytest
-from typing_extensions import TypedDict
 
 from babyagi.llm.shapes import ShapeError, fit_schema, shape_of, to_plain, to_strict
 
