@@ -210,6 +210,13 @@ def _forget_signs() -> None:
     _replace("taskstore.lifecycle:storable_line", wrap)
 
 
+def _let_all_serve() -> None:
+    _replace(
+        "taskstore.sql.transitions:_standing",
+        lambda read: lambda *asked: {**dict(read(*asked)), "can_serve": True},
+    )
+
+
 def _number_the_ranks_anew() -> None:
     _replace(
         "taskstore.lifecycle:deal_ranks",
@@ -544,7 +551,7 @@ PROMISES: tuple[tuple[str, tuple[Mutant, ...]], ...] = (
         (
             Mutant(
                 name="a worker that lacks something is given work",
-                plant=_give("taskstore.sql.transitions:_can_serve", True),
+                plant=_let_all_serve,
                 test=f"{CONTRACT}::test_a_hindered_worker_is_given_nothing_and_lets_no_time_pass",
             ),
         ),
