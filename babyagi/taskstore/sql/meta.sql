@@ -37,10 +37,6 @@ SELECT * FROM duty WHERE CAST(:objective_id AS BIGINT) IS NULL OR objective_id =
 -- every_joined --
 SELECT * FROM worker_objective WHERE CAST(:objective_id AS BIGINT) IS NULL OR objective_id = :objective_id ORDER BY worker_id, objective_id;
 
--- secret --
--- The secret from which the marks of prompts are made; no row before it is kept.
-SELECT value FROM meta WHERE key = 'fence_marks';
-
 -- keep_secret --
--- Keep the secret, unless there is one already.
-INSERT INTO meta (key, value) VALUES ('fence_marks', :secret) ON CONFLICT (key) DO NOTHING;
+-- Keep the secret from which the marks of prompts are made, unless there is one already, and return the one that is kept.
+INSERT INTO meta (key, value) VALUES ('fence_marks', :secret) ON CONFLICT (key) DO UPDATE SET value = meta.value RETURNING value;

@@ -139,15 +139,9 @@ class Steps(SqlAccess):
 
         The secret is never shown, exported or sent anywhere.
         """
-
-        def work(tx: Transaction) -> str:
-            if tx.count_changed("keep_secret", secret=candidate):
-                return candidate
-            return str(tx.all("secret")[0]["value"])
-
         if not self._secret:
-            known = await self._read(lambda tx: tx.one("secret"))
-            self._secret = known["value"] if known else await self._write(work, None)
+            rows = await self._write(lambda tx: tx.all("keep_secret", secret=candidate), None)
+            self._secret = str(rows[0]["value"])
         return self._secret
 
     # -- tasks that wait for a person
