@@ -7,7 +7,7 @@ from babyagi.app.application import open_app
 from babyagi.cli.root import run_guarded
 from babyagi.cli.run import Wanted, wait_for
 from babyagi.cli.worker import say_beginning, show_lines
-from babyagi.errors import NotFoundError
+from babyagi.errors import NotFoundError, SettingsError
 from babyagi.settings.load import load_settings
 from babyagi.tasks import StopReason
 from babyagi.taskstore.sqlite import MemoryTaskStore
@@ -75,7 +75,7 @@ async def test_of_several_unfinished_ones_with_the_text_a_person_chooses(board):
         samples.spec("tea", instance_name="you"), uid="u4", always_new=True
     )
 
-    with pytest.raises(NotFoundError) as caught:
+    with pytest.raises(SettingsError) as caught:
         await wait_for(Wanted(text="tea", instance_name="nobody"), board)
 
     assert caught.value.why == "objective 2, named me: tea; objective 4, named you: tea"
