@@ -10,6 +10,7 @@ import argparse
 import asyncio
 import re
 import sys
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -102,16 +103,16 @@ async def check_kill(seed: int) -> list[str]:
     async with web.server:
         world = open_world(web, questions, lease_s=5.0)
         objective = await world.start(text="; ".join(questions), initial_task=questions[0])
-        recorded, n_before = set[str](), 0
+        recorded, n_before = dict[str, Task](), 0
         for _ in range(3):
             await live_until_a_second_page(web, world, objective)
-            faults += [f"{url} was fetched again" for url in recorded & {*web.fetched()[n_before:]}]
+            faults += await find_fetched_again(world, recorded, web.fetched()[n_before:])
             recorded = await recorded_pages(world, objective, only_read=True)
             n_before = len(web.fetched())
         if not recorded:
             faults.append("nothing was recorded before the kill")
         run = await finish(world, objective)
-        faults += [f"{url} was fetched again" for url in recorded & {*web.fetched()[n_before:]}]
+        faults += await find_fetched_again(world, recorded, web.fetched()[n_before:])
         faults += find_faults(web, run, {*web.fetched()})
         if len(QUOTED.findall(run.report)) != len(questions):
             faults.append("not every question is answered")
@@ -129,19 +130,33 @@ async def live_until_a_second_page(web: SmallWeb, world: World, objective: Objec
         await living
 
 
+async def find_fetched_again(
+    world: World, recorded: Mapping[str, Task], fetched: Sequence[str]
+) -> list[str]:
+    """A fault for each recorded page that the same try has fetched again. A later try may: a page
+    that did not come in time, as where this machine is too busy, lets its task be tried anew."""
+    found = []
+    for url in sorted(recorded.keys() & {*fetched}):
+        before = recorded[url]
+        task = await world.store.task(before.objective_id, before.id)
+        found += [f"{url} was fetched again"] * (task.try_no == before.try_no)
+    return found
+
+
 async def recorded_pages(
     world: World, objective: Objective, *, only_read: bool = False
-) -> set[str]:
-    """The addresses of all calls of `open_page` that stand in the journal; with `only_read` those
-    that gave a page. What gave none, as where this machine is too busy, a later try asks again."""
-    found = set[str]()
+) -> dict[str, Task]:
+    """The addresses of all calls of `open_page` that stand in the journal, each with its task; with
+    `only_read` those of its present try that gave a page."""
+    found = dict[str, Task]()
     for task in await world.store.tasks(objective.id):
         steps: list[Step] = await world.store.steps(objective.id, owner=f"task:{task.id}")
         for step in steps:
             if step.kind == "tool" and step.state is StepState.DONE:
-                if only_read and Observation.from_json(step.output or "").is_error:
+                is_read = not Observation.from_json(step.output or "").is_error
+                if only_read and not (is_read and step.key.startswith(f"{task.try_no}/")):
                     continue
-                found |= {*re.findall(r"http://[^\s\"\\]+", step.request)}
+                found |= dict.fromkeys(re.findall(r"http://[^\s\"\\]+", step.request), task)
     return found
 
 
