@@ -10,6 +10,7 @@ import argparse
 import asyncio
 import re
 import sys
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -17,7 +18,6 @@ from typing import Any
 
 from babyagi.reporting.sources import SourceKind, trace_sources
 from babyagi.tasks import Objective, Result, Step, StepState, StopReason, Task
-from babyagi.tools.base import Observation
 from support.scripted import ScriptedModel
 from support.table import print_table, verdict
 from support.world import World
@@ -103,16 +103,17 @@ async def check_kill(seed: int) -> list[str]:
     async with web.server:
         world = open_world(web, questions, lease_s=5.0)
         objective = await world.start(text="; ".join(questions), initial_task=questions[0])
-        recorded, n_before = dict[str, Task](), 0
+        recorded, n_before = Counter[str](), 0
         for _ in range(3):
             await live_until_a_second_page(web, world, objective)
-            faults += await find_fetched_again(world, recorded, web.fetched()[n_before:])
-            recorded = await recorded_pages(world, objective, only_read=True)
-            n_before = len(web.fetched())
+            now = await recorded_pages(world, objective)
+            faults += find_fetched_again(recorded, now, web.fetched()[n_before:])
+            recorded, n_before = now, len(web.fetched())
         if not recorded:
             faults.append("nothing was recorded before the kill")
         run = await finish(world, objective)
-        faults += await find_fetched_again(world, recorded, web.fetched()[n_before:])
+        now = await recorded_pages(world, objective)
+        faults += find_fetched_again(recorded, now, web.fetched()[n_before:])
         faults += find_faults(web, run, {*web.fetched()})
         if len(QUOTED.findall(run.report)) != len(questions):
             faults.append("not every question is answered")
@@ -130,33 +131,27 @@ async def live_until_a_second_page(web: SmallWeb, world: World, objective: Objec
         await living
 
 
-async def find_fetched_again(
-    world: World, recorded: Mapping[str, Task], fetched: Sequence[str]
+def find_fetched_again(
+    before: Mapping[str, int], now: Mapping[str, int], fetched: Sequence[str]
 ) -> list[str]:
-    """A fault for each recorded page that the same try has fetched again. A later try may: a page
-    that did not come in time, as where this machine is too busy, lets its task be tried anew."""
-    found = []
-    for url in sorted(recorded.keys() & {*fetched}):
-        before = recorded[url]
-        task = await world.store.task(before.objective_id, before.id)
-        found += [f"{url} was fetched again"] * (task.try_no == before.try_no)
-    return found
+    """A fault for each recorded page that was fetched more often than new calls were recorded: a
+    later try, and another task, may open it too."""
+    n_by_url = Counter(fetched)
+    return [
+        f"{url} was fetched again"
+        for url, n in before.items()
+        if n_by_url[url] > now.get(url, 0) - n
+    ]
 
 
-async def recorded_pages(
-    world: World, objective: Objective, *, only_read: bool = False
-) -> dict[str, Task]:
-    """The addresses of all calls of `open_page` that stand in the journal, each with its task; with
-    `only_read` those of its present try that gave a page."""
-    found = dict[str, Task]()
+async def recorded_pages(world: World, objective: Objective) -> Counter[str]:
+    """The addresses of all calls of `open_page` that stand in the journal, and how often."""
+    found = Counter[str]()
     for task in await world.store.tasks(objective.id):
         steps: list[Step] = await world.store.steps(objective.id, owner=f"task:{task.id}")
         for step in steps:
             if step.kind == "tool" and step.state is StepState.DONE:
-                is_read = not Observation.from_json(step.output or "").is_error
-                if only_read and not (is_read and step.key.startswith(f"{task.try_no}/")):
-                    continue
-                found |= dict.fromkeys(re.findall(r"http://[^\s\"\\]+", step.request), task)
+                found.update(re.findall(r"http://[^\s\"\\]+", step.request))
     return found
 
 
