@@ -312,7 +312,9 @@ def _draw_box(task: Task, place: tuple[int, int], href: str) -> Html:
     left, top = place
     name = one_line(task.name)
     title = f"Task {task.id}, {task.status.value}: {shorten(name, 300)}"
-    label = shorten(f"{SIGNS[task.status]} {task.id} {name}", MAX_LABEL_CHARS)
+    label = f"{SIGNS[task.status]} {task.id} {name}"
+    if len(label) > MAX_LABEL_CHARS:  # the last word often tells one task from another
+        label = f"{label[: MAX_LABEL_CHARS - 1]}…"
     return Html(
         f'<a data-drawer class="{task.status.value}" href="{escape(href)}">'
         f'<title>{escape(title)}</title><rect x="{left}" y="{top}" width="{BOX_WIDTH}" '

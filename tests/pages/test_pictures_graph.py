@@ -36,6 +36,14 @@ def test_a_dashed_line_leads_from_what_a_task_waits_for():
     assert drawing.count('class="waits"') == 1
 
 
+def test_long_names_that_differ_in_their_last_word_are_told_apart():
+    names = ("Read the file 2026-01-12-weekly.md", "Read the file 2026-02-09-weekly.md")
+    drawing = render_graph([make(1, name=names[0]), make(2, name=names[1])], link=link)
+
+    labels = re.findall(r">([^<>]*Read the file[^<>]*…)<", drawing)
+    assert [label[-14:] for label in labels] == ["2026-01-12-we…", "2026-02-09-we…"]
+
+
 def test_of_ten_thousand_tasks_the_first_are_drawn_and_the_others_are_counted():
     tasks = [make(1), *(make(n, (n + 8) // 10) for n in range(2, 10_001))]
 
