@@ -65,6 +65,15 @@ def _declare_search_key(name: str, help: str) -> Secret:
     )
 
 
+# Variables of the original that do nothing here: what to do instead.
+WITHOUT_EFFECT: Mapping[str, str] = {
+    "USE_GPT4": "LLM_MODEL=MODEL",
+    "PINECONE_TABLE": "RESULTS_STORE_NAME=NAME",
+    "WEAVIATE_VECTORIZER": "BABYAGI_EMBEDDING_MODEL=MODEL",
+    **dict.fromkeys(("ACTIVELOOP_TOKEN", "ACTIVELOOP_DATASET"), "BABYAGI_RESULT_STORE=chroma"),
+}
+
+
 def find_longest_output(max_output_tokens: int) -> int:
     """Return the highest token limit that any request may set on its answer: four times
     `max_output_tokens`, because a report may be twice as long as other answers, and an answer that

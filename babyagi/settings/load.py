@@ -27,6 +27,7 @@ from babyagi.settings.fields import (
     MODELS_WITHOUT_ENDPOINT,
     ONNX_EMBEDDING_MODEL,
     USE_LLAMA,
+    WITHOUT_EFFECT,
     Settings,
     declared_fields,
 )
@@ -327,6 +328,7 @@ def load_settings(
         notices=(
             *find_keys_in_clear(settings),
             *reading.ineffective_variables(),
+            *reading.unused_variables(),
         ),
         untrusted=tuple(reading.untrusted),
         trust_home=reading.trust_home,
@@ -541,6 +543,12 @@ class _Reading:
             if names := [name for name in foreign if name not in self._variables]:
                 why = "only babyagi's own settings are read from files; set them in the environment"
                 yield f"{', '.join(names)}{layer.said_as}: no effect, because {why}"
+
+    def unused_variables(self) -> Iterator[str]:
+        """Yield one line for all variables of the original that are set and do nothing here."""
+        names = {name for layer in self._layers for name, text in layer.values.items() if text}
+        if unused := [f"{name} ({to})" for name, to in WITHOUT_EFFECT.items() if name in names]:
+            yield f"no effect here, and what to set instead: {', '.join(unused)}"
 
     def unknown_variables(self) -> Iterator[str]:
         """Yield a fault for each variable that begins with BABYAGI_ but is not a setting."""

@@ -743,3 +743,12 @@ def test_the_users_data_folder_is_looked_up_only_when_no_home_is_set(tmp_path):
 
     assert out.stdout.strip() == "[]"
     assert load_settings(flags={}, environ={}, cwd=tmp_path).settings.home.name == "babyagi"
+
+
+def test_variables_of_the_original_that_do_nothing_are_named_once_with_what_to_set(load):
+    loaded = load(USE_GPT4="true", PINECONE_TABLE="tasks", ACTIVELOOP_TOKEN="")
+
+    assert loaded.notices == (
+        "no effect here, and what to set instead: USE_GPT4 (LLM_MODEL=MODEL), "
+        "PINECONE_TABLE (RESULTS_STORE_NAME=NAME)",
+    )
