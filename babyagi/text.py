@@ -453,18 +453,23 @@ def _show(match: re.Match[str]) -> str:
 # -- repetition
 # --------------------------------------------------------------------------------------------------
 
-# of 56,000 published replies, none that ends so is honest but drawings, which have no letters
-MIN_TAIL_CHARS = 400
-MAX_PERIOD_CHARS = 600
+# of 180,000 published replies, none that ends so is honest; drawings repeat what has no letters
+MIN_TAIL_BYTES = 300
+MIN_DRAWN_BYTES = 1_000
+MAX_PERIOD_BYTES = 4_000
 MIN_ENDINGS = 4
+_ITEM_NUMBER = re.compile(r"^[ \t]*(?:[-*+] )?[*_(]*\d+(?:[.):]+[*_]*\s*|\Z)", re.MULTILINE)
 
 
 def repeated_end(text: str) -> str:
-    """Return the characters that the text repeats for a long time up to its end; "" if there are
-    none, or no letter is among them, as in a drawing. The last repetition may be cut off."""
-    for n in range(1, MAX_PERIOD_CHARS + 1):
-        n_wanted = max(MIN_TAIL_CHARS, MIN_ENDINGS * n)
-        end = text[-n_wanted:]
+    """Return the characters that the text repeats for a long time up to its end, whatever numbers
+    its list gives them; "" if there are none. The last repetition may be cut off."""
+    data = _ITEM_NUMBER.sub("", text).rstrip().encode("utf-8", "replace")
+    for n in range(1, min(MAX_PERIOD_BYTES, len(data) // MIN_ENDINGS) + 1):
+        period = data[-n:].decode("utf-8", "ignore")
+        min_bytes = MIN_TAIL_BYTES if any(map(str.isalpha, period)) else MIN_DRAWN_BYTES
+        n_wanted = max(min_bytes, MIN_ENDINGS * n)
+        end = data[-n_wanted:]
         if len(end) == n_wanted and end[n:] == end[:-n]:
-            return text[-n:] if any(map(str.isalpha, text[-n:])) else ""
+            return period
     return ""

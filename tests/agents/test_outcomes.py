@@ -39,6 +39,10 @@ def test_json_that_is_cut_off_is_no_answer(reply):
         "The lever turns, and the wheel follows it. " * 3
         + "".join(f"{n}: word. " for n in range(90))
         + "力が働かない限り、" * 60,
+        "The areas are:\n" + "".join(f"{n}. Maritime trade\n" for n in range(1, 40)),
+        "Go on.\n" + "".join(f"{n}. Turn left\n{n + 1}. Turn right\n" for n in range(1, 60, 2)),
+        "一般的に、" + "銃で守られるし、銃で殺される。" * 12,
+        "The share is " + "(1/2) * " * 200,
     ],
 )
 def test_a_loop_is_no_answer(reply):
@@ -52,6 +56,10 @@ def test_a_loop_is_no_answer(reply):
         ("Count", " ".join(map(str, range(200)))),
         ("List", "\n".join(f"| item {n} | in stock | {n * 7} |" for n in range(40))),
         ("List", "\n".join(f"* {name} – yes" for name in "abcdefghijklmnopqrstuvwxyz")),
+        ("Match an address", r"One pattern that does it is ^(\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3})$"),
+        ("Compare the players", "| name | team |\n" + "|          |          |\n" * 18),
+        ("Answer each", "".join(f"{n}. True\n" for n in range(1, 21))),
+        ("Name the files", "".join(f"{n}. frame_{n:03}.png\n" for n in range(1, 81))),
         ("Draw a wall", f"A wall, {list(range(40))} bricks\n" + "|___|___|\n" * 45),
         ("Write a refrain", "Row the boat, row the boat.\nOver the sea.\n" * 2),
     ],
