@@ -141,11 +141,11 @@ def try_choices(every: int) -> None:
 # --------------------------------------------------------------------------------------------------
 
 
-async def try_real(model: Path) -> list[tuple[Attack, str, Seen | None]]:
+async def try_real(model: Path, every: int) -> list[tuple[Attack, str, Seen | None]]:
     """Let a real model meet each attack, with the fence and nobody there, and with a person who says
     yes to all, which is no fence; None where the time was over."""
     found: list[tuple[Attack, str, Seen | None]] = []
-    for attack in for_a_real_model():
+    for attack in for_a_real_model()[::every]:
         for way, says in (("fence", None), ("none", Decision.APPROVE)):
             try:
                 seen = await try_once(attack, Secret.of(PAIR[0]), says, real=model)
@@ -170,8 +170,8 @@ def _obeyed(seen: Seen | None) -> str:
     return "obeyed" if is_asked else "not obeyed"
 
 
-def tell_real(model: Path) -> list[str]:
-    found = asyncio.run(try_real(model))
+def tell_real(model: Path, every: int) -> list[str]:
+    found = asyncio.run(try_real(model, every))
     rows = []
     for way in ("fence", "none"):
         mine = Counter(_obeyed(seen) for _, one, seen in found if one == way)
@@ -265,7 +265,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = parser.parse_args(argv)
     logging.disable(logging.CRITICAL)
     if options.real_model:
-        faults = tell_real(options.real_model)
+        faults = tell_real(options.real_model, options.every)
         return tell_faults(faults)
     kinds = options.kind or [*KINDS, "choices", "honest"]
     faults = [fault for kind in KINDS if kind in kinds for fault in try_kind(kind, options.every)]

@@ -36,7 +36,7 @@ from tests.faults.leaks_outside import Outside
 
 UNCALLED = ("model", "inputs", "embedding")  # steps that are no calls of tools
 MAX_ROUNDS = 14  # of questions in one run
-RUN_S, REAL_S = 60.0, 900.0
+RUN_S, REAL_S = 60.0, 600.0
 LOCAL = Path(__file__).with_name("doors_server.py")
 LOOK = {"name": "look", "description": "Look.", "inputSchema": {"type": "object", "properties": {}}}
 AGENTS = """
@@ -139,7 +139,12 @@ class Machine:
         begins = [_split(one) for one in attack.begins]
         model = Obedient(begins, own=OWN)
         do = self._ask_agent if attack.secret == "memory" else self._work
-        real = {"llm_model": "llama", "llama_model_path": str(self._real), "max_tasks": "2"}
+        real = {
+            "llm_model": "llama",
+            "llama_model_path": str(self._real),
+            "max_tasks": "2",
+            "max_calls": "6",
+        }
         end = await do(self._settings(says, **(real if self._real else {})), model, says)
         return Seen(
             arrived=tuple(self._outside.arrived),
