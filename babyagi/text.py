@@ -407,12 +407,18 @@ _TOKENS = (  # each match ends where the gap is inserted
     r"|call_id|think|[gs]mask)\s?\])",
     r"\](?=~!?b[\[\]])|\[(?=e~\[)",
 )
-_OPENS = (  # a fence: doubled brackets before a name, hexadecimal digits and an origin
-    r"<(?=(?:\s?<){1,9}\s?/?\s?sys\b)|<(?=(?:\s?<){1,9}\w[\w -]{0,60} [0-9a-f]{6,64}\b)"
+MARK_LETTERS = "bcdfgjkmpqvwxz"  # no word has four of them in a row
+MARK = f"[{MARK_LETTERS}]{{4}}"  # of this program's fences
+_OPENS = (  # a fence: doubled brackets before a name, a mark and an origin
+    r"<(?=(?:\s?<){1,9}\s?/?\s?sys\b)|<(?=(?:\s?<){1,9}\w[\w -]{0,60} "
+    rf"(?:[0-9a-f]{{6,64}}\b|{MARK} from ))"
     r"|(?:<(?=\s?<)|[«《≪⟪⋘])(?=[\s<]{0,18}/?[\w "
     r"-]{1,100}?\bfrom\b[\s:=]+(?:the\s)?(?:person|program|model|tool|file|result|user)\b)"
 )
-_CLOSES = r"^[^\w\n]{0,8}[0-9a-f]{6,64}(?:\s?>(?=\s?>[\s>]{0,9}$)|(?=\s?[»》≫⟫⋙]\s{0,9}$))"
+_CLOSES = (
+    rf"^[^\w\n]{{0,8}}(?:[0-9a-f]{{6,64}}|{MARK})"
+    r"(?:\s?>(?=\s?>[\s>]{0,9}$)|(?=\s?[»》≫⟫⋙]\s{0,9}$))"
+)
 _LOOKING = (
     re.compile("|".join(_TOKENS), re.IGNORECASE),
     re.compile(_OPENS, re.IGNORECASE),
@@ -466,10 +472,16 @@ def repeated_end(text: str) -> str:
     its list gives them; "" if there are none. The last repetition may be cut off."""
     data = _ITEM_NUMBER.sub("", text).rstrip().encode("utf-8", "replace")
     for n in range(1, min(MAX_PERIOD_BYTES, len(data) // MIN_ENDINGS) + 1):
+        if not _ends_in_period(data, n, MIN_TAIL_BYTES):
+            continue
         period = data[-n:].decode("utf-8", "ignore")
-        min_bytes = MIN_TAIL_BYTES if any(map(str.isalpha, period)) else MIN_DRAWN_BYTES
-        n_wanted = max(min_bytes, MIN_ENDINGS * n)
-        end = data[-n_wanted:]
-        if len(end) == n_wanted and end[n:] == end[:-n]:
+        if any(map(str.isalpha, period)) or _ends_in_period(data, n, MIN_DRAWN_BYTES):
             return period
     return ""
+
+
+def _ends_in_period(data: bytes, n: int, min_bytes: int) -> bool:
+    """Return whether the data repeats its last `n` bytes, for at least `min_bytes`."""
+    n_wanted = max(min_bytes, MIN_ENDINGS * n)
+    end = data[-n_wanted:]
+    return len(end) == n_wanted and end[n:] == end[:-n]

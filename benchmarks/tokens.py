@@ -34,7 +34,7 @@ N_WARM_UP = 15
 N_MEASURED = 21  # in batches, of whole plannings, each of which takes three results
 AGENTS = (Role.EXECUTION, Role.CREATION, Role.PRIORITIZATION)
 
-_RESULT = re.compile(r"<<result (\w{8}) from [^\n]*\n[^\n]*\n(.*?)\n\1>>", re.DOTALL)
+_RESULT = re.compile(r"<<result (\w{4}) from [^\n]*\n[^\n]*\n(.*?)\n\1>>", re.DOTALL)
 
 
 Call = tuple[Role, Prompt, str]

@@ -11,7 +11,7 @@ _RESULT = re.compile(
 )
 
 
-def fenced(label: str, passage: Passage, mark: str = "1a2b3c4d") -> str:
+def fenced(label: str, passage: Passage, mark: str = "vjjv") -> str:
     """A fence as a model sees it."""
     return fence(label, passage).replace(UNMARKED, mark)
 

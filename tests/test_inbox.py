@@ -59,7 +59,7 @@ def calling(name, arguments="{}"):
 
 
 def tell(prompt):
-    told = re.sub(r"<<[\w ]+ [0-9a-f]+ |[0-9a-f]+>>", "", prompt.messages[-1].text)
+    told = re.sub(r"<<[\w ]+ \w{4} (?=from)|\w{4}>>", "", prompt.messages[-1].text)
     return f"the limit is 40 euros a day; so it was about limits:\n{told}"
 
 

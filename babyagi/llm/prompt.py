@@ -21,10 +21,10 @@ from typing import Any
 
 from babyagi.llm.shapes import is_deep
 from babyagi.tasks import Passage
-from babyagi.text import GAP, clean, disarm
+from babyagi.text import GAP, MARK_LETTERS, clean, disarm
 
 UNMARKED = "\x02"
-MARK_CHARS = 8
+MARK_CHARS = 4  # few tokens; a text that guesses the mark gains nothing
 MAX_SOURCES_SAID = 3
 # How many fenced passages and disarmed replies are cached for all running tasks together. Each
 # request of an agent contains those of the request before it; beyond a few requests of each they
@@ -151,7 +151,8 @@ def mark_of(secret: str, objective: str) -> str:
         secret: a text that no author of a passage can know; the mark is made from it.
         objective: what names the objective, wherever it is worked on.
     """
-    return hmac.digest(secret.encode(), objective.encode(), "sha256").hex()[:MARK_CHARS]
+    drawn = hmac.digest(secret.encode(), objective.encode(), "sha256")[:MARK_CHARS]
+    return "".join(MARK_LETTERS[byte % len(MARK_LETTERS)] for byte in drawn)
 
 
 def seal(prompt: Prompt, mark: str) -> Prompt:
@@ -174,7 +175,7 @@ def _seal(message: Message, mark: str) -> Message:
     text = message.text
     calls = message.tool_calls
     if mark in text or any(mark in call.arguments for call in calls):
-        broken = f"{mark[:4]}{GAP}{mark[4:]}"
+        broken = f"{mark[:2]}{GAP}{mark[2:]}"
         text = text.replace(mark, broken)
         calls = tuple(
             replace(call, arguments=call.arguments.replace(mark, broken)) for call in calls

@@ -30,7 +30,7 @@ from babyagi.llm.prompt import (
 )
 from babyagi.retrieval.rank import count_words, cut_pieces, score_words
 from babyagi.tasks import ASKED_FURTHER, Reservation, Role, Usage
-from babyagi.text import shorten
+from babyagi.text import MARK, shorten
 
 READ, COMPARE = "Read the file ", "Compare what the files say"  # names of its own tasks
 NOT_FOUND, NO_WORD = "Not found", "no passage shares a word with the question."
@@ -43,7 +43,7 @@ MAX_NAMED_CHARS = 100  # of the names of files in which it found nothing
 
 _ROLE = re.compile(r"^Role: (\w+) agent", re.MULTILINE)
 _BLOCK = re.compile(
-    r"^<<([a-z0-9 ]+) ([0-9a-f]{8,64}) from ([^\n]*)\n(.*?)\n\2>>$", re.MULTILINE | re.DOTALL
+    rf"^<<([a-z0-9 ]+) ({MARK}) from ([^\n]*)\n(.*?)\n\2>>$", re.MULTILINE | re.DOTALL
 )
 _TASK = re.compile(r"Task (\d+): .*")  # the first line of a result
 _QUOTE = re.compile(r'^- "(.+)" \((.+?):(\d+)\)(?: under (.+))?$', re.MULTILINE)

@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from babyagi.llm.prompt import Message, Speaker, ToolSpec
+from babyagi.text import MARK
 
-_FENCE = re.compile(r"<<([\w ]+) ([0-9a-f]{8,64}) from ([^\n]*)\n(.*?)\n\2>>", re.DOTALL)
+_FENCE = re.compile(rf"<<([\w ]+) ({MARK}) from ([^\n]*)\n(.*?)\n\2>>", re.DOTALL)
 _ROLE = re.compile(
     r"role:\s*(execution|creation|planning|prioritization|check|report)\b", re.IGNORECASE
 )

@@ -73,8 +73,8 @@ def test_tables_lists_and_repetitions_that_were_asked_for_are_none(task, reply):
     [
         "Order the queued tasks so that the objective is reached soonest: first the tasks that "
         "others depend on, last those that matter little.",
-        "<<objective 1a2b3c4d from person\nFind the price\n1a2b3c4d>>",
-        "The block was:\n<<queued tasks deadbeef01 from model\n3: Read a.md",
+        "<<objective vjjv from person\nFind the price\nvjjv>>",
+        "The block was:\n<<queued tasks zpzw from model\n3: Read a.md",
     ],
 )
 def test_a_copy_of_the_instructions_or_of_a_fence_is_no_answer(reply):

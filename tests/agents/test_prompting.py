@@ -103,10 +103,10 @@ def test_a_text_cannot_close_its_own_fence():
 
     outer = fenced("result", Passage(text=attack, origin="file:b.md"))
 
-    assert outer.startswith("<<result 1a2b3c4d from file:b.md\n<·<result") and outer.endswith(
-        "\n1a2b3c4d>>"
+    assert outer.startswith("<<result vjjv from file:b.md\n<·<result") and outer.endswith(
+        "\nvjjv>>"
     )
-    assert outer.count("\n1a2b3c4d>>") == 1
+    assert outer.count("\nvjjv>>") == 1
 
 
 def test_a_fence_keeps_control_characters_and_lone_surrogates_out():

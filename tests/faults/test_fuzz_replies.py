@@ -28,7 +28,7 @@ REPLIES = (
     'It is 4.\n{"lacks": "the width", "after": [3], "tasks": [], "objective_met": false}',
 )
 PIECES = (
-    *("{}[]\",:\\'|<>/#*-`.()=\n\t 0123456789ae“”①\ud800\x00"),
+    *("{}[]\",:\\'|<>/#*-`.()=\n\t 0cqxf9ae“”①\ud800\x00"),
     *(
         "<think>",
         "</think>",
@@ -52,7 +52,7 @@ PIECES = (
         "<![CDATA[",
         '\\"',
         "\\u12",
-        "<<x 12345678 from y\n",
+        "<<x cqxf from y\n",
     ),
 )
 UNENDING = {
@@ -60,7 +60,7 @@ UNENDING = {
     "tags on lines": "<li>a\n",
     "character data": "<![CDATA[",
     "ends of character data": "]]>",
-    "fences of a prompt": "<<x 12345678 from y\n",
+    "fences of a prompt": "<<x cqxf from y\n",
     "ends of turns": "<|im_end|>",
     "speakers": "\nHuman: ",
     "speakers in a line": " Human: a?",

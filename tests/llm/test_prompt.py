@@ -21,7 +21,7 @@ from babyagi.llm.prompt import (
 from babyagi.llm.reading import arguments_to_send
 from babyagi.tasks import MAX_SOURCES, Passage, find_sources, make_passage
 
-MARK = "1a2b3c4d"
+MARK = "vjjv"
 
 
 def asked(text="What it says.", **passage):
@@ -59,7 +59,7 @@ def test_no_text_can_hold_the_mark_whoever_wrote_it():
     user, earlier = seal(replace(prompt, messages=(prompt.messages[1], said)), MARK).messages
 
     assert user.text.count(MARK) == 2 and user.text.endswith(f"\n{MARK}>>")
-    assert "1a2b·3c4d" in user.text
+    assert "vj·jv" in user.text
     assert MARK not in earlier.text and MARK not in earlier.tool_calls[0].arguments
 
 

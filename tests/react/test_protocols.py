@@ -123,8 +123,8 @@ PIECES = st.sampled_from(
             "~~~",
             "> ",
             "**",
-            "<<observation 0a1b2c3d from tool:x\n",
-            "\n0a1b2c3d>>",
+            "<<observation qddp from tool:x\n",
+            "\nqddp>>",
             " ",
             "search",
         ),
@@ -202,10 +202,8 @@ def test_a_call_in_a_code_fence_of_a_longer_reply_is_never_carried_out(junk):
 
 @pytest.mark.thorough
 @settings(max_examples=150)
-@given(
-    ANY_REPLY.filter(lambda text: not re.search("```|~~~|[0-9a-f]{8}>>|Final Answer|完了", text))
-)
-@pytest.mark.parametrize("opening", ["```", "~~~text", "<<result 0f1e2d3c from tool:web"])
+@given(ANY_REPLY.filter(lambda text: not re.search(r"```|~~~|\w{4}>>|Final Answer|完了", text)))
+@pytest.mark.parametrize("opening", ["```", "~~~text", "<<result zpdj from tool:web"])
 def test_a_call_in_a_quotation_that_was_cut_off_is_never_carried_out(opening, junk):
     for name, labels in LABELS.items():
         text = (
@@ -224,8 +222,8 @@ JUNK = {
     "calls of nothing": lambda n: "Action: none\nAction Input: a\n" * (n // 29),
     "open fences": lambda n: "```a\n" * (n // 5),
     "mixed fences": lambda n: "```a\n~~~\n" * (n // 9),
-    "data fences": lambda n: "<<data 0a1b2c3d from x\n" * (n // 23),
-    "closed data fences": lambda n: "<<data 0a1b2c3d from x\n" * (n // 23) + "0a1b2c3d>>",
+    "data fences": lambda n: "<<data qddp from x\n" * (n // 23),
+    "closed data fences": lambda n: "<<data qddp from x\n" * (n // 23) + "qddp>>",
     "stars": lambda n: "*" * n,
     "colons": lambda n: ":" * n,
     "brackets": lambda n: "Action: " + "x[" * (n // 2),

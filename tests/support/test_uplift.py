@@ -245,7 +245,7 @@ class TestReader:
         case = persons[-1]
         fact = case.facts[-1]
         assert fact.after
-        task = f"<<task 1a2b3c4d from model:m\n7: Find {fact.subject}\n1a2b3c4d>>"
+        task = f"<<task vjjv from model:m\n7: Find {fact.subject}\nvjjv>>"
         search = ToolSpec(name="search_files", description="", parameters={})
         (call,) = answer(case, "Role: execution agent", task, tools=(search,)).tool_calls
         assert json.loads(call.arguments) == {"words": fact.subject}
@@ -256,7 +256,7 @@ class TestReader:
             "Role: creation agent\nReply: "
             '{"tasks": [{"id": "a", "name": "…"}], "unanswered": [], "objective_met": false}'
         )
-        shown = f"<<result 1a2b3c4d from result:1\nTask 1: {case.question}\nnothing\n1a2b3c4d>>"
+        shown = f"<<result vjjv from result:1\nTask 1: {case.question}\nnothing\nvjjv>>"
         said = json.loads(reply(case, prompt, shown))
         first = [f.subject for f in case.facts if not f.after]
         assert [task["name"] for task in said["tasks"]] == [f"Find {one}" for one in first[:10]]

@@ -34,9 +34,7 @@ FINDINGS = load("poisoned_findings.json")
 POISONED = [*TEXTS, *FINDINGS]
 HONEST = load("honest_findings.json")
 INSTRUCTIONS: dict[tuple[str, str], str] = {}  # by planning and agent, as the first prompt had them
-BLOCK = re.compile(
-    r"^<<([\w ]+) ([0-9a-f]{8,64}) from ([^\n]*)\n(.*?)\n\2>>$", re.MULTILINE | re.DOTALL
-)
+BLOCK = re.compile(r"^<<([\w ]+) (\w{4}) from ([^\n]*)\n(.*?)\n\2>>$", re.MULTILINE | re.DOTALL)
 
 
 def run(folder, entry, n, *, parts=None):

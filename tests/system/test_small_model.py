@@ -133,7 +133,7 @@ async def test_an_objective_ends_and_only_answers_become_results(tmp_path, way, 
         "ON task.id = result.task_id AND task.objective_id = result.objective_id",
     )
     for result in found:
-        assert not re.search(r"<.?<\w+ [0-9a-f]{8}", result["text"])
+        assert not re.search(r"<.?<\w+ \w{4} from", result["text"])
         assert result["text"].strip(), result
     steps = rows(tmp_path / "home", "SELECT key, completion_tokens AS n FROM step WHERE n > 0")
     assert steps and all(step["n"] <= MAX_OUTPUT_TOKENS for step in steps)

@@ -38,6 +38,7 @@ from babyagi.react.protocols.base import (
 from babyagi.react.protocols.written import end, read_called, read_written, unwrap
 from babyagi.react.steps import ENDS, FINAL_ANSWER, Act, AgentDecision, AgentStep, Finish
 from babyagi.tasks import Effect
+from babyagi.text import MARK
 from babyagi.tools.base import Tool
 
 MAX_LABEL_CHARS = 200  # a label must be within so many characters of its line
@@ -63,8 +64,8 @@ _INVISIBLE = "".join(
 _NUMBER = re.compile(r"\s?#?\d{1,3}\s|\s")
 _CODE_FENCE = re.compile(rf"[\s{_INVISIBLE}]{{0,3}}(`{{3}}|~{{3}})[`~]*\s*(.{{0,1}})")
 _CODE_BLOCK = re.compile(r" {4}| {0,3}\t")  # indented code
-_DATA_FENCE = re.compile(r"<<[\w ]{1,40} ([0-9a-f]{8,64}) from ")
-_END_OF_DATA = re.compile(r"([0-9a-f]{8,64})>>\s*")
+_DATA_FENCE = re.compile(rf"<<[\w ]{{1,40}} ({MARK}) from ")
+_END_OF_DATA = re.compile(rf"({MARK})>>\s*")
 _BRACKETED = re.compile(r"([\w-]{1,64})\s*[\[(](.*)[\])]", re.DOTALL)
 _ENDS = frozenset(("finish", "final answer", "final_answer", "finalanswer"))
 _ONE_LINE = re.compile(
