@@ -231,14 +231,12 @@ class WebPart:
     Attributes:
         hit: the search result for the page.
         text: the part's text; if the page could not be opened, the snippet of the search result.
-        score: the score of the search result.
         document: the page; None if it could not be opened.
         fault: why the page could not be opened; '' if it was.
     """
 
     hit: Hit
     text: str
-    score: float
     document: Document | None = None
     fault: str = ""
 
@@ -288,7 +286,7 @@ class WebRetriever:
         return engine, await self._pages.offload(lambda: self._choose(question, parts))
 
     async def _open(self, hit: Hit) -> list[WebPart]:
-        snippet = WebPart(hit=hit, text=hit.snippet, score=hit.score)
+        snippet = WebPart(hit=hit, text=hit.snippet)
         if self._mode is RetrieverMode.SNIPPETS:
             return [snippet]
         try:
@@ -310,7 +308,7 @@ class WebRetriever:
 
 def _split(hit: Hit, document: Document) -> list[WebPart]:
     parts = split_parts(document.text.split("\n"))
-    return [WebPart(hit=hit, text=one.text, score=hit.score, document=document) for one in parts]
+    return [WebPart(hit=hit, text=one.text, document=document) for one in parts]
 
 
 def _pages_of(hits: Sequence[Hit]) -> list[Hit]:

@@ -152,15 +152,13 @@ def _open_all(names: Collection[str], context: ToolContext) -> Iterator[Tool]:
 
 
 def _open_python(context: ToolContext) -> Tool:
-    from babyagi.tools.python import Workspace, build_python_with_files
+    from babyagi.tools.python import build_python_with_files
 
     return build_python_with_files(
-        Workspace(
-            offload=context.offload,
-            folder=context.folder,
-            scratch=context.scratch,
-            places=context.places,
-        ),
+        offload=context.offload,
+        folder=context.folder,
+        files=context.scratch,
+        places=context.places,
         name=RUN_PYTHON,
         description=(
             "Run Python that computes: statistics, dates, text, tables, plots as SVG. It reads the "

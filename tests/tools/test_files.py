@@ -253,12 +253,13 @@ async def test_a_search_is_bounded_and_says_so(tools, tmp_path, monkeypatch):
     (tmp_path / "long.txt").write_text("word " * 500 + "\n" + "word\n" * 5000, encoding="utf-8")
     (tmp_path / "short.txt").write_text("word", encoding="utf-8")
 
+    with monkeypatch.context() as bounded:
+        bounded.setattr(file_tools, "MAX_READ_CHARS", 1)
+        smallest = (await search(tools, "word", pattern=".txt")).text
     text = (await search(tools, "word")).text
-    monkeypatch.setattr(file_tools, "MAX_SEARCHED_BYTES", 1000)
-    smallest = (await search(tools, "word", pattern=".txt")).text
 
     assert len(text) < 16_000 and text.endswith("a pattern find others]")
-    assert smallest.startswith("short.txt, lines 1-1\n1: word\n\n[1 of 2 files searched; ")
+    assert smallest.startswith("short.txt, lines 1-1\n1: word\n\n[not searched, ")
     with pytest.raises(ToolError):
         await search(tools, "  ")
 
