@@ -14,17 +14,16 @@ The answer is untrusted text: it may say anything.
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import marshal
 import os
 import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import ExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO
+from typing import TextIO
 
 from babyagi.errors import BabyagiError, SettingsError, ToolError, find_shortage
 from babyagi.files import private
@@ -201,26 +200,16 @@ async def _turn(places: Path) -> AsyncIterator[None]:
         yield
 
 
-def _take_place(places: Path) -> BinaryIO | None:
+def _take_place(places: Path) -> TextIO | None:
     """Take a free slot and return it; None if all are taken. A slot is the lock of a file, which
     the kernel frees when its holder ends. Only this user can open the file: whoever can open one
     can hold its lock."""
     try:
         private.make_folder(places)
-        for n in range(MAX_AT_ONCE):
-            with ExitStack() as unless_taken:
-                place = unless_taken.enter_context(
-                    open(places / f"python-{n}", "r+b", opener=private.open_file)
-                )
-                try:
-                    fcntl.flock(place, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                except BlockingIOError:
-                    continue
-                unless_taken.pop_all()
-                return place
+        found = (private.try_lock(places / f"python-{n}") for n in range(MAX_AT_ONCE))
+        return next(filter(None, found), None)
     except OSError as error:
         raise _cannot_start(error) from error
-    return None
 
 
 def _cannot_start(error: OSError) -> BabyagiError:

@@ -485,7 +485,8 @@ class FileSearch:
         )
 
     def _split(self, files: Sequence[ListedFile]) -> dict[tuple[str, str], _Kept]:
-        """Return the passages of the files that are cached or could be read within the bounds. Text files are read before documents; of each kind, files that can be cached before
+        """Return the passages of the files that are cached or could be read within the
+        bounds. Text files are read before documents; of each kind, files that can be cached before
         others, and then small files before large ones."""
         split = {key: self._kept[key] for key in map(_key, files) if key in self._kept}
         new = [file for file in files if _key(file) not in split]
