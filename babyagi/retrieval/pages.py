@@ -268,7 +268,7 @@ class WebRetriever:
         p: float = TOP_P,
         top_k: int = MAX_PARTS,
     ) -> None:
-        self._searcher, self._pages, self._ranker = searcher, pages, ranker
+        self.searcher, self._pages, self._ranker = searcher, pages, ranker
         self._mode, self._p, self._top_k = mode, p, top_k
 
     async def find_parts(
@@ -280,7 +280,7 @@ class WebRetriever:
         Raises:
             ToolError: the question is blank, or no engine answered.
         """
-        engine, hits = await self._searcher.search(question, domains=domains)
+        engine, hits = await self.searcher.search(question, domains=domains)
         opened = await asyncio.gather(*(self._open(hit) for hit in _pages_of(hits)[:n_pages]))
         parts = [part for found in opened for part in found]
         return engine, await self._pages.offload(lambda: self._choose(question, parts))

@@ -12,7 +12,7 @@ from babyagi.errors import SettingsError, ToolError
 from babyagi.files.folder import Folder
 from babyagi.net.addresses import Proxies
 from babyagi.retrieval.engines import Searcher
-from babyagi.retrieval.pages import Pages
+from babyagi.retrieval.pages import Pages, WebRetriever
 from babyagi.retrieval.rank import BM25, Ranker
 from babyagi.runtime.offload import Offload
 from babyagi.tasks import Effect, Passage, ToolGrant
@@ -138,7 +138,8 @@ def _open_all(names: Collection[str], context: ToolContext) -> Iterator[Tool]:
         yield build_write_file(context.folder, offload=context.offload)
     yield build_calculator()
     if context.searcher is not None and context.pages is not None:
-        yield build_web_search(context.searcher, context.pages, ranker=context.ranker)
+        found = WebRetriever(context.searcher, context.pages, ranker=context.ranker)
+        yield build_web_search(found)
     if context.pages is not None:
         yield build_open_page(context.pages, ranker=context.ranker)
     if RUN_PYTHON in names:

@@ -46,7 +46,7 @@ def parsed(monkeypatch):
         names.append(name)
         if b"broken" in body:
             raise ToolError(f"{name} cannot be read: it is broken")
-        return body.decode()
+        return body.decode().strip()
 
     monkeypatch.setattr(file_tools, "read_document", parse)
     return names
