@@ -272,21 +272,16 @@ def forget(home: Path, uid: str) -> None:
 def remember_abilities(home: Path, address: str, text: str) -> None:
     """Store what calls have shown: of a model what it can do, of a server how long its calls may
     take. `address` names the model and its server, or the server alone."""
-    path = _abilities_path(home, address)
-    private.make_folder(path.parent)
-    private.write_file(path, text)
+    _remember(home, "abilities", _digest(address), text)
 
 
 def remembered_abilities(home: Path, address: str) -> str:
     """Return what `remember_abilities` stored; "" if there is nothing."""
-    try:
-        return _abilities_path(home, address).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError):
-        return ""
+    return _recall(home, "abilities", _digest(address))
 
 
-def _abilities_path(home: Path, address: str) -> Path:
-    return home / "abilities" / hashlib.sha256(address.encode()).hexdigest()[:24]
+def _digest(address: str) -> str:
+    return hashlib.sha256(address.encode()).hexdigest()[:24]
 
 
 def remembered_folder(home: Path, uid: str) -> Path | None:

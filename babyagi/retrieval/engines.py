@@ -31,6 +31,7 @@ MAX_QUERY_CHARS = 2000
 MAX_FIELD_CHARS = 1000
 TOP_K = 10
 REST_S = 300.0  # how long an engine that failed is skipped
+ANSWER_BOX_WEIGHT = 5  # how much more the engine's short answer scores than a page
 
 
 class HitKind(StrEnum):
@@ -41,12 +42,14 @@ class HitKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:
-    """One result of a search. Each text may be empty."""
+    """One result of a search. Each text may be empty. `score` is computed from the result's rank,
+    and the scores of all results of a search add up to 1."""
 
     title: str
     url: str
     snippet: str
     kind: HitKind = HitKind.RESULT
+    score: float = 0.0
 
 
 Read = Callable[[Mapping[str, Any]], Iterator[Hit]]
@@ -334,7 +337,7 @@ class Searcher:
         said = found.get("error")
         if not hits and isinstance(said, str) and "hasn't returned any results" not in said:
             raise ToolError("the search engine answered with an error instead of results")
-        return hits
+        return with_scores(hits)
 
 
 def scope(query: str, domains: Sequence[str]) -> str:
@@ -349,3 +352,14 @@ def scope(query: str, domains: Sequence[str]) -> str:
     sites = [re.sub(r"[^\w.:/-]", "", domain)[:200] for domain in domains]
     places = " OR ".join(f"site:{site}" for site in sites if site)
     return f"{places} {words}" if places else words
+
+
+def with_scores(hits: Sequence[Hit]) -> list[Hit]:
+    """Return the results with scores that fall with the rank and add up to 1. The engine's short
+    answer scores `ANSWER_BOX_WEIGHT` times as much as a page of the same rank."""
+    weights = [
+        (len(hits) - at) * (ANSWER_BOX_WEIGHT if hit.kind is HitKind.ANSWER else 1)
+        for at, hit in enumerate(hits)
+    ]
+    total = sum(weights)
+    return [replace(hit, score=weight / total) for hit, weight in zip(hits, weights, strict=True)]

@@ -78,13 +78,15 @@ async def test_every_engine_is_asked_and_read_in_its_own_form(name):
         assert [hit.url for hit in results[:2]] == [A, B]
         assert results[0].snippet == "The first result & more."
         assert all(hit.url.startswith("https://") or not hit.url for hit in hits)
+    assert sum(hit.score for hit in hits) == pytest.approx(1)
 
 
-async def test_the_short_answer_of_an_engine_comes_first():
+async def test_scores_fall_with_the_place_and_a_short_answer_counts_five_times():
     async with WebServer(lambda asked: Reply(ANSWERS["serper"])) as server:
         _, hits = await open_search(server, "serper").search("x", top_k=3)
 
     assert [hit.kind for hit in hits] == [HitKind.ANSWER, HitKind.RESULT, HitKind.RESULT]
+    assert [hit.score for hit in hits] == pytest.approx([15 / 18, 2 / 18, 1 / 18])
 
 
 async def test_a_search_can_be_limited_to_domains():
