@@ -315,19 +315,15 @@ def _render_extract(extract: Extract) -> str:
 
 def render_listing(listing: Listing, *, pattern: str) -> str:
     """Return the list of files as text for a model: a line `path (size)` for each file. If not all
-    of them fit, the end says how many are missing, and how to list them."""
+    of them fit, the end says so, and how to list the others."""
     if not listing.files:
         return f"No file matches {pattern!r}." if pattern else "The folder has no files."
     texts = (f"{file.path}  ({_render_size(file.size_bytes)})" for file in listing.files)
-    lines, total = _fit(texts, between=1), f"{listing.n_files} files"
-    n_more = f"{listing.n_files - len(lines)} more"
-    if listing.is_cut:
-        total = f"{listing.n_files} or more files"
-        n_more += " or many more; the folder is too large to list: docs/* lists docs"
-    else:
-        n_more += "; a pattern such as docs/* or *.md shows others"
+    lines = _fit(texts, between=1)
+    total = f"{listing.n_files}{' or more' if listing.is_cut else ''} files"
     if listing.is_cut or len(lines) < listing.n_files:
-        lines.append(f"[{len(lines)} of {total} shown, {n_more}]")
+        how = "a pattern such as docs/* or *.md shows others"
+        lines.append(f"[{len(lines)} of {total} shown; {how}]")
     return "\n".join([total, *lines])
 
 
