@@ -223,7 +223,7 @@ def test_the_list_of_known_holes_is_of_every_dependency_in_its_locked_version():
 def test_the_packages_that_parse_or_answer_are_in_the_list():
     """What reads bytes from outside, or answers requests, beyond the dependencies themselves."""
     assert {
-        *"linkify-it-py charset-normalizer orjson".split(),
+        *"lxml justext htmldate courlan dateparser linkify-it-py charset-normalizer orjson".split(),
         *"h11 h2 httptools httpx urllib3 requests websockets protobuf pydantic".split(),
         *"python-multipart sse-starlette pyjwt authlib cryptography jsonschema jiter".split(),
     } <= LISTED["read"].keys()

@@ -5,8 +5,9 @@ page may cost much of both, or take the parser over. Its arguments are the folde
 the content type and the URL; it reads the bytes from standard input, and writes one JSON object to
 standard output: `title` and `text`, or `error`.
 
-An HTML page is read by `_PlainReader`, its article first. PDF is read by pypdf, Word by mammoth,
-workbooks by calamine. Pictures, headers and footers are not extracted.
+An HTML page is read by `_PlainReader`, its article first; of a long one trafilatura finds the main
+text, if it is installed (the extra `web`). PDF is read by pypdf, Word by mammoth, workbooks by
+calamine. Pictures, headers and footers are not extracted.
 """
 
 from __future__ import annotations
@@ -38,6 +39,8 @@ MAX_OFFICE_CHARS = 2_000_000
 MAX_CELLS = 5_000_000  # of a sheet, including empty ones between its first and its last value
 MAX_CPU_S = 15
 MAX_MEMORY_BYTES = 1536 * 2**20
+MAX_WHOLE_CHARS = 6000  # a longer page is reduced to its main text, without menus
+MIN_MAIN_PART = 0.5  # a main text with a smaller part of the article has lost too much
 _KIND_BY_MEDIA_TYPE = {
     "text/html": "html",
     "application/xhtml+xml": "html",
@@ -162,9 +165,34 @@ def _read_html(html: str, url: str) -> PageText:
     plain = _PlainReader(url)
     whole = plain.read(html)
     article, rest = plain.split_article()
-    is_first = whole.startswith(article)  # also where there is none
-    text = whole if is_first else f"{article}\n\n{REST_HEADING}\n\n{rest}"
+    main = _find_main_text(html, url) if len(whole) > MAX_WHOLE_CHARS else ""
+    if len(main) > MIN_MAIN_PART * len(article or whole):
+        text = main
+    elif not article or whole.startswith(article):
+        text = whole
+    else:
+        text = f"{article}\n\n{REST_HEADING}\n\n{rest}"
     return PageText(title=plain.title[:300], text=text[:MAX_CHARS])
+
+
+def _find_main_text(html: str, url: str) -> str:
+    """Return the main text of a page as Markdown, found by trafilatura; '' if trafilatura is not
+    installed or finds none."""
+    try:
+        import trafilatura
+
+        found = trafilatura.extract(
+            html,
+            url=url,
+            output_format="markdown",
+            include_tables=True,
+            include_links=True,
+            include_comments=False,
+            favor_recall=True,
+        )
+    except Exception:  # it is not installed, or the page is broken: it may raise anything
+        return ""
+    return found or ""
 
 
 REST_HEADING = "# The rest of the page"
@@ -475,7 +503,7 @@ def main() -> None:
     import confined  # type: ignore[import-not-found]  # it is on the path only here
 
     body = sys.stdin.buffer.read()
-    load_parsers(_kind_of(content_type.partition(";")[0].strip().casefold(), body))
+    load_parsers(_kind_of(content_type.partition(";")[0].strip().casefold(), body), len(body))
     with contextlib.suppress(confined.CannotConfineError):
         confined.confine(MAX_CPU_S, MAX_MEMORY_BYTES)
     try:
@@ -489,7 +517,7 @@ def main() -> None:
     os._exit(0)
 
 
-def load_parsers(kind: str) -> None:
+def load_parsers(kind: str, n_bytes: int) -> None:
     """Load what the parsers of such a page load only when they need it: behind the filter no file
     can be opened."""
     late = [f"encodings.{module.name}" for module in pkgutil.iter_modules(encodings.__path__)]
@@ -497,6 +525,10 @@ def load_parsers(kind: str) -> None:
         # some codecs exist only on other systems, and a package may be missing
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
+    if (
+        kind == "html" and n_bytes > MAX_WHOLE_CHARS // 4
+    ):  # a page's text is hardly four times as long
+        _find_main_text("<html><body><p>word</p></body></html>", "https://site.test/")
 
 
 if __name__ == "__main__":

@@ -103,9 +103,9 @@ class ObjectiveFields:
         parse=parse_path, takes_many=True, metavar="FOLDER",
         default_text="none; then no file tool is offered")
     tools: tuple[str, ...] = declare((), "BABYAGI_TOOLS --tools",
-        "More tools that tasks may use, by name or by set: web (web_search, open_page), "
-        "python (run_python), github (search_issues, issue_link), ask_pipeline, calculator, "
-        "write_file, files, recall (always, not only when it seems to be needed); "
+        "More tools that tasks may use, by name or by set: web (web_search, open_page; extra "
+        "`web`), python (run_python), github (search_issues, issue_link), ask_pipeline, "
+        "calculator, write_file, files, recall (always, not only when it seems to be needed); "
         "`babyagi tools` lists them.", parse=names_of(*_TOOLS.split()), takes_many=True,
         metavar="NAMES",
         default_text="those that read the folder, if there is one")

@@ -1,6 +1,7 @@
 """The text of a page, whatever its bytes are."""
 
 import codecs
+import sys
 
 import pytest
 
@@ -55,9 +56,12 @@ LAYOUTS = {
 }
 
 
+@pytest.mark.parametrize("has_library", [True, False])
 @pytest.mark.parametrize("language", ARTICLES)
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_the_article_comes_before_a_menu_of_300_links(layout, language):
+def test_the_article_comes_before_a_menu_of_300_links(layout, language, has_library, monkeypatch):
+    if not has_library:
+        monkeypatch.setitem(sys.modules, "trafilatura", None)
     paragraphs = "".join(f"<p>Nr {n}: {ARTICLES[language] * 3}</p>" for n in range(9))
     page = LAYOUTS[layout].format(
         menu=MENU, text=f"<h1>Bridge</h1>{paragraphs}", end="<p>Legal.</p>"
