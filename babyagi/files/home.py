@@ -11,8 +11,7 @@ import re
 import secrets
 import shutil
 import socket
-import time
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -21,8 +20,9 @@ from babyagi.errors import SettingsError, StoreUnusableError
 from babyagi.files import private
 
 MAX_WORKERS_PER_NAME = 64
+MAX_TOUCHED = 100
 PLACES = "places"  # locks of the programs of `run_python`, which take turns
-USED = "used"  # the ids of objectives that a person used, by uid; the latest file is of the latest
+TOUCHED = "touched"
 SCRATCH = "scratch"  # files of the programs that tasks run, by objective uid and task
 HOOKS = "hooks"
 LENT = "lent"  # what a person allowed here, by the uid of an objective or a schedule
@@ -234,18 +234,28 @@ def _recall(home: Path, kind: str, uid: str) -> str:
 def remember_touch(home: Path, uid: str, objective_id: int) -> None:
     """Store that a person has just used this objective, which makes it the latest one of this home
     folder, whatever other people use in a shared task store."""
-    _remember(home, USED, uid, str(objective_id))
-    os.utime(home / USED / uid, ns=(time.time_ns(),) * 2)  # finer than the clock of a file system
+    known, entry = touched(home), (uid, objective_id)
+    if known[-1:] != [entry]:
+        kept = [*(one for one in known if one != entry), entry][-MAX_TOUCHED:]
+        _write_touched(home, kept)
+
+
+def _write_touched(home: Path, entries: Sequence[tuple[str, int]]) -> None:
+    lines = [f"{uid} {number}" for uid, number in entries]
+    with _using(home):
+        private.make_folder(home)
+        private.write_file(home / TOUCHED, "\n".join(lines))
 
 
 def touched(home: Path) -> list[tuple[str, int]]:
     """Return the objectives that a person used with this home folder, as (uid, id), the latest
     last."""
     try:
-        used = sorted((home / USED).glob("[!.]*"), key=lambda path: path.stat().st_mtime_ns)
-        return [(path.name, int(path.read_text(encoding="utf-8"))) for path in used]
-    except (OSError, ValueError):
+        lines = (home / TOUCHED).read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError):
         return []
+    entries = [line.rpartition(" ") for line in lines]
+    return [(uid, int(number)) for uid, _, number in entries if number.isdecimal()]
 
 
 def memory_of(uid: str) -> str:
@@ -261,27 +271,35 @@ def is_memory_of_objective(name: str) -> bool:
 
 def forget(home: Path, uid: str) -> None:
     """Remove what this home folder stores about a deleted objective."""
-    for kind in ("folders", HOOKS, LENT, USED):
+    for kind in ("folders", HOOKS, LENT):
         place_of(home, kind, uid).unlink(missing_ok=True)
     for kind in (PAGES, SCRATCH):
         shutil.rmtree(place_of(home, kind, uid), ignore_errors=True)
     for suffix in (".jsonl", ".updating"):
         (home / MEMORIES / f"{memory_of(uid)}{suffix}").unlink(missing_ok=True)
+    kept = [one for one in touched(home) if one[0] != uid]
+    if kept != touched(home):
+        _write_touched(home, kept)
 
 
 def remember_abilities(home: Path, address: str, text: str) -> None:
     """Store what calls have shown: of a model what it can do, of a server how long its calls may
     take. `address` names the model and its server, or the server alone."""
-    _remember(home, "abilities", _digest(address), text)
+    path = _abilities_path(home, address)
+    private.make_folder(path.parent)
+    private.write_file(path, text)
 
 
 def remembered_abilities(home: Path, address: str) -> str:
     """Return what `remember_abilities` stored; "" if there is nothing."""
-    return _recall(home, "abilities", _digest(address))
+    try:
+        return _abilities_path(home, address).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return ""
 
 
-def _digest(address: str) -> str:
-    return hashlib.sha256(address.encode()).hexdigest()[:24]
+def _abilities_path(home: Path, address: str) -> Path:
+    return home / "abilities" / hashlib.sha256(address.encode()).hexdigest()[:24]
 
 
 def remembered_folder(home: Path, uid: str) -> Path | None:

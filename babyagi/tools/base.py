@@ -105,17 +105,35 @@ class Calls(Protocol):
         ...
 
 
-_AnyCalls: Any = object  # the type checker takes what is derived from it for a `Calls`
-
-
-class PassedOn(_AnyCalls):  # type: ignore[misc]  # it passes on what it does not define
+class PassedOn:
     """Passes every call on to another `Calls`: a base class for classes that change some calls."""
 
     def __init__(self, calls: Calls) -> None:
         self._calls = calls
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._calls, name)
+    async def complete(self, path: str, prompt: Prompt, *, role: Role) -> Completion:
+        return await self._calls.complete(path, prompt, role=role)
+
+    async def call_tool(self, path: str, tool: Tool, arguments: Mapping[str, Any]) -> Observation:
+        return await self._calls.call_tool(path, tool, arguments)
+
+    async def recall(self, path: str) -> str | None:
+        return await self._calls.recall(path)
+
+    async def keep(self, path: str, word: str) -> str:
+        return await self._calls.keep(path, word)
+
+    async def bound_output(self, path: str, wanted: int) -> int:
+        return await self._calls.bound_output(path, wanted)
+
+    def abilities(self, role: Role) -> Abilities | None:
+        return self._calls.abilities(role)
+
+    def probing(self, role: Role) -> AbstractAsyncContextManager[object]:
+        return self._calls.probing(role)
+
+    def learn(self, role: Role, found: Abilities) -> None:
+        self._calls.learn(role, found)
 
 
 Compose = Callable[[Mapping[str, Any], Calls], Awaitable[Passage]]

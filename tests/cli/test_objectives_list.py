@@ -55,7 +55,7 @@ def test_pruning_takes_what_ended_long_ago_and_nothing_that_is_active(capsys, ho
     assert run_guarded(["store", "delete", "--old", "--older-than", "0", "--yes"]) == 0
     assert "Name the towers" in capsys.readouterr().out
     assert ids(capsys) == [1]
-    assert not (home / "used" / "uid-Name-the-towers").exists()
+    assert "uid-Name-the-towers" not in (home / "touched").read_text()
 
 
 def test_pruning_deletes_nothing_that_nobody_has_confirmed(capsys):

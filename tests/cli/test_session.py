@@ -12,7 +12,6 @@ from babyagi.cli import root, session
 from babyagi.cli.root import run_guarded
 from babyagi.cli.session import close_log, open_log
 from babyagi.errors import CredentialsError, SettingsError, first_error
-from babyagi.files.home import remember_touch
 from babyagi.tasks import StopReason
 from tests.cli import homes
 from tests.cli.samples import HOSTILE
@@ -277,13 +276,18 @@ def test_resume_never_takes_another_objective_than_the_latest_and_says_how_that_
 ):
     homes.fill_home(reason=reason)
     homes.fill_home("Another")
-    remember_touch(home, "uid-Find-what-the-documents-promise", 1)
+    with open_touched(home) as touched:
+        touched.write("uid-Find-what-the-documents-promise 1")
 
     assert run_guarded(["resume", "--objective", "latest"]) == 2
 
     said = capsys.readouterr().err
     assert f"the latest objective, 1, has ended ({reason}); nothing is resumed" in said
     assert f"  try:     {fix}" in said.splitlines()
+
+
+def open_touched(home):
+    return (home / "touched").open("w")
 
 
 @pytest.mark.parametrize(("typed", "objective"), [("tea\n", "tea"), ("of two\nlines", "of two")])

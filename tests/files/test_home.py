@@ -41,7 +41,7 @@ IN_THE_WAY = {
     "locks": lambda place: take_name(place, "me").__enter__(),
     "locks/me.lock": lambda place: take_name(place, "me").__enter__(),
     "folders": lambda place: remember_folder(place, "u", place),
-    "used": lambda place: remember_touch(place, "u", 1),
+    "touched": lambda place: remember_touch(place, "u", 1),
 }
 
 
@@ -51,7 +51,7 @@ def test_what_is_in_the_way_in_a_home_is_named_in_one_error_and_nothing_else_is_
 ):
     place = tmp_path / name
     place.parent.mkdir(exist_ok=True)
-    if name in ("locks", "folders", "used"):
+    if name in ("locks", "folders"):
         place.write_text("a file where a folder should be")
     else:
         place.mkdir()
@@ -144,9 +144,9 @@ def test_of_a_deleted_objective_no_fetched_page_and_no_scratch_file_is_left(tmp_
     assert [path.name for path in (tmp_path / kind).iterdir()] == ["b"]
 
 
-def test_where_what_was_touched_cannot_be_read_nothing_was(tmp_path):
-    home.remember_touch(tmp_path, "a", 1)
+def test_a_damaged_list_of_what_was_touched_is_read_as_far_as_it_goes(tmp_path):
+    (tmp_path / "touched").write_text("a 1\nnonsense\nb two\n\nc 3")
+    assert home.touched(tmp_path) == [("a", 1), ("c", 3)]
 
-    (tmp_path / "used" / "a").write_bytes(b"\xff\xfe")
-
+    (tmp_path / "touched").write_bytes(b"\xff\xfe")
     assert home.touched(tmp_path) == []
