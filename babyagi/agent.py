@@ -663,7 +663,8 @@ class _WithContext(PassedOn):
                 del self._context_by_name[name]
         first, *rest = prompt.messages
         first = replace(first, text="\n\n".join((first.text, *shown)))
-        return await super().complete(path, replace(prompt, messages=(first, *rest)), role=role)
+        asked = replace(prompt, messages=(first, *rest))
+        return await self._calls.complete(path, asked, role=role)
 
 
 def _grant(options: Mapping[str, Any]) -> Granted:

@@ -18,7 +18,7 @@ from babyagi.llm.prompt import Prompt, Speaker, ToolCall
 from babyagi.net.door import Door
 from babyagi.retrieval.engines import ENGINES, Answering, Searcher
 from babyagi.retrieval.page_text import UnreadableError, read_text
-from babyagi.retrieval.pages import Pages
+from babyagi.retrieval.pages import Pages, WebRetriever
 from babyagi.tasks import Role
 from babyagi.tools.base import Tool
 from babyagi.tools.search import build_open_page, build_web_search
@@ -152,7 +152,7 @@ class SmallWeb:
         pages = Pages(door, clock=lambda: START, read=read_here)
         engine = Answering(engine=ENGINES["searxng"], base_url=self.server.base_url)
         searcher = Searcher([engine], monotonic=lambda: 0.0)
-        return [build_web_search(searcher, pages), build_open_page(pages)]
+        return [build_web_search(WebRetriever(searcher, pages)), build_open_page(pages)]
 
     def fetched(self) -> list[str]:
         """The addresses of pages that were asked for, in their order."""

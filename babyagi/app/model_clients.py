@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from babyagi.app.backends import utc_now
-from babyagi.errors import CredentialsError, SettingsError
+from babyagi.errors import CredentialsError, SettingsError, StoreUnusableError
 from babyagi.files.home import remember_abilities, remembered_abilities
 from babyagi.index.hashing import HashEmbedder
 from babyagi.llm.client import Account, Endpoint, OpenAIModel
@@ -287,7 +287,7 @@ class Models:
         address, home = redact_url(base_url) or "OpenAI", self._settings.home
 
         def remember(deadline_s: float) -> None:
-            with suppress(OSError):  # the answer that showed it must not be lost
+            with suppress(StoreUnusableError):  # the answer that showed it must not be lost
                 remember_abilities(home, address, f"{deadline_s:g}")
             self._tell(
                 f"{address}: a call may be silent for {say_duration(deadline_s)} from now on"
@@ -339,7 +339,7 @@ class Models:
 
 
 def _remember_today(home: Path, address: str) -> None:
-    with suppress(OSError):  # the answer that showed it must not be lost
+    with suppress(StoreUnusableError):  # the answer that showed it must not be lost
         remember_abilities(home, address, utc_now().date().isoformat())
 
 

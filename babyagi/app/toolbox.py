@@ -56,7 +56,7 @@ from babyagi.tools.declare import load_tools
 from babyagi.tools.issues import GITHUB_URL, GitHub
 from babyagi.tools.mcp import Connection, load_servers, open_servers
 from babyagi.tools.recall import RECALL
-from babyagi.tools.search import build_web_retriever
+from babyagi.tools.search import build_web_search
 
 if TYPE_CHECKING:
     from babyagi.components.description import AgentDescription, Granted
@@ -490,7 +490,7 @@ def web_retriever(
         p=top_p,
         top_k=top_k,
     )
-    return build_web_retriever(
+    return build_web_search(
         retriever,
         name="web",
         description="Searches the web and gives the parts of pages that bear on the query.",

@@ -60,7 +60,7 @@ from babyagi.tools.pipelines import build_pipeline_search, deepset_pipeline, hay
 from babyagi.tools.python import build_python
 from babyagi.tools.search import (
     build_engine_search,
-    build_web_retriever,
+    build_web_search,
     number,
     split_numbered,
 )
@@ -529,7 +529,7 @@ class _Builder:
                 said["domains"] = search.domains
                 if isinstance(search, WebPages):
                     retriever = self._open_retriever(search, engine, component)
-                    return build_web_retriever(retriever, n_pages=search.n_pages, **said)
+                    return build_web_search(retriever, n_pages=search.n_pages, **said)
                 return build_engine_search(engine, top_k=search.top_k, proxies=proxies, **said)
             case RemotePipeline():
                 place: Any = {"base_url": at, "params": search.params}

@@ -33,10 +33,10 @@ from babyagi.react.protocols.base import load_prompt
 from babyagi.react.steps import MAX_STOP_WORDS
 from babyagi.retrieval.engines import ENGINES
 from babyagi.retrieval.pages import RetrieverMode
+from babyagi.sandbox.program import RESULT
 from babyagi.tasks import Effect
 from babyagi.tools.issues import GITHUB_KEY, GITHUB_URL, is_repository
 from babyagi.tools.pipelines import DEEPSET_KEY, DEEPSET_URL
-from babyagi.tools.python import RESULT
 from babyagi.tools.search import MAX_DOMAINS
 
 logger = logging.getLogger(__name__)

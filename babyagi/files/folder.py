@@ -631,9 +631,6 @@ def _read_lines(
 ) -> tuple[Sequence[str], bool]:
     """Return the lines of a file, and whether they are only those of its beginning."""
     media_type = _media_type(file.path, data)
-    if media_type == PDF and read_document is None:
-        what = "is a PDF, not a text file; a program such as pdftotext converts it"
-        raise ToolError(f"{_show(file.path)} {what}")
     if media_type and len(data) > MAX_DOCUMENT_BYTES:
         kind = _KIND_BY_MEDIA_TYPE[media_type]
         raise ToolError(f"{_show(file.path)} is {kind} over {MAX_DOCUMENT_BYTES:,} bytes")

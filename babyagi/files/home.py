@@ -12,7 +12,7 @@ import secrets
 import shutil
 import socket
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -98,21 +98,17 @@ def take_name(home: Path, wanted: str, *, taken: Collection[str] = ()) -> Iterat
         private.make_folder(home / "locks")
     for number in range(1, MAX_WORKERS_PER_NAME + 1):
         name = base if number == 1 else f"{base}-{number}"
-        if name in taken:
+        with _using(home):
+            lock = None if name in taken else private.try_lock(_lock_path(home, name))
+        if lock is None:
             continue
-        with ExitStack() as held:
+        with lock:
             with _using(home):
-                path = _lock_path(home, name)
-                lock = held.enter_context(open(path, "a", opener=private.open_file))
-                try:
-                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                except BlockingIOError:
-                    continue
                 lock.truncate(0)
                 lock.write(_boot_id())
                 lock.flush()
             yield name
-            return
+        return
     what = f"{MAX_WORKERS_PER_NAME} workers called {base} use this home folder already"
     raise SettingsError(what, fix="set BABYAGI_HOME to another folder")
 

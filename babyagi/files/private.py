@@ -6,11 +6,13 @@ process.
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import stat
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
+from typing import TextIO
 
 FOLDER_MODE = 0o700
 FILE_MODE = 0o600
@@ -43,6 +45,19 @@ def open_file(path: str | Path, flags: int = os.O_RDWR) -> int:
         os.fchmod(fd, FILE_MODE)
         return fd
     return os.open(path, flags | os.O_CREAT, FILE_MODE)
+
+
+def try_lock(path: Path) -> TextIO | None:
+    """Return the file, created if it is missing, with its lock, which the kernel frees when the
+    file is closed or its holder ends; None if another holds the lock."""
+    with ExitStack() as unless_locked:
+        file = unless_locked.enter_context(open(path, "a", opener=open_file))
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return None
+        unless_locked.pop_all()
+        return file
 
 
 def write_file(path: Path, text: str) -> None:

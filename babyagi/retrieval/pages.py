@@ -231,14 +231,12 @@ class WebPart:
     Attributes:
         hit: the search result for the page.
         text: the part's text; if the page could not be opened, the snippet of the search result.
-        score: the score of the search result.
         document: the page; None if it could not be opened.
         fault: why the page could not be opened; '' if it was.
     """
 
     hit: Hit
     text: str
-    score: float
     document: Document | None = None
     fault: str = ""
 
@@ -270,7 +268,7 @@ class WebRetriever:
         p: float = TOP_P,
         top_k: int = MAX_PARTS,
     ) -> None:
-        self._searcher, self._pages, self._ranker = searcher, pages, ranker
+        self.searcher, self._pages, self._ranker = searcher, pages, ranker
         self._mode, self._p, self._top_k = mode, p, top_k
 
     async def find_parts(
@@ -282,13 +280,13 @@ class WebRetriever:
         Raises:
             ToolError: the question is blank, or no engine answered.
         """
-        engine, hits = await self._searcher.search(question, domains=domains)
+        engine, hits = await self.searcher.search(question, domains=domains)
         opened = await asyncio.gather(*(self._open(hit) for hit in _pages_of(hits)[:n_pages]))
         parts = [part for found in opened for part in found]
         return engine, await self._pages.offload(lambda: self._choose(question, parts))
 
     async def _open(self, hit: Hit) -> list[WebPart]:
-        snippet = WebPart(hit=hit, text=hit.snippet, score=hit.score)
+        snippet = WebPart(hit=hit, text=hit.snippet)
         if self._mode is RetrieverMode.SNIPPETS:
             return [snippet]
         try:
@@ -310,7 +308,7 @@ class WebRetriever:
 
 def _split(hit: Hit, document: Document) -> list[WebPart]:
     parts = split_parts(document.text.split("\n"))
-    return [WebPart(hit=hit, text=one.text, score=hit.score, document=document) for one in parts]
+    return [WebPart(hit=hit, text=one.text, document=document) for one in parts]
 
 
 def _pages_of(hits: Sequence[Hit]) -> list[Hit]:

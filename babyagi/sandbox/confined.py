@@ -68,7 +68,6 @@ class CannotConfineError(Exception):
 
 def main(
     parent_pid: int,
-    result: str,
     max_chars: int,
     cpu_s: int,
     memory_bytes: int,
@@ -79,7 +78,6 @@ def main(
 
     Args:
         parent_pid: the process that started this one. When it ends, this one is killed.
-        result: the variable whose value is the answer, if the code assigns it.
         max_chars: the maximum length of the answer.
         cpu_s: the limit of processor time, in seconds.
         memory_bytes: the limit of address space.
@@ -90,7 +88,7 @@ def main(
         import program  # type: ignore[import-not-found]  # it stands beside this file, and nothing else is on the path
 
         die_with_parent(find_prctl(), parent_pid)
-        given = read_all(0)
+        given = sys.stdin.buffer.read()
         files = None if code_bytes < 0 else program.unpack_files(given[code_bytes:])
         code = (given if files is None else given[:code_bytes]).decode("utf-8", "surrogatepass")
         del given
@@ -101,7 +99,7 @@ def main(
         os._exit(1)
     try:
         write_all(CONFIRMED)
-        outcome = program.run(code, result, max_chars, allowed_bytes, files)
+        outcome = program.run(code, max_chars, allowed_bytes, files)
         write_bytes(outcome.encode("utf-8", "replace") if files is None else files.pack(outcome))
         os._exit(0)
     finally:  # the interpreter's normal exit needs system calls that are now forbidden
@@ -252,15 +250,8 @@ def require_filter() -> None:
         raise CannotConfineError("the kernel accepted the filter but does not enforce it")
 
 
-# -- descriptors
+# -- the output
 # --------------------------------------------------------------------------------------------------
-
-
-def read_all(fd: int) -> bytes:
-    chunks = []
-    while chunk := os.read(fd, 2**16):
-        chunks.append(chunk)
-    return b"".join(chunks)
 
 
 def write_all(text: str) -> None:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 ANSWER, FAULT = "A", "F"
+RESULT = "final_result"  # the variable whose value is the answer, if the code assigns it
 
 CODE_NAME = "<code>"
 MAX_FAULT_CHARS = 300
@@ -224,11 +225,7 @@ def load_zones(code: str) -> None:
     them are kept, because the library's cache drops zones that nothing refers to."""
     import zoneinfo
 
-    names: set[str] = set()
-    for root in zoneinfo.TZPATH:
-        for folder, _, files in os.walk(root):
-            found = (f"{folder}/{file}"[len(root) + 1 :] for file in files)
-            names.update(name for name in found if name[:1].isupper() and "." not in name)
+    names = zoneinfo.available_timezones()
     asked = sorted(name for name in names if name.rpartition("/")[2] in code)[:MAX_ZONES]
     kept = [zoneinfo.ZoneInfo(name) for name in asked]
     replace(zoneinfo, kept=kept, available_timezones=lambda: set(names))
@@ -356,13 +353,11 @@ def replace(owner: Any, **new: Any) -> None:
 # --------------------------------------------------------------------------------------------------
 
 
-def run(
-    code: str, result: str, max_chars: int, memory_bytes: int, files: MemoryFiles | None = None
-) -> str:
+def run(code: str, max_chars: int, memory_bytes: int, files: MemoryFiles | None = None) -> str:
     """Run the code, and return its outcome: `ANSWER` and a text of at most `max_chars`, or `FAULT`
     and one line.
 
-    The answer is the value of the variable `result` if the code assigned it, else the printed text,
+    The answer is the value of the variable `RESULT` if the code assigned it, else the printed text,
     else the value of the last line.
     """
     output, errors = Output(_BYTES_PER_CHAR * max_chars), Output(_BYTES_PER_CHAR * max_chars)
@@ -372,7 +367,7 @@ def run(
     try:
         if files is not None:
             files.install()
-        said = compute(code, result, max_chars, (output, errors), files)
+        said = compute(code, max_chars, (output, errors), files)
         return ANSWER + said
     except BaseException as error:
         try:
@@ -385,7 +380,6 @@ def run(
 
 def compute(
     code: str,
-    result: str,
     max_chars: int,
     outputs: tuple[Output, Output],
     files: MemoryFiles | None,
@@ -401,8 +395,8 @@ def compute(
     except SystemExit as error:
         if error.code:
             raise
-    if result in scope:
-        return cut(str(scope[result]), max_chars)
+    if RESULT in scope:
+        return cut(str(scope[RESULT]), max_chars)
     printed, reported = (output.read_text(max_chars) for output in outputs)
     if printed.strip():
         return printed
@@ -412,7 +406,7 @@ def compute(
         return reported
     if files is not None and (files.changed() or files.removed()):
         return ""
-    fix = f"print the answer, end with an expression, or assign it to {result}"
+    fix = f"print the answer, end with an expression, or assign it to {RESULT}"
     raise NotHereError(f"the code gave no output: {fix}")
 
 

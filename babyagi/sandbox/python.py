@@ -14,17 +14,16 @@ The answer is untrusted text: it may say anything.
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import marshal
 import os
 import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import ExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO
+from typing import TextIO
 
 from babyagi.errors import BabyagiError, SettingsError, ToolError, find_shortage
 from babyagi.files import private
@@ -47,13 +46,13 @@ MAX_PATH_PARTS = 6
 _FOLDER = str(Path(__file__).parent)
 _CHILD = (
     "import sys; sys.path.insert(0, sys.argv[1]); import confined; "
-    "confined.main(int(sys.argv[2]), sys.argv[3], *map(int, sys.argv[4:]))"
+    "confined.main(*map(int, sys.argv[2:]))"
 )
 # Python is isolated from the environment. The digits of integers are not limited, because the
 # limits of time and output are enough.
 _PYTHON_FLAGS = "-I -S -B -W ignore -X utf8 -X int_max_str_digits=0".split()
 _LOOK_S = 0.01  # between two looks for a free slot
-_MAX_BYTES_PER_CHAR = 4
+_MAX_BYTES = 4 * MAX_OUTPUT_CHARS + 2 * program.MAX_BYTES  # of all that a process writes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,17 +90,15 @@ async def run_python(
     code: str,
     *,
     places: Path | None = None,
-    result: str = "final_result",
-    timeout_s: float = TIMEOUT_S,
-    max_output_chars: int = MAX_OUTPUT_CHARS,
 ) -> str:
     """Run Python code in a process that can only compute, and return its answer as text.
 
-    The answer is the value of the variable `result` if the code assigned it, else the printed text,
-    else the value of the last line. It has no control characters, and at most `max_output_chars`.
+    The answer is the value of the variable `program.RESULT` if the code assigned it, else the
+    printed text, else the value of the last line. It has no control characters, and at most
+    `MAX_OUTPUT_CHARS`.
     Each run is a new process, which has ended when the call returns. `MAX_AT_ONCE` programs of all
     processes that share the folder `places` run at once, and further calls wait; without a folder
-    none waits. Nobody else may be able to write to it. `timeout_s` counts from the start of the
+    none waits. Nobody else may be able to write to it. `TIMEOUT_S` counts from the start of the
     code.
 
     Raises:
@@ -109,13 +106,10 @@ async def run_python(
             forbidden. The text is one line for the model.
         SettingsError: this machine cannot confine code; nothing was run.
     """
-    job = _Job(code=code, result=result, timeout_s=timeout_s, max_output_chars=max_output_chars)
-    return _read_answer(*await _run_in_turn(job, places), max_output_chars)
+    return _read_answer(*await _run_in_turn(code, None, places))
 
 
-async def run_with_files(
-    code: str, files: Files, *, places: Path | None = None, result: str = "final_result"
-) -> Ran:
+async def run_with_files(code: str, files: Files, *, places: Path | None = None) -> Ran:
     """Run a program with files, as `run_python` does. Its answer may be empty if it changed files.
     If it fails, its changes to files are lost.
 
@@ -124,39 +118,23 @@ async def run_with_files(
             its files are too many or too large.
         SettingsError: as `run_python`.
     """
-    job = _Job(code=code, result=result, files=files)
-    outcome, exit_code = await _run_in_turn(job, places)
+    outcome, exit_code = await _run_in_turn(code, files, places)
     parts = iter(_unpack(outcome))
-    text = _read_answer(next(parts, b""), exit_code, job.max_output_chars)
+    text = _read_answer(next(parts, b""), exit_code)
     return _read_files(text, list(parts), files)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Job:
-    code: str
-    result: str
-    timeout_s: float = TIMEOUT_S
-    max_output_chars: int = MAX_OUTPUT_CHARS
-    files: Files | None = None
-
-    @property
-    def most_bytes(self) -> int:
-        """The maximum size of the program's whole output, in bytes."""
-        answer = _MAX_BYTES_PER_CHAR * max(self.max_output_chars, MAX_LINE_CHARS) + 1
-        return answer + (0 if self.files is None else 2 * program.MAX_BYTES)
-
-
-async def _run_in_turn(job: _Job, places: Path | None) -> tuple[bytes, int]:
-    """Run the job as soon as fewer than `MAX_AT_ONCE` programs run, and return the process's output
-    and exit code."""
+async def _run_in_turn(code: str, files: Files | None, places: Path | None) -> tuple[bytes, int]:
+    """Run the code as soon as fewer than `MAX_AT_ONCE` programs run, and return the process's
+    output and exit code."""
     if sys.platform != "linux":
         raise _unconfinable(f"this system is {sys.platform}, not Linux")
-    if len(job.code) > MAX_CODE_CHARS:
+    if len(code) > MAX_CODE_CHARS:
         raise ToolError(f"the code has more than {MAX_CODE_CHARS:,} characters")
     if places is None:
-        return await _run(job)
+        return await _run(code, files)
     async with _turn(places):
-        return await _run(job)
+        return await _run(code, files)
 
 
 # -- reading the output of a program: untrusted bytes, which may have any form
@@ -222,26 +200,16 @@ async def _turn(places: Path) -> AsyncIterator[None]:
         yield
 
 
-def _take_place(places: Path) -> BinaryIO | None:
+def _take_place(places: Path) -> TextIO | None:
     """Take a free slot and return it; None if all are taken. A slot is the lock of a file, which
     the kernel frees when its holder ends. Only this user can open the file: whoever can open one
     can hold its lock."""
     try:
         private.make_folder(places)
-        for n in range(MAX_AT_ONCE):
-            with ExitStack() as unless_taken:
-                place = unless_taken.enter_context(
-                    open(places / f"python-{n}", "r+b", opener=private.open_file)
-                )
-                try:
-                    fcntl.flock(place, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                except BlockingIOError:
-                    continue
-                unless_taken.pop_all()
-                return place
+        found = (private.try_lock(places / f"python-{n}") for n in range(MAX_AT_ONCE))
+        return next(filter(None, found), None)
     except OSError as error:
         raise _cannot_start(error) from error
-    return None
 
 
 def _cannot_start(error: OSError) -> BabyagiError:
@@ -249,12 +217,12 @@ def _cannot_start(error: OSError) -> BabyagiError:
     return find_shortage(error) or ToolError(f"{what}; try again later")
 
 
-async def _run(job: _Job) -> tuple[bytes, int]:
-    with _start(job) as process:
+async def _run(code: str, files: Files | None) -> tuple[bytes, int]:
+    with _start(code, files) as process:
         output_fd = process.stdout.fileno()  # type: ignore[union-attr]  # it is a pipe
         try:
             await _require_confined(process, output_fd)
-            outcome = await _read_outcome(output_fd, job.timeout_s, job.most_bytes)
+            outcome = await _read_outcome(output_fd)
             process.wait()
         finally:
             process.kill()
@@ -264,12 +232,12 @@ async def _run(job: _Job) -> tuple[bytes, int]:
     return outcome, process.returncode
 
 
-def _start(job: _Job) -> subprocess.Popen[bytes]:
+def _start(code: str, files: Files | None) -> subprocess.Popen[bytes]:
     """Start the process. All that it gets from this process are the code and its files, on standard
     input."""
-    given, files = job.code.encode("utf-8", "surrogatepass"), job.files
-    bounds = [job.max_output_chars, int(job.timeout_s) + 5, MEMORY_BYTES]
-    asked = [str(os.getpid()), job.result, *map(str, bounds)]
+    given = code.encode("utf-8", "surrogatepass")
+    bounds = [os.getpid(), MAX_OUTPUT_CHARS, int(TIMEOUT_S) + 5, MEMORY_BYTES]
+    asked = [*map(str, bounds)]
     if files is not None:
         asked.append(str(len(given)))
         given += marshal.dumps((dict(files.given), dict(files.kept), dict(files.listed)))
@@ -312,20 +280,20 @@ def _unconfinable(why: str) -> SettingsError:
     return SettingsError(what, why=why, fix=fix, guide="safety")
 
 
-async def _read_outcome(output_fd: int, timeout_s: float, most: int) -> bytes:
+async def _read_outcome(output_fd: int) -> bytes:
     """Return all that the process writes until it ends. Raises `ToolError` if that is more than
-    `most` bytes, or takes longer than `timeout_s` seconds."""
+    `_MAX_BYTES`, or takes longer than `TIMEOUT_S` seconds."""
     said = bytearray()
     try:
-        async with asyncio.timeout(timeout_s):
+        async with asyncio.timeout(TIMEOUT_S):
             while chunk := await _receive(output_fd):
                 said += chunk
-                if len(said) > most:
+                if len(said) > _MAX_BYTES:
                     raise ToolError(
                         "the code printed more than is allowed; print less, or write it to a file"
                     )
     except TimeoutError:
-        raise ToolError(f"the code took longer than {timeout_s:g} s and was stopped") from None
+        raise ToolError(f"the code took longer than {TIMEOUT_S:g} s and was stopped") from None
     return bytes(said)
 
 
@@ -341,7 +309,7 @@ async def _receive(fd: int, max_bytes: int = 2**16) -> bytes:
     return os.read(fd, max_bytes)
 
 
-def _read_answer(outcome: bytes, exit_code: int, max_output_chars: int) -> str:
+def _read_answer(outcome: bytes, exit_code: int) -> str:
     if exit_code == -signal.SIGKILL:
         why = f"it used more memory than {MEMORY_BYTES >> 20} MiB, or too much processor time"
         raise ToolError(f"the system killed the code: {why}")
@@ -350,7 +318,7 @@ def _read_answer(outcome: bytes, exit_code: int, max_output_chars: int) -> str:
     text = clean(outcome.decode("utf-8", "replace"))
     match text[:1]:
         case program.ANSWER:
-            return text[1 : 1 + max_output_chars]
+            return text[1 : 1 + MAX_OUTPUT_CHARS]
         case program.FAULT:
             raise ToolError(" ".join(text[1 : 1 + MAX_LINE_CHARS].split()))
     raise ToolError("the code ended the process without an answer")

@@ -59,8 +59,8 @@ def main() -> None:
     )  # fmt: skip
     assert process.stdout is not None and process.stderr is not None
     last_words.follow(process.stderr)
-    arguments = (process.stdout, max_line_bytes)
-    reading = threading.Thread(target=_pass_lines, args=arguments, daemon=True)
+    lines = os.fdopen(process.stdout.fileno(), "rb", closefd=False)  # which is buffered
+    reading = threading.Thread(target=_pass_lines, args=(lines, max_line_bytes), daemon=True)
     reading.start()
     threading.Thread(target=_pass_input, args=(process, last_words), daemon=True).start()
     process.wait()
@@ -128,21 +128,14 @@ def _pass_input(process: subprocess.Popen[bytes], last_words: _LastWords) -> Non
 def _pass_lines(output: IO[bytes], max_line_bytes: int) -> None:
     """Copy the command's output to standard output, line by line, without lines that are too long.
     Of these, only the first and the last bytes are kept, where an answer says which it is."""
-    line, start = bytearray(), b""
-    while chunk := output.read(CHUNK_BYTES):
-        *whole, rest = chunk.split(b"\n")
-        for piece in whole:
-            line += piece
-            if start or len(line) > max_line_bytes:
-                _write_refusal(start or bytes(line[:N_END_BYTES]), bytes(line[-N_END_BYTES:]))
-            else:
-                _write_message(bytes(line) + b"\n")
-            line.clear()
-            start = b""
-        line += rest
-        if start or len(line) > max_line_bytes:
-            start = start or bytes(line[:N_END_BYTES])
-            del line[:-N_END_BYTES]
+    while line := output.readline(max_line_bytes + 2):
+        if len(line) <= max_line_bytes + 1:  # with its end
+            _write_message(line)
+            continue
+        start, end = line[:N_END_BYTES], line
+        while not end.endswith(b"\n") and (more := output.readline(CHUNK_BYTES)):
+            end = end[-N_END_BYTES:] + more
+        _write_refusal(start, end[-N_END_BYTES:])
 
 
 def _write_refusal(start: bytes, end: bytes) -> None:

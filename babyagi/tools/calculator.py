@@ -23,7 +23,6 @@ from babyagi.tools.base import Tool, takes_text
 
 MAX_CHARS = 500
 MAX_BITS = 8192  # of the numerator and of the denominator of every value
-MAX_FACTORIAL = 500
 MAX_DIGITS = 100  # digits for `round`
 
 Number = Fraction | float
@@ -161,12 +160,6 @@ def _whole(value: Number) -> int:
     return int(value)
 
 
-def _factorial(value: Number) -> Number:
-    if not 0 <= value <= MAX_FACTORIAL or value != int(value):
-        raise ValueError("no factorial that is computed")
-    return Fraction(math.factorial(int(value)))
-
-
 def _count(how: Callable[[int, int], int]) -> Callable[[Number, Number], int]:
     """Return a version of `how` (`math.comb` or `math.perm`) that raises `OverflowError` instead of
     computing a value that is too large."""
@@ -205,7 +198,7 @@ _FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     **{name: getattr(math, name) for name in ("floor", "ceil", "trunc")},
     **{name: _of_whole(getattr(math, name)) for name in ("gcd", "lcm")},
     "abs": abs,
-    "factorial": _factorial,
+    "factorial": lambda n: _count(math.perm)(n, n),
     "round": _round,
     "min": min,
     "max": max,

@@ -12,7 +12,7 @@ from babyagi.errors import SettingsError, ToolError
 from babyagi.files.folder import Folder
 from babyagi.net.addresses import Proxies
 from babyagi.retrieval.engines import Searcher
-from babyagi.retrieval.pages import Pages
+from babyagi.retrieval.pages import Pages, WebRetriever
 from babyagi.retrieval.rank import BM25, Ranker
 from babyagi.runtime.offload import Offload
 from babyagi.tasks import Effect, Passage, ToolGrant
@@ -138,7 +138,8 @@ def _open_all(names: Collection[str], context: ToolContext) -> Iterator[Tool]:
         yield build_write_file(context.folder, offload=context.offload)
     yield build_calculator()
     if context.searcher is not None and context.pages is not None:
-        yield build_web_search(context.searcher, context.pages, ranker=context.ranker)
+        found = WebRetriever(context.searcher, context.pages, ranker=context.ranker)
+        yield build_web_search(found)
     if context.pages is not None:
         yield build_open_page(context.pages, ranker=context.ranker)
     if RUN_PYTHON in names:
@@ -152,15 +153,13 @@ def _open_all(names: Collection[str], context: ToolContext) -> Iterator[Tool]:
 
 
 def _open_python(context: ToolContext) -> Tool:
-    from babyagi.tools.python import Workspace, build_python_with_files
+    from babyagi.tools.python import build_python_with_files
 
     return build_python_with_files(
-        Workspace(
-            offload=context.offload,
-            folder=context.folder,
-            scratch=context.scratch,
-            places=context.places,
-        ),
+        offload=context.offload,
+        folder=context.folder,
+        files=context.scratch,
+        places=context.places,
         name=RUN_PYTHON,
         description=(
             "Run Python that computes: statistics, dates, text, tables, plots as SVG. It reads the "

@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
-from itertools import accumulate, groupby
 from posixpath import commonprefix, splitext
 from threading import RLock
 from typing import Any
@@ -22,7 +21,6 @@ from babyagi.files.folder import (
     ListedFile,
     Listing,
 )
-from babyagi.retrieval.page_text import MAX_CHARS, MAX_OFFICE_CHARS
 from babyagi.retrieval.pages import read_document
 from babyagi.retrieval.rank import Counted, Part, count_words, score_words, split_parts
 from babyagi.runtime.offload import Offload
@@ -48,30 +46,24 @@ def compare(before: str, after: str) -> tuple[SignedLine, ...] | None:
     old, new = before.split("\n"), after.split("\n")
     n_head = len(commonprefix([old, new]))
     n_tail = len(commonprefix([old[n_head:][::-1], new[n_head:][::-1]]))
-    old_middle, new_middle = old[n_head : len(old) - n_tail], new[n_head : len(new) - n_tail]
-    if max(len(old_middle), len(new_middle)) > MAX_COMPARED_LINES:
+    if max(len(old), len(new)) - n_head - n_tail > MAX_COMPARED_LINES:
         return None
-    lines = [
-        *((" ", line) for line in old[:n_head]),
-        *_compare_middle(old_middle, new_middle),
-        *((" ", line) for line in old[len(old) - n_tail :]),
-    ]
-    changed = [at for at, (sign, _) in enumerate(lines) if sign != " "]
-    shown = {near for at in changed for near in range(at - N_AROUND, at + N_AROUND + 1)}
+    start, n_end = max(0, n_head - N_AROUND), max(0, n_tail - N_AROUND)
+    old, new = old[start : len(old) - n_end], new[start : len(new) - n_end]
     kept: list[SignedLine] = []
-    for is_shown, run in groupby(range(len(lines)), key=shown.__contains__):
-        places = list(run)
-        kept += [lines[at] for at in places] if is_shown else [("@", str(len(places)))]
-    return tuple(kept)
+    at = -start
+    for group in SequenceMatcher(None, old, new).get_grouped_opcodes(N_AROUND):
+        kept += _leave_out(group[0][1] - at)
+        for kind, old_from, old_to, new_from, new_to in group:
+            is_kept = kind == "equal"
+            kept += ((" " if is_kept else "-", line) for line in old[old_from:old_to])
+            kept += (("+", line) for line in new[new_from:new_to] if not is_kept)
+        at = group[-1][2]
+    return (*kept, *_leave_out(len(old) + n_end - at))
 
 
-def _compare_middle(old: Sequence[str], new: Sequence[str]) -> Iterator[SignedLine]:
-    for kind, old_from, old_to, new_from, new_to in SequenceMatcher(None, old, new).get_opcodes():
-        if kind == "equal":
-            yield from ((" ", line) for line in old[old_from:old_to])
-        else:
-            yield from (("-", line) for line in old[old_from:old_to])
-            yield from (("+", line) for line in new[new_from:new_to])
+def _leave_out(n_lines: int) -> list[SignedLine]:
+    return [("@", str(n_lines))] if n_lines else []
 
 
 # --------------------------------------------------------------------------------------------------
@@ -291,8 +283,8 @@ def render_found(found: Found, *, words: str) -> str:
         )
     if found.late:
         notes.append(
-            f"[not searched, because the time was over: {_name(found.late)}; the next search goes "
-            "on with them]"
+            f"[not searched, because one search reads only so much: {_name(found.late)}; search "
+            "again, or with a pattern such as docs/*]"
         )
     if not found.extracts:
         n_read = found.n_files - len(found.textless)
@@ -323,19 +315,15 @@ def _render_extract(extract: Extract) -> str:
 
 def render_listing(listing: Listing, *, pattern: str) -> str:
     """Return the list of files as text for a model: a line `path (size)` for each file. If not all
-    of them fit, the end says how many are missing, and how to list them."""
+    of them fit, the end says so, and how to list the others."""
     if not listing.files:
         return f"No file matches {pattern!r}." if pattern else "The folder has no files."
     texts = (f"{file.path}  ({_render_size(file.size_bytes)})" for file in listing.files)
-    lines, total = _fit(texts, between=1), f"{listing.n_files} files"
-    n_more = f"{listing.n_files - len(lines)} more"
-    if listing.is_cut:
-        total = f"{listing.n_files} or more files"
-        n_more += " or many more; the folder is too large to list: docs/* lists docs"
-    else:
-        n_more += "; a pattern such as docs/* or *.md shows others"
+    lines = _fit(texts, between=1)
+    total = f"{listing.n_files}{' or more' if listing.is_cut else ''} files"
     if listing.is_cut or len(lines) < listing.n_files:
-        lines.append(f"[{len(lines)} of {total} shown, {n_more}]")
+        how = "a pattern such as docs/* or *.md shows others"
+        lines.append(f"[{len(lines)} of {total} shown; {how}]")
     return "\n".join([total, *lines])
 
 
@@ -380,8 +368,8 @@ def _render_size(size_bytes: int) -> str:
 # --------------------------------------------------------------------------------------------------
 
 MAX_SEARCHED_FILES = 5000
-MAX_SEARCHED_BYTES = 20_000_000  # of the files that one search reads, the smallest first
-MAX_READING_S = 15.0  # after so many seconds, a search reads no further file
+MAX_READ_CHARS = 20_000_000  # after so many characters, a search reads no further file
+MAX_READING_S = 15.0  # after so many seconds, too
 MAX_KEPT_CHARS = 8_000_000  # of all passages that are cached for the next search
 MAX_EXTRACTS = 10
 MAX_EXTRACTS_OF_FILE = 3  # further passages of a file come after those of other files
@@ -389,10 +377,7 @@ EXTRACT_CHARS = 400  # after so many characters, the next blank line ends a pass
 MAX_QUESTION_CHARS = 1000
 MAX_NAMED = 5  # files that a note names
 
-_MAX_CHARS_BY_SUFFIX = {
-    ".pdf": MAX_CHARS,
-    **dict.fromkeys(OFFICE_BY_SUFFIX, MAX_OFFICE_CHARS),
-}
+_DOCUMENTS = frozenset({".pdf", *OFFICE_BY_SUFFIX})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -414,7 +399,7 @@ class Found:
         n_files: how many files were opened.
         n_listed: how many files match the pattern.
         textless: the opened files that cannot be read as text, and so were not searched.
-        late: the files that were not opened, because the time was over.
+        late: the files that were not opened, because one search reads only so much.
     """
 
     extracts: tuple[Extract, ...]
@@ -474,7 +459,7 @@ class FileSearch:
         if not wanted:
             raise ToolError("there is nothing to search for: write some words")
         listing = self._folder.list(pattern, limit=MAX_SEARCHED_FILES)
-        files = _within_bytes(listing.files)
+        files = listing.files
         with self._turn:
             split = self._split(files)
         opened = [(file.path, split[_key(file)]) for file in files if _key(file) in split]
@@ -496,19 +481,20 @@ class FileSearch:
         )
 
     def _split(self, files: Sequence[ListedFile]) -> dict[tuple[str, str], _Kept]:
-        """Return the passages of the files that are cached or could be read before the time was
-        over. Text files are read before documents; of each kind, files that can be cached before
+        """Return the passages of the files that are cached or could be read within the
+        bounds. Text files are read before documents; of each kind, files that can be cached before
         others, and then small files before large ones."""
         split = {key: self._kept[key] for key in map(_key, files) if key in self._kept}
         new = [file for file in files if _key(file) not in split]
         new.sort(key=lambda file: (_is_document(file), not file.state, file.size_bytes))
-        ends_at = self._monotonic() + MAX_READING_S
+        ends_at, n_chars = self._monotonic() + MAX_READING_S, 0
         for file, lines in self._folder.read_lines(new, read_document=self._read_document):
             # a document is in the cache already
             split[_key(file)] = self._kept.get(_key(file)) or _Kept(
                 extracts=None if lines is None else tuple(split_extracts(file.path, lines))
             )
-            if self._monotonic() >= ends_at:
+            n_chars += sum(map(len, lines or ()))
+            if n_chars >= MAX_READ_CHARS or self._monotonic() >= ends_at:
                 break
         self._keep(split)
         return split
@@ -550,27 +536,8 @@ def _key(file: ListedFile) -> tuple[str, str]:
     return file.path, file.state
 
 
-def _suffix(file: ListedFile) -> str:
-    return splitext(file.path)[1].casefold()
-
-
 def _is_document(file: ListedFile) -> bool:
-    return _suffix(file) in _MAX_CHARS_BY_SUFFIX
-
-
-def _text_bytes(file: ListedFile) -> int:
-    """Return how many bytes of text a search reads of the file, at most: its size, or the limit for
-    a text file or for the text of a document, which is recognised by its name."""
-    return min(file.size_bytes, _MAX_CHARS_BY_SUFFIX.get(_suffix(file), MAX_FILE_BYTES))
-
-
-def _within_bytes(files: Sequence[ListedFile]) -> list[ListedFile]:
-    """Return the files that one search reads. The smallest files are chosen, until they have
-    `MAX_SEARCHED_BYTES` of text together; the chosen ones keep the given order."""
-    by_size = sorted(files, key=_text_bytes)
-    sizes = accumulate(map(_text_bytes, by_size))
-    chosen = {file.path for file, n in zip(by_size, sizes, strict=True) if n <= MAX_SEARCHED_BYTES}
-    return [file for file in files if file.path in chosen]
+    return splitext(file.path)[1].casefold() in _DOCUMENTS
 
 
 def _choose(ranked: Sequence[Extract]) -> list[Extract]:

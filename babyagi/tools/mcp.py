@@ -35,7 +35,7 @@ import re
 import shutil
 import sys
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from importlib.util import find_spec
@@ -57,6 +57,7 @@ from babyagi.tools.base import Sink, Tool
 if TYPE_CHECKING:
     import httpx2
     import mcp_types
+    from anyio.streams.memory import MemoryObjectSendStream
     from mcp.client import Transport
     from mcp.client._transport import ReadStream, TransportStreams
     from mcp.client.client import Client
@@ -561,38 +562,24 @@ async def _list_all(client: Client) -> tuple[list[mcp_types.Tool], list[LeftOut]
 async def _sift(transport: Transport) -> AsyncIterator[TransportStreams]:
     """Yield the transport's streams, with each list of tools as `sift_tools` returns it: the
     library refuses a whole list for one tool in it."""
-    async with transport as (read, write):
-        yield _Sifted(read), write
+    import anyio
+
+    async with transport as (read, write), anyio.create_task_group() as group:
+        sifted, said = anyio.create_memory_object_stream[Any]()
+        group.start_soon(_sift_all, read, sifted)
+        yield said, write
+        group.cancel_scope.cancel()
 
 
-class _Sifted:
-    """The stream of a server's messages, with sifted lists of tools."""
+async def _sift_all(
+    given: ReadStream[SessionMessage | Exception], sifted: MemoryObjectSendStream[Any]
+) -> None:
+    from anyio import BrokenResourceError
 
-    def __init__(self, given: ReadStream[SessionMessage | Exception]) -> None:
-        self._given = given
-
-    @property
-    def last_context(self) -> object:
-        return getattr(self._given, "last_context", None)
-
-    async def receive(self) -> SessionMessage | Exception:
-        return _sift_message(await self._given.receive())
-
-    async def aclose(self) -> None:
-        await self._given.aclose()
-
-    def __aiter__(self) -> _Sifted:
-        return self
-
-    async def __anext__(self) -> SessionMessage | Exception:
-        return _sift_message(await anext(self._given))
-
-    async def __aenter__(self) -> _Sifted:
-        await self._given.__aenter__()
-        return self
-
-    async def __aexit__(self, *error: Any) -> bool | None:
-        return await self._given.__aexit__(*error)
+    with suppress(BrokenResourceError):  # nobody listens any longer
+        async with sifted:
+            async for message in given:
+                await sifted.send(_sift_message(message))
 
 
 def _sift_message(given: SessionMessage | Exception) -> SessionMessage | Exception:

@@ -11,7 +11,7 @@ import struct
 import zlib
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path, PurePosixPath
 from textwrap import dedent
@@ -22,6 +22,7 @@ from babyagi.files.folder import MAX_FILE_BYTES, Folder
 from babyagi.files.private import make_folder, write_bytes
 from babyagi.pages.html import sanitise_svg
 from babyagi.runtime.offload import Offload
+from babyagi.sandbox.program import RESULT
 from babyagi.sandbox.python import (
     START_TIMEOUT_S,
     TIMEOUT_S,
@@ -36,7 +37,6 @@ from babyagi.tasks import MAX_ARTIFACTS, PNG, Artifact, Effect, Passage
 from babyagi.text import clean
 from babyagi.tools.base import Tool, takes_text
 
-RESULT = "final_result"
 _FENCED = re.compile(
     r"^[ \t]*```[^\n`]*\n(?P<code>.*?)\n?[ \t]*```[ \t]*$", re.DOTALL | re.MULTILINE
 )
@@ -67,7 +67,7 @@ def build_python(*, name: str, description: str, places: Path | None = None) -> 
     """
 
     async def run(arguments: Mapping[str, Any]) -> Passage:
-        text = await run_python(_code_of(arguments), places=places, result=RESULT)
+        text = await run_python(_code_of(arguments), places=places)
         return Passage(text=text, origin=f"tool:{name}")
 
     return Tool(
@@ -114,25 +114,15 @@ _LOOKS_AROUND = re.compile(r"\b(?:glob|rglob|iglob|listdir|scandir|iterdir|walk)
 _OPENS = re.compile(r"\b(?:open|read_text|read_bytes)\b")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Workspace:
-    """The folders in which the programs of a model find and leave files.
-
-    Attributes:
-        offload: runs a function that uses the disk outside the event loop.
-        folder: the objective's folder, which is only read; None if it has none.
-        scratch: the folder that has one folder for each task, for the files that its programs
-            write; None if no files are kept after a call.
-        places: the folder in which programs take turns.
-    """
-
-    offload: Offload
-    folder: Folder | None = None
-    scratch: Path | None = None
-    places: Path | None = None
-
-
-def build_python_with_files(bench: Workspace, *, name: str, description: str) -> Tool:
+def build_python_with_files(
+    *,
+    name: str,
+    description: str,
+    offload: Offload,
+    folder: Folder | None = None,
+    files: Path | None = None,
+    places: Path | None = None,
+) -> Tool:
     """Return a tool that runs Python with files. Files that the code writes stay for later calls of
     the same task. Tables, plots and texts among them also belong to the tool's output, as
     artifacts.
@@ -140,21 +130,28 @@ def build_python_with_files(bench: Workspace, *, name: str, description: str) ->
     A call that is repeated, because a crash lost its outcome, finds the files as they were before
     its first attempt.
 
+    Args:
+        offload: runs a function that uses the disk outside the event loop.
+        folder: the objective's folder, which is only read; None if it has none.
+        files: the folder that has one folder for each task, for the files that its programs write;
+            None if no files are kept after a call.
+        places: the folder in which programs take turns.
+
     Raises:
         ValueError: `name` is not a valid name for a tool.
     """
 
     async def run(scratch: Scratch | None, arguments: Mapping[str, Any]) -> Passage:
         code = _code_of(arguments)
-        files = await bench.offload(lambda: _hand_in(code, bench.folder, scratch))
-        ran = await run_with_files(code, files, places=bench.places, result=RESULT)
-        return await bench.offload(lambda: _hand_out(ran, files, scratch, f"tool:{name}"))
+        given = await offload(lambda: _hand_in(code, folder, scratch))
+        ran = await run_with_files(code, given, places=places)
+        return await offload(lambda: _hand_out(ran, given, scratch, f"tool:{name}"))
 
     def for_call(owner: str, key: str) -> Tool:
         kind, _, number = owner.partition(":")
-        if bench.scratch is None or kind != "task" or not number.isdecimal():
+        if files is None or kind != "task" or not number.isdecimal():
             return replace(tool, for_call=None)
-        scratch = Scratch(bench.scratch / number, key=key)
+        scratch = Scratch(files / number, key=key)
         return replace(tool, run=partial(run, scratch), for_call=None)
 
     tool = Tool(
@@ -163,7 +160,7 @@ def build_python_with_files(bench: Workspace, *, name: str, description: str) ->
         parameters=takes_text("code", CODE_WITH_FILES),
         effect=Effect.READ,
         run=partial(run, None),
-        is_private=bench.folder is not None,
+        is_private=folder is not None,
         timeout_s=TOOL_TIMEOUT_S,
         for_call=for_call,
     )

@@ -23,6 +23,16 @@ NOTHING_FOUND = "The search found nothing."
 _QUERY = text_schema("What to search for.")
 _SINK = Sink(sends=("query", "domains"))
 _DOMAINS = texts_schema("Only pages of these domains, such as docs.python.org.", most=MAX_DOMAINS)
+_CHOSEN = {
+    "pages": number_schema(
+        "How many results to open; 0 for snippets alone.", least=0, most=MAX_PAGES
+    ),
+    "domains": _DOMAINS,
+}
+DESCRIPTION = (
+    "Search the web. Gives titles, addresses and snippets; with `pages` it also opens that many of "
+    "the first results, and gives the parts of them that bear on the query."
+)
 
 
 def build_engine_search(
@@ -63,47 +73,19 @@ def build_engine_search(
     )
 
 
-def build_web_search(searcher: Searcher, pages: Pages, *, ranker: Ranker = BM25) -> Tool:
-    """Return the tool `web_search`, which searches with the first engine that answers. It can also
-    open the first results, and give the parts of their pages that are relevant to the query."""
-    retriever = WebRetriever(searcher, pages, ranker=ranker)
-
-    async def run(arguments: Mapping[str, Any]) -> Passage:
-        query, domains = arguments["query"], arguments.get("domains", ())
-        n_pages = arguments.get("pages", 0)
-        if not n_pages:
-            engine, hits = await searcher.search(query, domains=domains)
-            return _as_passage(render_hits(hits), WEB_SEARCH, engine)
-        engine, parts = await retriever.find_parts(query, n_pages=n_pages, domains=domains)
-        return _show_parts(parts, WEB_SEARCH, engine)
-
-    return Tool(
-        name=WEB_SEARCH,
-        description=(
-            "Search the web. Gives titles, addresses and snippets; with `pages` it also opens that "
-            "many of the first results, and gives the parts of them that bear on the query."
-        ),
-        parameters=takes(
-            "query",
-            query=_QUERY,
-            pages=number_schema(
-                "How many results to open; 0 for snippets alone.", least=0, most=MAX_PAGES
-            ),
-            domains=_DOMAINS,
-        ),
-        effect=Effect.READ,
-        sink=_SINK,
-        run=run,
-        timeout_s=180.0,
-    )
-
-
-def build_web_retriever(
-    retriever: WebRetriever, *, name: str, description: str, n_pages: int, domains: Sequence[str]
+def build_web_search(
+    retriever: WebRetriever,
+    *,
+    name: str = WEB_SEARCH,
+    description: str = DESCRIPTION,
+    n_pages: int | None = None,
+    domains: Sequence[str] = (),
 ) -> Tool:
-    """Return a tool that gives what the retriever finds in the first `n_pages` results of a search.
+    """Return a tool that searches the web, and gives what the retriever finds in the first
+    `n_pages` results; for 0, the results themselves.
 
     Args:
+        n_pages: None lets each call choose, by `pages`, and name domains.
         domains: the only domains to search; empty for all.
 
     Raises:
@@ -111,15 +93,18 @@ def build_web_retriever(
     """
 
     async def run(arguments: Mapping[str, Any]) -> Passage:
-        engine, parts = await retriever.find_parts(
-            arguments["query"], n_pages=n_pages, domains=domains
-        )
+        query, where = arguments["query"], domains or arguments.get("domains", ())
+        n = arguments.get("pages", 0) if n_pages is None else n_pages
+        if not n:
+            engine, hits = await retriever.searcher.search(query, domains=where)
+            return _as_passage(render_hits(hits), name, engine)
+        engine, parts = await retriever.find_parts(query, n_pages=n, domains=where)
         return _show_parts(parts, name, engine)
 
     return Tool(
         name=name,
         description=description,
-        parameters=takes("query", query=_QUERY),
+        parameters=takes("query", query=_QUERY, **(_CHOSEN if n_pages is None else {})),
         effect=Effect.READ,
         sink=_SINK,
         run=run,

@@ -410,15 +410,6 @@ def test_text_is_read_in_its_encoding(root, data, text):
     assert read.n_lines == text.count("\n") + 1
 
 
-def test_a_pdf_is_refused_with_what_makes_a_text_of_it(root):
-    (root / "paper.pdf").write_bytes(b"%PDF-1.7\n%\xe2\xe3\xcf\xd3\n1 0 obj")
-
-    with pytest.raises(
-        ToolError, match=r"^'paper\.pdf' is a PDF, not a text file; a program such as pdftotext"
-    ):
-        Folder(root).read("paper.pdf")
-
-
 @pytest.mark.parametrize(
     "data",
     [

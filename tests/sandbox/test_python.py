@@ -124,9 +124,9 @@ def behind_the_filter_alone(tmp_path_factory):
     return run_parts(ESCAPES | REFUSED_ANYWAY, "filter", tmp_path_factory.mktemp("filter"))
 
 
-async def outcome(code, **bounds):
+async def outcome(code, places=None):
     try:
-        return await run_python(code, **bounds)
+        return await run_python(code, places=places)
     except ToolError as error:
         assert "\n" not in error.what
         assert "/" not in error.what
@@ -234,19 +234,22 @@ async def test_a_hostile_program_with_files_reaches_nothing_but_these(name, secr
 
 
 @pytest.mark.parametrize("name", BOUNDED)
-async def test_a_program_without_bounds_ends_with_one_line(name):
+async def test_a_program_without_bounds_ends_with_one_line(name, monkeypatch):
     code, expected = BOUNDED[name]
+    bound_s = BOUND_S if expected in (TOO_LONG, ANY) else 20.0
+    monkeypatch.setattr(python, "TIMEOUT_S", bound_s)
 
-    said = await outcome(code, timeout_s=BOUND_S if expected in (TOO_LONG, ANY) else 20.0)
+    said = await outcome(code)
 
     assert expected.fullmatch(str(said)), str(said)[:500]
 
 
 @pytest.mark.parametrize("name", OWN_ANSWERS)
-async def test_the_worst_that_a_program_may_do_is_to_choose_its_own_answer(name):
+async def test_the_worst_that_a_program_may_do_is_to_choose_its_own_answer(name, monkeypatch):
     code, expected = OWN_ANSWERS[name]
+    monkeypatch.setattr(python, "TIMEOUT_S", 20.0)
 
-    assert await outcome(code, timeout_s=20.0) == expected
+    assert await outcome(code) == expected
 
 
 @pytest.mark.parametrize(
@@ -299,10 +302,11 @@ async def test_a_fault_is_one_line_that_says_where(code, said):
     assert str(await outcome(code)) == said
 
 
-async def test_the_variable_and_the_length_of_its_text_are_the_callers(secret):
-    assert await run_python("answer = 'x' * 20", result="answer", max_output_chars=20) == "x" * 20
+async def test_a_long_answer_is_cut_in_its_middle(monkeypatch):
+    monkeypatch.setattr(python, "MAX_OUTPUT_CHARS", 100)
+    assert await run_python("final_result = 'x' * 100") == "x" * 100
 
-    cut = await run_python("answer = 'x' * 1000", result="answer", max_output_chars=100)
+    cut = await run_python("final_result = 'x' * 1000")
 
     assert cut == "x" * 20 + "\n… cut: 960 more characters …\n" + "x" * 20
 
@@ -328,10 +332,11 @@ async def test_the_answer_is_the_variable_else_what_was_printed_else_the_last_li
     assert await run_python(code) == answer
 
 
-async def test_of_much_that_is_printed_the_beginning_and_the_end_are_the_answer():
+async def test_of_much_that_is_printed_the_beginning_and_the_end_are_the_answer(monkeypatch):
+    monkeypatch.setattr(python, "MAX_OUTPUT_CHARS", 1000)
+
     answer = await run_python(
-        "print('first')\nfor n in range(10 ** 5): print(f'line {n}')\nprint('last')",
-        max_output_chars=1000,
+        "print('first')\nfor n in range(10 ** 5): print(f'line {n}')\nprint('last')"
     )
 
     assert answer.startswith("first\nline 0\n") and answer.endswith("\nline 99999\nlast")
@@ -355,7 +360,8 @@ print(order, round(time.monotonic() - began))
     assert await run_python(code) == "[60, 1800, 3600] 10900"
 
 
-async def test_as_many_programs_as_wanted_take_turns_in_two_places(tmp_path):
+async def test_as_many_programs_as_wanted_take_turns_in_two_places(tmp_path, monkeypatch):
+    monkeypatch.setattr(python, "TIMEOUT_S", BOUND_S)
     hog = "keep = bytearray(300 * 2 ** 20)\nwhile True: pass"
     most = 0
 
@@ -366,9 +372,7 @@ async def test_as_many_programs_as_wanted_take_turns_in_two_places(tmp_path):
             await asyncio.sleep(0.01)
 
     watching = asyncio.create_task(watch())
-    outcomes = await asyncio.gather(
-        *(outcome(hog, timeout_s=BOUND_S, places=tmp_path) for _ in range(6))
-    )
+    outcomes = await asyncio.gather(*(outcome(hog, places=tmp_path) for _ in range(6)))
     watching.cancel()
 
     assert most == MAX_AT_ONCE
@@ -439,9 +443,10 @@ async def test_many_programs_run_at_once_and_know_nothing_of_each_other():
     assert answers == [str(n) for n in range(8)]
 
 
-async def test_a_cancelled_run_leaves_no_process():
+async def test_a_cancelled_run_leaves_no_process(monkeypatch):
+    monkeypatch.setattr(python, "TIMEOUT_S", 60.0)
     before = children()
-    running = asyncio.create_task(run_python("while True: pass", timeout_s=60.0))
+    running = asyncio.create_task(run_python("while True: pass"))
     while not [pid for pid in children() if is_confined(pid)]:
         await asyncio.sleep(0.01)
 
@@ -469,8 +474,8 @@ async def test_a_run_that_is_cancelled_as_it_begins_leaves_no_process():
 
 def test_the_process_dies_with_a_parent_that_is_killed():
     code = (
-        "import asyncio; from babyagi.sandbox.python import run_python; "
-        "asyncio.run(run_python('while True: pass', timeout_s=60.0))"
+        "import asyncio; from babyagi.sandbox import python; python.TIMEOUT_S = 60.0; "
+        "asyncio.run(python.run_python('while True: pass'))"
     )
     with subprocess.Popen([sys.executable, "-c", code]) as parent:
         while not (confined_ones := [pid for pid in children(parent.pid) if is_confined(pid)]):

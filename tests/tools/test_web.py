@@ -9,7 +9,7 @@ import pytest
 from babyagi.errors import ToolError
 from babyagi.net.door import Door
 from babyagi.retrieval.engines import ENGINES, Answering, Searcher
-from babyagi.retrieval.pages import Pages
+from babyagi.retrieval.pages import Pages, WebRetriever
 from babyagi.retrieval.rank import BM25
 from babyagi.runtime.offload import run_inline
 from babyagi.tools.base import parse_arguments
@@ -56,7 +56,7 @@ class Web:
         pages = Pages(door, clock=lambda: NOW, read=read_here, offload=self.offload)
         engine = Answering(engine=ENGINES["searxng"], base_url=base)
         searcher = Searcher([engine], monotonic=lambda: 0.0)
-        self.search = build_web_search(searcher, pages, ranker=self.ranker)
+        self.search = build_web_search(WebRetriever(searcher, pages, ranker=self.ranker))
         self.open_page = build_open_page(pages, ranker=self.ranker)
         self.base = base
         return self
