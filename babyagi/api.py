@@ -36,16 +36,14 @@ from babyagi.app.options import (
 )
 from babyagi.app.toolbox import Given
 from babyagi.errors import MalformedReplyError, NotFoundError
-from babyagi.inbox import describe, needs_leave, record, take_words
+from babyagi.inbox import describe, needs_leave, read_request, record, take_words
 from babyagi.journal import OnPiece, TextPiece
 from babyagi.llm.client import is_client
 from babyagi.llm.embeddings import fetch_files
-from babyagi.llm.port import ChatModel, Completion
+from babyagi.llm.port import ChatModel
 from babyagi.react.calling import require_names
 from babyagi.react.outputs import OutputType, output_type_of
-from babyagi.react.protocols.base import Conversation
-from babyagi.react.protocols.choice import find_protocol
-from babyagi.react.steps import Act, T
+from babyagi.react.steps import T
 from babyagi.reporting.artifacts import find_artifacts
 from babyagi.reporting.sources import Source, trace_sources
 from babyagi.runtime.offload import Told, call_either, run_blocking
@@ -55,7 +53,7 @@ from babyagi.tasks import Artifact, Duty, Event, Objective, Result, Step, StopRe
 from babyagi.taskstore.lifecycle import duty_owner
 from babyagi.taskstore.sql.store import TaskStore
 from babyagi.tools.base import Observation
-from babyagi.tools.catalog import TOOL_NAMES, build_ask_user
+from babyagi.tools.catalog import TOOL_NAMES
 from babyagi.tools.declare import collect_tools
 
 if TYPE_CHECKING:
@@ -65,7 +63,7 @@ logger = logging.getLogger(__name__)
 
 MAX_HEARD_CHARS = 200_000  # of the text pieces that wait for a program to fetch them
 LOOK_S = 1.0  # pause between two looks at the store when nothing announces news
-_CALL_KEY = re.compile(r"(\d+/execute/\d+)/tool/(\d+)")
+_CALL_KEY = re.compile(r"\d+/execute/\d+/tool/\d+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -133,8 +131,8 @@ class TaskStarted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCalled:
-    """A tool was called. `arguments` is what the model wrote, `text` what the tool returned or its
-    error."""
+    """A tool was called. `arguments` is the JSON with which it was called, `text` what it returned
+    or its error."""
 
     at: datetime
     task_id: int
@@ -675,38 +673,24 @@ async def _tell_question(store: TaskStore, event: Event, task_id: int) -> Happen
 
 
 async def _tell_call(store: TaskStore, event: Event, task_id: int) -> Happening | None:
-    found = _CALL_KEY.fullmatch(event.data.get("key", ""))
-    if found is None or event.data.get("kind") == "model":
+    """Return the `ToolCalled` of a recorded step; None if it is no call of the task's own model, or
+    was withdrawn in the meantime."""
+    key = event.data.get("key", "")
+    if not _CALL_KEY.fullmatch(key) or event.data.get("kind") == "model":
         return None
-    steps = await store.steps(event.objective_id, owner=event.data["owner"])
-    by_key = {step.key: step for step in steps if step.output is not None}
-    made = by_key.get(event.data["key"])
-    if made is None:
-        return None
-    observation = Observation.from_json(made.output or "")
-    asked = [step for key, step in by_key.items() if key.startswith(f"{found[1]}/model")]
-    calls = _read_calls(Completion.from_json(asked[-1].output or "")) if asked else ()
-    at = int(found[2]) - 1
-    name = observation.passage.origin.partition(":")[2]
-    return ToolCalled(
-        at=event.at,
-        task_id=task_id,
-        tool=calls[at].name if at < len(calls) else name,
-        arguments=calls[at].arguments if at < len(calls) else "",
-        text=observation.passage.text,
-        is_error=observation.is_error,
-    )
-
-
-def _read_calls(completion: Completion) -> tuple[Any, ...]:
-    """Return the tool calls that a model's reply asks for, whichever protocol it uses."""
-    anything = Conversation(messages=(), tools=(build_ask_user(),))
-    for name in ("native", "json", "text"):
-        with suppress(MalformedReplyError):
-            decision = find_protocol(name).parse(completion, anything)
-            if isinstance(decision, Act):
-                return decision.calls
-    return ()
+    for step in await store.steps(event.objective_id, owner=event.data["owner"]):
+        if step.key == key and step.output is not None:
+            tool, arguments = read_request(step)
+            observation = Observation.from_json(step.output)
+            return ToolCalled(
+                at=event.at,
+                task_id=task_id,
+                tool=tool,
+                arguments=json.dumps(arguments, ensure_ascii=False),
+                text=observation.passage.text,
+                is_error=observation.is_error,
+            )
+    return None
 
 
 _TELLERS: Mapping[str, Callable[[TaskStore, Event, int], Awaitable[Happening | None]]] = {
