@@ -82,7 +82,7 @@ extra_env_files, llama
 )
 
 # What tests and campaigns ask the program
-close_log, n_rebuilds, OURS, mend, render_env_example
+close_log, n_rebuilds, OURS, mend
 
 # What uvicorn asks of a request that broke off
 disconnected

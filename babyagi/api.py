@@ -220,13 +220,7 @@ Happening = (
 
 @overload
 async def run_async(
-    objective: str, *, output_type: None = None, **options: Unpack[RunOptions]
-) -> ObjectiveOutcome[str]: ...
-
-
-@overload
-async def run_async(
-    objective: str, *, output_type: type[T], **options: Unpack[RunOptions]
+    objective: str, *, output_type: type[T] | None = None, **options: Unpack[RunOptions]
 ) -> ObjectiveOutcome[T]: ...
 
 
@@ -252,13 +246,7 @@ async def run_async(
 
 @overload
 def run(
-    objective: str, *, output_type: None = None, **options: Unpack[RunOptions]
-) -> ObjectiveOutcome[str]: ...
-
-
-@overload
-def run(
-    objective: str, *, output_type: type[T], **options: Unpack[RunOptions]
+    objective: str, *, output_type: type[T] | None = None, **options: Unpack[RunOptions]
 ) -> ObjectiveOutcome[T]: ...
 
 
@@ -302,13 +290,7 @@ def run(objective: str, *, output_type: object = None, **options: Any) -> Object
 
 
 @overload
-def stream(
-    objective: str, *, output_type: None = None, **options: Unpack[RunOptions]
-) -> Stream[str]: ...
-
-
-@overload
-def stream(objective: str, *, output_type: type[T], **options: Unpack[RunOptions]) -> Stream[T]: ...
+def stream(objective: str, *, output_type: type[T] | None = None, **options: Unpack[RunOptions]) -> Stream[T]: ...
 
 
 @overload
