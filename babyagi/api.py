@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Generic, overload
 
 from babyagi import events
 from babyagi.agents.report import NO_OUTPUT, OUTPUT, read_answer
-from babyagi.app.application import App, Company, RunOutcome, open_app
+from babyagi.app.application import App, Company, open_app
 from babyagi.app.backends import require_result_store, utc_now
 from babyagi.app.model_clients import missing_key
 from babyagi.app.options import (
@@ -290,7 +290,9 @@ def run(objective: str, *, output_type: object = None, **options: Any) -> Object
 
 
 @overload
-def stream(objective: str, *, output_type: type[T] | None = None, **options: Unpack[RunOptions]) -> Stream[T]: ...
+def stream(
+    objective: str, *, output_type: type[T] | None = None, **options: Unpack[RunOptions]
+) -> Stream[T]: ...
 
 
 @overload
@@ -400,28 +402,18 @@ async def _run(
         KeyboardInterrupt: Ctrl-C was pressed; the calls in flight have ended, and the run can be
             continued.
     """
-    outcome = await (
-        app.run(objective, Company(on_piece=on_piece))
-        if ask is None
-        else _run_answering(app, objective, ask, on_piece)
-    )
+    company = Company(is_person_there=lambda: ask is not None, on_piece=on_piece)
+    try:
+        async with asyncio.TaskGroup() as group:
+            answering = group.create_task(_answer(app, objective.id, ask)) if ask else None
+            outcome = await app.run(objective, company)
+            if answering is not None:
+                answering.cancel()
+    except BaseExceptionGroup as errors:
+        raise errors.exceptions[0] from None
     if outcome.stopped_by_signal == signal.SIGINT:
         raise KeyboardInterrupt
     return outcome.objective
-
-
-async def _run_answering(
-    app: App, objective: Objective, ask: Ask, on_piece: OnPiece | None
-) -> RunOutcome:
-    try:
-        async with asyncio.TaskGroup() as group:
-            answering = group.create_task(_answer(app, objective.id, ask))
-            company = Company(is_person_there=lambda: True, on_piece=on_piece)
-            outcome = await app.run(objective, company)
-            answering.cancel()
-    except BaseExceptionGroup as errors:
-        raise errors.exceptions[0] from None
-    return outcome
 
 
 async def _answer(app: App, objective_id: int, ask: Ask) -> None:

@@ -36,7 +36,7 @@ from babyagi.settings.fields import Settings
 from babyagi.settings.load import Loaded
 from babyagi.taskstore.schedules import Schedule, ScheduleStatus, Tick
 from babyagi.taskstore.sql.store import TaskStore
-from babyagi.verbs.json_shapes import VERSION, schedule_shape, tick_shape
+from babyagi.verbs.json_shapes import VERSION, schedule_shape, to_json
 
 N_TICKS_SHOWN = 20
 NOT_OF_SCHEDULE = (
@@ -190,7 +190,7 @@ def _show(schedule_id: int, n_ticks: int, *, as_json: bool) -> None:
         return await store.schedule(schedule_id, limit=n_ticks)
 
     found, ticks = with_store(fetch)
-    more = {"schedule": schedule_shape(found), "ticks": [tick_shape(one) for one in ticks]}
+    more = {"schedule": schedule_shape(found), "ticks": to_json(ticks)}
     give(as_json, {"v": VERSION, **more}, [*render_schedule(found), *render_ticks(ticks)])
 
 
