@@ -384,8 +384,7 @@ def _split_tools(given: Any) -> tuple[list[str], tuple[Any, ...]]:
 async def _load(work: Work) -> Settings:
     settings = load_here(work.flags)
     asked = set(settings.model_by_role.values()) - set(work.given.model_by_name)
-    missing = missing_key(settings, asked)
-    if missing is not None:
+    if missing := missing_key(settings, asked):
         raise missing
     require_result_store(settings)
     if settings.effective_embedding_model == ONNX_EMBEDDING_MODEL:

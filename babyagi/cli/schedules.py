@@ -151,11 +151,11 @@ def add(objective_words: tuple[str, ...], as_json: bool, **flags: Any) -> None:
 
 
 async def _add(loaded: Loaded, given: dict[str, Any], *, as_json: bool) -> None:
-    from babyagi.app.application import Timing, open_app
+    from babyagi.app.application import open_app
 
-    timing = Timing(**given)
+    daily_limit = given.pop("daily_limit")
     async with open_app(loaded.settings, tell=tell) as app:
-        found = await app.add_schedule(timing)
+        found = await app.add_schedule(given, daily_limit=daily_limit)
         tell_notices((*loaded.notices, *app.notices))
         is_served = bool(await app.store.workers())
     if as_json:

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Required, TypedDict
 
 from annotated_types import Interval
 
-from babyagi.app.application import App, Timing
+from babyagi.app.application import App
 from babyagi.app.backends import utc_now
 from babyagi.app.options import LIMIT_NAMES
 from babyagi.errors import NotFoundError, RequestError, SettingsError
@@ -826,16 +826,11 @@ async def list_schedules(store: TaskStore, with_removed: bool = False) -> list[j
 
 async def add_schedule(call: Call, given: NewSchedule) -> Schedule:
     """Add a schedule."""
-    app, timing = _app_of(call, given), _timing_of(call, given)
-    return await app.add_schedule(timing)
-
-
-def _timing_of(call: Call, given: NewSchedule) -> Timing:
-    usd = given.get("daily_limit_usd")
+    app, usd = _app_of(call, given), given.get("daily_limit_usd")
     if usd is not None and call.level < Level.ADMIN and not 0 < usd <= DAILY_LIMIT_USD:
         raise _too_high("daily_limit_usd", DAILY_LIMIT_USD)
-    told: dict[str, Any] = {name: one for name, one in given.items() if name in WHEN}
-    return Timing(**told, daily_limit=usd)
+    when: dict[str, Any] = {name: one for name, one in given.items() if name in WHEN}
+    return await app.add_schedule(when, daily_limit=usd)
 
 
 async def show_schedule(store: TaskStore, schedule_id: int, limit: Limit = 20) -> json_shapes.Json:
