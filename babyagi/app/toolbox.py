@@ -219,13 +219,9 @@ class Toolbox:
         from babyagi.tools.files import find_texts
 
         folder = open_folder(self._settings, objective)
-
-        async def find(question: str, max_bytes: int) -> FolderTexts:
-            return await asyncio.to_thread(
-                find_texts, folder, question=question, max_bytes=max_bytes
-            )
-
-        return find
+        return lambda question, max_bytes: asyncio.to_thread(
+            find_texts, folder, question=question, max_bytes=max_bytes
+        )
 
     def find_agent(self, objective: Objective) -> AgentDescription | None:
         """Return the agent of a file that carries the objective's tasks out; None if it has
@@ -252,8 +248,14 @@ class Toolbox:
     def _find_given(self, grant: ToolGrant, objective: Objective) -> Tool:
         """Return the tool that the grant (stored with the objective) names: a function of the
         program, or a tool of an MCP server."""
+        # a server's tool is opened as it was granted, and asks before each call whether it changed
+        of_servers = (
+            one.open_granted(grant)
+            for one in self._given.connections
+            if grant.name.startswith(f"{one.server.name}__")
+        )
         given = next((one for one in self._given.tools if one.name == grant.name), None)
-        tool = self._find_of_server(grant) or given
+        tool = next(of_servers, None) or given
         if tool is None:
             raise SettingsError(
                 f"objective {objective.id} needs the tool {grant.name}, and this worker does "
@@ -276,14 +278,6 @@ class Toolbox:
                 guide="tools",
             )
         return replace(tool, description=grant.description)
-
-    def _find_of_server(self, grant: ToolGrant) -> Tool | None:
-        """Return the MCP server's tool as it was granted, which asks the server before each call
-        whether the tool has changed; None if the grant names no server."""
-        for connection in self._given.connections:
-            if grant.name.startswith(f"{connection.server.name}__"):
-                return connection.open_granted(grant)
-        return None
 
 
 def _uids_of(objective: Objective) -> tuple[str, ...]:

@@ -44,7 +44,6 @@ from babyagi.taskstore.schedules import DAILY_LIMIT_USD, Schedule, ScheduleStatu
 from babyagi.taskstore.sql.store import TaskStore
 from babyagi.text import clean, shorten
 from babyagi.verbs import actions, answers, json_shapes
-from babyagi.worker.notify import is_address
 
 if TYPE_CHECKING:
     from babyagi.settings.fields import Settings
@@ -476,32 +475,23 @@ async def list_objectives(store: TaskStore, given: ObjectivesQuery) -> Answer:
 
 async def submit(call: Call, given: Submission) -> Answer:
     """Queue an objective for workers."""
-    app, hook = _app_of(call, given), given.get("notify", "")
-    objective, is_new = await _start(call.desk, app, hook, is_new=given.get("new", False))
-    shape = json_shapes.submitted_shape(objective, is_new=is_new)
-    return Answer(value=shape, status=201 if is_new else 200)
-
-
-async def _start(desk: Desk, app: App, hook: str, *, is_new: bool) -> tuple[Objective, bool]:
-    """Create the objective, or find it if the same one exists. Return it, and whether it is new.
-    The URL for notifications is stored first, so that a kill in between loses no notification."""
+    app, desk, hook = _app_of(call, given), call.desk, given.get("notify", "")
     home, uid = desk.settings.home, secrets.token_hex(8)
-    if hook:
+    if hook:  # stored first, so that a kill in between loses no notification
         _require_hook(hook)
         remember_hook(home, uid, hook)
-    objective, is_new = await app.start_objective(always_new=is_new, uid=uid)
-    if hook and objective.uid != uid:
+    objective, is_new = await app.start_objective(always_new=given.get("new", False), uid=uid)
+    if hook and not is_new:
         forget(home, uid)
         remember_hook(home, objective.uid, hook)
     if desk.hooks is not None:
         desk.hooks.nudge()
-    return objective, is_new
+    shape = json_shapes.submitted_shape(objective, is_new=is_new)
+    return Answer(value=shape, status=201 if is_new else 200)
 
 
 def _require_hook(address: str) -> None:
     try:
-        if not is_address(address):
-            raise ValueError("it is not an http or https URL")
         read_target(address)
     except ValueError as error:
         raise SettingsError(
