@@ -61,6 +61,12 @@ input_key, output_key, summary_frequency, update_every
 # Settings that are read by the names of their fields
 extra_env_files, llama
 
+# What the example file is made from
+is_listed
+
+# Verbs that a client sends by their names
+pause_schedule, resume_schedule, remove_schedule
+
 # For programs that embed this one
 (
     __dir__,
@@ -82,7 +88,7 @@ extra_env_files, llama
 )
 
 # What tests and campaigns ask the program
-close_log, n_rebuilds, OURS, mend, render_env_example
+close_log, n_rebuilds, OURS, mend
 
 # What uvicorn asks of a request that broke off
 disconnected

@@ -124,24 +124,11 @@ class Agent(Generic[T]):
 
     @overload
     def __init__(
-        self: Agent[str],
-        model: str | ChatModel | AsyncOpenAI = "",
-        tools: Sequence[Tool | Callable[..., Any]] = (),
-        *,
-        output_type: None = None,
-        instruction: str = "",
-        protocol: AgentProtocol | ProtocolName = "auto",
-        ask: Ask | None = None,
-        **options: Unpack[AgentOptions],
-    ) -> None: ...
-
-    @overload
-    def __init__(
         self,
         model: str | ChatModel | AsyncOpenAI = "",
         tools: Sequence[Tool | Callable[..., Any]] = (),
         *,
-        output_type: type[T],
+        output_type: type[T] | None = None,
         instruction: str = "",
         protocol: AgentProtocol | ProtocolName = "auto",
         ask: Ask | None = None,

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Generic, overload
 
 from babyagi import events
 from babyagi.agents.report import NO_OUTPUT, OUTPUT, read_answer
-from babyagi.app.application import App, Company, RunOutcome, open_app
+from babyagi.app.application import App, Company, open_app
 from babyagi.app.backends import require_result_store, utc_now
 from babyagi.app.model_clients import missing_key
 from babyagi.app.options import (
@@ -36,16 +36,14 @@ from babyagi.app.options import (
 )
 from babyagi.app.toolbox import Given
 from babyagi.errors import MalformedReplyError, NotFoundError
-from babyagi.inbox import describe, needs_leave, record, take_words
+from babyagi.inbox import describe, needs_leave, read_request, record, take_words
 from babyagi.journal import OnPiece, TextPiece
 from babyagi.llm.client import is_client
 from babyagi.llm.embeddings import fetch_files
-from babyagi.llm.port import ChatModel, Completion
+from babyagi.llm.port import ChatModel
 from babyagi.react.calling import require_names
 from babyagi.react.outputs import OutputType, output_type_of
-from babyagi.react.protocols.base import Conversation
-from babyagi.react.protocols.choice import find_protocol
-from babyagi.react.steps import Act, T
+from babyagi.react.steps import T
 from babyagi.reporting.artifacts import find_artifacts
 from babyagi.reporting.sources import Source, trace_sources
 from babyagi.runtime.offload import Told, call_either, run_blocking
@@ -55,7 +53,7 @@ from babyagi.tasks import Artifact, Duty, Event, Objective, Result, Step, StopRe
 from babyagi.taskstore.lifecycle import duty_owner
 from babyagi.taskstore.sql.store import TaskStore
 from babyagi.tools.base import Observation
-from babyagi.tools.catalog import TOOL_NAMES, build_ask_user
+from babyagi.tools.catalog import TOOL_NAMES
 from babyagi.tools.declare import collect_tools
 
 if TYPE_CHECKING:
@@ -65,7 +63,7 @@ logger = logging.getLogger(__name__)
 
 MAX_HEARD_CHARS = 200_000  # of the text pieces that wait for a program to fetch them
 LOOK_S = 1.0  # pause between two looks at the store when nothing announces news
-_CALL_KEY = re.compile(r"(\d+/execute/\d+)/tool/(\d+)")
+_CALL_KEY = re.compile(r"\d+/execute/\d+/tool/\d+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -133,8 +131,8 @@ class TaskStarted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCalled:
-    """A tool was called. `arguments` is what the model wrote, `text` what the tool returned or its
-    error."""
+    """A tool was called. `arguments` is the JSON with which it was called, `text` what it returned
+    or its error."""
 
     at: datetime
     task_id: int
@@ -222,13 +220,7 @@ Happening = (
 
 @overload
 async def run_async(
-    objective: str, *, output_type: None = None, **options: Unpack[RunOptions]
-) -> ObjectiveOutcome[str]: ...
-
-
-@overload
-async def run_async(
-    objective: str, *, output_type: type[T], **options: Unpack[RunOptions]
+    objective: str, *, output_type: type[T] | None = None, **options: Unpack[RunOptions]
 ) -> ObjectiveOutcome[T]: ...
 
 
@@ -254,13 +246,7 @@ async def run_async(
 
 @overload
 def run(
-    objective: str, *, output_type: None = None, **options: Unpack[RunOptions]
-) -> ObjectiveOutcome[str]: ...
-
-
-@overload
-def run(
-    objective: str, *, output_type: type[T], **options: Unpack[RunOptions]
+    objective: str, *, output_type: type[T] | None = None, **options: Unpack[RunOptions]
 ) -> ObjectiveOutcome[T]: ...
 
 
@@ -305,12 +291,8 @@ def run(objective: str, *, output_type: object = None, **options: Any) -> Object
 
 @overload
 def stream(
-    objective: str, *, output_type: None = None, **options: Unpack[RunOptions]
-) -> Stream[str]: ...
-
-
-@overload
-def stream(objective: str, *, output_type: type[T], **options: Unpack[RunOptions]) -> Stream[T]: ...
+    objective: str, *, output_type: type[T] | None = None, **options: Unpack[RunOptions]
+) -> Stream[T]: ...
 
 
 @overload
@@ -402,8 +384,7 @@ def _split_tools(given: Any) -> tuple[list[str], tuple[Any, ...]]:
 async def _load(work: Work) -> Settings:
     settings = load_here(work.flags)
     asked = set(settings.model_by_role.values()) - set(work.given.model_by_name)
-    missing = missing_key(settings, asked)
-    if missing is not None:
+    if missing := missing_key(settings, asked):
         raise missing
     require_result_store(settings)
     if settings.effective_embedding_model == ONNX_EMBEDDING_MODEL:
@@ -420,28 +401,18 @@ async def _run(
         KeyboardInterrupt: Ctrl-C was pressed; the calls in flight have ended, and the run can be
             continued.
     """
-    outcome = await (
-        app.run(objective, Company(on_piece=on_piece))
-        if ask is None
-        else _run_answering(app, objective, ask, on_piece)
-    )
+    company = Company(is_person_there=lambda: ask is not None, on_piece=on_piece)
+    try:
+        async with asyncio.TaskGroup() as group:
+            answering = group.create_task(_answer(app, objective.id, ask)) if ask else None
+            outcome = await app.run(objective, company)
+            if answering is not None:
+                answering.cancel()
+    except BaseExceptionGroup as errors:
+        raise errors.exceptions[0] from None
     if outcome.stopped_by_signal == signal.SIGINT:
         raise KeyboardInterrupt
     return outcome.objective
-
-
-async def _run_answering(
-    app: App, objective: Objective, ask: Ask, on_piece: OnPiece | None
-) -> RunOutcome:
-    try:
-        async with asyncio.TaskGroup() as group:
-            answering = group.create_task(_answer(app, objective.id, ask))
-            company = Company(is_person_there=lambda: True, on_piece=on_piece)
-            outcome = await app.run(objective, company)
-            answering.cancel()
-    except BaseExceptionGroup as errors:
-        raise errors.exceptions[0] from None
-    return outcome
 
 
 async def _answer(app: App, objective_id: int, ask: Ask) -> None:
@@ -675,38 +646,24 @@ async def _tell_question(store: TaskStore, event: Event, task_id: int) -> Happen
 
 
 async def _tell_call(store: TaskStore, event: Event, task_id: int) -> Happening | None:
-    found = _CALL_KEY.fullmatch(event.data.get("key", ""))
-    if found is None or event.data.get("kind") == "model":
+    """Return the `ToolCalled` of a recorded step; None if it is no call of the task's own model, or
+    was withdrawn in the meantime."""
+    key = event.data.get("key", "")
+    if not _CALL_KEY.fullmatch(key) or event.data.get("kind") == "model":
         return None
-    steps = await store.steps(event.objective_id, owner=event.data["owner"])
-    by_key = {step.key: step for step in steps if step.output is not None}
-    made = by_key.get(event.data["key"])
-    if made is None:
-        return None
-    observation = Observation.from_json(made.output or "")
-    asked = [step for key, step in by_key.items() if key.startswith(f"{found[1]}/model")]
-    calls = _read_calls(Completion.from_json(asked[-1].output or "")) if asked else ()
-    at = int(found[2]) - 1
-    name = observation.passage.origin.partition(":")[2]
-    return ToolCalled(
-        at=event.at,
-        task_id=task_id,
-        tool=calls[at].name if at < len(calls) else name,
-        arguments=calls[at].arguments if at < len(calls) else "",
-        text=observation.passage.text,
-        is_error=observation.is_error,
-    )
-
-
-def _read_calls(completion: Completion) -> tuple[Any, ...]:
-    """Return the tool calls that a model's reply asks for, whichever protocol it uses."""
-    anything = Conversation(messages=(), tools=(build_ask_user(),))
-    for name in ("native", "json", "text"):
-        with suppress(MalformedReplyError):
-            decision = find_protocol(name).parse(completion, anything)
-            if isinstance(decision, Act):
-                return decision.calls
-    return ()
+    for step in await store.steps(event.objective_id, owner=event.data["owner"]):
+        if step.key == key and step.output is not None:
+            tool, arguments = read_request(step)
+            observation = Observation.from_json(step.output)
+            return ToolCalled(
+                at=event.at,
+                task_id=task_id,
+                tool=tool,
+                arguments=json.dumps(arguments, ensure_ascii=False),
+                text=observation.passage.text,
+                is_error=observation.is_error,
+            )
+    return None
 
 
 _TELLERS: Mapping[str, Callable[[TaskStore, Event, int], Awaitable[Happening | None]]] = {

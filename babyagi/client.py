@@ -71,6 +71,7 @@ TIMEOUT_S = 120.0
 CREATING = ("submit", "add_schedule")  # verbs that may create a home
 SILENCE_S = 60.0  # a stream says something at least every 15 s
 LOOK_S = 5.0
+VERB_BY_NAME = {verb.name: verb for verb in VERBS}
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -144,7 +145,7 @@ class Client:
     async def _do(self, name: str, key: str, arguments: dict[str, Any]) -> Any:
         if self._send is None:
             raise RuntimeError(OUTSIDE)
-        verb = verb_by_name()[name]
+        verb = VERB_BY_NAME[name]
         in_path = [field for _, field, _, _ in Formatter().parse(verb.path) if field]
         path = {field: _name(field, arguments.pop(field)) for field in in_path}
         given = {field: one for field, one in arguments.items() if one is not None}
@@ -389,11 +390,6 @@ def _name(what: str, chosen: int | str) -> str:
     if not (text.isascii() and text.isalnum()):  # it would be another path
         raise NotFoundError(f"there is no such {what}: {text!r}", fix=SEE_LISTS)
     return text
-
-
-@cache
-def verb_by_name() -> Mapping[str, Verb]:
-    return {verb.name: verb for verb in VERBS}
 
 
 def _read(data: bytes, returns: Any) -> Any:

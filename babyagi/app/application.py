@@ -8,7 +8,7 @@ import os
 import random
 import secrets
 import socket
-from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterable
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -96,6 +96,7 @@ UNREACHED_S = 30.0  # after which a run leaves an endpoint that it could not con
 MAX_LOOKED_AT = 200  # how many of the newest events of a kind are searched
 ANSWERED = (StopReason.FINISHED, StopReason.OBJECTIVE_MET)
 MAX_ORDERED_CHARS = 200  # of an objective or a first task in a notice
+DEFAULT_TIMING = {"tz": "UTC", "grace": "1h", "overlap": "skip", "catch_up": "one", "jitter": "0s"}
 MAX_SHOWN = 8  # results that a further question is sure to be shown
 
 
@@ -122,23 +123,6 @@ class Company:
 
 
 ALONE = Company()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Timing:
-    """When a schedule fires, and its policies such as `overlap`, in the form in which a person
-    types them. Exactly one of `cron`, `every` and `at` is given; durations are written `90s`, `2h`
-    or `1d`. `daily_limit` is in US dollars; None means the default, and 0 no limit."""
-
-    cron: str | None = None
-    every: str | None = None
-    at: str | None = None
-    tz: str = "UTC"
-    grace: str = "1h"
-    overlap: str = "skip"
-    catch_up: str = "one"
-    jitter: str = "0s"
-    daily_limit: float | None = None
 
 
 class App:
@@ -234,22 +218,25 @@ class App:
         if not is_on_a_server(self.settings):  # else the folder may be that of a worker elsewhere
             require_folder(self.settings)
 
-    async def add_schedule(self, timing: Timing, *, uid: str = "") -> schedules.Schedule:
+    async def add_schedule(
+        self, when: Mapping[str, str | None], *, daily_limit: float | None = None
+    ) -> schedules.Schedule:
         """Store a schedule whose ticks start the objective that the settings describe.
 
         Args:
-            uid: the schedule's uid; random if empty.
+            when: see `read_timing`.
+            daily_limit: in US dollars; None means the default, and 0 no limit.
 
         Raises:
             SettingsError: the timing is invalid or never due, one tick may cost more than the daily
                 limit, or the folder of files does not exist, as in `start_objective`.
         """
         self._require_folder()
-        uid, spec = uid or secrets.token_hex(8), self._spec()
-        daily_usd = self._daily_limit(spec, timing.daily_limit)
+        uid, spec = secrets.token_hex(8), self._spec()
+        daily_usd = self._daily_limit(spec, daily_limit)
         if daily_usd and not spec.limits.max_cost_usd:
             spec = replace(spec, limits=replace(spec.limits, max_cost_usd=daily_usd))
-        timed = read_timing(timing, spec, daily_usd=daily_usd, now=utc_now())
+        timed = read_timing(when, spec, daily_usd=daily_usd, now=utc_now())
         schedule = await self.store.add_schedule(timed, uid=uid)
         self.toolbox.allow(uid, spec)
         if self.settings.files is not None:
@@ -752,27 +739,32 @@ def _protocol_of(agent: AgentDescription | None) -> str:
 
 
 def read_timing(
-    timing: Timing, objective: ObjectiveSpec, *, daily_usd: float, now: datetime
+    when: Mapping[str, str | None], objective: ObjectiveSpec, *, daily_usd: float, now: datetime
 ) -> schedules.ScheduleSpec:
-    """Return the timing as a schedule for the objective. Raises `SettingsError` if it is not
-    valid."""
+    """Return a schedule for the objective. Raises `SettingsError` if it is not valid.
+
+    Args:
+        when: exactly one of `cron`, `every` and `at`, and policies such as `overlap`, in the form
+            in which a person types them; durations are written `90s`, `2h` or `1d`.
+    """
+    said = DEFAULT_TIMING | {name: text for name, text in when.items() if text is not None}
     try:
-        every_s = _read_duration("every", timing.every) if timing.every else 0.0
-        zone = schedules.find_zone(timing.tz)
+        every_s = _read_duration("every", said["every"]) if said.get("every") else 0.0
+        zone = schedules.find_zone(said["tz"])
         rule = schedules.Rule(
-            cron=schedules.require_cron(timing.cron) if timing.cron is not None else "",
+            cron=schedules.require_cron(said["cron"]) if "cron" in said else "",
             every_s=every_s,
-            at=schedules.parse_local(timing.at, zone) if timing.at else None,
-            tz=timing.tz,
+            at=schedules.parse_local(said["at"], zone) if said.get("at") else None,
+            tz=said["tz"],
             begins_at=now,
         )
         return schedules.ScheduleSpec(
             objective=objective,
             rule=rule,
-            grace_s=_read_duration("grace", timing.grace),
-            overlap=schedules.Overlap(timing.overlap),
-            catch_up=schedules.CatchUp(timing.catch_up),
-            jitter_s=_read_duration("jitter", timing.jitter),
+            grace_s=_read_duration("grace", said["grace"]),
+            overlap=schedules.Overlap(said["overlap"]),
+            catch_up=schedules.CatchUp(said["catch_up"]),
+            jitter_s=_read_duration("jitter", said["jitter"]),
             daily_limit_usd=daily_usd,
         )
     except (ValueError, OverflowError) as error:  # overflow: beyond the years of `datetime`

@@ -242,9 +242,21 @@ def _make_index(settings: Settings, stack: AsyncExitStack) -> VectorIndex:
 
             return BuiltinIndex()
         case "weaviate":
-            return _make_weaviate(settings)
+            from babyagi.index.vendors.weaviate import WeaviateIndex
+
+            return WeaviateIndex(
+                settings.weaviate_url,
+                api_key=settings.weaviate_api_key.reveal(),
+                grpc_port=settings.weaviate_grpc_port,
+                is_embedded=not settings.weaviate_url,
+                proxies=settings.proxies,
+            )
         case "pinecone":
-            return _make_pinecone(settings)
+            from babyagi.index.vendors.pinecone import PineconeIndex
+
+            cloud, region = settings.pinecone_place
+            key = settings.pinecone_api_key.reveal()
+            return PineconeIndex(key, cloud=cloud, region=region, proxies=settings.proxies)
     if settings.chroma_url:
         from babyagi.index.vendors.chroma import ChromaServerIndex
 
@@ -254,27 +266,6 @@ def _make_index(settings: Settings, stack: AsyncExitStack) -> VectorIndex:
     offload = ThreadOffload(name="chroma")
     stack.callback(offload.close)
     return ChromaIndex(settings.home / "chroma", offload=offload)
-
-
-def _make_weaviate(settings: Settings) -> VectorIndex:
-    from babyagi.index.vendors.weaviate import WeaviateIndex
-
-    return WeaviateIndex(
-        settings.weaviate_url,
-        api_key=settings.weaviate_api_key.reveal(),
-        grpc_port=settings.weaviate_grpc_port,
-        is_embedded=not settings.weaviate_url,
-        proxies=settings.proxies,
-    )
-
-
-def _make_pinecone(settings: Settings) -> VectorIndex:
-    from babyagi.index.vendors.pinecone import PineconeIndex
-
-    cloud, region = settings.pinecone_place
-    return PineconeIndex(
-        settings.pinecone_api_key.reveal(), cloud=cloud, region=region, proxies=settings.proxies
-    )
 
 
 async def drop_collection(settings: Settings, objective: Objective) -> str:

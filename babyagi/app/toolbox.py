@@ -148,7 +148,7 @@ class Toolbox:
         granted = {grant.name for grant in objective.spec.tools if grant.parameters is None}
         granted.discard(RECALL)  # the loop opens it
         self._require_lent(granted, objective)
-        folder = self._open_folder(objective) if granted & NEED_A_FOLDER else None
+        folder = open_folder(self._settings, objective) if granted & NEED_A_FOLDER else None
         home, uid = self._settings.home, objective.uid
         context = open_tool_context(self._settings, folder, pages=place_of(home, PAGES, uid))
         tools = open_tools(granted, replace(context, scratch=place_of(home, SCRATCH, uid)))
@@ -218,14 +218,10 @@ class Toolbox:
             return None
         from babyagi.tools.files import find_texts
 
-        folder = self._open_folder(objective)
-
-        async def find(question: str, max_bytes: int) -> FolderTexts:
-            return await asyncio.to_thread(
-                find_texts, folder, question=question, max_bytes=max_bytes
-            )
-
-        return find
+        folder = open_folder(self._settings, objective)
+        return lambda question, max_bytes: asyncio.to_thread(
+            find_texts, folder, question=question, max_bytes=max_bytes
+        )
 
     def find_agent(self, objective: Objective) -> AgentDescription | None:
         """Return the agent of a file that carries the objective's tasks out; None if it has
@@ -252,8 +248,14 @@ class Toolbox:
     def _find_given(self, grant: ToolGrant, objective: Objective) -> Tool:
         """Return the tool that the grant (stored with the objective) names: a function of the
         program, or a tool of an MCP server."""
+        # a server's tool is opened as it was granted, and asks before each call whether it changed
+        of_servers = (
+            one.open_granted(grant)
+            for one in self._given.connections
+            if grant.name.startswith(f"{one.server.name}__")
+        )
         given = next((one for one in self._given.tools if one.name == grant.name), None)
-        tool = self._find_of_server(grant) or given
+        tool = next(of_servers, None) or given
         if tool is None:
             raise SettingsError(
                 f"objective {objective.id} needs the tool {grant.name}, and this worker does "
@@ -277,37 +279,30 @@ class Toolbox:
             )
         return replace(tool, description=grant.description)
 
-    def _find_of_server(self, grant: ToolGrant) -> Tool | None:
-        """Return the MCP server's tool as it was granted, which asks the server before each call
-        whether the tool has changed; None if the grant names no server."""
-        for connection in self._given.connections:
-            if grant.name.startswith(f"{connection.server.name}__"):
-                return connection.open_granted(grant)
-        return None
-
-    def _open_folder(self, objective: Objective) -> Folder:
-        home, given = self._settings.home, self._settings.files
-        known = next(
-            filter(None, (remembered_folder(home, uid) for uid in _uids_of(objective))), None
-        )
-        # a folder within the one that this worker hands out was chosen for this objective
-        is_within = given and known and known.is_relative_to(given.resolve())
-        folder = known if is_within else given or known
-        if folder is None or not folder.is_dir():
-            wrong = f"{folder} is not a folder" if folder else ""
-            raise SettingsError(
-                f"objective {objective.id} needs a folder to read, and there is none here",
-                why=wrong or "it was started with --files, in another home",
-                fix="name the folder again: --files FOLDER",
-                guide="objectives",
-            )
-        return Folder(folder, without=home)
-
 
 def _uids_of(objective: Objective) -> tuple[str, ...]:
     """Return the uids under which the home folder keeps what belongs to the objective: its own, and
     that of the schedule that started it."""
     return tuple(filter(None, (objective.uid, schedule_uid(objective.uid))))
+
+
+def open_folder(settings: Settings, objective: Objective) -> Folder:
+    """Return the folder that the objective's tools read and write on this machine. Raises
+    `SettingsError` if there is none."""
+    home, given = settings.home, settings.files
+    known = next(filter(None, (remembered_folder(home, uid) for uid in _uids_of(objective))), None)
+    # a folder within the one that this worker hands out was chosen for this objective
+    is_within = given and known and known.is_relative_to(given.resolve())
+    folder = known if is_within else given or known
+    if folder is None or not folder.is_dir():
+        wrong = f"{folder} is not a folder" if folder else ""
+        raise SettingsError(
+            f"objective {objective.id} needs a folder to read, and there is none here",
+            why=wrong or "it was started with --files, in another home",
+            fix="name the folder again: --files FOLDER",
+            guide="objectives",
+        )
+    return Folder(folder, without=home)
 
 
 def require_folder(settings: Settings) -> None:

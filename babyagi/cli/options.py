@@ -14,7 +14,7 @@ from click.core import ParameterSource
 from babyagi.cli.text import Style, warn
 from babyagi.errors import SettingsError
 from babyagi.settings.fields import Settings, declared_fields
-from babyagi.settings.values import meant_by, parse_duration_s
+from babyagi.settings.values import parse_duration_s
 from babyagi.text import nearest, say_duration
 
 if TYPE_CHECKING:
@@ -262,7 +262,7 @@ def parse_flags(flags: Mapping[str, Any]) -> dict[str, Any]:
         except ValueError as error:
             raise SettingsError(
                 f"{entry.flags[-1]} must be {error}, got {text!r}",
-                fix=f"{entry.flags[-1]} {meant_by(error) or entry.metavar}, where 0 means no limit",
+                fix=f"{entry.flags[-1]} {entry.metavar}, where 0 means no limit",
                 guide="limits",
             ) from error
     return values

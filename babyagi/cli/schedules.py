@@ -36,7 +36,7 @@ from babyagi.settings.fields import Settings
 from babyagi.settings.load import Loaded
 from babyagi.taskstore.schedules import Schedule, ScheduleStatus, Tick
 from babyagi.taskstore.sql.store import TaskStore
-from babyagi.verbs.json_shapes import VERSION, schedule_shape, tick_shape
+from babyagi.verbs.json_shapes import VERSION, schedule_shape, to_json
 
 N_TICKS_SHOWN = 20
 NOT_OF_SCHEDULE = (
@@ -151,11 +151,11 @@ def add(objective_words: tuple[str, ...], as_json: bool, **flags: Any) -> None:
 
 
 async def _add(loaded: Loaded, given: dict[str, Any], *, as_json: bool) -> None:
-    from babyagi.app.application import Timing, open_app
+    from babyagi.app.application import open_app
 
-    timing = Timing(**given)
+    daily_limit = given.pop("daily_limit")
     async with open_app(loaded.settings, tell=tell) as app:
-        found = await app.add_schedule(timing)
+        found = await app.add_schedule(given, daily_limit=daily_limit)
         tell_notices((*loaded.notices, *app.notices))
         is_served = bool(await app.store.workers())
     if as_json:
@@ -190,7 +190,7 @@ def _show(schedule_id: int, n_ticks: int, *, as_json: bool) -> None:
         return await store.schedule(schedule_id, limit=n_ticks)
 
     found, ticks = with_store(fetch)
-    more = {"schedule": schedule_shape(found), "ticks": [tick_shape(one) for one in ticks]}
+    more = {"schedule": schedule_shape(found), "ticks": to_json(ticks)}
     give(as_json, {"v": VERSION, **more}, [*render_schedule(found), *render_ticks(ticks)])
 
 

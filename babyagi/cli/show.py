@@ -342,7 +342,7 @@ def show_why(task_id: int | None, *, selector: str, as_json: bool) -> None:
     reason, name = with_objective(selector, fetch)
     said = [f"{name}: {safe_line(reason.says)}", f"  {safe_line(reason.change)}".rstrip()]
     rows = (Line(row) for text in filter(None, said) for row in wrap(text, terminal_width()))
-    give(as_json, {"v": json_shapes.VERSION, **json_shapes.why_shape(reason)}, rows)
+    give(as_json, {"v": json_shapes.VERSION, **json_shapes.to_json(reason)}, rows)
 
 
 # -- the log: a line for each event and each step

@@ -35,7 +35,6 @@ from babyagi.settings.values import (
     Declared,
     Secret,
     default_home,
-    meant_by,
     parse_path,
     parse_paths,
 )
@@ -142,7 +141,7 @@ def _mark(home: Path, file: EnvFile) -> Path:
     return home / _FOLDER / digest
 
 
-# -- reads flags, environment and .env files into `Settings`; renders the example file
+# -- reads flags, environment and .env files into `Settings`
 # --------------------------------------------------------------------------------------------------
 
 logger = logging.getLogger(__name__)
@@ -319,9 +318,7 @@ def load_settings(
         faults += _find_conflicts(settings, given)
     if faults:
         listed = "\n  ".join([f"{len(faults)} settings cannot be used:", *faults])
-        wrong = reading.wrong_flags
-        fix = "; ".join(wrong) if len(wrong) == len(faults) else _FIX
-        raise SettingsError(faults[0] if len(faults) == 1 else listed, fix=fix, guide="settings")
+        raise SettingsError(faults[0] if len(faults) == 1 else listed, fix=_FIX, guide="settings")
     return Loaded(
         settings=settings,
         sources=MappingProxyType(sources),
@@ -401,7 +398,6 @@ class _Reading:
         self.given: dict[str, _Given] = {}
         self.untrusted: list[Untrusted] = []
         self.faults: list[str] = []
-        self.wrong_flags: list[str] = []
 
     def read(self, *, reads_files: bool) -> dict[str, Any]:
         """Return the valid values by field name. Settings that no source sets are left out."""
@@ -464,13 +460,8 @@ class _Reading:
             except ValueError as error:
                 if not is_settled:
                     shown = "" if declared.is_secret else f", got {_show(given.raw)}"
-                    meant = meant_by(error)
-                    guess = f"; did you mean {meant}?" if meant else ""
-                    self.faults.append(f"{given.label} must be {error}{shown}{guess}")
+                    self.faults.append(f"{given.label} must be {error}{shown}")
                     self.given[name] = given
-                    if not given.variable:
-                        fix = f"{given.label} {meant}" if meant else f"correct {given.label}"
-                        self.wrong_flags.append(f"{fix}, or leave it out")
                 continue
             if file is not None and not self._is_harmless(name, declared, value, file):
                 shown = value.hint if isinstance(value, Secret) else str(given.raw)
@@ -685,35 +676,3 @@ def render_value(value: object) -> str:
     if isinstance(value, tuple):
         return " ".join(str(part) for part in value)
     return str(value)
-
-
-def _explain(name: str, declared: Declared) -> str:
-    """Return a setting's help, choices and default as one paragraph."""
-    default = declared.default_text or render_value(_default_of(name)) or "none"
-    choices = f" One of {', '.join(declared.choices)}." if declared.choices else ""
-    return f"{declared.help}{choices} Default: {default}."
-
-
-def render_env_example() -> str:
-    """Return the text of `.env.example`. It lists the variables with an empty value, in a syntax
-    that both python-dotenv and `docker run --env-file` read."""
-    lines = [
-        "# Copy this file to .env and fill in what you need. An empty value means the default.",
-        "# Write values without quotes, and without a comment after a value.",
-        (
-            "# Settings that can run programs, send data, read files or spend money have no effect "
-            "until you type `babyagi config trust`, and again after each change."
-        ),
-    ]
-    for name, declared in declared_fields().items():
-        if declared.section:
-            lines += ["", f"# == {declared.section} =="]
-        if declared.variables and declared.is_listed:
-            others = ", ".join(declared.variables[1:])
-            older = f" Other name: {others}." if others else ""
-            lines += ["", f"# {_explain(name, declared)}{older}", f"{declared.variables[0]}="]
-    mentioned = [one.variables[0] for one in declared_fields().values() if not one.is_listed]
-    lines += ["", "# == Rarely set, or names of the original, of the shell and of services =="]
-    lines += ["# They act, and `babyagi config` shows them:"]
-    lines += [f"# {' '.join(mentioned[at : at + 5])}" for at in range(0, len(mentioned), 5)]
-    return "\n".join(lines) + "\n"

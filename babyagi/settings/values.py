@@ -1,7 +1,6 @@
 """How a setting is declared, and the parsers that turn its text into a value.
 
-A parser raises ValueError with the expected form, worded to follow "NAME must be "; `UnfitError` if
-it can tell which value was probably meant.
+A parser raises ValueError with the expected form, worded to follow "NAME must be ".
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from typing import Any, TypeVar
 
 from babyagi.net.addresses import complete_proxy, host_of, is_web_address
 from babyagi.redaction import redact_url
-from babyagi.text import C1_CONTROLS, CONTROLS, clean, nearest
+from babyagi.text import C1_CONTROLS, CONTROLS, clean
 
 T = TypeVar("T")
 N = TypeVar("N", int, float)
@@ -25,19 +24,6 @@ LEAST_LIMIT = 0.001  # a lower limit may be rounded to 0, which would mean no li
 _ESCAPE_SEQUENCES = r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b\n]*(?:\x07|\x1b\\)|[@-Z\\^_])"
 _DURATION = r"(?:([0-9.]+)d)?(?:([0-9.]+)h)?(?:([0-9.]+)m)?(?:([0-9.]+)s?)?"
 _SECONDS_PER_PART = (86_400.0, 3_600.0, 60.0, 1.0)
-
-
-class UnfitError(ValueError):
-    """A text is no value of a setting; `meant` is the value that was probably meant, or ''."""
-
-    def __init__(self, wanted: str, meant: str) -> None:
-        super().__init__(wanted)
-        self.meant = meant
-
-
-def meant_by(error: ValueError) -> str:
-    """Return the value that was probably meant, as the parser's error says; '' if it does not."""
-    return error.meant if isinstance(error, UnfitError) else ""
 
 
 class Secret:
@@ -204,12 +190,11 @@ def names_of(*names: str) -> Callable[[str], tuple[str, ...]]:
 
     def parse(text: str) -> tuple[str, ...]:
         given = tuple(dict.fromkeys(text.replace(",", " ").split()))
-        unknown = [name for name in given if name not in names]
-        if unknown:
-            listed = f"a list, separated by commas, of these names: {', '.join(names)}"
-            listed += f"; {unknown[0][:80]} is none of them"
-            near = [name if name in names else nearest(name, names) for name in given]
-            raise UnfitError(listed, ",".join(near) if all(near) else "")
+        if unknown := [name for name in given if name not in names]:
+            raise ValueError(
+                f"a list, separated by commas, of these names: {', '.join(names)}; "
+                f"{unknown[0][:80]} is none of them"
+            )
         return given
 
     return parse
@@ -314,22 +299,12 @@ def _within(
         try:
             value = read(text)
         except ValueError:
-            point = "." if read is float else ""
-            raise UnfitError(what, _read_as(read, text.replace(",", point))) from None
+            raise ValueError(what) from None
         if not low <= value <= high:
             raise ValueError(f"{what} from {low:{form}} to {high:{form}}")
         return value
 
     return parse
-
-
-def _read_as(read: Callable[[str], object], text: str) -> str:
-    """Return the text if it can be read, else ''."""
-    try:
-        read(text)
-    except ValueError:
-        return ""
-    return text.strip()
 
 
 def seconds(low: float, high: float) -> Callable[[str], float]:
@@ -343,7 +318,7 @@ def choice(*names: str) -> Callable[[str], str]:
     def parse(text: str) -> str:
         found = [name for name in names if name.startswith(text.strip().casefold())]
         if len(found) != 1:
-            raise UnfitError(f"one of {', '.join(names)}", nearest(text, names))
+            raise ValueError(f"one of {', '.join(names)}")
         return found[0]
 
     return parse

@@ -631,12 +631,11 @@ async def _preview(store: TaskStore, step: Step, settings: Settings) -> Preview 
 
     Raises:
         ToolError: the tool cannot make the preview.
-        SettingsError: this machine does not know the folder.
+        SettingsError: this machine does not have the folder.
     """
     from asyncio import to_thread
 
-    from babyagi.files.folder import Folder
-    from babyagi.files.home import remembered_folder
+    from babyagi.app.toolbox import open_folder
     from babyagi.tools.base import Preview
     from babyagi.tools.catalog import NEED_A_FOLDER, ToolContext, open_tools
     from babyagi.tools.files import compare
@@ -651,14 +650,7 @@ async def _preview(store: TaskStore, step: Step, settings: Settings) -> Preview 
     if step.kind != inbox.APPROVAL or name not in NEED_A_FOLDER:
         return None
     objective = await store.objective(step.objective_id)
-    path = settings.files or remembered_folder(settings.home, objective.uid)
-    if path is None:
-        raise SettingsError(
-            "this machine does not know the folder that the objective's tools read and write",
-            fix="set BABYAGI_FILES to the path of that folder",
-            guide="inbox",
-        )
-    folder = Folder(path, without=settings.home)
+    folder = open_folder(settings, objective)
     (tool,) = open_tools([name], ToolContext(offload=to_thread, folder=folder))
     return await tool.preview(arguments) if tool.preview is not None else None
 
@@ -696,13 +688,5 @@ async def find_asking_elsewhere(store: TaskStore, step: Step, *, home: Path) -> 
     what they ask about may be settled in theirs alone."""
     if step.kind == inbox.QUESTION:
         return []
-    mine, serving = (
-        home_id(home),
-        [
-            worker
-            for worker in await store.workers()
-            if worker.lease_left_s > 0
-            and any(joined.objective_id == step.objective_id for joined in worker.joined)
-        ],
-    )
-    return [] if mine in (worker.home for worker in serving) else serving
+    asking = serving(await store.workers(), step.objective_id)
+    return [] if home_id(home) in (worker.home for worker in asking) else asking

@@ -15,7 +15,7 @@ from typing import Any
 from babyagi import tasks
 from babyagi.inbox import Decision
 from babyagi.reporting.transcript import Part
-from babyagi.reporting.why import Why
+from babyagi.reporting.why import Reason
 from babyagi.tasks import Limits, ObjectiveStatus, Reservation, StopReason, TaskStatus
 from babyagi.taskstore.schedules import CatchUp, Overlap, Rule, ScheduleStatus, Tick
 
@@ -53,13 +53,6 @@ class Counts:
     waiting: int
     dead: int
     cancelled: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reason:
-    why: Why
-    says: str
-    change: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -302,13 +295,8 @@ class Report(Versioned):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Event(Versioned):
-    id: int
-    at: datetime
-    objective_id: int
-    task_id: int | None
-    kind: str
-    data: Mapping[str, Any]
+class Event(tasks.Event):
+    v: int
 
 
 # -- the inbox

@@ -19,7 +19,7 @@ from babyagi.inbox import Decision, asking_task, decisions, describe, read_reque
 from babyagi.reporting.artifacts import Made, artifacts_shape
 from babyagi.reporting.sources import Sources, sources_shape
 from babyagi.tasks import Event, Objective, Result, Role, Step, Task, TaskStatus, Usage, Worker
-from babyagi.taskstore.schedules import Schedule, Tick
+from babyagi.taskstore.schedules import Schedule
 from babyagi.verbs.actions import number_exchanges, serving
 from babyagi.verbs.answers import Given
 from babyagi.worker.notify import event_fields
@@ -99,12 +99,6 @@ def task_shape(task: Task) -> Json:
         "lack": task.lack.what if task.lack is not None else "",
         **pick(task, "n_lacks origins usage created_at started_at finished_at not_before"),
     }
-
-
-def why_shape(reason: Reason) -> Json:
-    """Return why a task or an objective is in its state. The field `why` is a value of
-    `babyagi.reporting.why.Why`."""
-    return pick(reason, "why says change")
 
 
 def result_shape(result: Result, made: Sequence[Made] | None = None) -> Json:
@@ -258,10 +252,6 @@ def schedule_shape(schedule: Schedule) -> Json:
     }
 
 
-def tick_shape(tick: Tick) -> Json:
-    return pick(tick, "schedule_id due_at outcome reason objective_id decided_at")
-
-
 def event_shape(event: Event) -> Json:
     return event_fields(event)
 
@@ -288,14 +278,14 @@ def stand_shape(stand: Stand) -> Json:
     return {
         **status_shape(stand.objective, stand.counts),
         "index_trouble": stand.index_trouble,
-        "why": why_shape(stand.reason),
+        "why": to_json(stand.reason),
         "n_workers": len(serving(stand.workers, stand.objective.id)),
     }
 
 
 def listed_task_shape(task: Task, reason: Reason) -> Json:
     """Return one row of `babyagi tasks --json`."""
-    return {**task_shape(task), "why": why_shape(reason)}
+    return {**task_shape(task), "why": to_json(reason)}
 
 
 def changed_shape(changed: Changed) -> Json:
@@ -399,7 +389,7 @@ def shown_shape(shown: Shown, secrets: Sequence[str], *, only: int | None = None
         "result": result_shape(result, shown.made) if result is not None else None,
         "sources": sources_shape(shown.sources),
         "given": to_json(given_results(shown.steps)),
-        "why": why_shape(reason) if reason is not None else None,
+        "why": to_json(reason),
         "steps": steps,
         "without_outcome": abandoned,
     }

@@ -21,9 +21,11 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Required, TypedDict
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Required, TypedDict
 
-from babyagi.app.application import App, Timing
+from annotated_types import Interval
+
+from babyagi.app.application import App
 from babyagi.app.backends import utc_now
 from babyagi.app.options import LIMIT_NAMES
 from babyagi.errors import NotFoundError, RequestError, SettingsError
@@ -42,7 +44,6 @@ from babyagi.taskstore.schedules import DAILY_LIMIT_USD, Schedule, ScheduleStatu
 from babyagi.taskstore.sql.store import TaskStore
 from babyagi.text import clean, shorten
 from babyagi.verbs import actions, answers, json_shapes
-from babyagi.worker.notify import is_address
 
 if TYPE_CHECKING:
     from babyagi.settings.fields import Settings
@@ -68,6 +69,7 @@ SETTING_BY_FIELD = {
     "planning": "planning",
     **{name: name for name in LIMIT_NAMES},
 }
+Limit = Annotated[int, Interval(ge=1, le=MAX_LISTED)]
 WHEN = tuple("cron every at tz grace overlap catch_up jitter".split())
 
 
@@ -129,6 +131,7 @@ def _read_given_type(run: Callable[..., Any]) -> type:
     hints = typing.get_type_hints(
         type("given", (), {"__annotations__": {one.name: one.annotation for one in own}}),
         vars(inspect.getmodule(run)),
+        include_extras=True,
     )
     if [one.name for one in own] == ["given"]:
         return hints["given"]  # type: ignore[no-any-return]
@@ -408,7 +411,7 @@ class ScheduleOptions(ObjectiveOptions, total=False):
     overlap: Literal["skip", "queue", "allow"]
     catch_up: Literal["one", "all", "none"]
     jitter: str
-    daily_limit_usd: float
+    daily_limit_usd: Annotated[float, Interval(ge=0, le=MAX_USD)]
 
 
 class NewSchedule(ScheduleOptions, total=False):
@@ -425,7 +428,7 @@ class PageQuery:
     the last one of the page before."""
 
     after: int = 0
-    limit: int = MAX_LISTED
+    limit: Limit = MAX_LISTED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -460,45 +463,35 @@ class EventsQuery:
 async def list_objectives(store: TaskStore, given: ObjectivesQuery) -> Answer:
     """List objectives, the newest last."""
     found = await given.find(store)
-    limit = _within(given.limit, "limit", 1, MAX_LISTED)
     left = [one for one in found if one.id > given.after]
-    page = left[:limit]
+    page = left[: given.limit]
     shapes = []
     for one in page:
         _, counts = await actions.find_row(store, one.id)
         last_at = await actions.find_last_event_at(store, one)
         shapes.append(json_shapes.objective_shape(one, counts, last_event_at=last_at))
-    return Answer(value=shapes, next={"after": page[-1].id} if len(left) > limit else None)
+    return Answer(value=shapes, next={"after": page[-1].id} if len(left) > given.limit else None)
 
 
 async def submit(call: Call, given: Submission) -> Answer:
     """Queue an objective for workers."""
-    app, hook = _app_of(call, given), given.get("notify", "")
-    objective, is_new = await _start(call.desk, app, hook, is_new=given.get("new", False))
-    shape = json_shapes.submitted_shape(objective, is_new=is_new)
-    return Answer(value=shape, status=201 if is_new else 200)
-
-
-async def _start(desk: Desk, app: App, hook: str, *, is_new: bool) -> tuple[Objective, bool]:
-    """Create the objective, or find it if the same one exists. Return it, and whether it is new.
-    The URL for notifications is stored first, so that a kill in between loses no notification."""
+    app, desk, hook = _app_of(call, given), call.desk, given.get("notify", "")
     home, uid = desk.settings.home, secrets.token_hex(8)
-    if hook:
+    if hook:  # stored first, so that a kill in between loses no notification
         _require_hook(hook)
         remember_hook(home, uid, hook)
-    objective, is_new = await app.start_objective(always_new=is_new, uid=uid)
-    if hook and objective.uid != uid:
+    objective, is_new = await app.start_objective(always_new=given.get("new", False), uid=uid)
+    if hook and not is_new:
         forget(home, uid)
         remember_hook(home, objective.uid, hook)
     if desk.hooks is not None:
         desk.hooks.nudge()
-    return objective, is_new
+    shape = json_shapes.submitted_shape(objective, is_new=is_new)
+    return Answer(value=shape, status=201 if is_new else 200)
 
 
 def _require_hook(address: str) -> None:
     try:
-        if not is_address(address):
-            raise ValueError("it is not an http or https URL")
         read_target(address)
     except ValueError as error:
         raise SettingsError(
@@ -622,9 +615,8 @@ async def ask_further(call: Call, objective: Objective, given: Question) -> acti
 async def list_tasks(store: TaskStore, objective: Objective, given: TasksQuery) -> Answer:
     """List the tasks of an objective in the order in which they will be started."""
     facts = await find_facts(store, objective.id)
-    limit = _within(given.limit, "limit", 1, MAX_LISTED)
     after = await store.task(objective.id, given.after) if given.after else None
-    shown, has_more = await read_tasks(store, objective.id, given, after, limit)
+    shown, has_more = await read_tasks(store, objective.id, given, after, given.limit)
     reasons = await explain_tasks(store, facts, shown)
     shapes = list(map(json_shapes.listed_task_shape, shown, reasons))
     return Answer(value=shapes, next={"after": shown[-1].id} if has_more else None)
@@ -691,7 +683,7 @@ async def move_task(
 
 async def list_results(store: TaskStore, objective: Objective, given: PageQuery) -> Answer:
     """List the results of the finished tasks."""
-    limit = _within(given.limit, "limit", 1, MAX_LISTED)
+    limit = given.limit
     ids = await store.result_ids(objective.id)
     if given.after:
         if given.after not in ids:
@@ -704,14 +696,17 @@ async def list_results(store: TaskStore, objective: Objective, given: PageQuery)
 
 
 async def search(
-    call: Call, objective: Objective, text: str, k: int = 5, all_objectives: bool = False
+    call: Call,
+    objective: Objective,
+    text: str,
+    k: Annotated[int, Interval(ge=1, le=100)] = 5,
+    all_objectives: bool = False,
 ) -> json_shapes.Json:
     """Find the results that are nearest to a text."""
     if not text.strip():
         raise RequestError("the text to search for is blank")
-    n_hits = int(_within(k, "k", 1, 100))
     async with call.desk.app.beside().open_results(objective) as opened:
-        ranking = await opened.search(text, k=n_hits, in_all=all_objectives)
+        ranking = await opened.search(text, k=k, in_all=all_objectives)
     return json_shapes.search_shape(objective, text, ranking)
 
 
@@ -737,11 +732,10 @@ async def log(
     store: TaskStore,
     objective: Objective,
     after: int = 0,
-    limit: int = MAX_LISTED,
+    limit: Limit = MAX_LISTED,
     task: int | None = None,
 ) -> Answer:
     """List the events of an objective."""
-    limit = int(_within(limit, "limit", 1, MAX_LISTED))
     found = await store.events(objective.id, after_id=after, task_id=task, limit=limit)
     shapes = [json_shapes.event_shape(event) for event in found]
     return Answer(value=shapes, next={"after": found[-1].id} if len(found) == limit else None)
@@ -822,39 +816,17 @@ async def list_schedules(store: TaskStore, with_removed: bool = False) -> list[j
 
 async def add_schedule(call: Call, given: NewSchedule) -> Schedule:
     """Add a schedule."""
-    app, timing = _app_of(call, given), _timing_of(call, given)
-    return await app.add_schedule(timing)
-
-
-def _timing_of(call: Call, given: NewSchedule) -> Timing:
-    usd = given.get("daily_limit_usd")
+    app, usd = _app_of(call, given), given.get("daily_limit_usd")
     if usd is not None and call.level < Level.ADMIN and not 0 < usd <= DAILY_LIMIT_USD:
         raise _too_high("daily_limit_usd", DAILY_LIMIT_USD)
-    daily_limit = usd if usd is None else _within(usd, "daily_limit_usd", 0, MAX_USD)
-    told: dict[str, Any] = {name: one for name, one in given.items() if name in WHEN}
-    return Timing(**told, daily_limit=daily_limit)
+    when: dict[str, Any] = {name: one for name, one in given.items() if name in WHEN}
+    return await app.add_schedule(when, daily_limit=usd)
 
 
-async def show_schedule(store: TaskStore, schedule_id: int, limit: int = 20) -> json_shapes.Json:
+async def show_schedule(store: TaskStore, schedule_id: int, limit: Limit = 20) -> json_shapes.Json:
     """Show a schedule, and the outcomes of its ticks."""
-    n_shown = int(_within(limit, "limit", 1, MAX_LISTED))
-    found, ticks = await store.schedule(schedule_id, limit=n_shown)
-    return {**_schedule(found), "ticks": list(map(json_shapes.tick_shape, ticks))}
-
-
-async def pause_schedule(store: TaskStore, schedule_id: int) -> Schedule:
-    """Pause a schedule: ticks that are due meanwhile are skipped."""
-    return await store.switch_schedule(schedule_id, to=ScheduleStatus.PAUSED)
-
-
-async def resume_schedule(store: TaskStore, schedule_id: int) -> Schedule:
-    """Resume a paused schedule; its next tick fires again."""
-    return await store.switch_schedule(schedule_id, to=ScheduleStatus.ACTIVE)
-
-
-async def remove_schedule(store: TaskStore, schedule_id: int) -> Schedule:
-    """Remove a schedule; the objectives that it has started continue."""
-    return await store.switch_schedule(schedule_id, to=ScheduleStatus.REMOVED)
+    found, ticks = await store.schedule(schedule_id, limit=limit)
+    return {**_schedule(found), "ticks": json_shapes.to_json(ticks)}
 
 
 # -- workers and metrics
@@ -869,12 +841,6 @@ async def workers(store: TaskStore) -> list[json_shapes.Json]:
 async def metrics(store: TaskStore) -> Answer:
     """Return metrics of the task store, as text for Prometheus."""
     return Answer(text=(await read_metrics(store)).encode(), media_type=PROMETHEUS)
-
-
-def _within(value: float, name: str, least: float, most: float) -> Any:
-    if not least <= value <= most:
-        raise RequestError(f"{name} must be from {least:,} to {most:,}")
-    return value
 
 
 # -- the table
@@ -937,6 +903,16 @@ def _stream(path: str, whose: str, *commands: str) -> Verb:
     )
 
 
+def _switch(word: str, to: ScheduleStatus, says: str) -> Verb:
+    """Return the row of a verb that gives a schedule another status."""
+
+    async def switch(store: TaskStore, schedule_id: int) -> Schedule:
+        return await store.switch_schedule(schedule_id, to=to)
+
+    more = {"name": f"{word}_schedule", "says": says}
+    return change(f"{_SCHEDULE}/{word}", switch, answers.OneSchedule, f"schedule {word}", **more)
+
+
 _ONE = "/objectives/{objective}"
 _TASK = f"{_ONE}/tasks/{{task}}"
 _SCHEDULE = "/schedules/{schedule}"
@@ -978,9 +954,9 @@ VERBS: tuple[Verb, ...] = (
     look("/schedules", list_schedules, list[answers.Schedule], "schedule"),
     change("/schedules", add_schedule, answers.OneSchedule, "schedule add", status=201),
     look(_SCHEDULE, show_schedule, answers.ShownSchedule, "schedule"),
-    change(f"{_SCHEDULE}/pause", pause_schedule, answers.OneSchedule, "schedule pause"),
-    change(f"{_SCHEDULE}/resume", resume_schedule, answers.OneSchedule, "schedule resume"),
-    change(f"{_SCHEDULE}/remove", remove_schedule, answers.OneSchedule, "schedule remove"),
+    _switch("pause", ScheduleStatus.PAUSED, "Pause a schedule: ticks due meanwhile are skipped."),
+    _switch("resume", ScheduleStatus.ACTIVE, "Resume a paused schedule; its next tick fires."),
+    _switch("remove", ScheduleStatus.REMOVED, "Remove a schedule; what it has started continues."),
     look("/workers", workers, list[answers.Worker], "show workers"),
     METRICS,
 )

@@ -16,12 +16,12 @@ from babyagi.settings.fields import Settings, declared_fields
 from babyagi.settings.load import (
     Loaded,
     load_settings,
-    render_env_example,
     render_value,
     trust_file,
 )
 from babyagi.settings.values import Secret, parse_duration_s
 from babyagi.tasks import Limits, ObjectiveSpec, Role
+from support.env_example import render_env_example
 
 EXAMPLE = Path(__file__).parents[2] / ".env.example"
 
@@ -232,20 +232,6 @@ def test_lists_of_names_are_joined_and_one_value_may_stand_in_a_list(load):
 
     assert settings.tools == ("web_search", "calculator", "open_page")
     assert settings.files.name == "d"
-
-
-@pytest.mark.parametrize(
-    ("flags", "variables", "fix"),
-    [
-        ({"cooperative_mode": "x"}, {}, "correct --mode, or leave it out"),
-        ({}, {"COOPERATIVE_MODE": "x"}, "correct the value where it is set, or remove it there"),
-    ],
-)
-def test_the_remedy_names_the_flag_or_else_the_place(load, flags, variables, fix):
-    with pytest.raises(SettingsError) as caught:
-        load(flags, **variables)
-
-    assert caught.value.fix == fix
 
 
 def test_one_fault_stands_alone_on_its_line(load):
