@@ -170,7 +170,7 @@ def render_objectives(rows: Sequence[Row], width: int, *, now: datetime) -> list
             "WORKED": render_worked(objective),
             "STATUS": _short_status(objective, counts),
             "DONE": f"{counts.get(TaskStatus.DONE, 0)}/{sum(counts.values())}",
-            "COST": _spent(objective),
+            "COST": objective.spent.removesuffix(" more)").replace(" (perhaps ", " +"),
             "OBJECTIVE": "; ".join((objective.spec.text, *objective.spec.further)),
         }
         is_active = objective.status is ObjectiveStatus.ACTIVE
@@ -185,17 +185,6 @@ def _short_status(objective: Objective, counts: Mapping[TaskStatus, int]) -> str
     if objective.is_set_aside and not counts.get(TaskStatus.DONE, 0):
         return "not begun"
     return (objective.stop_reason or objective.status).value
-
-
-def _spent(objective: Objective) -> str:
-    usage = objective.usage
-    if objective.is_free and not usage.cost_usd:
-        return "nothing"
-    if not objective.spec.has_price:
-        return "unknown"
-    perhaps = usage.unconfirmed_cost_usd
-    more = f" +${perhaps:.4f}" if perhaps > 0 else ""  # of calls to which no answer came
-    return f"${usage.cost_usd - perhaps:.4f}{more}"
 
 
 def render_status(stand: Stand, width: int, *, at_work: str = "") -> list[Line]:

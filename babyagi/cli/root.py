@@ -249,7 +249,7 @@ RENAMED: dict[tuple[str, ...], tuple[str, ...]] = {
     ("journal", "verify"): ("store", "verify"),
     ("log",): ("show", "log"),
     ("mcp",): ("tools",),
-    ("mcp", "list"): ("tools", "--servers"),
+    ("mcp", "list"): ("tools",),
     ("mcp", "test"): ("tools", "test"),
     ("memory",): ("show", "memory"),
     ("memory", "forget"): ("store", "delete", "--memory"),

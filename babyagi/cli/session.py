@@ -4,10 +4,12 @@ find the selected objective."""
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import os
 import tempfile
 from collections.abc import Awaitable, Callable, Container, Iterable, Mapping
+from datetime import UTC, datetime
 from functools import partial
 from io import TextIOWrapper
 from logging.handlers import RotatingFileHandler
@@ -38,17 +40,27 @@ N_KEPT = 3
 _FORMAT = "%(asctime)s %(levelname)s %(process)d %(name)s: %(message)s"
 
 
-class _OneLineFormatter(logging.Formatter):
-    """Formats each record with its traceback as one harmless line without secrets. In it, a
-    backslash and `n` stand for a line end."""
+_FIELDS = ("event", "schedule_id", "objective_id", "task_id")
 
-    def __init__(self, secrets: Iterable[str] = ()) -> None:
-        super().__init__(_FORMAT)
-        self._secrets = tuple(secrets)
+
+class LineFormatter(logging.Formatter):
+    """Formats each record with its traceback as one harmless line without secrets; in it, a
+    backslash and `n` stand for a line end. With `worker`, a name, the line is a JSON object."""
+
+    def __init__(self, secrets: Iterable[str] = (), *, worker: str = "") -> None:
+        super().__init__("%(message)s" if worker else _FORMAT)
+        self._secrets, self._worker = tuple(secrets), worker
 
     def format(self, record: logging.LogRecord) -> str:
         text = redact(super().format(record), secrets=self._secrets)
-        return safe(text.replace("\r\n", "\n").replace("\n", "\\n"))
+        line = safe(text.replace("\r\n", "\n").replace("\n", "\\n"))
+        if not self._worker:
+            return line
+        at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+        about = {name: getattr(record, name, None) for name in _FIELDS}
+        fields = {"at": at, "level": record.levelname.lower(), "worker": self._worker}
+        known = {name: value for name, value in about.items() if value is not None}
+        return json.dumps({**fields, "logger": record.name, **known, "msg": line})
 
 
 class _LogFile(RotatingFileHandler):
@@ -106,7 +118,7 @@ def open_log(
     logging.raiseExceptions = False
     logging.captureWarnings(True)
     handler = _LogFile(path, home=home)
-    handler.setFormatter(_OneLineFormatter(secrets))
+    handler.setFormatter(LineFormatter(secrets))
     root.addHandler(handler)
     root.setLevel(logging.WARNING)
     logging.getLogger("babyagi").setLevel(level.upper())
@@ -136,7 +148,7 @@ def record_crash(error: BaseException) -> Path:
         record = logging.LogRecord(
             "babyagi.cli", logging.ERROR, "", 0, "unexpected error", None, about
         )
-        file.write(_OneLineFormatter().format(record) + "\n")
+        file.write(LineFormatter().format(record) + "\n")
         return Path(file.name)
 
 

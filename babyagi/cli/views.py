@@ -1,24 +1,22 @@
-"""Shows the events of an objective: as plain lines, as JSON lines, as the live view on a terminal,
-or as the log of a worker without one. Also puts the list of workers into lines."""
+"""Shows the events of an objective: as plain lines, as JSON lines, or as the live view on a
+terminal. Also puts the list of workers into lines."""
 
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import sys
 from collections.abc import (
     AsyncIterator,
     Callable,
     Collection,
-    Iterable,
     Iterator,
     Mapping,
     Sequence,
 )
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Self
 
 from babyagi import events
@@ -392,61 +390,11 @@ def _describe(joined: Joined, worker: Worker) -> tuple[str, Style]:
     return f"{place} for {render_duration(since_s)}: {held}", Style.PLAIN
 
 
-# -- the log of a worker on standard error: one record for each change, as text or as JSON, in the
-# words of the screen. No record has a prompt, a result or a key.
-# --------------------------------------------------------------------------------------------------
-
-
-MAX_MESSAGE_CHARS = 2000
-_FIELDS = ("event", "schedule_id", "objective_id", "task_id")
-
-
-class RecordFormatter(logging.Formatter):
-    """Formats each log record as one line of logfmt, such as `at=2026-12-01T03:00:00.125Z
-    level=info event=task.done objective_id=1 task_id=2 msg="…"`, or as JSON with these fields."""
-
-    def __init__(self, *, as_json: bool, worker: str, secrets: Iterable[str] = ()) -> None:
-        super().__init__()
-        self._as_json = as_json
-        self._worker = worker
-        self._secrets = tuple(secrets)
-
-    def format(self, record: logging.LogRecord) -> str:
-        at = datetime.fromtimestamp(record.created, UTC)
-        fields: dict[str, object] = {
-            "at": at.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
-            "level": record.levelname.lower(),
-            "worker": self._worker,
-        }
-        found = {name: getattr(record, name, None) for name in _FIELDS}
-        fields |= {name: value for name, value in found.items() if value is not None}
-        if not found["event"]:
-            fields["logger"] = record.name
-        text = safe_line(redact(self._message(record), secrets=self._secrets))
-        fields["msg"] = text[:MAX_MESSAGE_CHARS]
-        if self._as_json:
-            return json.dumps(fields, ensure_ascii=False)
-        return " ".join(f"{name}={_quoted(value)}" for name, value in fields.items())
-
-    def _message(self, record: logging.LogRecord) -> str:
-        """Return the record's message, with the class and text of its exception but without the
-        traceback, which is in the log file."""
-        error = record.exc_info[1] if record.exc_info else None
-        said = record.getMessage()
-        return f"{said}: {type(error).__name__}: {error}" if error is not None else said
-
-
-def _quoted(value: object) -> str:
-    """Return the value in logfmt's syntax: quoted unless it is a plain word."""
-    text = str(value)
-    is_plain = text.isascii() and all(one.isalnum() or one in "-_.:/+" for one in text)
-    return text if text and is_plain else json.dumps(text, ensure_ascii=False)
-
-
 # -- following the events of an objective; every view is built on this
 # --------------------------------------------------------------------------------------------------
 
 BATCH = 1000
+WATCH_CHECK_S = 1.0
 
 
 class Follower:
@@ -472,8 +420,8 @@ class Follower:
         without: Collection[str] = (),
     ) -> None:
         self._is_logged, self._without = is_logged, without
-        self._store = store
-        self._objective_id = objective_id
+        self.store = store
+        self.objective_id = objective_id
         self._view = view
         self._after_id = after_id
         self.reported = asyncio.Event()
@@ -486,8 +434,8 @@ class Follower:
                 n_shown = await self.step()
                 if n_shown < BATCH:
                     await asyncio.sleep(self._view.pause_s)
-                    await self._store.wait_for_events(
-                        self._objective_id, after_id=self._after_id, timeout_s=self._view.tick_s
+                    await self.store.wait_for_events(
+                        self.objective_id, after_id=self._after_id, timeout_s=self._view.tick_s
                     )
             except StoreUnavailableError:
                 await asyncio.sleep(1.0)
@@ -495,7 +443,7 @@ class Follower:
     async def step(self) -> int:
         """Pass the events since the last step to the view (at most `BATCH`), and return how many
         there were."""
-        found = await self._store.events(self._objective_id, after_id=self._after_id, limit=BATCH)
+        found = await self.store.events(self.objective_id, after_id=self._after_id, limit=BATCH)
         shown = [event for event in found if event.kind not in self._without]
         await self._view.fetch(shown)
         if found:
@@ -535,6 +483,21 @@ async def following(follower: Follower) -> AsyncIterator[None]:
     except BaseExceptionGroup as errors:
         raise first_error(errors) from errors
     await follower.drain()
+
+
+async def watch(follower: Follower) -> None:
+    """Let the follower pass on events until its objective has ended and the report is written, or
+    until it has ended and no worker is left to write the report."""
+    store, objective_id = follower.store, follower.objective_id
+    async with following(follower):
+        while True:
+            last_id = await store.last_event_id(objective_id)
+            objective = await store.objective(objective_id)
+            if objective.status is ObjectiveStatus.ENDED and (
+                objective.has_report or not serving(await store.workers(), objective_id)
+            ):
+                return
+            await store.wait_for_events(objective_id, after_id=last_id, timeout_s=WATCH_CHECK_S)
 
 
 # -- the live view on a terminal: below the lines of events the state of the objective, drawn anew

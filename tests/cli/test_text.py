@@ -110,28 +110,6 @@ def test_a_styled_line_brings_its_own_colour_only(monkeypatch):
     assert terminal.getvalue() == "\x1b[31m␛[35mpink\x1b[0m\n"
 
 
-@pytest.mark.parametrize(
-    ("given", "rows"),
-    [
-        ("one two three", ["one two", "three"]),
-        ("", [""]),
-        ("a\n\nb", ["a", "", "b"]),
-        ("  indented", ["  indente", "d"]),
-        ("x" * 20, ["x" * 9, "x" * 9, "xx"]),
-        ("日本語日本語", ["日本語日", "本語"]),
-    ],
-)
-def test_a_text_is_broken_between_words_where_it_can_be(given, rows):
-    assert list(text.wrap(given, 9)) == rows
-
-
-@pytest.mark.parametrize("width", [1, 30])
-def test_no_row_of_a_broken_text_is_wider_than_it_may_be_and_none_is_armed(width):
-    for row in text.wrap(HOSTILE * 20 + "日本語 é\u0301" * 50, width):
-        assert text.cell_width(row) <= max(2, width)
-        assert row.isprintable()
-
-
 def test_a_list_in_json_is_what_a_whole_one_would_be(capsys):
     for values in ([], [{"a": [1, "é\n"]}], [1, 2]):
         text.print_json(values)
