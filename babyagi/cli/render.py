@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from babyagi.cli.text import Line, Style, cut_words, fit, pad, safe, safe_line, table
+from babyagi.cli.text import Line, Style, cut_words, fit, safe, safe_line, table
 from babyagi.reporting.artifacts import Made, say_artifact
 from babyagi.reporting.next_command import Need, next_command, say_stop
 from babyagi.tasks import (
@@ -253,7 +253,7 @@ def render_task(task: Task, width: int, *, word: str = "") -> Line:
     Args:
         word: why the task does not run; it replaces the status. '' shows the status.
     """
-    head = f"{task.id:>4}  {pad(word or task.status.value, WORD_WIDTH)}  "
+    head = f"{task.id:>4}  {fit(word or task.status.value, WORD_WIDTH):<{WORD_WIDTH}}  "
     after = f"  (after {', '.join(map(str, task.after))})" if task.after else ""
     failures = f"  [{say_tries(task)}]" if task.failures else ""
     lacks = f"  [lacked something {task.n_lacks}×]" if task.n_lacks else ""

@@ -15,7 +15,7 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, nullcontext, suppress
+from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -81,7 +81,7 @@ from babyagi.verbs.actions import serving
 from babyagi.verbs.json_shapes import is_rehearsal, models_of
 
 if TYPE_CHECKING:
-    from babyagi.app.application import App, Company, RunOutcome
+    from babyagi.app.application import App, Company
 
 # -- the commands that work or watch work: demo, run, resume, watch
 # --------------------------------------------------------------------------------------------------
@@ -200,8 +200,6 @@ def watch(objective: str, as_json: bool, **flags: Any) -> int:
 # it at once, print the outcome.
 # --------------------------------------------------------------------------------------------------
 
-REST_UNTOLD_S = 1.0  # longest wait after a report without a notice of what is waited for
-
 
 # options that hold for the whole life of an objective, or that choose one
 NOT_OF_CONTINUING = frozenset(
@@ -215,7 +213,7 @@ def run_objective(flags: Mapping[str, Any], *, always_new: bool, output: Output)
     loaded = session.load(flags)
     if loaded.settings.join_existing_objective:
         return join_objective(flags, output=output)
-    require_objective(loaded.settings)
+    loaded.settings.require_objective()
     require_folder(loaded.settings)
     preflight.require_credentials(loaded.settings)
     preflight.require_living_models(loaded.settings)
@@ -247,18 +245,6 @@ def load_to_work(flags: Mapping[str, Any]) -> Loaded:
     loaded = session.load(flags)
     preflight.require_index(loaded.settings)
     return loaded
-
-
-def require_objective(settings: Settings, command: str = "babyagi run") -> None:
-    """Raises `SettingsError` if the settings have no objective. `command` is what the error says to
-    type before the objective."""
-    if not settings.objective.strip():
-        raise SettingsError(
-            "there is no objective to run",
-            why="no words were given, and neither the environment nor a .env file sets OBJECTIVE",
-            fix=f'{command} "an objective"',
-            guide="start",
-        )
 
 
 @asynccontextmanager
@@ -358,26 +344,19 @@ async def work_on(
         return await _end(app.store, objective, output)
     if after_id is None:
         after_id = await app.store.last_event_id(objective.id)
-    async with AsyncExitStack() as seat:
-        view, company = await seat.enter_async_context(_seated(app, objective, as_json=as_json))
+    async with _seated(app, objective, as_json=as_json) as (view, company):
         follower = Follower(app.store, objective.id, view, after_id=after_id, is_logged=True)
-        await seat.enter_async_context(following(follower))
         work = asyncio.ensure_future(
             app.join(objective, company)
             if is_joined
             else app.run(objective, company, after_id=after_id)
         )
-        async with _ended_with_this(work):
-            await _wait_for_report(app.store, objective, follower, work)
-            await seat.aclose()
-            if work.done():
-                async with _told_how_it_stands(app.store, objective.id, output):
-                    outcome = await work
-                number = outcome.stopped_by_signal
-                return await _end(app.store, outcome.objective, output, stopped_by_signal=number)
-            code = await _end(app.store, await app.store.objective(objective.id), output)
-            await _wait_for_rest(work)
-            return code
+        async with _ended_with_this(work), following(follower):
+            await asyncio.wait([work])
+    async with _told_how_it_stands(app.store, objective.id, output):
+        outcome = await work
+    number = outcome.stopped_by_signal
+    return await _end(app.store, outcome.objective, output, stopped_by_signal=number)
 
 
 @asynccontextmanager
@@ -404,31 +383,6 @@ async def _ended_with_this(work: asyncio.Task[Any]) -> AsyncIterator[None]:
     finally:
         work.cancel()
         await asyncio.wait([work])
-
-
-async def _wait_for_report(
-    store: TaskStore, objective: Objective, follower: Follower, work: asyncio.Task[RunOutcome]
-) -> None:
-    """Wait until the objective has ended with a new report, or until the work on it is done."""
-    while not work.done():
-        reported = asyncio.ensure_future(follower.reported.wait())
-        await asyncio.wait({reported, work}, return_when=asyncio.FIRST_COMPLETED)
-        reported.cancel()
-        if not work.done():
-            follower.reported.clear()
-            now = await store.objective(objective.id)
-            if is_over(now) and (not is_over(objective) or now.report_no > objective.report_no):
-                return
-
-
-async def _wait_for_rest(work: asyncio.Task[RunOutcome]) -> None:
-    """Wait for the work that is left after the report: indexing the last results, and adding the
-    last tasks to the agent's memory. Print what is waited for if it takes longer than
-    `REST_UNTOLD_S`."""
-    await asyncio.wait({work}, timeout=REST_UNTOLD_S)
-    if not work.done():
-        tell("the last results are being indexed and remembered; Ctrl-C leaves that for later")
-    await work
 
 
 async def _end(
@@ -681,7 +635,7 @@ def submit(objective_words: tuple[str, ...], always_new: bool, as_json: bool, **
     if objective_words:
         given["objective"] = require_words(objective_words)
     loaded = session.load(given)
-    require_objective(loaded.settings, "babyagi submit")
+    loaded.settings.require_objective()
     return asyncio.run(_submit(loaded, always_new=always_new, as_json=as_json))
 
 

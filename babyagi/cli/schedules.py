@@ -19,7 +19,7 @@ from babyagi.cli.options import (
     setting_options,
 )
 from babyagi.cli.render import render_duration
-from babyagi.cli.run import require_objective, tell, tell_notices
+from babyagi.cli.run import tell, tell_notices
 from babyagi.cli.session import load, with_store
 from babyagi.cli.text import (
     Line,
@@ -146,7 +146,7 @@ def add(objective_words: tuple[str, ...], as_json: bool, **flags: Any) -> None:
     if objective_words:
         given["objective"] = require_words(objective_words)
     loaded = load(given)
-    require_objective(loaded.settings, "babyagi schedule add --every 1d")
+    loaded.settings.require_objective()
     asyncio.run(_add(loaded, rule, as_json=as_json))
 
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import click
@@ -73,24 +72,6 @@ _REASONS = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
-    """How much is shown, and how wide.
-
-    Attributes:
-        is_full: whether texts are shown whole, not only their beginnings.
-        only: the number of the only step to show, with whole texts; None means all steps.
-    """
-
-    width: int
-    is_full: bool = False
-    only: int | None = None
-
-    @property
-    def is_whole(self) -> bool:
-        return self.is_full or self.only is not None
-
-
 def show_calls(
     what: Duty | int, *, selector: str, step: int | None, is_full: bool, as_json: bool
 ) -> None:
@@ -106,9 +87,9 @@ def show_calls(
         return await actions.fetch_duty(store, picked, what, n_times=n_times, only=step)
 
     shown = with_objective(selector, fetch, settings=settings)
-    look = Look(width=terminal_width(), is_full=is_full, only=step)
     shape = json_shapes.shown_shape(shown, secrets, only=step)
-    give(as_json, shape, render_shown(shown, look, secrets=secrets))
+    width = 0 if is_full or step is not None else terminal_width()
+    give(as_json, shape, render_shown(shown, width, only=step, secrets=secrets))
 
 
 def show_artifact(task_id: int, name: str, *, selector: str) -> None:
@@ -140,27 +121,31 @@ def show_artifact(task_id: int, name: str, *, selector: str) -> None:
 # --------------------------------------------------------------------------------------------------
 
 
-def render_shown(shown: Shown, look: Look, *, secrets: Sequence[str] = ()) -> Iterator[Line]:
+def render_shown(
+    shown: Shown, width: int, *, only: int | None = None, secrets: Sequence[str] = ()
+) -> Iterator[Line]:
     """Yield the lines about a task, or about work for the whole objective such as planning: a head
-    and all steps, or only the step that `look` names.
+    and all steps, or only one.
 
     Args:
+        width: of a terminal on which the beginnings of texts are shown; 0 means whole texts.
+        only: the number of the only step to show.
         secrets: texts that must not be shown.
     """
-    exchanges = list(actions.number_exchanges(shown, secrets, look.only))
-    if look.only is None:
-        yield from _render_head(shown, look)
+    exchanges = list(actions.number_exchanges(shown, secrets, only))
+    if only is None:
+        yield from _render_head(shown, width)
     for exchange in exchanges:
         yield Line("")
-        yield from render_exchange(exchange, shown.objective, look)
-    if look.only is None:
+        yield from render_exchange(exchange, shown.objective, width)
+    if only is None:
         yield from _render_abandoned(shown)
-        yield from _render_more(shown, exchanges, look)
+        yield from _render_more(shown, exchanges, width)
 
 
-def _render_head(shown: Shown, look: Look) -> Iterator[Line]:
+def _render_head(shown: Shown, width: int) -> Iterator[Line]:
     if shown.task is not None:
-        yield from _render_task(shown, shown.task, look)
+        yield from _render_task(shown, shown.task, width)
         yield from _render_given(shown.steps)
         return
     duty = shown.duty.value if shown.duty is not None else ""
@@ -176,7 +161,7 @@ def _render_head(shown: Shown, look: Look) -> Iterator[Line]:
         yield Line(f"{'':<10}{note}", Style.DIM)
 
 
-def _render_task(shown: Shown, task: Task, look: Look) -> Iterator[Line]:
+def _render_task(shown: Shown, task: Task, width: int) -> Iterator[Line]:
     yield Line(f"Task {task.id}: {safe_line(task.name)}", Style.BOLD)
     reason = shown.reason
     if reason is not None and reason.word == task.status.value:
@@ -197,24 +182,24 @@ def _render_task(shown: Shown, task: Task, look: Look) -> Iterator[Line]:
     if task.lack is not None and task.lack.what != task.error:
         yield from _text("Lacked:", task.lack.what)
     if shown.result is not None:
-        yield from _render_result(shown, shown.result, look)
+        yield from _render_result(shown, shown.result, width)
 
 
-def _render_result(shown: Shown, result: Result, look: Look) -> Iterator[Line]:
+def _render_result(shown: Shown, result: Result, width: int) -> Iterator[Line]:
     yield Line("")
     yield from _text("Result:", result.text)
     yield from _text("It does not answer:", result.lack)
-    yield from _render_sources(shown, look)
+    yield from _render_sources(shown, width)
     if shown.made:
         yield Line("Files:", Style.BOLD)
         yield from render.render_artifacts(shown.made)
 
 
-def _render_sources(shown: Shown, look: Look) -> Iterator[Line]:
+def _render_sources(shown: Shown, width: int) -> Iterator[Line]:
     """Yield the rows that name the sources of the result, such as files and pages, but not earlier
     results."""
     named = shown.sources.named
-    listed = named if look.is_whole else named[:MAX_SOURCES_SHOWN]
+    listed = named[:MAX_SOURCES_SHOWN] if width else named
     if listed:
         yield Line("Sources:", Style.BOLD)
     for source in listed:
@@ -250,7 +235,7 @@ def _render_given(steps: Sequence[Step]) -> Iterator[Line]:
         yield Line(f"  try {safe_line(given.try_no)}: {whose}task {given.task_id}, {score}{reason}")
 
 
-def render_exchange(exchange: Exchange, objective: Objective, look: Look) -> Iterator[Line]:
+def render_exchange(exchange: Exchange, objective: Objective, width: int) -> Iterator[Line]:
     """Yield the lines of one step (a recorded call): a head, then its texts, each labelled with its
     kind, such as `reply`."""
     step = exchange.step
@@ -269,25 +254,25 @@ def render_exchange(exchange: Exchange, objective: Objective, look: Look) -> Ite
     yield Line(" · ".join(words), Style.BOLD)
     if exchange.missing:
         yield Line(f"{_MARGIN}({exchange.missing})", Style.DIM)
-    yield from _render_parts(exchange, look)
+    yield from _render_parts(exchange, width)
 
 
-def _render_parts(exchange: Exchange, look: Look) -> Iterator[Line]:
+def _render_parts(exchange: Exchange, width: int) -> Iterator[Line]:
     n_same = sum(part.is_said_before for part in exchange.parts)
-    if n_same and not look.is_whole:
+    if n_same and width:
         same = say_count(n_same, "message")
         yield Line(f"{_MARGIN}… {same} as in the step before", Style.DIM)
     for part in exchange.parts:
-        if not look.is_whole and (part.is_said_before or part.label == "kept"):
+        if width and (part.is_said_before or part.label == "kept"):
             continue  # shown in the step before, or in the head
-        yield from _render_part(part.label, part.text, exchange.n, look)
+        yield from _render_part(part.label, part.text, exchange.n, width)
 
 
-def _render_part(label: str, text: str, n: int, look: Look) -> Iterator[Line]:
-    room = max(30, look.width - len(_MARGIN) - _LABEL_WIDTH - 3)
-    bound = MAX_FULL_CHARS if look.is_whole else FOLDED_ROWS * room
+def _render_part(label: str, text: str, n: int, width: int) -> Iterator[Line]:
+    room = max(30, width - len(_MARGIN) - _LABEL_WIDTH - 3)
+    bound = FOLDED_ROWS * room if width else MAX_FULL_CHARS
     rows = safe(shorten(text, bound), keep_newlines=True).strip("\n").split("\n")
-    if not look.is_whole:
+    if width:
         rows = [row for row in rows if row.strip()][:FOLDED_ROWS]
     for row in rows:
         yield Line(f"{_MARGIN}{label:<{_LABEL_WIDTH}} | {row}".rstrip())
@@ -315,8 +300,8 @@ def _usage_of(data: Mapping[str, Any]) -> Usage:
     return Usage(**{name: data.get(name, 0) for name in names})
 
 
-def _render_more(shown: Shown, exchanges: Sequence[Exchange], look: Look) -> Iterator[Line]:
-    if exchanges and not look.is_whole:
+def _render_more(shown: Shown, exchanges: Sequence[Exchange], width: int) -> Iterator[Line]:
+    if exchanges and width:
         name = shown.task.id if shown.task is not None else shown.duty
         command = f"babyagi show {name} --objective {shown.objective.id}"
         yield Line("")

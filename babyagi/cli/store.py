@@ -191,8 +191,7 @@ def rebuild(objective: str, embedding_model: str, as_json: bool) -> None:
 
 
 def _tell_progress(n_done: int, n_all: int) -> None:
-    bar = ("#" * (30 * n_done // max(1, n_all))).ljust(30, ".")
-    warn(f"[{bar}] {n_done:,} of {n_all:,} results indexed", Style.DIM)
+    warn(f"{n_done:,} of {n_all:,} results indexed", Style.DIM)
 
 
 @store.command()
@@ -224,16 +223,12 @@ def migrate() -> None:
 @objective_option
 @click.option(
     "--old",
-    "is_old",
-    is_flag=True,
-    help=f"Delete those that ended more than {OLD_DAYS:g} days ago, or never got an answer.",
-)
-@click.option(
-    "--older-than",
     "days",
-    type=click.FloatRange(min=0),
-    metavar="DAYS",
-    help="As --old, of those that ended more than this long ago.",
+    is_flag=False,
+    flag_value=OLD_DAYS,
+    type=click.FloatRange(min=0, max=MAX_DAYS),
+    metavar="[DAYS]",
+    help=f"Delete those that ended more than DAYS ({OLD_DAYS:g}) days ago, or never got an answer.",
 )
 @click.option("--memory", metavar="NAME", help="Delete this conversation with an agent instead.")
 @click.option("--yes", "is_sure", is_flag=True, help="Delete without asking.")
@@ -241,7 +236,6 @@ def migrate() -> None:
 def delete(
     *,
     objective: str,
-    is_old: bool,
     days: float | None,
     memory: str | None,
     is_sure: bool,
@@ -257,7 +251,6 @@ def delete(
         forget(memory)
         return
     settings = load().settings
-    days = OLD_DAYS if is_old and days is None else days
     say = warn if as_json else echo
 
     async def work(store: TaskStore) -> tuple[list[Objective], list[str]]:
@@ -294,12 +287,12 @@ async def _find_old(
     """As `_find_one`, of the objectives that are to be deleted because of their age. They are
     listed first."""
 
-    before = backends.utc_now() - timedelta(days=min(days, MAX_DAYS))
+    before = backends.utc_now() - timedelta(days=days)
     found = await actions.find_prunable(store, before=before)
     for going in found:
         about = f"{going.why}, {say_count(going.n_results, 'result')}"
         say(f"{going.objective.id:>4}  {about}: {fit(going.objective.spec.text, 60)}")
-    fix = f"babyagi store delete --old --older-than {days:g} --yes"
+    fix = f"babyagi store delete --old {days:g} --yes"
     return [going.objective for going in found], "Delete these for good?", fix
 
 

@@ -113,12 +113,6 @@ def take(text: str, width: int) -> str:
     return head
 
 
-def pad(text: str, width: int) -> str:
-    """Return the text cut or filled with blanks to exactly `width` cells."""
-    cut = fit(text, width)
-    return cut + " " * (width - cell_width(cut))
-
-
 # the prefix of a line, such as a time, a number, a label with a colon or a bar, or a list sign;
 # further rows are indented by its width
 _BEFORE = re.compile(
@@ -304,14 +298,6 @@ def forget_typed(descriptor: int | None = None) -> None:
     shown does not answer it."""
     with suppress(termios.error, OSError, ValueError):
         termios.tcflush(sys.stdin.fileno() if descriptor is None else descriptor, termios.TCIFLUSH)
-
-
-def show_passing(text: str) -> None:
-    """Show the end of a text that grows on the last line of the terminal, in the place of what was
-    shown before; '' removes it. Without a terminal nothing is written."""
-    if is_live_terminal():
-        shown = fit_end(text, terminal_width() - 1)
-        print(f"\r\x1b[2K{shown}", end="", file=sys.stderr, flush=True)
 
 
 def print_json(value: Any) -> None:

@@ -210,13 +210,10 @@ def _words_of(event: Event) -> list[Any]:
 
 class EventNames:
     """Renders events as lines, with the names of their tasks, and for a task that is done, with the
-    first line of its result and its cost. The names of tasks, and what never changes about an
-    objective, are read from the store only once."""
+    first line of its result and its cost."""
 
     def __init__(self, store: TaskStore) -> None:
         self._store = store
-        self._name_by_id: dict[int, str] = {}
-        self._objective_by_id: dict[int, Objective] = {}
         self._outage_by_objective: dict[int, tuple[str, datetime]] = {}  # reason, when it was said
 
     async def render_event(self, event: Event) -> str | None:
@@ -225,8 +222,10 @@ class EventNames:
         task makes unnecessary."""
         if event.kind in _SAID_LATER or self._is_same_outage(event):
             return None
-        is_done = event.kind == events.TASK_DONE
-        text = await (self._describe_done(event) if is_done else self._describe(event))
+        if event.kind == events.TASK_DONE:
+            text: str | None = await self._describe_done(event)
+        else:
+            text = describe_event(event, await self.name_of(event))
         return f"{event.at.astimezone():%H:%M:%S} {text}" if text else None
 
     def _is_same_outage(self, event: Event) -> bool:
@@ -244,37 +243,22 @@ class EventNames:
                 self._outage_by_objective[event.objective_id] = (reason, event.at)
         return False
 
-    async def _describe(self, event: Event) -> str | None:
-        return describe_event(event, await self.name_of(event))
-
     async def _describe_done(self, event: Event) -> str:
         """Return the event of a task that is done in words, with the first line of its result, and
         the cost of the task if it is known."""
-        objective, task_id = await self._objective(event.objective_id), event.task_id or 0
+        objective, task_id = await self._store.objective(event.objective_id), event.task_id or 0
         task = await self._store.task(objective.id, task_id)
         results = await self._store.results(objective.id, task_ids=[task_id])
-        self._name_by_id.pop(task_id, None)
         text = f"{describe_event(event, task.name)}"
         if line := first_line(redact(results[0].text)) if results else "":
             text += f" → {fit(line, RESULT_WIDTH)}"
         is_known = objective.spec.has_price and not objective.is_free
         return f"{text} · {render_cost(task.usage, objective)}" if is_known else text
 
-    async def _objective(self, objective_id: int) -> Objective:
-        if objective_id not in self._objective_by_id:
-            self._objective_by_id[objective_id] = await self._store.objective(objective_id)
-        return self._objective_by_id[objective_id]
-
     async def name_of(self, event: Event) -> str:
         if event.task_id is None or event.kind not in _TASK_WORDS:
             return ""
-        if event.task_id not in self._name_by_id:
-            task = await self._store.task(event.objective_id, event.task_id)
-            self._name_by_id[event.task_id] = task.name
-        name = self._name_by_id[event.task_id]
-        if event.kind in (events.TASK_DONE, events.TASK_DEAD, events.TASK_CANCELLED):
-            del self._name_by_id[event.task_id]
-        return name
+        return (await self._store.task(event.objective_id, event.task_id)).name
 
 
 def break_line(line: str, width: int) -> list[str]:
@@ -404,9 +388,6 @@ class Follower:
         after_id: only events with a greater id are passed.
         is_logged: whether each event is also logged as one record.
         without: kinds of events that are neither passed nor logged.
-
-    Attributes:
-        reported: set as soon as the view has the event that the report is written.
     """
 
     def __init__(
@@ -424,7 +405,6 @@ class Follower:
         self.objective_id = objective_id
         self._view = view
         self._after_id = after_id
-        self.reported = asyncio.Event()
 
     async def follow(self) -> None:
         """Pass events to the view as they arrive, until cancelled. While the store is unavailable,
@@ -448,8 +428,6 @@ class Follower:
         await self._view.fetch(shown)
         if found:
             self._after_id = found[-1].id
-        if any(event.kind == events.REPORT_WRITTEN for event in found):
-            self.reported.set()
         if self._is_logged:
             for event in shown:
                 _log(event)

@@ -91,7 +91,7 @@ def test_an_unknown_flag_is_a_usage_error(capsys):
         ("extend --max-tasks", "'--max-tasks' requires an argument", "babyagi extend --help"),
         ("status --json=3", "does not take a value", "babyagi status --help"),
         ("tasks move 1", "say where", "babyagi tasks move TASK --first"),
-        ("submit", "there is no objective", 'babyagi submit "an objective"'),
+        ("submit", "no objective was given", "or OBJECTIVE="),
     ],
 )
 def test_words_that_a_command_does_not_take_are_said_with_what_to_type(line, what, fix, capsys):
