@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import fcntl
-import importlib.util
 import shlex
 import shutil
 import stat
@@ -38,7 +37,7 @@ from babyagi.files import private
 from babyagi.files.home import remembered_abilities
 from babyagi.redaction import redact_url
 from babyagi.sandbox.confined import find_obstacle
-from babyagi.settings.fields import LLAMA_MODEL, ONNX_EMBEDDING_MODEL, Settings, declared_fields
+from babyagi.settings.fields import LLAMA_MODEL, Settings, declared_fields
 from babyagi.settings.load import Loaded, find_keys_in_clear, render_value
 from babyagi.settings.values import Declared, parse_url
 from babyagi.text import nearest, say_count
@@ -156,7 +155,6 @@ def run_checks(*, is_quick: bool = False, is_probing: bool = False) -> list[Chec
         *checks,
         *(Check(WARN, "keys", line) for line in find_keys_in_clear(settings)),
         _check_result_store(settings),
-        _check_embedder(settings),
         _check_sandbox(),
         *_check_notify(settings.notify.reveal()),
     ]
@@ -286,17 +284,6 @@ def _check_result_store(settings: Settings) -> Check:
         fix = "babyagi run: it starts the store, and says whether results can be written to it"
         return Check(WARN, "result store", f"{describe_index(settings)}, is not started yet", fix)
     return Check(OK, "result store", describe_index(settings))
-
-
-def _check_embedder(settings: Settings) -> Check:
-    name = settings.effective_embedding_model
-    if name == ONNX_EMBEDDING_MODEL and importlib.util.find_spec("chromadb") is not None:
-        from babyagi.llm.embeddings import missing_files
-
-        if missing := missing_files():
-            fix = "babyagi run fetches them (80 MB); or set BABYAGI_EMBEDDING_MODEL=hash"
-            return Check(WARN, "embedding", missing, fix)
-    return Check(OK, "embedding", name)
 
 
 def _check_sandbox() -> Check:

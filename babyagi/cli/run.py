@@ -439,24 +439,16 @@ def _told_by_sigterm() -> Iterator[None]:
     """While the body runs, let SIGTERM cancel it, as Ctrl-C does, and then raise `Terminated`. The
     signal handler does not raise it, because an exception could be lost in a library's callback."""
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
-    sent: list[bool] = []
-
-    def stop() -> None:
-        sent.append(True)
-        if task is not None:
-            task.cancel()
-
-    before = signal.getsignal(signal.SIGTERM)
-    loop.add_signal_handler(signal.SIGTERM, stop)
+    assert task is not None
+    loop.add_signal_handler(signal.SIGTERM, task.cancel, Terminated.__name__)
     try:
         yield
-    except asyncio.CancelledError:
-        if sent:
+    except asyncio.CancelledError as error:
+        if error.args == (Terminated.__name__,):
             raise Terminated from None
         raise
     finally:
         loop.remove_signal_handler(signal.SIGTERM)
-        signal.signal(signal.SIGTERM, before)
 
 
 @asynccontextmanager

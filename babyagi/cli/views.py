@@ -33,9 +33,7 @@ from babyagi.cli.text import (
     fit_end,
     is_in_foreground,
     print_json_line,
-    row_width,
     safe,
-    safe_line,
     table,
     warn,
 )
@@ -261,17 +259,6 @@ class EventNames:
         return (await self._store.task(event.objective_id, event.task_id)).name
 
 
-def break_line(line: str, width: int) -> list[str]:
-    """Return a line of `EventNames.render_event` as one row or two. If the line is wider than
-    `width` cells and has a result (after an arrow), the result gets a row of its own, and both rows
-    are cut to `width`. A width of 0 means no limit."""
-    done, arrow, found = line.partition(" → ")
-    if not width or not arrow or cell_width(safe_line(line)) <= width:
-        return [line]
-    margin = " " * len("12:01:07 ")
-    return [fit(done, width), margin + fit(f"→ {found}", width - len(margin))]
-
-
 class View:
     """Shows the events of an objective; this one shows nothing. `fetch` takes new events and may
     wait for the store; `draw` then shows what was fetched and never waits.
@@ -307,8 +294,7 @@ class PlainView(View):
     def draw(self) -> None:
         lines, self._pending = self._pending, []
         for line in lines:
-            for row in break_line(self._prefix + line, row_width(sys.stderr)):
-                warn(row)
+            warn(self._prefix + line)
 
 
 class JsonView(View):
