@@ -67,6 +67,7 @@ extra_env_files, llama
     by_hand,
     why_no_output,
     is_given_up,
+    is_done,
     is_approval,
     max_cost,
     max_time,

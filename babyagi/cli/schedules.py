@@ -44,8 +44,6 @@ NOT_OF_SCHEDULE = (
 ).split()
 RULE_FLAGS = "cron every at tz grace overlap catch_up jitter daily_limit".split()
 
-id_argument = click.argument("schedule_id", metavar="SCHEDULE", type=int)
-
 
 @click.command("schedule")
 @click.argument("schedule_id", metavar="[SCHEDULE]", type=int, required=False)
@@ -206,7 +204,8 @@ for name, to, says in (
     ("resume", ScheduleStatus.ACTIVE, "Resume a paused schedule; its next tick fires again."),
     ("remove", ScheduleStatus.REMOVED, "Remove a schedule; objectives that it started go on."),
 ):
-    schedule.command(name, help=says)(id_argument(json_option(partial(_switch, to))))
+    named = click.argument("schedule_id", metavar="SCHEDULE", type=int)
+    schedule.command(name, help=says)(named(json_option(partial(_switch, to))))
 
 
 # -- rendering

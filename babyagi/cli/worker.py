@@ -145,9 +145,7 @@ async def show_lines(
         )
         async with views.following(follower):
             objective = await work
-    is_over = objective.stop_reason is not None
-    why = f"has ended ({objective.stop_reason})" if is_over else f"is {objective.status}"
-    say(f"{name}left, it {why}")
+    say(f"{name}left, it is {objective.stop_reason or objective.status}")
     return objective
 
 
