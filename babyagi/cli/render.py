@@ -200,6 +200,7 @@ def render_status(stand: Stand, width: int, *, at_work: str = "") -> list[Line]:
         "Limits:": " · ".join(render_limits(objective, counts)) or "none",
         "Model:": safe_line(model_of(objective)),
         "Now:": stand.reason.says if is_active else "",
+        "Try:": stand.reason.change if is_active else "",
         "At work:": at_work,
     }
     return [

@@ -264,7 +264,7 @@ RENAMED: dict[tuple[str, ...], tuple[str, ...]] = {
     ("schedule", "show"): ("schedule",),
     ("tasks", "list"): ("tasks",),
     ("trust",): ("config", "trust"),
-    ("why",): ("show", "--why"),
+    ("why",): ("show",),
     ("workers",): ("show", "workers"),
 }
 

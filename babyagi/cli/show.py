@@ -1,5 +1,5 @@
 """What `babyagi show` shows: a task, or the planning, ordering, checking or reporting of an
-objective, with its prompts, replies and tool calls; why a task does not run; the results that are
+objective, with its prompts, replies and tool calls; the results that are
 nearest to a text; and the events of an objective."""
 
 from __future__ import annotations
@@ -48,7 +48,6 @@ from babyagi.reporting.transcript import (
     read_exchanges,
     said_in,
 )
-from babyagi.reporting.why import Reason
 from babyagi.settings.values import parse_duration_s
 from babyagi.tasks import PNG, Duty, Event, Objective, Result, Step, StepState, Task, Usage
 from babyagi.taskstore.sql.store import TaskStore
@@ -164,7 +163,7 @@ def _render_head(shown: Shown, width: int) -> Iterator[Line]:
 def _render_task(shown: Shown, task: Task, width: int) -> Iterator[Line]:
     yield Line(f"Task {task.id}: {safe_line(task.name)}", Style.BOLD)
     reason = shown.reason
-    if reason is not None and reason.word == task.status.value:
+    if reason is not None and reason.word == task.status.value and not reason.change:
         reason = None  # the status says it
     parent = f"proposed from the result of task {task.parent_id}"
     fields = {
@@ -314,24 +313,6 @@ def _cost(usage: Usage, objective: Objective) -> str:
     return f"{render.render_calls(usage)}, {render.render_cost(usage, objective)}"
 
 
-# -- why a task does not run, and why an objective makes no progress
-# --------------------------------------------------------------------------------------------------
-
-
-def show_why(task_id: int | None, *, selector: str, as_json: bool) -> None:
-    """Print why the task does not run; without a task, why the objective makes no progress."""
-
-    async def fetch(store: TaskStore, picked: Objective) -> tuple[Reason, str]:
-        if task_id is None:
-            return await actions.why_objective(store, picked), f"Objective {picked.id}"
-        return await actions.why_task(store, picked, task_id), f"Task {task_id}"
-
-    reason, name = with_objective(selector, fetch)
-    said = [f"{name}: {safe_line(reason.says)}", f"  {safe_line(reason.change)}".rstrip()]
-    shape = {"v": json_shapes.VERSION, **json_shapes.why_shape(reason)}
-    give(as_json, shape, map(Line, filter(None, said)))
-
-
 # -- the log: a line for each event and each step
 # --------------------------------------------------------------------------------------------------
 
@@ -469,32 +450,22 @@ def _take_target(value: str) -> Duty | int:
     "--full", "is_full", is_flag=True, help="Show every text whole, not only its beginning."
 )
 @click.option("--artifact", metavar="NAME", help="Show only this file of the result.")
-@click.option(
-    "--why",
-    "is_why",
-    is_flag=True,
-    help="Say only why TASK does not run, and what would change that; without TASK, why the "
-    "objective makes no progress.",
-)
 @json_option
 def show_one(
     what: Duty | int | None,
     objective: str,
     artifact: str | None,
-    is_why: bool,
     as_json: bool,
     **how: Any,
 ) -> None:
     """Show a task, or a list: tasks, results, log and more.
 
-    A TASK is shown with its result, prompts, replies and tool calls; `plan`, `order`, `check` and
-    `report` show the calls made for the objective itself.
+    A TASK is shown with the reason why it does not run, its result, prompts, replies and tool
+    calls; `plan`, `order`, `check` and `report` show the calls made for the objective itself.
     """
-    if is_why and not isinstance(what, Duty):
-        show_why(what, selector=objective, as_json=as_json)
-    elif artifact is not None and isinstance(what, int):
+    if artifact is not None and isinstance(what, int):
         show_artifact(what, artifact, selector=objective)
-    elif what is None or is_why or artifact is not None:
+    elif what is None or artifact is not None:
         raise wrong_usage("say what to show: a task's number, or a list", "babyagi show tasks")
     else:
         show_calls(what, selector=objective, **how, as_json=as_json)

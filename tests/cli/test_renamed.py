@@ -38,7 +38,7 @@ def test_no_name_that_went_is_one_of_todays_and_each_leads_to_one():
     ("typed", "now"),
     [
         ("log -n 3", "show log -n 3"),
-        ("why 3", "show --why 3"),
+        ("why 3", "show 3"),
         ("workers", "show workers"),
         ("tasks list --status dead --json", "tasks --status dead --json"),
         ("results search prices", "show results prices"),

@@ -65,9 +65,9 @@ def test_an_unknown_flag_is_a_usage_error(capsys):
 @pytest.mark.parametrize(
     ("line", "what", "fix"),
     [
-        ("tasks eidt", "no command 'eidt', only add, move", "babyagi tasks edit"),
-        ("tasks pause", "no command 'pause'", "babyagi tasks --help"),
-        ("config get", "no command 'get', only trust", "babyagi config --help"),
+        ("tasks eidt", "No such command 'eidt'", "babyagi tasks --help"),
+        ("tasks pause", "No such command 'pause'", "babyagi tasks --help"),
+        ("config get", "No such command 'get'", "babyagi config --help"),
         ("report 1", "unexpected extra argument (1)", "babyagi report --help"),
         ("ask", "Missing argument 'FILE'", "babyagi ask --help"),
         ("report --format x", "'x' is not one of 'md', 'html', 'json'", "babyagi report --help"),
@@ -91,7 +91,11 @@ def test_an_unknown_flag_is_a_usage_error(capsys):
         ("extend --max-tasks", "'--max-tasks' requires an argument", "babyagi extend --help"),
         ("status --json=3", "does not take a value", "babyagi status --help"),
         ("tasks move 1", "say where", "babyagi tasks move TASK --first"),
-        ("submit", "no objective was given", "or OBJECTIVE="),
+        (
+            "submit",
+            "no objective was given",
+            'babyagi run "the objective", or OBJECTIVE=… in the environment or .env',
+        ),
     ],
 )
 def test_words_that_a_command_does_not_take_are_said_with_what_to_type(line, what, fix, capsys):
