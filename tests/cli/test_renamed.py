@@ -39,10 +39,10 @@ def test_no_name_that_went_is_one_of_todays_and_each_leads_to_one():
     [
         ("log -n 3", "show log -n 3"),
         ("why 3", "show 3"),
-        ("workers", "show workers"),
+        ("memory list", "show memory"),
         ("tasks list --status dead --json", "tasks --status dead --json"),
         ("results search prices", "show results prices"),
-        ("objectives list --active", "show objectives --active"),
+        ("schedule list", "schedule"),
         ("journal verify", "store verify"),
         ("index status", "store"),
     ],
