@@ -73,6 +73,7 @@ pause_schedule, resume_schedule, remove_schedule
     by_hand,
     why_no_output,
     is_given_up,
+    is_done,
     is_approval,
     max_cost,
     max_time,

@@ -114,7 +114,7 @@ class Toolbox:
             raise SettingsError(
                 "some of the named tools are missing",
                 why="; ".join(self._given.faults),
-                fix="babyagi tools --servers shows which servers answer",
+                fix="babyagi tools --mcp FILE shows which servers answer",
                 guide="tools",
             )
         grants = (*shipped, *map(grant_given, self._given.tools))

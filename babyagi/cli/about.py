@@ -4,16 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import fcntl
-import importlib.util
-import platform
 import shlex
 import shutil
-import socket
-import sqlite3
 import stat
-import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from importlib import resources
 from pathlib import Path
@@ -33,7 +28,6 @@ from babyagi.cli.text import (
     echo,
     fit,
     give,
-    pad,
     safe_line,
     terminal_width,
 )
@@ -43,8 +37,8 @@ from babyagi.files import private
 from babyagi.files.home import remembered_abilities
 from babyagi.redaction import redact_url
 from babyagi.sandbox.confined import find_obstacle
-from babyagi.settings.fields import LLAMA_MODEL, ONNX_EMBEDDING_MODEL, Settings, declared_fields
-from babyagi.settings.load import Loaded, describe_waiting, find_keys_in_clear, render_value
+from babyagi.settings.fields import LLAMA_MODEL, Settings, declared_fields
+from babyagi.settings.load import Loaded, find_keys_in_clear, render_value
 from babyagi.settings.values import Declared, parse_url
 from babyagi.text import nearest, say_count
 from babyagi.worker.notify import is_address
@@ -68,47 +62,22 @@ def read_pages() -> dict[str, str]:
 # --------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShownValue:
-    """One setting, as `babyagi config` shows it.
-
-    Attributes:
-        label: its environment variable.
-        value: without secrets; None if the setting is not set.
-        source: where the value comes from.
-        help: the default in words, for a default that is computed or not clear in its plain form;
-            else empty.
-        waits: `VARIABLE=value in FILE`, if an untrusted file contains another value, which has no
-            effect.
-    """
-
-    name: str
-    label: str
-    value: str | None
-    source: str
-    help: str
-    waits: str = ""
-
-    def to_json(self) -> dict[str, Any]:
-        shown = {"name": self.name, "variable": self.label, "value": self.value}
-        return {**shown, "source": self.source, **({"waits": self.waits} if self.waits else {})}
-
-
-def list_values(loaded: Loaded) -> list[ShownValue]:
-    """Return every setting that a person can set, in the order of `.env.example`."""
+def list_values(loaded: Loaded) -> list[dict[str, Any]]:
+    """Return the name, variable, value (None if it is not set) and source of every setting that a
+    person can set, without secrets, in the order of `.env.example`. `waits` is another value in an
+    untrusted file, which has no effect: `VARIABLE=value in FILE`."""
     waits = {
-        found.name: f"{found.variable}={found.shown} in {found.file.name}"
+        found.name: {"waits": f"{found.variable}={found.shown} in {found.file.name}"}
         for found in reversed(loaded.waiting)
     }
     return [
-        ShownValue(
-            name=name,
-            label=declared.label,
-            value=_show(declared, getattr(loaded.settings, name)),
-            source=loaded.sources[name],
-            help=declared.default_text,
-            waits=waits.get(name, ""),
-        )
+        {
+            "name": name,
+            "variable": declared.label,
+            "value": _show(declared, getattr(loaded.settings, name)),
+            "source": loaded.sources[name],
+            **waits.get(name, {}),
+        }
         for name, declared in declared_fields().items()
         if declared.label
     ]
@@ -119,21 +88,19 @@ def _show(declared: Declared, value: Any) -> str | None:
     return (redact_url(shown) if declared.parse is parse_url and shown else shown) or None
 
 
-def render_values(values: Sequence[ShownValue], width: int) -> list[Line]:
-    widths = [max(len(one.label) for one in values), max(len(one.source) for one in values)]
-    lines = []
+def render_values(values: Sequence[Mapping[str, Any]], width: int) -> Iterator[Line]:
+    """Yield a line for each value of `list_values`; one without a value says its default."""
+    columns = ("variable", "source")
+    widths = [max(len(value[column]) for value in values) for column in columns]
     for value in values:
-        text = value.value if value.value is not None else f"({value.help or 'not set'})"
-        head = f"{pad(value.label, widths[0])}  {pad(value.source, widths[1])}  "
+        text = value["value"] or f"({declared_fields()[value['name']].default_text or 'not set'})"
+        head = f"{value['variable']:<{widths[0]}}  {value['source']:<{widths[1]}}  "
         # a path or an address is useless when its end is cut off
-        room = max(20, width - len(head))
-        shown = fit(text, room) if " " in text else safe_line(text)
-        style = Style.DIM if value.source == "default" else Style.PLAIN
-        lines.append(Line(head + shown, style))
-        if value.waits:
-            waits = f"no effect until trusted: {safe_line(value.waits)}"
-            lines.append(Line(f"{'':<{widths[0]}}  {waits}", Style.YELLOW))
-    return lines
+        shown = fit(text, max(20, width - len(head))) if " " in text else safe_line(text)
+        yield Line(head + shown, Style.DIM if value["source"] == "default" else Style.PLAIN)
+        if "waits" in value:
+            waits = f"no effect until trusted: {safe_line(value['waits'])}"
+            yield Line(f"{'':<{widths[0]}}  {waits}", Style.YELLOW)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -143,6 +110,7 @@ def render_values(values: Sequence[ShownValue], width: int) -> list[Line]:
 # --------------------------------------------------------------------------------------------------
 
 OK, WARN, FAIL = "ok", "warn", "fail"
+_STYLES = {OK: Style.GREEN, WARN: Style.YELLOW, FAIL: Style.RED}
 MIN_FREE_BYTES = 200_000_000
 
 
@@ -156,11 +124,12 @@ class Check:
     found: str
     fix: str = ""
 
-    @property
-    def lines(self) -> list[Line]:
-        style = {OK: Style.GREEN, WARN: Style.YELLOW, FAIL: Style.RED}[self.state]
-        said = Line(f"{self.state:<5} {self.name}: {self.found}", style)
-        return [said, *([Line(f"      try: {self.fix}")] if self.fix else [])]
+
+def _render_checks(checks: Iterable[Check]) -> Iterator[Line]:
+    for check in checks:
+        yield Line(f"{check.state:<5} {check.name}: {check.found}", _STYLES[check.state])
+        if check.fix:
+            yield Line(f"      try: {check.fix}")
 
 
 def _of_error(name: str, error: BabyagiError) -> Check:
@@ -172,15 +141,11 @@ def run_checks(*, is_quick: bool = False, is_probing: bool = False) -> list[Chec
     """Make all checks and return them, in the order in which a run depends on them. With
     `is_quick`, check only the settings, the home folder and its task store. With `is_probing`, ask
     the model what it can do."""
-    versions = f"{platform.python_version()}, {sys.executable}; SQLite {sqlite3.sqlite_version}"
-    program = [] if is_quick else [Check(OK, "python", versions)]
     try:
-        loaded = load(needs=NOTHING)
+        settings = load(needs=NOTHING).settings
     except BabyagiError as error:
-        return [*program, _of_error("settings", error)]
-    settings = loaded.settings
-    read = Check(OK, "settings", "every value can be read")
-    checks = [*program, read, *_check_trust(loaded), *_check_home(settings)]
+        return [_of_error("settings", error)]
+    checks = [Check(OK, "settings", "every value can be read"), *_check_home(settings)]
     if is_quick:
         return checks
     checks += [_check_model(settings), _check_key(settings)]
@@ -188,22 +153,11 @@ def run_checks(*, is_quick: bool = False, is_probing: bool = False) -> list[Chec
         checks += [_check_address(settings), *_check_abilities(settings, is_probing=is_probing)]
     return [
         *checks,
-        *_check_network(settings),
+        *(Check(WARN, "keys", line) for line in find_keys_in_clear(settings)),
         _check_result_store(settings),
-        _check_embedder(settings),
         _check_sandbox(),
         *_check_notify(settings.notify.reveal()),
     ]
-
-
-def _check_trust(loaded: Loaded) -> list[Check]:
-    if not loaded.waiting:
-        return []
-    fix = (
-        "read these settings with `babyagi config`, then type `babyagi config trust`, or take them "
-        "out of the file; until then no run starts"
-    )
-    return [Check(WARN, "trust", describe_waiting(loaded.waiting), fix)]
 
 
 def _check_home(settings: Settings) -> list[Check]:
@@ -254,24 +208,14 @@ def _check_model(settings: Settings) -> Check:
 
 
 def _check_llama(settings: Settings) -> Check:
-    """Check that this process can load the file that LLAMA_MODEL_PATH names, and has enough memory
-    for it."""
-    from babyagi.llm.llama import Engine, free_memory_bytes
+    """Check that LLAMA_MODEL_PATH names a model; whether there is memory for it, a run says."""
+    from babyagi.llm.llama import require_model_file
 
     try:
-        engine = Engine(settings.llama_model_path, context_tokens=settings.llama_ctx_max)
+        file = require_model_file(settings.llama_model_path)
     except SettingsError as error:
         return _of_error("model", error)
-    needed = engine.file.memory_bytes(engine.context_tokens)
-    free = free_memory_bytes()
-    found = (
-        f"{engine.file.name} in this process; it takes about {needed / 1e9:.1f} GB of memory with "
-        f"a context of {engine.context_tokens:,} tokens"
-    )
-    if free is not None and needed > free:
-        fix = "set LLAMA_CTX_MAX to fewer tokens, or choose a smaller model"
-        return Check(FAIL, "model", f"{found}, and {free / 1e9:.1f} GB are free", fix)
-    return Check(OK, "model", found)
+    return Check(OK, "model", f"{file.name} in this process")
 
 
 def _check_key(settings: Settings) -> Check:
@@ -285,44 +229,24 @@ def _check_key(settings: Settings) -> Check:
 
 
 def _check_address(settings: Settings) -> Check:
-    """Check that a server listens at OPENAI_BASE_URL, or at the proxy that is used for it, that the
+    """Check that OPENAI_BASE_URL can be reached, through a proxy where one is set, that the
     certificate of an https server is trusted, and that the server is not a web site."""
-    base_url = settings.openai_base_url
-    proxy = settings.proxies.find(base_url)
-    host, port = host_and_port(proxy or base_url)
+    from babyagi.llm.client import Endpoint
+
+    url, shown = settings.openai_base_url, redact_url(settings.openai_base_url)
+    endpoint = Endpoint(
+        base_url=url, proxies=settings.proxies, sleep=asyncio.sleep, random=lambda: 0.5
+    )
     try:
-        socket.create_connection((host, port), timeout=CONNECT_TIMEOUT_S).close()
-        stranger = asyncio.run(_greet(settings))
+        stranger = asyncio.run(endpoint.greet(timeout_s=CONNECT_TIMEOUT_S))
     except BabyagiError as error:
         return _of_error("address", error)
-    except OSError as error:
-        fix = "start the server, or correct OPENAI_BASE_URL (or the proxy, or NO_PROXY)"
-        found = f"no server listens at {host}:{port} ({error.strerror or error})"
-        return Check(FAIL, "address", found, fix)
-    shown = redact_url(base_url)
     if stranger:
         found = f"{shown} answers a request for its models with {stranger}"
         return Check(WARN, "address", found, "check OPENAI_BASE_URL (it mostly ends in /v1)")
-    if proxy:
-        return Check(
-            OK, "address", f"the proxy {host}:{port} listens; {shown} is reached through it"
-        )
-    return Check(OK, "address", f"{shown} can be reached")
-
-
-async def _greet(settings: Settings) -> str:
-    """Connect to the model's endpoint without sending a call. Return the evidence that it is no API
-    for models, such as a web page; "" if there is none. Raises the error that a call would raise
-    while it connects."""
-    from babyagi.llm.client import Endpoint
-
-    endpoint = Endpoint(
-        base_url=settings.openai_base_url,
-        proxies=settings.proxies,
-        sleep=asyncio.sleep,
-        random=lambda: 0.5,
-    )
-    return await endpoint.greet(timeout_s=CONNECT_TIMEOUT_S)
+    proxy = settings.proxies.find(url)
+    through = f" through the proxy {':'.join(map(str, host_and_port(proxy)))}" if proxy else ""
+    return Check(OK, "address", f"{shown} can be reached{through}")
 
 
 def _check_abilities(settings: Settings, *, is_probing: bool) -> list[Check]:
@@ -346,21 +270,6 @@ def _check_abilities(settings: Settings, *, is_probing: bool) -> list[Check]:
     return [Check(OK, "abilities", f"{known}; {say_how(found, settings)}")]
 
 
-def _check_network(settings: Settings) -> list[Check]:
-    """Show the proxies in use, without their passwords, and warn about keys that would be sent
-    unencrypted."""
-    shown = {"https": settings.https_proxy.reveal(), "http": settings.http_proxy.reveal()}
-    used = [
-        f"{scheme} addresses through {':'.join(map(str, host_and_port(proxy)))}"
-        for scheme, proxy in shown.items()
-        if proxy
-    ]
-    without = ", except for this machine"
-    without += f" and {settings.no_proxy}" if settings.no_proxy else ""
-    proxies = Check(OK, "proxy", ", ".join(used) + without if used else "no proxy is set")
-    return [proxies, *(Check(WARN, "keys", line) for line in find_keys_in_clear(settings))]
-
-
 def _check_result_store(settings: Settings) -> Check:
     """Check the index of results: `fail` if a run would refuse to start, `warn` if it would start
     without the index."""
@@ -375,20 +284,6 @@ def _check_result_store(settings: Settings) -> Check:
         fix = "babyagi run: it starts the store, and says whether results can be written to it"
         return Check(WARN, "result store", f"{describe_index(settings)}, is not started yet", fix)
     return Check(OK, "result store", describe_index(settings))
-
-
-def _check_embedder(settings: Settings) -> Check:
-    name = settings.effective_embedding_model
-    if name != ONNX_EMBEDDING_MODEL or importlib.util.find_spec("chromadb") is None:
-        return Check(OK, "embedding", name)
-    from babyagi.llm.embeddings import missing_files
-
-    if missing := missing_files():
-        otherwise = "set BABYAGI_EMBEDDING_MODEL=hash, which needs no files"
-        return Check(
-            WARN, "embedding", missing, f"babyagi run fetches them (80 MB); or {otherwise}"
-        )
-    return Check(OK, "embedding", f"{name}, its files are on this machine")
 
 
 def _check_sandbox() -> Check:
@@ -421,7 +316,7 @@ def show_settings(as_json: bool) -> None:
     Secrets stay hidden.
     """
     values = list_values(load(needs=NOTHING))
-    shape = {"v": 1, "settings": [value.to_json() for value in values]}
+    shape = {"v": 1, "settings": values}
     give(as_json, shape, render_values(values, terminal_width()))
 
 
@@ -448,7 +343,7 @@ def doctor(is_quick: bool, is_probing: bool, as_json: bool) -> int:
     checks = run_checks(is_quick=is_quick, is_probing=is_probing)
     is_sound = all(check.state != FAIL for check in checks)
     shape = {"v": 1, "is_sound": is_sound, "checks": [asdict(check) for check in checks]}
-    give(as_json, shape, (line for check in checks for line in check.lines))
+    give(as_json, shape, _render_checks(checks))
     return int(ExitCode.OK if is_sound else ExitCode.FAILED)
 
 

@@ -25,7 +25,6 @@ from babyagi.cli.text import (
     fit,
     give,
     print_json,
-    show_passing,
     terminal_width,
     warn,
 )
@@ -49,7 +48,6 @@ from babyagi.verbs.json_shapes import Json, pick, usage_shape
 if TYPE_CHECKING:
     from babyagi.agent import Agent
 
-MAX_PASSING_CHARS = 2000  # of an answer that is being written; its end is shown
 SETTINGS = ("llm_model", "agent_hosts", "max_calls", "max_tokens", "max_cost_usd")
 
 
@@ -96,21 +94,8 @@ def ask(
     agent = Agent.from_yaml(file, agent_name, **given, **named)
     if agent.protocol == "auto":  # the file names none
         agent.protocol = loaded.settings.effective_protocol
-    said = ""
-
-    def hear(piece: str) -> None:
-        nonlocal said
-        said = (said + piece)[-MAX_PASSING_CHARS:] if piece else ""
-        show_passing(said)
-
-    def show(signal: Signal) -> None:
-        hear("")
-        _show(signal)
-
-    heard: dict[str, Any] = {} if as_json else {"on_signal": show, "on_text": hear}
-
+    heard: dict[str, Any] = {} if as_json else {"on_signal": _show}
     run = asyncio.run(_ask(agent, question, heard))
-    hear("")
     if as_json:
         print_json(_shape(question, run))
     return int(exits.code_of_run(run.stopped))

@@ -61,7 +61,6 @@ if TYPE_CHECKING:
 
 EXCERPT_LINES = 12
 MAX_ORIGINS = 6  # shown in the list; a single request shows all of them
-MAX_DEPTH = 20
 _MARGIN = " " * 6
 _PLAIN_KEY = re.compile(r"[A-Za-z_]\w{0,39}", re.ASCII)
 _OURS = ("person", "program", "model")
@@ -103,20 +102,21 @@ def call_lines(request: Request, width: int) -> Iterator[str]:
     """Yield all arguments of the requested tool call as rows.
 
     A sign precedes each row: `|` for a line of a text, `:` for the rest of the row above, and `=`
-    for any other value. In a diff of a file the sign is `+`, `-`, `@` or a blank instead, so that a
-    plain text cannot look like a diff.
+    for a line of any other value as JSON. In a diff of a file the sign is `+`, `-`, `@` or a blank
+    instead, so that a plain text cannot look like a diff.
     """
 
     _, arguments = read_request(request.step)
     if request.preview is not None and request.step.kind == CHANGED:
         arguments = {"now": arguments["now"]}  # the difference shows what was before
-    found = list(_leaves(arguments))
-    label_width = min(max((len(label) for label, _ in found), default=0), 24)
+    found = {key if _PLAIN_KEY.fullmatch(key) else json.dumps(key): key for key in arguments}
+    label_width = min(max(map(len, found), default=0), 24)
     if not found:
         yield "without arguments"
     room = max(20, width - len(_MARGIN) - label_width - 3)
     preview = request.preview
-    for label, value in found:
+    for label, key in found.items():
+        value = arguments[key]
         if preview is not None and preview.parameter == label:
             rows = [
                 (sign, f"{int(line):,} lines stay as they are" if sign == "@" else _spell(line))
@@ -125,28 +125,12 @@ def call_lines(request: Request, width: int) -> Iterator[str]:
         elif isinstance(value, str):
             rows = [("|", line) for line in _spell(value).split("\n")]
         else:
-            rows = [("=", json.dumps(value))]
+            rows = [("=", line) for line in json.dumps(value, indent=1).split("\n")]
         head = label
         for mark, text in rows:
             for piece in _wrap(text, room):
                 yield f"{head:<{label_width}} {mark} {piece}"
                 head, mark = "", ":"  # noqa: PLW2901  # the rest of the row
-
-
-def _leaves(value: Any, label: str = "", depth: int = 0) -> Iterator[tuple[str, Any]]:
-    """Yield each value that contains no other value, as its path (such as `files[0].path`) and the
-    value."""
-    if depth == MAX_DEPTH and isinstance(value, dict | list):
-        yield label, json.dumps(value, indent=1)
-    elif isinstance(value, dict) and value:
-        for key, inner in value.items():
-            name = key if _PLAIN_KEY.fullmatch(key) else json.dumps(key)
-            yield from _leaves(inner, f"{label}.{name}" if label else name, depth + 1)
-    elif isinstance(value, list) and value:
-        for n, inner in enumerate(value):
-            yield from _leaves(inner, f"{label}[{n}]", depth + 1)
-    elif label:
-        yield label, value
 
 
 def _spell(text: str) -> str:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import io
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import ClassVar
 
 import click
@@ -29,7 +29,6 @@ from babyagi.cli.text import (
 )
 from babyagi.pages.markdown import can_be_parsed, parse
 
-MAX_COLUMNS = 12  # columns of a table; a wider one has no room for words
 MAX_TOKENS = 15_000  # of Markdown; so many are drawn within two seconds
 _STYLES = {
     "bold": "h1 h2 h3 h4 table.header",
@@ -46,9 +45,10 @@ def render_markdown(text: str, *, width: int, has_colour: bool) -> str:
     """Return the Markdown as rows for a terminal of this width. Only the colours set here can
     control the terminal. A text that is too large, or cannot be parsed, is returned as it is, made
     harmless."""
-    tokens = list(_links_as_text(parse(text))) if can_be_parsed(text) else []
+    tokens = parse(text) if can_be_parsed(text) else []
+    _drop_bare_links(tokens)
     n_tokens = sum(1 + len(token.children or ()) for token in tokens)
-    if not 0 < n_tokens <= MAX_TOKENS or _widest_row(tokens) > MAX_COLUMNS:
+    if not 0 < n_tokens <= MAX_TOKENS:
         return safe(text.rstrip("\n"), keep_newlines=True)
     target = io.StringIO()
     console = Console(
@@ -102,31 +102,13 @@ class _Document(Markdown):
         self.parsed = tokens
 
 
-def _links_as_text(tokens: Iterable[Token]) -> Iterator[Token]:
-    """Yield the tokens with each link as plain text: `words (address)`, or the address alone if the
-    words are the address."""
-    opened: list[tuple[str, list[str]]] = []
+def _drop_bare_links(tokens: Iterable[Token]) -> None:
+    """Leave of each link whose words are its address only the words. Of other links rich writes the
+    address behind the words."""
     for token in tokens:
-        if token.type == "link_open":
-            opened.append((str(token.attrs.get("href", "")), []))
-        elif token.type == "link_close":
-            address, words = opened.pop()
-            if address and "".join(words) not in (address, address.removeprefix("mailto:")):
-                yield Token("text", "", 0, content=f" ({address})")
-        else:
-            if opened:
-                opened[-1][1].append(token.content)
-            if token.children:
-                token.children = list(_links_as_text(token.children))
-            yield token
-
-
-def _widest_row(tokens: Iterable[Token]) -> int:
-    widest = n = 0
-    for token in tokens:
-        n = 0 if token.type == "tr_open" else n + (token.type in ("td_open", "th_open"))
-        widest = max(widest, n)
-    return widest
+        token.children = [
+            one for one in token.children or () if one.markup not in ("autolink", "linkify")
+        ]
 
 
 # -- Markdown on standard output, and a long page through a pager

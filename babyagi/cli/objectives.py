@@ -29,9 +29,7 @@ from babyagi.cli.text import (
     echo_lines,
     fit,
     give,
-    is_terminal,
     print_json,
-    terminal_height,
     terminal_width,
     warn,
 )
@@ -45,7 +43,6 @@ from babyagi.verbs.actions import Changed, choose_pages, count_tasks
 from babyagi.verbs.actions import Row as Standing
 from babyagi.verbs.json_shapes import changed_shape
 
-MIN_TASKS = 20  # rows on a terminal, however low it is
 MAX_LISTED = 1_000  # items of a list, unless --limit says otherwise
 N_HITS = 5  # of a search, unless --limit says otherwise
 MAX_HITS = 100
@@ -61,8 +58,7 @@ limit_option = click.option(
     "--limit",
     type=click.IntRange(min=0),
     metavar="N",
-    help="List at most this many; 0 means all. Default: as many tasks as fit the terminal, else "
-    f"{MAX_LISTED:,}.",
+    help=f"List at most this many; 0 means all. Default: {MAX_LISTED:,}.",
 )
 
 
@@ -88,7 +84,7 @@ def tasks_list(objective: str, statuses: Sequence[str], limit: int | None, as_js
 
     wanted = [TaskStatus(status) for status in statuses]
 
-    bound = _bound(limit, fits_screen=not as_json)
+    bound = MAX_LISTED if limit is None else limit
 
     async def fetch(store: TaskStore, found: Objective) -> tuple[list[tuple[Task, Reason]], int]:
         facts = await find_facts(store, found.id)
@@ -107,14 +103,6 @@ def tasks_list(objective: str, statuses: Sequence[str], limit: int | None, as_js
 
 
 tasks = Family(tasks_list, "List the tasks in order, or change the list. Alone, it lists them.")
-
-
-def _bound(limit: int | None, *, fits_screen: bool) -> int:
-    """Return the given limit. If it is None, return `MAX_LISTED`, or with `fits_screen` the number
-    of rows that fit the terminal, if standard output is one."""
-    if limit is not None:
-        return limit
-    return max(MIN_TASKS, terminal_height() - 4) if fits_screen and is_terminal() else MAX_LISTED
 
 
 def _say_rest(n_left: int, which: str, *, as_json: bool, more: str = "") -> None:
@@ -197,7 +185,7 @@ def render_ranking(ranking: Iterable[RankedResult], *, objective_id: int, width:
 
 def _list_results(objective: str, limit: int | None, *, as_json: bool) -> None:
 
-    bound = _bound(limit, fits_screen=False)
+    bound = MAX_LISTED if limit is None else limit
 
     async def fetch(store: TaskStore, one: Objective) -> tuple[list[Result], list[Made], int]:
         ids = await store.result_ids(one.id)

@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from click.core import ParameterSource
 
-from babyagi.cli.text import Style, warn
 from babyagi.errors import SettingsError
 from babyagi.settings.fields import Settings, declared_fields
 from babyagi.settings.values import parse_duration_s
-from babyagi.text import nearest, say_duration
+from babyagi.text import say_duration
 
 if TYPE_CHECKING:
     from babyagi.taskstore.sql.store import TaskStore
@@ -118,15 +117,6 @@ class Family(click.Group):
         except click.BadParameter:
             return False
 
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args[0] not in self.commands and not ctx.resilient_parsing:
-            fix = f"{ctx.command_path} {nearest(args[0], self.commands) or '--help'}"
-            listed = ", ".join(self.commands)
-            raise wrong_usage(f"there is no command {args[0]!r}, only {listed}", fix, ctx)
-        return super().resolve_command(ctx, args)
-
     def invoke(self, ctx: click.Context) -> Any:
         typed = {
             name: value
@@ -156,8 +146,7 @@ def setting_options(
     Args:
         names: the settings; None means all of them.
         but: settings to leave out.
-        hidden: settings whose options are not in the help; one that is typed is used, and a line
-            says how to set it instead.
+        hidden: settings whose options act, but are not in the help.
         says_default: whether the help of a number names what holds without it.
     """
     known = declared_fields()
@@ -175,10 +164,9 @@ def setting_options(
                 "type": _TYPES.get(entry.metavar),
             }
             kind = switch if entry.is_switch else texts
-            if name in hidden:
-                kind = {**kind, **went(f"set {entry.variables[0]}")}
             said = f"{entry.help}{_say_default(name) if says_default else ''}"
-            command = click.option(*entry.flags, name, help=said, **kind)(command)
+            option = click.option(*entry.flags, name, help=said, hidden=name in hidden, **kind)
+            command = option(command)
         return command
 
     return decorate
@@ -191,18 +179,6 @@ def _say_default(name: str) -> str:
     default: Any = next(one.default for one in fields(Settings) if one.name == name)
     said = say_duration(default) if name == "max_time_s" else f"{default:,.12g}"
     return f"  [default: {said if default else 'none'}]"
-
-
-def went(instead: str) -> dict[str, Any]:
-    """Return the arguments that make an option of click one that went: it is not in the help, and
-    where it is typed, a line says what to do `instead`."""
-
-    def say(context: click.Context, option: click.Parameter, value: Any) -> Any:
-        if context.get_parameter_source(option.name or "") is ParameterSource.COMMANDLINE:
-            warn(f"{option.opts[-1]} still works here; from now on {instead}", Style.DIM)
-        return value
-
-    return {"hidden": True, "callback": say}
 
 
 def require_words(words: Sequence[str], what: str = "an objective", *, before: str = "") -> str:

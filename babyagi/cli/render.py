@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from babyagi.cli.text import Line, Style, cut_words, fit, pad, safe, safe_line, table
+from babyagi.cli.text import Line, Style, cut_words, fit, safe, safe_line, table
 from babyagi.reporting.artifacts import Made, say_artifact
 from babyagi.reporting.next_command import Need, next_command, say_stop
 from babyagi.tasks import (
@@ -170,7 +170,7 @@ def render_objectives(rows: Sequence[Row], width: int, *, now: datetime) -> list
             "WORKED": render_worked(objective),
             "STATUS": _short_status(objective, counts),
             "DONE": f"{counts.get(TaskStatus.DONE, 0)}/{sum(counts.values())}",
-            "COST": _spent(objective),
+            "COST": objective.spent.removesuffix(" more)").replace(" (perhaps ", " +"),
             "OBJECTIVE": "; ".join((objective.spec.text, *objective.spec.further)),
         }
         is_active = objective.status is ObjectiveStatus.ACTIVE
@@ -187,17 +187,6 @@ def _short_status(objective: Objective, counts: Mapping[TaskStatus, int]) -> str
     return (objective.stop_reason or objective.status).value
 
 
-def _spent(objective: Objective) -> str:
-    usage = objective.usage
-    if objective.is_free and not usage.cost_usd:
-        return "nothing"
-    if not objective.spec.has_price:
-        return "unknown"
-    perhaps = usage.unconfirmed_cost_usd
-    more = f" +${perhaps:.4f}" if perhaps > 0 else ""  # of calls to which no answer came
-    return f"${usage.cost_usd - perhaps:.4f}{more}"
-
-
 def render_status(stand: Stand, width: int, *, at_work: str = "") -> list[Line]:
     """Return the lines about the state of one objective. `at_work`: who works on it, in words."""
     objective, counts = stand.objective, stand.counts
@@ -211,6 +200,7 @@ def render_status(stand: Stand, width: int, *, at_work: str = "") -> list[Line]:
         "Limits:": " · ".join(render_limits(objective, counts)) or "none",
         "Model:": safe_line(model_of(objective)),
         "Now:": stand.reason.says if is_active else "",
+        "Try:": stand.reason.change if is_active else "",
         "At work:": at_work,
     }
     return [
@@ -264,7 +254,7 @@ def render_task(task: Task, width: int, *, word: str = "") -> Line:
     Args:
         word: why the task does not run; it replaces the status. '' shows the status.
     """
-    head = f"{task.id:>4}  {pad(word or task.status.value, WORD_WIDTH)}  "
+    head = f"{task.id:>4}  {fit(word or task.status.value, WORD_WIDTH):<{WORD_WIDTH}}  "
     after = f"  (after {', '.join(map(str, task.after))})" if task.after else ""
     failures = f"  [{say_tries(task)}]" if task.failures else ""
     lacks = f"  [lacked something {task.n_lacks}×]" if task.n_lacks else ""

@@ -1,17 +1,16 @@
-"""The command `report`, and the options --output and --format, which choose where and in which
-format a report is written."""
+"""The command `report`, and the option --output, which chooses where and in which format a report
+is written."""
 
 from __future__ import annotations
 
 import json
 import os
 import stat
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
@@ -38,21 +37,11 @@ _OTHER_SUFFIXES = (
     ".pdf .doc .docx .odt .rtf .epub .tex .xls .xlsx .ods .csv .ppt .pptx .xml .yaml".split()
 )
 
-F = TypeVar("F", bound=Callable[..., Any])
-
-
-def output_options(command: F) -> F:
-    """Add the options `--output` and `--format` to a command (as a decorator). The command passes
-    their values to `choose_output`."""
-    command = click.option(
-        "--format",
-        "report_format",
-        type=click.Choice(FORMATS),
-        help="The report's format. Default: the one that the file's suffix names, else Markdown.",
-    )(command)
-    return click.option(
-        "--output", metavar="FILE", help="Write the report to this file; - is standard output."
-    )(command)
+output_option = click.option(
+    "--output",
+    metavar="FILE",
+    help="Write the report to this file, in the format of its suffix: .md, .html or .json.",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,45 +59,41 @@ class Output:
     as_json: bool = False
 
 
-def choose_output(output: str | None, report_format: str | None, *, as_json: bool) -> Output:
+def choose_output(output: str | None, report_format: str = "", *, as_json: bool) -> Output:
     """Return where and in which format the report is to be written. Called before a run, to check
     that the report can be written there, so that no money is wasted.
 
     Args:
-        output: the value of --output.
-        report_format: the value of --format.
+        output: the value of --output; - is standard output.
+        report_format: one of `FORMATS`; '' means that of the file's suffix.
 
     Raises:
         SettingsError: the file cannot be written.
         click.UsageError: the options contradict each other, or the file's suffix names a format
             that no report has.
     """
-    path = Path(output) if output not in (None, "", "-") else None
     if output == "":
         raise wrong_usage("--output names no file")
-    chosen = report_format or (_format_of(path) if path else "")
-    if as_json and path is None and chosen not in ("", JSON):
-        raise wrong_usage(
-            f"--json and --format {chosen} both need standard output; add --output FILE"
-        )
-    if path is not None:
-        require_writable(path)
-    return Output(path=path, format=chosen or (JSON if as_json else MARKDOWN), as_json=as_json)
-
-
-def _format_of(path: Path) -> str:
+    path = Path(output) if output not in (None, "-") else None
+    if path is None:
+        if as_json and report_format not in ("", JSON):
+            raise wrong_usage(
+                f"--json and --format {report_format} both need standard output; add --output FILE"
+            )
+        return Output(format=report_format or (JSON if as_json else MARKDOWN), as_json=as_json)
     suffix = path.suffix.lower()
-    if suffix in _OTHER_SUFFIXES:
-        known = "the file's suffix can be .md, .html, .json"
-        what = f"a report cannot be written as {suffix}; {known}"
+    if not report_format and suffix in _OTHER_SUFFIXES:
+        what = f"a report cannot be written as {suffix}; the file's suffix can be .md, .html, .json"
         raise wrong_usage(what, f"--output {quoted(str(path.with_suffix('.html')))}")
-    return _FORMAT_BY_SUFFIX.get(suffix, MARKDOWN)
+    require_writable(path)
+    chosen = report_format or _FORMAT_BY_SUFFIX.get(suffix, MARKDOWN)
+    return Output(path=path, format=chosen, as_json=as_json)
 
 
 def take_output(flags: dict[str, Any], as_json: bool) -> Output:
-    """Return where the report is to be written. The options for it are removed from the flags,
-    which then contain only settings."""
-    return choose_output(flags.pop("output"), flags.pop("report_format"), as_json=as_json)
+    """Return where the report is to be written. The option for it is removed from the flags, which
+    then contain only settings."""
+    return choose_output(flags.pop("output"), as_json=as_json)
 
 
 # -- files
@@ -231,7 +216,13 @@ async def _render(
 
 @click.command()
 @objective_option
-@output_options
+@output_option
+@click.option(
+    "--format",
+    "report_format",
+    type=click.Choice(FORMATS),
+    help="The report's format, where no suffix names it. Default: Markdown.",
+)
 @json_option
 def report(objective: str, output: str | None, report_format: str | None, as_json: bool) -> None:
     """Print the report of an objective, or write it to a file.
@@ -239,7 +230,7 @@ def report(objective: str, output: str | None, report_format: str | None, as_jso
     If the objective has no report yet, the results of its tasks so far are printed.
     """
 
-    wanted = JSON if as_json and report_format is None else report_format
+    wanted = report_format or (JSON if as_json else "")
     chosen = choose_output(output, wanted, as_json=as_json)
 
     async def give(store: TaskStore) -> None:

@@ -131,25 +131,19 @@ def babyagi(context: click.Context, version: bool) -> int | None:
 @babyagi.command("help")
 @click.argument("words", metavar="[COMMAND]...", nargs=-1)
 def help_(words: tuple[str, ...]) -> None:
-    """Show the help of a command, or of all.
-
-    With the name of a page of the guide, show that page.
-    """
-    from babyagi.cli.about import read_pages, show_topic
-
-    pages = read_pages()
+    """Show the help of a command, or of all."""
     words = tuple(word for word in rename(words) if not word.startswith("--"))
     found = _walk(words)
     if found is not None:
         found.meta[LISTS_ALL] = True
         echo(found.command.get_help(found))
-    elif len(words) == 1 and words[0] in pages:
-        show_topic(words[0])
     else:
-        near = _command_meant(words[0]) or nearest(words[0], pages)
+        near = _command_meant(words[0])
         said = f"; did you mean `babyagi help {near}`?" if near else ""
         what = f"there is no command {' '.join(words)!r}{said}"
-        raise wrong_usage(what, f"babyagi help {near}".rstrip())
+        raise wrong_usage(
+            what, f"babyagi help {near}" if near else "babyagi help, or babyagi guide"
+        )
 
 
 def _walk(words: Sequence[str]) -> click.Context | None:
@@ -249,7 +243,7 @@ RENAMED: dict[tuple[str, ...], tuple[str, ...]] = {
     ("journal", "verify"): ("store", "verify"),
     ("log",): ("show", "log"),
     ("mcp",): ("tools",),
-    ("mcp", "list"): ("tools", "--servers"),
+    ("mcp", "list"): ("tools",),
     ("mcp", "test"): ("tools", "test"),
     ("memory",): ("show", "memory"),
     ("memory", "forget"): ("store", "delete", "--memory"),
@@ -270,7 +264,7 @@ RENAMED: dict[tuple[str, ...], tuple[str, ...]] = {
     ("schedule", "show"): ("schedule",),
     ("tasks", "list"): ("tasks",),
     ("trust",): ("config", "trust"),
-    ("why",): ("show", "--why"),
+    ("why",): ("show",),
     ("workers",): ("show", "workers"),
 }
 

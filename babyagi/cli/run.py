@@ -15,8 +15,8 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, nullcontext, suppress
-from dataclasses import dataclass, replace
+from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +24,7 @@ import click
 
 from babyagi.app.backends import open_store, utc_now
 from babyagi.app.toolbox import require_folder
-from babyagi.cli import preflight, render, session
+from babyagi.cli import preflight, render, session, views
 from babyagi.cli.about import guide_folder
 from babyagi.cli.exits import ExitCode, Terminated, code_of_error, code_of_objective
 from babyagi.cli.inbox import Asker, find_person
@@ -38,15 +38,13 @@ from babyagi.cli.options import (
     parse_flags,
     require_words,
     setting_options,
-    went,
     wrong_usage,
 )
 from babyagi.cli.report import (
-    FORMATS,
     MARKDOWN,
     Output,
     give_report,
-    output_options,
+    output_option,
     take_output,
 )
 from babyagi.cli.session import is_over
@@ -83,7 +81,7 @@ from babyagi.verbs.actions import serving
 from babyagi.verbs.json_shapes import is_rehearsal, models_of
 
 if TYPE_CHECKING:
-    from babyagi.app.application import App, Company, RunOutcome
+    from babyagi.app.application import App, Company
 
 # -- the commands that work or watch work: demo, run, resume, watch
 # --------------------------------------------------------------------------------------------------
@@ -103,7 +101,7 @@ DEFAULT_QUESTION = "What is lost when the program is killed, and how much can a 
     is_flag=True,
     help="Start a new demo instead of continuing one that was cut off.",
 )
-@output_options
+@output_option
 @json_option
 def demo(
     folder: Path | None, question: str | None, always_new: bool, as_json: bool, **flags: Any
@@ -136,15 +134,7 @@ def demo(
 @click.argument("objective_words", metavar="[OBJECTIVE]...", nargs=-1)
 @setting_options(but=("log_format", "serve_host", "serve_port"), hidden=SET_ONCE)
 @new_option
-@click.option(
-    "--output", metavar="FILE", help="Write the report to this file; its suffix names the format."
-)
-@click.option(
-    "--format",
-    "report_format",
-    type=click.Choice(FORMATS),
-    **went("give --output a suffix (.md, .html, .json), or type babyagi report --format"),
-)
+@output_option
 @json_option
 @click.option(
     "--continue",
@@ -183,7 +173,7 @@ def run(
 @click.command()
 @objective_option
 @setting_options("concurrency files tools mcp tools_from agent agent_hosts use_my_model".split())
-@output_options
+@output_option
 @json_option
 def resume(objective: str, as_json: bool, **flags: Any) -> int:
     """Continue an objective that was killed, paused or stopped."""
@@ -193,7 +183,7 @@ def resume(objective: str, as_json: bool, **flags: Any) -> int:
 
 @click.command()
 @objective_option
-@output_options
+@output_option
 @json_option
 def watch(objective: str, as_json: bool, **flags: Any) -> int:
     """Watch an objective that runs in another process.
@@ -210,9 +200,6 @@ def watch(objective: str, as_json: bool, **flags: Any) -> int:
 # it at once, print the outcome.
 # --------------------------------------------------------------------------------------------------
 
-WATCH_CHECK_S = 1.0
-REST_UNTOLD_S = 1.0  # longest wait after a report without a notice of what is waited for
-
 
 # options that hold for the whole life of an objective, or that choose one
 NOT_OF_CONTINUING = frozenset(
@@ -226,7 +213,7 @@ def run_objective(flags: Mapping[str, Any], *, always_new: bool, output: Output)
     loaded = session.load(flags)
     if loaded.settings.join_existing_objective:
         return join_objective(flags, output=output)
-    require_objective(loaded.settings)
+    loaded.settings.require_objective()
     require_folder(loaded.settings)
     preflight.require_credentials(loaded.settings)
     preflight.require_living_models(loaded.settings)
@@ -258,18 +245,6 @@ def load_to_work(flags: Mapping[str, Any]) -> Loaded:
     loaded = session.load(flags)
     preflight.require_index(loaded.settings)
     return loaded
-
-
-def require_objective(settings: Settings, command: str = "babyagi run") -> None:
-    """Raises `SettingsError` if the settings have no objective. `command` is what the error says to
-    type before the objective."""
-    if not settings.objective.strip():
-        raise SettingsError(
-            "there is no objective to run",
-            why="no words were given, and neither the environment nor a .env file sets OBJECTIVE",
-            fix=f'{command} "an objective"',
-            guide="start",
-        )
 
 
 @asynccontextmanager
@@ -334,7 +309,7 @@ async def _watch(settings: Settings, selector: str, *, output: Output) -> int:
         objective = await session.pick_objective(store, selector)
         with suppress(StoreUnusableError):  # looking goes on where the home cannot be written
             session.touch(objective)
-        if not is_over(objective) and not await _is_anybody_working(store, objective.id):
+        if not is_over(objective) and not serving(await store.workers(), objective.id):
             tell(
                 f"no worker works on objective {objective.id} now; `babyagi resume --objective "
                 f"{objective.id}` continues it"
@@ -344,8 +319,7 @@ async def _watch(settings: Settings, selector: str, *, output: Output) -> int:
         as_json = output.as_json
         after_id = 0 if as_json else await store.last_event_id(objective.id)
         with _told_by_sigterm(), _viewed(store, objective, as_json=as_json) as view:
-            async with following(Follower(store, objective.id, view, after_id=after_id)):
-                await _wait_for_end(store, objective.id)
+            await views.watch(Follower(store, objective.id, view, after_id=after_id))
         return await _end(store, await store.objective(objective.id), output)
 
 
@@ -370,26 +344,19 @@ async def work_on(
         return await _end(app.store, objective, output)
     if after_id is None:
         after_id = await app.store.last_event_id(objective.id)
-    async with AsyncExitStack() as seat:
-        view, company = await seat.enter_async_context(_seated(app, objective, as_json=as_json))
+    async with _seated(app, objective, as_json=as_json) as (view, company):
         follower = Follower(app.store, objective.id, view, after_id=after_id, is_logged=True)
-        await seat.enter_async_context(following(follower))
         work = asyncio.ensure_future(
             app.join(objective, company)
             if is_joined
             else app.run(objective, company, after_id=after_id)
         )
-        async with _ended_with_this(work):
-            await _wait_for_report(app.store, objective, follower, work)
-            await seat.aclose()
-            if work.done():
-                async with _told_how_it_stands(app.store, objective.id, output):
-                    outcome = await work
-                number = outcome.stopped_by_signal
-                return await _end(app.store, outcome.objective, output, stopped_by_signal=number)
-            code = await _end(app.store, await app.store.objective(objective.id), output)
-            await _wait_for_rest(app.store, objective.id, work)
-            return code
+        async with _ended_with_this(work), following(follower):
+            await asyncio.wait([work])
+    async with _told_how_it_stands(app.store, objective.id, output):
+        outcome = await work
+    number = outcome.stopped_by_signal
+    return await _end(app.store, outcome.objective, output, stopped_by_signal=number)
 
 
 @asynccontextmanager
@@ -416,40 +383,6 @@ async def _ended_with_this(work: asyncio.Task[Any]) -> AsyncIterator[None]:
     finally:
         work.cancel()
         await asyncio.wait([work])
-
-
-async def _wait_for_report(
-    store: TaskStore, objective: Objective, follower: Follower, work: asyncio.Task[RunOutcome]
-) -> None:
-    """Wait until the objective has ended with a new report, or until the work on it is done."""
-    while not work.done():
-        reported = asyncio.ensure_future(follower.reported.wait())
-        await asyncio.wait({reported, work}, return_when=asyncio.FIRST_COMPLETED)
-        reported.cancel()
-        if not work.done():
-            follower.reported.clear()
-            now = await store.objective(objective.id)
-            if is_over(now) and (not is_over(objective) or now.report_no > objective.report_no):
-                return
-
-
-async def _wait_for_rest(
-    store: TaskStore, objective_id: int, work: asyncio.Task[RunOutcome]
-) -> None:
-    """Wait for the work that is left after the report: indexing the last results, and adding the
-    last tasks to the agent's memory. Print what is waited for if it takes longer than
-    `REST_UNTOLD_S`."""
-    before = await find_trouble(store, objective_id)
-    await asyncio.wait({work}, timeout=REST_UNTOLD_S)
-    if not work.done():
-        tell("the last results are being indexed and remembered; Ctrl-C leaves that for later")
-    await work
-    trouble = await find_trouble(store, objective_id)
-    if trouble and not before:
-        tell(
-            f"results cannot be written to the result store: {trouble}; no result is lost; once "
-            f"the store works again, `babyagi store rebuild --objective {objective_id}` fills it"
-        )
 
 
 async def _end(
@@ -506,40 +439,16 @@ def _told_by_sigterm() -> Iterator[None]:
     """While the body runs, let SIGTERM cancel it, as Ctrl-C does, and then raise `Terminated`. The
     signal handler does not raise it, because an exception could be lost in a library's callback."""
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
-    sent: list[bool] = []
-
-    def stop() -> None:
-        sent.append(True)
-        if task is not None:
-            task.cancel()
-
-    before = signal.getsignal(signal.SIGTERM)
-    loop.add_signal_handler(signal.SIGTERM, stop)
+    assert task is not None
+    loop.add_signal_handler(signal.SIGTERM, task.cancel, Terminated.__name__)
     try:
         yield
-    except asyncio.CancelledError:
-        if sent:
+    except asyncio.CancelledError as error:
+        if error.args == (Terminated.__name__,):
             raise Terminated from None
         raise
     finally:
         loop.remove_signal_handler(signal.SIGTERM)
-        signal.signal(signal.SIGTERM, before)
-
-
-async def _wait_for_end(store: TaskStore, objective_id: int) -> None:
-    """Wait until the objective has ended and its report is written, or until it has ended and no
-    worker is left to write the report."""
-    while True:
-        last_id = await store.last_event_id(objective_id)
-        objective = await store.objective(objective_id)
-        has_ended = objective.status is ObjectiveStatus.ENDED
-        if is_over(objective) or (has_ended and not await _is_anybody_working(store, objective_id)):
-            return
-        await store.wait_for_events(objective_id, after_id=last_id, timeout_s=WATCH_CHECK_S)
-
-
-async def _is_anybody_working(store: TaskStore, objective_id: int) -> bool:
-    return bool(serving(await store.workers(), objective_id))
 
 
 @asynccontextmanager
@@ -618,66 +527,69 @@ CHANGE_WAIT_S = 5.0
 MAX_NAMED = 5  # of the newest objectives, where a person is told which ones there are
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
-    """Describes the objective to join: by a number, `latest` or an instance name (`selector`), or
-    without a selector by its text and instance name.
+def join_objective(flags: Mapping[str, Any], *, output: Output, selector: str = "") -> int:
+    """Work on an objective that another process started, and return the exit code of its stop
+    reason. Without a `selector`, the settings describe the objective, which is waited for."""
+    return asyncio.run(_join(load_to_work(flags), selector, output=output))
 
-    `latest` means what it means everywhere. If several objectives match, the newest unfinished one
-    is meant, else the newest. If none has the text and the name, the one unfinished objective with
-    the text is meant.
+
+async def _join(loaded: Loaded, selector: str, *, output: Output) -> int:
+    settings = loaded.settings
+    async with _open(loaded, creates=not selector) as app:
+        tell_notices(loaded.notices)
+        objective = await (
+            session.pick_objective(app.store, selector)
+            if selector
+            else wait_for(app.store, settings.objective, settings.instance_name)
+        )
+        session.touch(objective)
+        if not is_over(objective):
+            preflight.require_listener(settings, models_of(objective))
+        return await work_on(app, objective, output=output, is_joined=True)
+
+
+async def wait_for(store: TaskStore, text: str, name: str) -> Objective:
+    """Wait until there is an objective with this text ('' means any) and instance name, and return
+    the newest unfinished one of them, else the newest. If objectives with the text have other names
+    only, the one that is unfinished is meant.
+
+    Raises:
+        NotFoundError: objectives of other names have the text, and none is unfinished.
+        SettingsError: several unfinished objectives of other names have the text.
     """
+    is_told = False
+    while True:
+        known = await store.objectives()
+        alike = [one for one in known if text in ("", one.spec.text)]
+        named = [one for one in alike if one.spec.instance_name == name]
+        if named:
+            return next((one for one in reversed(named) if not is_over(one)), named[-1])
+        if text and alike:
+            return _only_unfinished(alike, name)
+        if not is_told:
+            what, there = fit(text, 60) or name, _name_all(known) or "none yet"
+            tell(f"this worker waits for the objective {what}; the task store holds {there}")
+        is_told = True
+        await store.wait_for_change(timeout_s=CHANGE_WAIT_S)
 
-    selector: str = ""
-    text: str = ""
-    instance_name: str = ""
 
-    def __str__(self) -> str:
-        return self.selector or fit(self.text, 60) or self.instance_name
-
-    def fits(self, objective: Objective) -> bool:
-        if self.selector:
-            return objective.spec.instance_name == self.selector
-        has_text = not self.text or objective.spec.text == self.text
-        return has_text and objective.spec.instance_name == self.instance_name
-
-    async def find(self, store: TaskStore) -> Objective | None:
-        """Return the objective; None if none matches yet.
-
-        Raises:
-            NotFoundError: the number was never given, or objectives of other names have the text
-                and none is unfinished.
-            SettingsError: several unfinished objectives of other names have the text.
-        """
-        objectives = await store.objectives()
-        if self.selector == session.LATEST:
-            return await session.pick_objective(store, session.LATEST) if objectives else None
-        if self.selector.isdecimal():
-            number = int(self.selector[:18])
-            is_to_come = not objectives or number > objectives[-1].id
-            return None if is_to_come else await store.objective(number)
-        found = [objective for objective in objectives if self.fits(objective)]
-        unfinished = [objective for objective in found if not is_over(objective)]
-        if found:
-            return (unfinished or found)[-1]
-        return self._find_by_text([one for one in objectives if one.spec.text == self.text])
-
-    def _find_by_text(self, objectives: Sequence[Objective]) -> Objective | None:
-        """Return the unfinished one of the objectives that have the wanted text, and other names.
-        Raises as `find` does."""
-        unfinished = [objective for objective in objectives if not is_over(objective)]
-        if self.selector or not objectives:
-            return None
-        if len(unfinished) != 1:
-            kind = SettingsError if unfinished else NotFoundError
-            raise kind(
-                f"{len(unfinished) or 'no'} unfinished objectives have this text, and none is "
-                f"named {self.instance_name}",
-                why=_name_all(unfinished or objectives),
-                fix=f"babyagi worker --objective {objectives[-1].id}",
-                guide="machines",
-            )
-        return unfinished[0]
+def _only_unfinished(objectives: Sequence[Objective], name: str) -> Objective:
+    unfinished = [one for one in objectives if not is_over(one)]
+    if len(unfinished) != 1:
+        kind = SettingsError if unfinished else NotFoundError
+        raise kind(
+            f"{len(unfinished) or 'no'} unfinished objectives have this text, and none is named "
+            f"{name}",
+            why=_name_all(unfinished or objectives),
+            fix=f"babyagi worker --objective {objectives[-1].id}",
+            guide="machines",
+        )
+    (found,) = unfinished
+    tell(
+        f"no objective with this text is named {name}; this worker joins objective {found.id}, "
+        f"named {found.spec.instance_name}"
+    )
+    return found
 
 
 def _name_all(objectives: Sequence[Objective]) -> str:
@@ -689,42 +601,6 @@ def _name_all(objectives: Sequence[Objective]) -> str:
         for one in objectives[-MAX_NAMED:]
     )
     return "; ".join([*named, *([f"and {n_more} older ones"] if n_more > 0 else [])])
-
-
-def join_objective(flags: Mapping[str, Any], *, output: Output, selector: str = "") -> int:
-    """Work on an objective that another process started or will start, and return the exit code of
-    its stop reason. Without a `selector`, the settings describe the objective."""
-    loaded = load_to_work(flags)
-    text, name = loaded.settings.objective, loaded.settings.instance_name
-    wanted = Wanted(selector=selector, text=text, instance_name=name)
-    return asyncio.run(_join(loaded, wanted, output=output))
-
-
-async def _join(loaded: Loaded, wanted: Wanted, *, output: Output) -> int:
-    async with _open(loaded) as app:
-        tell_notices(loaded.notices)
-        objective = await wait_for(wanted, app.store)
-        session.touch(objective)
-        if not is_over(objective):
-            preflight.require_listener(app.settings, models_of(objective))
-        return await work_on(app, objective, output=output, is_joined=True)
-
-
-async def wait_for(wanted: Wanted, store: TaskStore) -> Objective:
-    """Wait until the wanted objective exists, and return it. Raises as `Wanted.find` does."""
-    found = await wanted.find(store)
-    if found is None:
-        known = _name_all(await store.objectives()) or "none yet"
-        tell(f"this worker waits for the objective {wanted}; the task store holds {known}")
-    while found is None:
-        await store.wait_for_change(timeout_s=CHANGE_WAIT_S)
-        found = await wanted.find(store)
-    if not wanted.selector and not wanted.fits(found):
-        tell(
-            f"no objective with this text is named {wanted.instance_name}; this worker joins "
-            f"objective {found.id}, named {found.spec.instance_name}"
-        )
-    return found
 
 
 # -- submit
@@ -751,7 +627,7 @@ def submit(objective_words: tuple[str, ...], always_new: bool, as_json: bool, **
     if objective_words:
         given["objective"] = require_words(objective_words)
     loaded = session.load(given)
-    require_objective(loaded.settings, "babyagi submit")
+    loaded.settings.require_objective()
     return asyncio.run(_submit(loaded, always_new=always_new, as_json=as_json))
 
 

@@ -19,7 +19,7 @@ from babyagi.cli.options import (
     setting_options,
 )
 from babyagi.cli.render import render_duration
-from babyagi.cli.run import require_objective, tell, tell_notices
+from babyagi.cli.run import tell, tell_notices
 from babyagi.cli.session import load, with_store
 from babyagi.cli.text import (
     Line,
@@ -43,8 +43,6 @@ NOT_OF_SCHEDULE = (
     "agent_hosts join_existing_objective use_my_model concurrency log_format no_color"
 ).split()
 RULE_FLAGS = "cron every at tz grace overlap catch_up jitter daily_limit".split()
-
-id_argument = click.argument("schedule_id", metavar="SCHEDULE", type=int)
 
 
 @click.command("schedule")
@@ -146,7 +144,7 @@ def add(objective_words: tuple[str, ...], as_json: bool, **flags: Any) -> None:
     if objective_words:
         given["objective"] = require_words(objective_words)
     loaded = load(given)
-    require_objective(loaded.settings, "babyagi schedule add --every 1d")
+    loaded.settings.require_objective()
     asyncio.run(_add(loaded, rule, as_json=as_json))
 
 
@@ -206,7 +204,8 @@ for name, to, says in (
     ("resume", ScheduleStatus.ACTIVE, "Resume a paused schedule; its next tick fires again."),
     ("remove", ScheduleStatus.REMOVED, "Remove a schedule; objectives that it started go on."),
 ):
-    schedule.command(name, help=says)(id_argument(json_option(partial(_switch, to))))
+    named = click.argument("schedule_id", metavar="SCHEDULE", type=int)
+    schedule.command(name, help=says)(named(json_option(partial(_switch, to))))
 
 
 # -- rendering

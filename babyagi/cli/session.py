@@ -4,10 +4,12 @@ find the selected objective."""
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import os
 import tempfile
 from collections.abc import Awaitable, Callable, Container, Iterable, Mapping
+from datetime import UTC, datetime
 from functools import partial
 from io import TextIOWrapper
 from logging.handlers import RotatingFileHandler
@@ -38,63 +40,45 @@ N_KEPT = 3
 _FORMAT = "%(asctime)s %(levelname)s %(process)d %(name)s: %(message)s"
 
 
-class _OneLineFormatter(logging.Formatter):
-    """Formats each record with its traceback as one harmless line without secrets. In it, a
-    backslash and `n` stand for a line end."""
+_FIELDS = ("event", "schedule_id", "objective_id", "task_id")
 
-    def __init__(self, secrets: Iterable[str] = ()) -> None:
-        super().__init__(_FORMAT)
-        self._secrets = tuple(secrets)
+
+class LineFormatter(logging.Formatter):
+    """Formats each record with its traceback as one harmless line without secrets; in it, a
+    backslash and `n` stand for a line end. With `worker`, a name, the line is a JSON object."""
+
+    def __init__(self, secrets: Iterable[str] = (), *, worker: str = "") -> None:
+        super().__init__("%(message)s" if worker else _FORMAT)
+        self._secrets, self._worker = tuple(secrets), worker
 
     def format(self, record: logging.LogRecord) -> str:
         text = redact(super().format(record), secrets=self._secrets)
-        return safe(text.replace("\r\n", "\n").replace("\n", "\\n"))
+        line = safe(text.replace("\r\n", "\n").replace("\n", "\\n"))
+        if not self._worker:
+            return line
+        at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+        about = {name: getattr(record, name, None) for name in _FIELDS}
+        fields = {"at": at, "level": record.levelname.lower(), "worker": self._worker}
+        known = {name: value for name, value in about.items() if value is not None}
+        return json.dumps({**fields, "logger": record.name, **known, "msg": line})
 
 
 class _LogFile(RotatingFileHandler):
-    """A log file that is rotated when it is too large. Only its owner can read it if it is in the
-    home folder; elsewhere the umask decides."""
-
-    def __init__(self, path: Path, *, home: Path) -> None:
-        self._home = home
-        super().__init__(
-            path,
-            maxBytes=MAX_BYTES,
-            backupCount=N_KEPT,
-            encoding="utf-8",
-            delay=True,  # a command that fails leaves no folder behind
-            errors="replace",
-        )
+    """A log file that is rotated when it is too large. Only its owner can read it."""
 
     def shouldRollover(self, _record: logging.LogRecord) -> bool:  # noqa: N802  (logging's own name)
         """Return whether the file is full. Unlike the base class, format no record to see it."""
         return self.stream is not None and self.stream.tell() >= self.maxBytes
 
     def _open(self) -> TextIOWrapper:
-        return open_log_file(Path(self.baseFilename), home=self._home)
-
-
-def open_log_file(path: Path, *, home: Path) -> TextIOWrapper:
-    """Return the log file, opened for appending; create its folder if it is missing. Raises
-    `OSError` if that fails."""
-    is_at_home = path.is_relative_to(home)
-    if is_at_home:
+        path = Path(self.baseFilename)
         private.make_folder(path.parent)
-    else:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    opener = private.open_file if is_at_home else None
-    return open(path, "a", encoding="utf-8", errors="replace", opener=opener)
+        return open(path, "a", encoding="utf-8", errors="replace", opener=private.open_file)
 
 
-def open_log(
-    path: Path,
-    *,
-    home: Path,
-    level: str = "info",
-    secrets: Iterable[str] = (),
-) -> None:
+def open_log(path: Path, *, level: str = "info", secrets: Iterable[str] = ()) -> None:
     """From now on, write log records to the file: this program's records from `level` on, and those
-    of other packages from WARNING on. The first record opens or creates the file.
+    of other packages from WARNING on. The first record opens or creates the file and its folder.
 
     If the file cannot be written, nothing is logged and no error is raised.
 
@@ -105,8 +89,9 @@ def open_log(
     close_log()
     logging.raiseExceptions = False
     logging.captureWarnings(True)
-    handler = _LogFile(path, home=home)
-    handler.setFormatter(_OneLineFormatter(secrets))
+    # with a delay, a command that fails leaves no folder behind
+    handler = _LogFile(path, maxBytes=MAX_BYTES, backupCount=N_KEPT, delay=True)
+    handler.setFormatter(LineFormatter(secrets))
     root.addHandler(handler)
     root.setLevel(logging.WARNING)
     logging.getLogger("babyagi").setLevel(level.upper())
@@ -136,7 +121,7 @@ def record_crash(error: BaseException) -> Path:
         record = logging.LogRecord(
             "babyagi.cli", logging.ERROR, "", 0, "unexpected error", None, about
         )
-        file.write(_OneLineFormatter().format(record) + "\n")
+        file.write(LineFormatter().format(record) + "\n")
         return Path(file.name)
 
 
@@ -174,7 +159,7 @@ def load(
     loaded = settle(read, needs)
     settings = loaded.settings
     path, secrets = settings.effective_log_file, settings.known_secrets
-    open_log(path, level=settings.log_level, home=settings.home, secrets=secrets)
+    open_log(path, level=settings.log_level, secrets=secrets)
     context = click.get_current_context(silent=True)
     if context is not None:
         context.meta[HOME] = settings.home

@@ -1,13 +1,11 @@
 """What `babyagi show` shows: a task, or the planning, ordering, checking or reporting of an
-objective, with its prompts, replies and tool calls; why a task does not run; the results that are
+objective, with its prompts, replies and tool calls; the results that are
 nearest to a text; and the events of an objective."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import click
@@ -15,23 +13,29 @@ import click
 from babyagi import events
 from babyagi.cli import ask, objectives, render
 from babyagi.cli.options import Duration, Family, json_option, objective_option, wrong_usage
-from babyagi.cli.session import NOTHING, is_over, load, with_objective, with_store
+from babyagi.cli.session import NOTHING, load, with_objective, with_store
 from babyagi.cli.text import (
     Line,
     Style,
     echo,
     fit,
     give,
-    is_live_terminal,
     print_json_line,
+    row_width,
     safe,
     safe_line,
     terminal_width,
     warn,
-    wrap,
     write_bytes,
 )
-from babyagi.cli.views import EventNames, describe_event, render_workers
+from babyagi.cli.views import (
+    EventNames,
+    Follower,
+    View,
+    describe_event,
+    render_workers,
+    watch,
+)
 from babyagi.errors import NotFoundError, SettingsError
 from babyagi.inbox import describe
 from babyagi.redaction import redact
@@ -44,11 +48,10 @@ from babyagi.reporting.transcript import (
     read_exchanges,
     said_in,
 )
-from babyagi.reporting.why import Reason
 from babyagi.settings.values import parse_duration_s
 from babyagi.tasks import PNG, Duty, Event, Objective, Result, Step, StepState, Task, Usage
 from babyagi.taskstore.sql.store import TaskStore
-from babyagi.text import say_count, say_duration
+from babyagi.text import say_count, say_duration, shorten
 from babyagi.verbs import actions, json_shapes
 from babyagi.verbs.actions import Shown
 
@@ -68,24 +71,6 @@ _REASONS = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
-    """How much is shown, and how wide.
-
-    Attributes:
-        is_full: whether texts are shown whole, not only their beginnings.
-        only: the number of the only step to show, with whole texts; None means all steps.
-    """
-
-    width: int
-    is_full: bool = False
-    only: int | None = None
-
-    @property
-    def is_whole(self) -> bool:
-        return self.is_full or self.only is not None
-
-
 def show_calls(
     what: Duty | int, *, selector: str, step: int | None, is_full: bool, as_json: bool
 ) -> None:
@@ -101,9 +86,9 @@ def show_calls(
         return await actions.fetch_duty(store, picked, what, n_times=n_times, only=step)
 
     shown = with_objective(selector, fetch, settings=settings)
-    look = Look(width=terminal_width(), is_full=is_full, only=step)
     shape = json_shapes.shown_shape(shown, secrets, only=step)
-    give(as_json, shape, render_shown(shown, look, secrets=secrets))
+    width = 0 if is_full or step is not None else terminal_width()
+    give(as_json, shape, render_shown(shown, width, only=step, secrets=secrets))
 
 
 def show_artifact(task_id: int, name: str, *, selector: str) -> None:
@@ -135,27 +120,31 @@ def show_artifact(task_id: int, name: str, *, selector: str) -> None:
 # --------------------------------------------------------------------------------------------------
 
 
-def render_shown(shown: Shown, look: Look, *, secrets: Sequence[str] = ()) -> Iterator[Line]:
+def render_shown(
+    shown: Shown, width: int, *, only: int | None = None, secrets: Sequence[str] = ()
+) -> Iterator[Line]:
     """Yield the lines about a task, or about work for the whole objective such as planning: a head
-    and all steps, or only the step that `look` names.
+    and all steps, or only one.
 
     Args:
+        width: of a terminal on which the beginnings of texts are shown; 0 means whole texts.
+        only: the number of the only step to show.
         secrets: texts that must not be shown.
     """
-    exchanges = list(actions.number_exchanges(shown, secrets, look.only))
-    if look.only is None:
-        yield from _render_head(shown, look)
+    exchanges = list(actions.number_exchanges(shown, secrets, only))
+    if only is None:
+        yield from _render_head(shown, width)
     for exchange in exchanges:
         yield Line("")
-        yield from render_exchange(exchange, shown.objective, look)
-    if look.only is None:
+        yield from render_exchange(exchange, shown.objective, width)
+    if only is None:
         yield from _render_abandoned(shown)
-        yield from _render_more(shown, exchanges, look)
+        yield from _render_more(shown, exchanges, width)
 
 
-def _render_head(shown: Shown, look: Look) -> Iterator[Line]:
+def _render_head(shown: Shown, width: int) -> Iterator[Line]:
     if shown.task is not None:
-        yield from _render_task(shown, shown.task, look)
+        yield from _render_task(shown, shown.task, width)
         yield from _render_given(shown.steps)
         return
     duty = shown.duty.value if shown.duty is not None else ""
@@ -171,10 +160,10 @@ def _render_head(shown: Shown, look: Look) -> Iterator[Line]:
         yield Line(f"{'':<10}{note}", Style.DIM)
 
 
-def _render_task(shown: Shown, task: Task, look: Look) -> Iterator[Line]:
+def _render_task(shown: Shown, task: Task, width: int) -> Iterator[Line]:
     yield Line(f"Task {task.id}: {safe_line(task.name)}", Style.BOLD)
     reason = shown.reason
-    if reason is not None and reason.word == task.status.value:
+    if reason is not None and reason.word == task.status.value and not reason.change:
         reason = None  # the status says it
     parent = f"proposed from the result of task {task.parent_id}"
     fields = {
@@ -187,32 +176,29 @@ def _render_task(shown: Shown, task: Task, look: Look) -> Iterator[Line]:
         "From:": parent if task.parent_id is not None else "",
         "Origins:": ", ".join(task.origins),
     }
-    for head, text in fields.items():
-        rows = wrap(safe_line(text), max(30, look.width - 10)) if text else ()
-        for n, row in enumerate(rows):
-            yield Line(f"{head if n == 0 else '':<10}{row}")
+    yield from (Line(f"{head:<10}{safe_line(text)}") for head, text in fields.items() if text)
     yield from _text("Error:", task.error, Style.RED)
     if task.lack is not None and task.lack.what != task.error:
         yield from _text("Lacked:", task.lack.what)
     if shown.result is not None:
-        yield from _render_result(shown, shown.result, look)
+        yield from _render_result(shown, shown.result, width)
 
 
-def _render_result(shown: Shown, result: Result, look: Look) -> Iterator[Line]:
+def _render_result(shown: Shown, result: Result, width: int) -> Iterator[Line]:
     yield Line("")
     yield from _text("Result:", result.text)
     yield from _text("It does not answer:", result.lack)
-    yield from _render_sources(shown, look)
+    yield from _render_sources(shown, width)
     if shown.made:
         yield Line("Files:", Style.BOLD)
         yield from render.render_artifacts(shown.made)
 
 
-def _render_sources(shown: Shown, look: Look) -> Iterator[Line]:
+def _render_sources(shown: Shown, width: int) -> Iterator[Line]:
     """Yield the rows that name the sources of the result, such as files and pages, but not earlier
     results."""
     named = shown.sources.named
-    listed = named if look.is_whole else named[:MAX_SOURCES_SHOWN]
+    listed = named[:MAX_SOURCES_SHOWN] if width else named
     if listed:
         yield Line("Sources:", Style.BOLD)
     for source in listed:
@@ -248,7 +234,7 @@ def _render_given(steps: Sequence[Step]) -> Iterator[Line]:
         yield Line(f"  try {safe_line(given.try_no)}: {whose}task {given.task_id}, {score}{reason}")
 
 
-def render_exchange(exchange: Exchange, objective: Objective, look: Look) -> Iterator[Line]:
+def render_exchange(exchange: Exchange, objective: Objective, width: int) -> Iterator[Line]:
     """Yield the lines of one step (a recorded call): a head, then its texts, each labelled with its
     kind, such as `reply`."""
     step = exchange.step
@@ -267,32 +253,32 @@ def render_exchange(exchange: Exchange, objective: Objective, look: Look) -> Ite
     yield Line(" · ".join(words), Style.BOLD)
     if exchange.missing:
         yield Line(f"{_MARGIN}({exchange.missing})", Style.DIM)
-    yield from _render_parts(exchange, look)
+    yield from _render_parts(exchange, width)
 
 
-def _render_parts(exchange: Exchange, look: Look) -> Iterator[Line]:
+def _render_parts(exchange: Exchange, width: int) -> Iterator[Line]:
     n_same = sum(part.is_said_before for part in exchange.parts)
-    if n_same and not look.is_whole:
+    if n_same and width:
         same = say_count(n_same, "message")
         yield Line(f"{_MARGIN}… {same} as in the step before", Style.DIM)
     for part in exchange.parts:
-        if not look.is_whole and (part.is_said_before or part.label == "kept"):
+        if width and (part.is_said_before or part.label == "kept"):
             continue  # shown in the step before, or in the head
-        yield from _render_part(part.label, part.text, exchange.n, look)
+        yield from _render_part(part.label, part.text, exchange.n, width)
 
 
-def _render_part(label: str, text: str, n: int, look: Look) -> Iterator[Line]:
-    room = max(30, look.width - len(_MARGIN) - _LABEL_WIDTH - 3)
-    n_chars = len(text)
-    bound = MAX_FULL_CHARS if look.is_whole else room * (FOLDED_ROWS + 1)
-    rows = list(wrap(text[:bound].strip("\n"), room))
-    shown = rows if look.is_whole else rows[:FOLDED_ROWS]
-    for row in shown if look.is_whole else filter(str.strip, shown):
+def _render_part(label: str, text: str, n: int, width: int) -> Iterator[Line]:
+    room = max(30, width - len(_MARGIN) - _LABEL_WIDTH - 3)
+    bound = FOLDED_ROWS * room if width else MAX_FULL_CHARS
+    rows = safe(shorten(text, bound), keep_newlines=True).strip("\n").split("\n")
+    if width:
+        rows = [row for row in rows if row.strip()][:FOLDED_ROWS]
+    for row in rows:
         yield Line(f"{_MARGIN}{label:<{_LABEL_WIDTH}} | {row}".rstrip())
         label = ""
-    n_left = n_chars - sum(len(row) for row in shown)
-    if len(shown) < len(rows) or bound < n_chars:
-        note = f"… about {n_left:,} of {n_chars:,} characters more: --step {n} shows all"
+    n_left = len(text) - sum(len(row) + 1 for row in rows)
+    if n_left > 0:
+        note = f"… about {n_left:,} of {len(text):,} characters more: --step {n} shows all"
         yield Line(f"{_MARGIN}{'':<{_LABEL_WIDTH}} | {note}", Style.DIM)
 
 
@@ -313,8 +299,8 @@ def _usage_of(data: Mapping[str, Any]) -> Usage:
     return Usage(**{name: data.get(name, 0) for name in names})
 
 
-def _render_more(shown: Shown, exchanges: Sequence[Exchange], look: Look) -> Iterator[Line]:
-    if exchanges and not look.is_whole:
+def _render_more(shown: Shown, exchanges: Sequence[Exchange], width: int) -> Iterator[Line]:
+    if exchanges and width:
         name = shown.task.id if shown.task is not None else shown.duty
         command = f"babyagi show {name} --objective {shown.objective.id}"
         yield Line("")
@@ -327,30 +313,11 @@ def _cost(usage: Usage, objective: Objective) -> str:
     return f"{render.render_calls(usage)}, {render.render_cost(usage, objective)}"
 
 
-# -- why a task does not run, and why an objective makes no progress
-# --------------------------------------------------------------------------------------------------
-
-
-def show_why(task_id: int | None, *, selector: str, as_json: bool) -> None:
-    """Print why the task does not run; without a task, why the objective makes no progress."""
-
-    async def fetch(store: TaskStore, picked: Objective) -> tuple[Reason, str]:
-        if task_id is None:
-            return await actions.why_objective(store, picked), f"Objective {picked.id}"
-        return await actions.why_task(store, picked, task_id), f"Task {task_id}"
-
-    reason, name = with_objective(selector, fetch)
-    said = [f"{name}: {safe_line(reason.says)}", f"  {safe_line(reason.change)}".rstrip()]
-    rows = (Line(row) for text in filter(None, said) for row in wrap(text, terminal_width()))
-    give(as_json, {"v": json_shapes.VERSION, **json_shapes.to_json(reason)}, rows)
-
-
 # -- the log: a line for each event and each step
 # --------------------------------------------------------------------------------------------------
 
 
 PAGE = 500
-WAIT_S = 5.0  # longest pause between two checks whether the objective has ended
 _LINE_CHARS = 300
 _SHOWN_WITH_STEP = (events.STEP_RECORDED, events.TASK_PARKED)
 _WORKER_WORDS = {events.WORKER_JOINED: "joined", events.WORKER_LEFT: "left"}
@@ -365,134 +332,57 @@ _STYLES = {
 }
 
 
-Entry = tuple[Event, str]
-"""A line of the log: an event and its text."""
+class LogView(View):
+    """A view that prints each event with its time on standard output, with the requests and
+    outcomes of the recorded calls (steps) that events are about; as JSON, or as plain lines that
+    are cut to the width of a terminal.
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Selection:
-    """Which part of the log is shown.
+    Args:
+        task_id: the only task whose events are shown; None means all.
+        secrets: texts that must not be shown.
 
     Attributes:
-        task_id: only events of this task; None means all.
-        since_s: only events of this many last seconds; None means all.
-        n_last: only this many last lines; 0 means all.
-        is_followed: whether events are shown until the objective has ended.
+        entries: events with their texts that are still to be printed. Some kinds have no text.
     """
 
-    task_id: int | None = None
-    since_s: float | None = None
-    n_last: int = 0
-    is_followed: bool = False
+    def __init__(
+        self,
+        store: TaskStore,
+        objective: Objective,
+        *,
+        task_id: int | None,
+        secrets: Sequence[str],
+        as_json: bool,
+    ) -> None:
+        self.entries: list[tuple[Event, str]] = []
+        self._objective, self._task_id = objective, task_id
+        self._store, self._names = store, EventNames(store)
+        self._secrets, self._as_json = secrets, as_json
 
+    def draw(self) -> None:
+        width = row_width(sys.stdout)
+        for event, said in self.entries:
+            if self._as_json:
+                print_json_line({**json_shapes.event_shape(event), "text": said})
+                continue
+            text = f"{render.render_moment(event.at)}  {said}"
+            echo(fit(text, width) if width else text, _STYLES.get(event.kind, Style.PLAIN))
+        self.entries.clear()
 
-def show_log(selector: str, wanted: Selection, *, as_json: bool, says_cut: bool = False) -> None:
-    """Print the log of the objective: the selected events, one line for each. With `says_cut`, say
-    on standard error when earlier lines are left out."""
-    settings = load(needs=NOTHING).settings
-    width = terminal_width() if is_live_terminal() else 0
-
-    async def tell(store: TaskStore, found: Objective) -> None:
-        if wanted.task_id is not None:
-            await store.task(found.id, wanted.task_id)
-        if json_shapes.is_rehearsal(found) and not as_json:
-            echo(render.REHEARSAL_LINE, Style.YELLOW)
-        teller = Teller(store, found, settings.known_secrets)
-        after_id = await _find_begin(store, found.id, wanted)
-        if wanted.n_last:
-            newest_id = await store.last_event_id(found.id)
-            entries = await _read_last(store, teller, wanted, (after_id, newest_id))
-            if says_cut and len(entries) > wanted.n_last:
-                what = f"Only the last lines are shown ({wanted.n_last:,}); -n 0 shows all."
-                warn(what, Style.DIM)
-            _print(entries[-wanted.n_last :], as_json=as_json, width=width)
-            after_id = newest_id
-        if wanted.is_followed or not wanted.n_last:
-            async for page in _read_pages(store, found.id, wanted, after_id):
-                _print(await teller.tell(page), as_json=as_json, width=width)
-
-    with_objective(selector, tell, settings=settings)
-
-
-async def _find_begin(store: TaskStore, objective_id: int, wanted: Selection) -> int:
-    """Return the id of the event after which the log begins."""
-    if wanted.since_s is None:
-        return 0
-    return await store.last_event_id(objective_id, older_than_s=wanted.since_s)
-
-
-def _print(entries: Sequence[Entry], *, as_json: bool, width: int) -> None:
-    """Print log entries as JSON lines, or as plain lines cut to `width` cells; 0 means whole."""
-    for event, said in entries:
-        if as_json:
-            print_json_line({**json_shapes.event_shape(event), "text": said})
-            continue
-        text = f"{render.render_moment(event.at)}  {said}"
-        echo(fit(text, width) if width else text, _STYLES.get(event.kind, Style.PLAIN))
-
-
-async def _read_pages(
-    store: TaskStore, objective_id: int, wanted: Selection, after_id: int
-) -> AsyncIterator[list[Event]]:
-    """Yield the events after `after_id` page by page. With `wanted.is_followed`, continue until the
-    objective has ended and its report is written."""
-    while True:
-        last_id = await store.last_event_id(objective_id)
-        is_last = not wanted.is_followed or is_over(await store.objective(objective_id))
-        page = await store.events(
-            objective_id, after_id=after_id, task_id=wanted.task_id, limit=PAGE
-        )
-        yield page
-        if page:
-            after_id = page[-1].id
-        elif is_last:
-            return
-        else:
-            await store.wait_for_events(objective_id, after_id=last_id, timeout_s=WAIT_S)
-
-
-async def _read_last(
-    store: TaskStore, teller: Teller, wanted: Selection, between: tuple[int, int]
-) -> list[Entry]:
-    """Return at least the last `wanted.n_last` entries of the events whose ids are greater than the
-    first number in `between`, and not greater than the second; more if there are more."""
-    after_id, newest_id = between
-    last = partial(store.events, teller.objective.id, task_id=wanted.task_id, from_end=True)
-    n_read = PAGE
-    while True:
-        read = await last(after_id=after_id, limit=n_read)
-        entries = await teller.tell([event for event in read if event.id <= newest_id])
-        if len(entries) > wanted.n_last or len(read) < n_read:
-            return entries
-        n_read *= 2
-
-
-class Teller:
-    """Puts events into words for the log, with the requests and outcomes of the recorded calls
-    (steps) that they are about."""
-
-    def __init__(self, store: TaskStore, objective: Objective, secrets: Sequence[str]) -> None:
-        self.objective = objective
-        self._store = store
-        self._secrets = secrets
-        self._names = EventNames(store)
-
-    async def tell(self, page: Sequence[Event]) -> list[Entry]:
-        """Return the log entries for these events. Some kinds of events have no entry."""
+    async def fetch(self, batch: Sequence[Event]) -> None:
+        page = [event for event in batch if self._task_id in (None, event.task_id)]
         named = [_address(event) for event in page if event.kind in _SHOWN_WITH_STEP]
-        read = await self._store.steps(self.objective.id, named=named)
+        read = await self._store.steps(self._objective.id, named=named)
         steps = {(step.owner, step.key): step for step in read}
         recorded = [event.task_id or 0 for event in page if event.kind == events.TASK_RECORDED]
-        results = await self._store.results(self.objective.id, task_ids=recorded)
+        results = await self._store.results(self._objective.id, task_ids=recorded)
         found = {result.task_id: result.text for result in results}
-        entries = []
         for event in page:
             step = steps.get(_address(event)) if event.kind in _SHOWN_WITH_STEP else None
             text = await self._say(event, step, found.get(event.task_id or 0, ""))
             if text:
                 clean = redact(text, secrets=self._secrets)
-                entries.append((event, fit(clean, _LINE_CHARS)))
-        return entries
+                self.entries.append((event, fit(clean, _LINE_CHARS)))
 
     async def _say(self, event: Event, step: Step | None, result: str) -> str | None:
         is_batch = event.kind == events.RESULTS_INDEXED and "n" in event.data
@@ -524,7 +414,7 @@ class Teller:
         if step.kind not in ("model", "embedding"):
             return f"{place}: {describe_step(step)}"
         took_s = (event.at - step.created_at).total_seconds()
-        cost = render.render_cost(step.usage, self.objective)
+        cost = render.render_cost(step.usage, self._objective)
         paid = f"{render.render_tokens(step.usage)} tokens {cost} {took_s:.1f} s"
         return f"{place}: {step.kind} {step.model} {paid}{_say_calls(step)}"
 
@@ -560,32 +450,22 @@ def _take_target(value: str) -> Duty | int:
     "--full", "is_full", is_flag=True, help="Show every text whole, not only its beginning."
 )
 @click.option("--artifact", metavar="NAME", help="Show only this file of the result.")
-@click.option(
-    "--why",
-    "is_why",
-    is_flag=True,
-    help="Say only why TASK does not run, and what would change that; without TASK, why the "
-    "objective makes no progress.",
-)
 @json_option
 def show_one(
     what: Duty | int | None,
     objective: str,
     artifact: str | None,
-    is_why: bool,
     as_json: bool,
     **how: Any,
 ) -> None:
     """Show a task, or a list: tasks, results, log and more.
 
-    A TASK is shown with its result, prompts, replies and tool calls; `plan`, `order`, `check` and
-    `report` show the calls made for the objective itself.
+    A TASK is shown with the reason why it does not run, its result, prompts, replies and tool
+    calls; `plan`, `order`, `check` and `report` show the calls made for the objective itself.
     """
-    if is_why and not isinstance(what, Duty):
-        show_why(what, selector=objective, as_json=as_json)
-    elif artifact is not None and isinstance(what, int):
+    if artifact is not None and isinstance(what, int):
         show_artifact(what, artifact, selector=objective)
-    elif what is None or is_why or artifact is not None:
+    elif what is None or artifact is not None:
         raise wrong_usage("say what to show: a task's number, or a list", "babyagi show tasks")
     else:
         show_calls(what, selector=objective, **how, as_json=as_json)
@@ -605,13 +485,6 @@ MAX_LINES = 1_000  # of the log, unless -n says otherwise
     help="Keep printing until the objective has ended.",
 )
 @click.option(
-    "--task",
-    "task_id",
-    type=int,
-    metavar="N",
-    help="Show only events of this task.",
-)
-@click.option(
     "--since",
     type=Duration(),
     metavar="DURATION",
@@ -625,19 +498,43 @@ MAX_LINES = 1_000  # of the log, unless -n says otherwise
     help=f"Show only this many of the last lines; 0 means all. Default: {MAX_LINES:,}.",
 )
 @json_option
-def log(*, task: int | None, objective: str, since: str | None, as_json: bool, **how: Any) -> None:
+def log(
+    *,
+    task: int | None,
+    objective: str,
+    since: str | None,
+    n_last: int | None,
+    is_followed: bool,
+    as_json: bool,
+) -> None:
     """Show what happened, one line for each change and call.
 
-    With a TASK, show only the events of that task, as with --task.
+    With a TASK, show only the events of that task.
     """
-    n_last = how["n_last"]
-    wanted = Selection(
-        task_id=how["task_id"] if task is None else task,
-        since_s=parse_duration_s(since) if since else None,
-        n_last=MAX_LINES if n_last is None else n_last,
-        is_followed=how["is_followed"],
-    )
-    show_log(objective, wanted, as_json=as_json, says_cut=n_last is None)
+    settings = load(needs=NOTHING).settings
+    bound = MAX_LINES if n_last is None else n_last
+
+    async def tell(store: TaskStore, found: Objective) -> None:
+        if task is not None:
+            await store.task(found.id, task)
+        if json_shapes.is_rehearsal(found) and not as_json:
+            echo(render.REHEARSAL_LINE, Style.YELLOW)
+        view = LogView(store, found, task_id=task, secrets=settings.known_secrets, as_json=as_json)
+        after_id = 0
+        if since:
+            since_s = parse_duration_s(since)
+            after_id = await store.last_event_id(found.id, older_than_s=since_s)
+        while page := await store.events(found.id, after_id=after_id, task_id=task, limit=PAGE):
+            await view.fetch(page)
+            after_id = page[-1].id
+        if bound and n_last is None and len(view.entries) > bound:
+            warn(f"Only the last lines are shown ({bound:,}); -n 0 shows all.", Style.DIM)
+        view.entries = view.entries[-bound:]  # of 0 all
+        view.draw()
+        if is_followed:
+            await watch(Follower(store, found.id, view, after_id=after_id))
+
+    with_objective(objective, tell, settings=settings)
 
 
 @click.command()

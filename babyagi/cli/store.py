@@ -4,7 +4,7 @@ and its upgrade, and the deletion of objectives and conversations."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
 
 import click
@@ -14,6 +14,7 @@ from babyagi.app.backends import migrate_store
 from babyagi.app.results import IndexStatus, load_index_status
 from babyagi.cli import exits, session
 from babyagi.cli.ask import forget
+from babyagi.cli.objectives import NO_OBJECTIVE
 from babyagi.cli.options import (
     ALL,
     Family,
@@ -33,8 +34,6 @@ from babyagi.cli.text import (
     is_person_there,
     safe,
     safe_line,
-    table,
-    terminal_width,
     warn,
 )
 from babyagi.errors import SettingsError
@@ -49,18 +48,15 @@ from babyagi.verbs import actions, json_shapes
 N_NAMED = 10
 
 
-def render_index_status(rows: Sequence[IndexStatus], *, index: str, width: int) -> list[Line]:
-    if not rows:
-        return [Line('No objective yet. Type: babyagi demo, or babyagi run "an objective"')]
-    columns = {"ID": ">4", "RESULTS": ">8", "INDEXED": ">8", "LEFT": ">6", "EMBEDDED AS": "<24"}
-    shown = []
-    for row in rows:
-        counts = (row.n_results, row.n_results - row.n_owed, row.n_owed)
-        numbers = [f"{n:,}" for n in counts]
-        spec, style = row.objective.spec, Style.YELLOW if row.n_owed else Style.PLAIN
-        cells = (row.objective.id, *numbers, fit(spec.embedding_space, 40), spec.text)
-        shown.append((cells, style))
-    return [Line(f"Index: {index}"), *table({**columns, "OBJECTIVE": ""}, shown, width)]
+def render_index_status(rows: Sequence[IndexStatus], *, index: str) -> Iterator[Line]:
+    for n, row in enumerate(rows):
+        if n == 0:
+            yield Line(f"Index: {index}")
+        n_indexed, space = row.n_results - row.n_owed, safe_line(row.objective.spec.embedding_space)
+        said = f"{n_indexed:,} of {row.n_results:,} results are indexed, embedded as {space}"
+        yield Line(
+            f"objective {row.objective.id}: {said}", Style.YELLOW if row.n_owed else Style.PLAIN
+        )
 
 
 def render_index_check(objective: Objective, report: CheckReport) -> list[Line]:
@@ -123,7 +119,7 @@ def show_index(objective: str, as_json: bool) -> None:
     settings = load(needs=NOTHING).settings
     rows, name = with_store(fetch, settings=settings), backends.describe_index(settings)
     shapes = [json_shapes.index_status_shape(row, index=name) for row in rows]
-    give(as_json, shapes, render_index_status(rows, index=name, width=terminal_width()))
+    give(as_json, shapes, render_index_status(rows, index=name), empty=NO_OBJECTIVE)
 
 
 store = Family(
@@ -191,8 +187,7 @@ def rebuild(objective: str, embedding_model: str, as_json: bool) -> None:
 
 
 def _tell_progress(n_done: int, n_all: int) -> None:
-    bar = ("#" * (30 * n_done // max(1, n_all))).ljust(30, ".")
-    warn(f"[{bar}] {n_done:,} of {n_all:,} results indexed", Style.DIM)
+    warn(f"{n_done:,} of {n_all:,} results indexed", Style.DIM)
 
 
 @store.command()
@@ -224,16 +219,12 @@ def migrate() -> None:
 @objective_option
 @click.option(
     "--old",
-    "is_old",
-    is_flag=True,
-    help=f"Delete those that ended more than {OLD_DAYS:g} days ago, or never got an answer.",
-)
-@click.option(
-    "--older-than",
     "days",
-    type=click.FloatRange(min=0),
-    metavar="DAYS",
-    help="As --old, of those that ended more than this long ago.",
+    is_flag=False,
+    flag_value=OLD_DAYS,
+    type=click.FloatRange(min=0, max=MAX_DAYS),
+    metavar="[DAYS]",
+    help=f"Delete those that ended more than DAYS ({OLD_DAYS:g}) days ago, or never got an answer.",
 )
 @click.option("--memory", metavar="NAME", help="Delete this conversation with an agent instead.")
 @click.option("--yes", "is_sure", is_flag=True, help="Delete without asking.")
@@ -241,7 +232,6 @@ def migrate() -> None:
 def delete(
     *,
     objective: str,
-    is_old: bool,
     days: float | None,
     memory: str | None,
     is_sure: bool,
@@ -257,7 +247,6 @@ def delete(
         forget(memory)
         return
     settings = load().settings
-    days = OLD_DAYS if is_old and days is None else days
     say = warn if as_json else echo
 
     async def work(store: TaskStore) -> tuple[list[Objective], list[str]]:
@@ -294,12 +283,12 @@ async def _find_old(
     """As `_find_one`, of the objectives that are to be deleted because of their age. They are
     listed first."""
 
-    before = backends.utc_now() - timedelta(days=min(days, MAX_DAYS))
+    before = backends.utc_now() - timedelta(days=days)
     found = await actions.find_prunable(store, before=before)
     for going in found:
         about = f"{going.why}, {say_count(going.n_results, 'result')}"
         say(f"{going.objective.id:>4}  {about}: {fit(going.objective.spec.text, 60)}")
-    fix = f"babyagi store delete --old --older-than {days:g} --yes"
+    fix = f"babyagi store delete --old {days:g} --yes"
     return [going.objective for going in found], "Delete these for good?", fix
 
 

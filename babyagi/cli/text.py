@@ -15,7 +15,7 @@ import select
 import shutil
 import sys
 import termios
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
@@ -113,38 +113,11 @@ def take(text: str, width: int) -> str:
     return head
 
 
-def pad(text: str, width: int) -> str:
-    """Return the text cut or filled with blanks to exactly `width` cells."""
-    cut = fit(text, width)
-    return cut + " " * (width - cell_width(cut))
-
-
-def wrap(text: str, width: int) -> Iterator[str]:
-    """Yield the text in rows of at most `width` cells, made harmless for a terminal. A row ends
-    where a line of the text ends, and otherwise between words if possible."""
-    for line in safe(text, keep_newlines=True).split("\n"):
-        row, used = "", 0
-        for piece in re.findall(r"\s*\S+|\s+$", line):
-            n_cells = cell_width(piece)
-            if used and used + n_cells > width:
-                yield row
-                # blanks between two rows are not shown
-                piece = piece.lstrip()  # noqa: PLW2901
-                row, used, n_cells = "", 0, cell_width(piece)
-            while n_cells > width:  # one word is wider than a row
-                # a visible character that is wider than a row is divided
-                head = take(piece, width) or piece[:1]
-                yield head
-                piece = piece[len(head) :]  # noqa: PLW2901
-                n_cells = cell_width(piece)
-            row, used = row + piece, used + n_cells
-        yield row
-
-
-# the prefix of a line, such as a time, a number, a label with a colon or a list sign; further rows
-# are indented by its width
+# the prefix of a line, such as a time, a number, a label with a colon or a bar, or a list sign;
+# further rows are indented by its width
 _BEFORE = re.compile(
-    r" *(?:\d\d:\d\d:\d\d +|\d+ {2,}|[A-Z][a-z]+(?: [a-z]+){0,3}: {2,}|\w+: {2,}|[-*•|] +)*"
+    r" *(?:\d\d:\d\d:\d\d +|\d+ {2,}|[A-Z][a-z]+(?: [a-z]+){0,3}: {2,}|\w+: {2,}|\w+ +\| |"
+    r"[-*•|] +)*"
 )
 _LEAST_ROOM = 20  # cells for the words of a row; with fewer, further rows are indented less
 
@@ -325,14 +298,6 @@ def forget_typed(descriptor: int | None = None) -> None:
     shown does not answer it."""
     with suppress(termios.error, OSError, ValueError):
         termios.tcflush(sys.stdin.fileno() if descriptor is None else descriptor, termios.TCIFLUSH)
-
-
-def show_passing(text: str) -> None:
-    """Show the end of a text that grows on the last line of the terminal, in the place of what was
-    shown before; '' removes it. Without a terminal nothing is written."""
-    if is_live_terminal():
-        shown = fit_end(text, terminal_width() - 1)
-        print(f"\r\x1b[2K{shown}", end="", file=sys.stderr, flush=True)
 
 
 def print_json(value: Any) -> None:

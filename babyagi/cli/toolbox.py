@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,7 @@ from babyagi.app.toolbox import describe_left_out, list_tools, open_tool_context
 from babyagi.cli.exits import ExitCode
 from babyagi.cli.options import Family, given_flags, json_option, setting_options
 from babyagi.cli.session import NOTHING, load
-from babyagi.cli.text import Line, Style, echo, give, print_json, safe, warn
+from babyagi.cli.text import Line, Style, give, safe, warn
 from babyagi.errors import SettingsError, ToolError
 from babyagi.files.folder import Folder
 from babyagi.journal import run_tool
@@ -33,46 +33,39 @@ NEEDS = {"ask_pipeline": "BABYAGI_PIPELINE"}
 
 @click.command("tools")
 @setting_options(SETTINGS)
-@click.option(
-    "--servers",
-    "is_by_server",
-    is_flag=True,
-    help="List only the tools of MCP servers, by server, and what is left out. The exit code is "
-    "6 if a server does not answer.",
-)
 @json_option
-def show_tools(is_by_server: bool, as_json: bool, **flags: Any) -> int:
-    """List the tools, and show which a new objective may use."""
+def show_tools(as_json: bool, **flags: Any) -> int:
+    """List the tools, and show which a new objective may use.
 
-    settings = load(given_flags(flags), needs=None if is_by_server else NOTHING).settings
-    if is_by_server:
-        return _list_by_server(settings, as_json)
-    _list(settings, as_json)
-    return int(ExitCode.OK)
+    With --mcp, those of the servers are listed as well; the exit code is 6 if one does not answer.
+    """
+
+    settings = load(given_flags(flags), needs=NOTHING).settings
+    grants = grant_tools(
+        has_folder=settings.files is not None, more=settings.tools, may_ask=settings.ask
+    )
+    granted = {grant.name for grant in grants}
+    found = [(tool, tool.name in granted) for tool in _open(settings, TOOL_NAMES)]
+    servers = _list_servers(settings) if settings.mcp else []
+    for connection, listed, fault in servers:
+        found += [(tool, True) for tool in listed]
+        for line in (*filter(None, [fault]), *describe_left_out(connection)):
+            warn(line, Style.YELLOW)
+    give(as_json, [_shape(*entry) for entry in found], _render_tools(found))
+    return int(ExitCode.FAILED if any(fault for *_, fault in servers) else ExitCode.OK)
 
 
 tools = Family(show_tools)
 
 
-def _list(settings: Settings, as_json: bool) -> None:
-    has_folder = settings.files is not None
-    grants = grant_tools(has_folder=has_folder, more=settings.tools, may_ask=settings.ask)
-    granted = {grant.name for grant in grants}
-    found = [(tool, tool.name in granted) for tool in _open(settings, TOOL_NAMES)]
-    for connection, listed, fault in _list_servers(settings) if settings.mcp else ():
-        found += [(tool, True) for tool in listed]
-        for line in (*filter(None, [fault]), *describe_left_out(connection)):
-            warn(line, Style.YELLOW)
-    if as_json:
-        print_json([_shape(tool, is_granted) for tool, is_granted in found])
-        return
+def _render_tools(found: Sequence[tuple[Tool, bool]]) -> Iterator[Line]:
     for tool, is_granted in found:
         said, style = ("granted", Style.BOLD) if is_granted else ("not granted", Style.PLAIN)
-        echo(f"{tool.name:<14} {tool.effect.value:<10}  {said}", style)
-        echo(f"    {tool.description}")
+        yield Line(f"{tool.name:<14} {tool.effect.value:<10}  {said}", style)
+        yield Line(f"    {tool.description}")
     for name in NEEDS.keys() - {tool.name for tool, _ in found}:
-        echo(f"{name:<14} needs {NEEDS[name]}", Style.DIM)
-    echo(
+        yield Line(f"{name:<14} needs {NEEDS[name]}", Style.DIM)
+    yield Line(
         "To grant tools: --files FOLDER (those that read files), --tools NAME,NAME (any of the "
         "others; also web for web_search and open_page, python for run_python, github for "
         "search_issues and issue_link), BABYAGI_ASK=true (ask_user)."
@@ -156,33 +149,6 @@ async def _call(tool: Tool, arguments: str) -> Observation:
 # --------------------------------------------------------------------------------------------------
 
 
-def _list_by_server(settings: Settings, as_json: bool) -> int:
-    servers = _list_servers(settings)
-    shape = {"v": 1, "servers": [_shape_of_server(*server) for server in servers]}
-    give(as_json, shape, (line for server in servers for line in _render_server(*server)))
-    return int(ExitCode.FAILED if any(fault for *_, fault in servers) else ExitCode.OK)
-
-
-def _shape_of_server(connection: Connection, found: list[Tool], fault: str) -> Json:
-
-    tools = [{**_shape(tool, False), "own_name": connection.own_name(tool.name)} for tool in found]
-    left_out = [pick(one, "name reason") for one in connection.left_out]
-    return {
-        "name": connection.server.name, "error": fault, "tools": tools, "left_out": left_out,
-    }  # fmt: skip
-
-
-def _render_server(connection: Connection, found: list[Tool], fault: str) -> Iterator[Line]:
-    style = Style.RED if fault else Style.BOLD
-    yield Line(f"{connection.server.name}: {fault or f'{len(found)} tools'}", style)
-    for tool in found:
-        own_name = connection.own_name(tool.name)
-        own = "" if tool.name.endswith(f"__{own_name}") else f"({own_name}) "
-        yield Line(f"  {tool.name:<30} {tool.effect.value:<10}  {own}{tool.description}")
-    for one in connection.left_out:
-        yield Line(f"  left out {one}", Style.YELLOW)
-
-
 def _list_servers(settings: Settings) -> list[tuple[Connection, list[Tool], str]]:
     """Return of each server its closed connection, its tools, and why it has none."""
     from babyagi.tools.mcp import open_servers
@@ -200,7 +166,7 @@ def _servers(settings: Settings) -> list[McpServer]:
     if settings.mcp is None:
         raise SettingsError(
             "no file of MCP servers is given",
-            fix="babyagi tools --servers --mcp FILE",
+            fix="babyagi tools --mcp FILE",
             guide="tools",
         )
     return load_servers(settings.mcp)
@@ -218,8 +184,8 @@ async def _call_server(settings: Settings, name: str, arguments: str) -> Observa
         if tool is None:
             raise SettingsError(
                 f"there is no tool {name[:100]!r}",
-                why=fault or "babyagi tools --servers shows the tools",
-                fix="babyagi tools --servers",
+                why=fault or "the server has none of this name",
+                fix="babyagi tools --mcp FILE shows the tools",
                 guide="tools",
             )
         observation = await _call(tool, arguments)

@@ -29,35 +29,23 @@ KIND = "settings that can run programs, read or send data, or spend money"
 @click.argument("files", nargs=-1, metavar="[FILE]...")
 @click.option("--yes", "is_sure", is_flag=True, help="Ask nothing; trust .env, or each FILE.")
 @click.option("--revoke", is_flag=True, help="Stop trusting the files of this folder.")
-@click.option("--list", "lists", is_flag=True, help="List the trusted files.")
-def trust(files: Sequence[str], is_sure: bool, revoke: bool, lists: bool) -> None:
+def trust(files: Sequence[str], is_sure: bool, revoke: bool) -> None:
     """Ask whether to trust the .env of this folder as it is now.
 
     Its settings that can run programs, read or send data, or spend money are shown first. Files
     that a trusted file names are shown and asked about as well. With --yes, only .env or each FILE
     is trusted. When a file changes, it is no longer trusted. A file named with -e needs no trust.
     """
-    if lists:
-        _list()
-    elif revoke:
-        _revoke()
-    elif is_sure:
-        _trust_named([_whole(Path(file)) for file in files or (".env",)], is_explicit=bool(files))
-    else:
-        _trust_asked()
-
-
-def _list() -> None:
-    paths = trusted_paths(_read().trust_home)
-    for path in paths:
-        echo(str(path))
-    if not paths:
-        warn("No file is trusted.")
-
-
-def _trust_asked() -> None:
     loaded = _read()
-    if loaded.untrusted and not is_person_there():
+    if revoke:
+        _revoke(loaded.trust_home)
+    elif not loaded.untrusted:
+        echo(f"Nothing to trust: no file of this folder has {KIND}.")
+    elif is_sure:
+        _trust_named(loaded, [_whole(Path(file)) for file in files or (".env",)])
+    elif is_person_there():
+        trust_each(loaded, _read, _is_wanted, lambda _: True)
+    else:
         for line in render_untrusted(loaded.untrusted):
             warn(line.text, line.style)
         raise SettingsError(
@@ -66,39 +54,31 @@ def _trust_asked() -> None:
             "nothing",
             guide="settings",
         )
-    if not loaded.untrusted:
-        echo(f"Nothing to trust: no file of this folder has {KIND}.")
-    trust_each(loaded, _read, _is_wanted, lambda _: True)
 
 
-def _trust_named(paths: Sequence[Path], *, is_explicit: bool) -> None:
-    """Trust the files at these paths, and say which others are not trusted.
-
-    Raises:
-        SettingsError: such a file is not trusted afterwards, although settings wait.
-    """
+def _trust_named(loaded: Loaded, paths: Sequence[Path]) -> None:
+    """Trust the files at these paths, and say which others are not trusted. Raises `SettingsError`
+    if such a file is not trusted afterwards, although settings wait."""
 
     def is_named(found: Sequence[Untrusted]) -> bool:
         if is_at := _whole(found[0].file.path) in paths:
             echo_lines(render_untrusted(found))
         return is_at
 
-    loaded = trust_each(_read(), _read, is_named, lambda _: True)
+    loaded = trust_each(loaded, _read, is_named, lambda _: True)
     waiting = {_whole(found.file.path): found.file.name for found in loaded.untrusted}
     trusted = set(map(_whole, trusted_paths(loaded.trust_home))) - waiting.keys()
-    for path, name in waiting.items():
-        if path not in paths:
-            warn(f"{name} is not trusted yet: babyagi config trust --yes {shlex.quote(name)}")
-    for path in paths:
-        if path not in trusted and (path in waiting or (is_explicit and waiting)):
+    for path in waiting.keys() - set(paths):
+        name = shlex.quote(waiting[path])
+        warn(f"{waiting[path]} is not trusted yet: babyagi config trust --yes {name}")
+    for path in paths if waiting else ():
+        if path not in trusted:
             raise SettingsError(
                 f"{path} is not trusted",
                 why="it has just changed" if path in waiting else "no trusted file names it",
                 fix="babyagi config shows which settings wait, and in which file",
                 guide="settings",
             )
-        if path not in trusted:
-            echo(f"Nothing to trust: {safe(str(path))} has no {KIND}.")
 
 
 def _whole(path: Path) -> Path:
@@ -189,8 +169,7 @@ def _is_wanted(found: Sequence[Untrusted]) -> bool:
     return confirm(f"Do you trust {found[0].file.name} as it is now?")
 
 
-def _revoke() -> None:
-    home = _read().trust_home
+def _revoke(home: Path) -> None:
     here = [path for path in trusted_paths(home) if path.parent == Path.cwd()]
     n_contents = sum(distrust_file(home, path) for path in here)
     now = "is trusted any more" if n_contents else "was trusted"

@@ -1,24 +1,22 @@
-"""Shows the events of an objective: as plain lines, as JSON lines, as the live view on a terminal,
-or as the log of a worker without one. Also puts the list of workers into lines."""
+"""Shows the events of an objective: as plain lines, as JSON lines, or as the live view on a
+terminal. Also puts the list of workers into lines."""
 
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import sys
 from collections.abc import (
     AsyncIterator,
     Callable,
     Collection,
-    Iterable,
     Iterator,
     Mapping,
     Sequence,
 )
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Self
 
 from babyagi import events
@@ -35,9 +33,7 @@ from babyagi.cli.text import (
     fit_end,
     is_in_foreground,
     print_json_line,
-    row_width,
     safe,
-    safe_line,
     table,
     warn,
 )
@@ -212,13 +208,10 @@ def _words_of(event: Event) -> list[Any]:
 
 class EventNames:
     """Renders events as lines, with the names of their tasks, and for a task that is done, with the
-    first line of its result and its cost. The names of tasks, and what never changes about an
-    objective, are read from the store only once."""
+    first line of its result and its cost."""
 
     def __init__(self, store: TaskStore) -> None:
         self._store = store
-        self._name_by_id: dict[int, str] = {}
-        self._objective_by_id: dict[int, Objective] = {}
         self._outage_by_objective: dict[int, tuple[str, datetime]] = {}  # reason, when it was said
 
     async def render_event(self, event: Event) -> str | None:
@@ -227,8 +220,10 @@ class EventNames:
         task makes unnecessary."""
         if event.kind in _SAID_LATER or self._is_same_outage(event):
             return None
-        is_done = event.kind == events.TASK_DONE
-        text = await (self._describe_done(event) if is_done else self._describe(event))
+        if event.kind == events.TASK_DONE:
+            text: str | None = await self._describe_done(event)
+        else:
+            text = describe_event(event, await self.name_of(event))
         return f"{event.at.astimezone():%H:%M:%S} {text}" if text else None
 
     def _is_same_outage(self, event: Event) -> bool:
@@ -246,48 +241,22 @@ class EventNames:
                 self._outage_by_objective[event.objective_id] = (reason, event.at)
         return False
 
-    async def _describe(self, event: Event) -> str | None:
-        return describe_event(event, await self.name_of(event))
-
     async def _describe_done(self, event: Event) -> str:
         """Return the event of a task that is done in words, with the first line of its result, and
         the cost of the task if it is known."""
-        objective, task_id = await self._objective(event.objective_id), event.task_id or 0
+        objective, task_id = await self._store.objective(event.objective_id), event.task_id or 0
         task = await self._store.task(objective.id, task_id)
         results = await self._store.results(objective.id, task_ids=[task_id])
-        self._name_by_id.pop(task_id, None)
         text = f"{describe_event(event, task.name)}"
         if line := first_line(redact(results[0].text)) if results else "":
             text += f" → {fit(line, RESULT_WIDTH)}"
         is_known = objective.spec.has_price and not objective.is_free
         return f"{text} · {render_cost(task.usage, objective)}" if is_known else text
 
-    async def _objective(self, objective_id: int) -> Objective:
-        if objective_id not in self._objective_by_id:
-            self._objective_by_id[objective_id] = await self._store.objective(objective_id)
-        return self._objective_by_id[objective_id]
-
     async def name_of(self, event: Event) -> str:
         if event.task_id is None or event.kind not in _TASK_WORDS:
             return ""
-        if event.task_id not in self._name_by_id:
-            task = await self._store.task(event.objective_id, event.task_id)
-            self._name_by_id[event.task_id] = task.name
-        name = self._name_by_id[event.task_id]
-        if event.kind in (events.TASK_DONE, events.TASK_DEAD, events.TASK_CANCELLED):
-            del self._name_by_id[event.task_id]
-        return name
-
-
-def break_line(line: str, width: int) -> list[str]:
-    """Return a line of `EventNames.render_event` as one row or two. If the line is wider than
-    `width` cells and has a result (after an arrow), the result gets a row of its own, and both rows
-    are cut to `width`. A width of 0 means no limit."""
-    done, arrow, found = line.partition(" → ")
-    if not width or not arrow or cell_width(safe_line(line)) <= width:
-        return [line]
-    margin = " " * len("12:01:07 ")
-    return [fit(done, width), margin + fit(f"→ {found}", width - len(margin))]
+        return (await self._store.task(event.objective_id, event.task_id)).name
 
 
 class View:
@@ -325,8 +294,7 @@ class PlainView(View):
     def draw(self) -> None:
         lines, self._pending = self._pending, []
         for line in lines:
-            for row in break_line(self._prefix + line, row_width(sys.stderr)):
-                warn(row)
+            warn(self._prefix + line)
 
 
 class JsonView(View):
@@ -392,61 +360,11 @@ def _describe(joined: Joined, worker: Worker) -> tuple[str, Style]:
     return f"{place} for {render_duration(since_s)}: {held}", Style.PLAIN
 
 
-# -- the log of a worker on standard error: one record for each change, as text or as JSON, in the
-# words of the screen. No record has a prompt, a result or a key.
-# --------------------------------------------------------------------------------------------------
-
-
-MAX_MESSAGE_CHARS = 2000
-_FIELDS = ("event", "schedule_id", "objective_id", "task_id")
-
-
-class RecordFormatter(logging.Formatter):
-    """Formats each log record as one line of logfmt, such as `at=2026-12-01T03:00:00.125Z
-    level=info event=task.done objective_id=1 task_id=2 msg="…"`, or as JSON with these fields."""
-
-    def __init__(self, *, as_json: bool, worker: str, secrets: Iterable[str] = ()) -> None:
-        super().__init__()
-        self._as_json = as_json
-        self._worker = worker
-        self._secrets = tuple(secrets)
-
-    def format(self, record: logging.LogRecord) -> str:
-        at = datetime.fromtimestamp(record.created, UTC)
-        fields: dict[str, object] = {
-            "at": at.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
-            "level": record.levelname.lower(),
-            "worker": self._worker,
-        }
-        found = {name: getattr(record, name, None) for name in _FIELDS}
-        fields |= {name: value for name, value in found.items() if value is not None}
-        if not found["event"]:
-            fields["logger"] = record.name
-        text = safe_line(redact(self._message(record), secrets=self._secrets))
-        fields["msg"] = text[:MAX_MESSAGE_CHARS]
-        if self._as_json:
-            return json.dumps(fields, ensure_ascii=False)
-        return " ".join(f"{name}={_quoted(value)}" for name, value in fields.items())
-
-    def _message(self, record: logging.LogRecord) -> str:
-        """Return the record's message, with the class and text of its exception but without the
-        traceback, which is in the log file."""
-        error = record.exc_info[1] if record.exc_info else None
-        said = record.getMessage()
-        return f"{said}: {type(error).__name__}: {error}" if error is not None else said
-
-
-def _quoted(value: object) -> str:
-    """Return the value in logfmt's syntax: quoted unless it is a plain word."""
-    text = str(value)
-    is_plain = text.isascii() and all(one.isalnum() or one in "-_.:/+" for one in text)
-    return text if text and is_plain else json.dumps(text, ensure_ascii=False)
-
-
 # -- following the events of an objective; every view is built on this
 # --------------------------------------------------------------------------------------------------
 
 BATCH = 1000
+WATCH_CHECK_S = 1.0
 
 
 class Follower:
@@ -456,9 +374,6 @@ class Follower:
         after_id: only events with a greater id are passed.
         is_logged: whether each event is also logged as one record.
         without: kinds of events that are neither passed nor logged.
-
-    Attributes:
-        reported: set as soon as the view has the event that the report is written.
     """
 
     def __init__(
@@ -472,11 +387,10 @@ class Follower:
         without: Collection[str] = (),
     ) -> None:
         self._is_logged, self._without = is_logged, without
-        self._store = store
-        self._objective_id = objective_id
+        self.store = store
+        self.objective_id = objective_id
         self._view = view
         self._after_id = after_id
-        self.reported = asyncio.Event()
 
     async def follow(self) -> None:
         """Pass events to the view as they arrive, until cancelled. While the store is unavailable,
@@ -486,8 +400,8 @@ class Follower:
                 n_shown = await self.step()
                 if n_shown < BATCH:
                     await asyncio.sleep(self._view.pause_s)
-                    await self._store.wait_for_events(
-                        self._objective_id, after_id=self._after_id, timeout_s=self._view.tick_s
+                    await self.store.wait_for_events(
+                        self.objective_id, after_id=self._after_id, timeout_s=self._view.tick_s
                     )
             except StoreUnavailableError:
                 await asyncio.sleep(1.0)
@@ -495,13 +409,11 @@ class Follower:
     async def step(self) -> int:
         """Pass the events since the last step to the view (at most `BATCH`), and return how many
         there were."""
-        found = await self._store.events(self._objective_id, after_id=self._after_id, limit=BATCH)
+        found = await self.store.events(self.objective_id, after_id=self._after_id, limit=BATCH)
         shown = [event for event in found if event.kind not in self._without]
         await self._view.fetch(shown)
         if found:
             self._after_id = found[-1].id
-        if any(event.kind == events.REPORT_WRITTEN for event in found):
-            self.reported.set()
         if self._is_logged:
             for event in shown:
                 _log(event)
@@ -535,6 +447,21 @@ async def following(follower: Follower) -> AsyncIterator[None]:
     except BaseExceptionGroup as errors:
         raise first_error(errors) from errors
     await follower.drain()
+
+
+async def watch(follower: Follower) -> None:
+    """Let the follower pass on events until its objective has ended and the report is written, or
+    until it has ended and no worker is left to write the report."""
+    store, objective_id = follower.store, follower.objective_id
+    async with following(follower):
+        while True:
+            last_id = await store.last_event_id(objective_id)
+            objective = await store.objective(objective_id)
+            if objective.status is ObjectiveStatus.ENDED and (
+                objective.has_report or not serving(await store.workers(), objective_id)
+            ):
+                return
+            await store.wait_for_events(objective_id, after_id=last_id, timeout_s=WATCH_CHECK_S)
 
 
 # -- the live view on a terminal: below the lines of events the state of the objective, drawn anew

@@ -27,11 +27,10 @@ from babyagi.cli.options import (
     setting_options,
     wrong_usage,
 )
-from babyagi.cli.render import render_counts
-from babyagi.cli.report import output_options, take_output
+from babyagi.cli.report import output_option, take_output
 from babyagi.cli.run import join_objective, load_to_work, tell
 from babyagi.cli.session import NOTHING, load
-from babyagi.cli.text import Line, echo, fit, give, is_person_there, is_terminal, warn
+from babyagi.cli.text import Line, echo, give, is_person_there, is_terminal, warn
 from babyagi.errors import SettingsError
 from babyagi.files.home import make_home
 from babyagi.settings.fields import Settings
@@ -42,32 +41,27 @@ from babyagi.text import say_count
 
 logger = logging.getLogger("babyagi.events")
 
-MAX_NAMED = 10  # objectives that a worker names when it starts
-
 
 @click.command()
 @click.option(
     "--objective",
-    metavar="ID|NAME|latest",
-    help="Work on this objective only; wait for it if it does not exist yet. Default: on all.",
+    metavar="ID|latest",
+    help="Work on this objective only, and end when it ends. Default: on all.",
 )
 @setting_options(
     "concurrency files tools mcp tools_from agent agent_hosts use_my_model log_format".split()
 )
-@output_options
+@output_option
 @json_option
 def worker(objective: str | None, as_json: bool, **flags: Any) -> int:
     """Work on all active objectives until told to stop.
 
     Objectives submitted later are included. While there is nothing to do, the worker waits. On
-    Ctrl-C or SIGTERM it lets the calls in flight end, and stops. --output and --format need
+    Ctrl-C or SIGTERM it lets the calls in flight end, and stops. --output needs
     --objective.
     """
-    if objective is None and (flags["output"] or flags["report_format"]):
-        raise wrong_usage(
-            "--output and --format can only be used with --objective: a worker for all objectives "
-            "writes no report to a file"
-        )
+    if objective is None and flags["output"]:
+        raise wrong_usage("--output can only be used with --objective")
     output, given = take_output(flags, as_json), given_flags(flags)
     if objective is not None:
         return join_objective(given, selector=objective, output=output)
@@ -106,9 +100,9 @@ async def _serve_all(
 @asynccontextmanager
 async def _writing_log(app: App) -> AsyncIterator[None]:
     """Write the worker's log to standard error while the body runs."""
-    as_json, secrets = app.settings.log_format == "json", app.settings.known_secrets
+    worker = app.name if app.settings.log_format == "json" else ""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(views.RecordFormatter(as_json=as_json, worker=app.name, secrets=secrets))
+    handler.setFormatter(session.LineFormatter(app.settings.known_secrets, worker=worker))
     logging.getLogger().addHandler(handler)
     try:
         yield
@@ -118,21 +112,13 @@ async def _writing_log(app: App) -> AsyncIterator[None]:
 
 
 async def say_beginning(app: App, say: Callable[[str], None]) -> None:
-    """Pass lines about the worker and the active objectives to `say`, which prints or logs them."""
-    at_once = f"{say_count(app.settings.concurrency, 'task')} at once"
+    """Pass a line about the worker and the active objectives to `say`, which prints or logs it."""
+    n_active = say_count(len(await app.store.objectives(are_open=True)), "active objective")
+    at_once = say_count(app.settings.concurrency, "task")
     say(
-        f"Worker {app.name} works on all active objectives, {at_once}. Ctrl-C lets the calls in "
-        "flight end."
+        f"Worker {app.name} works on all active objectives ({n_active} now), {at_once} at once. "
+        "Ctrl-C lets the calls in flight end."
     )
-    found = await app.store.objectives(are_open=True)
-    for one in found[:MAX_NAMED]:
-        now = await app.store.standing(one.id)
-        say(f"  objective {one.id}: {fit(one.spec.text, 100)}")
-        say(f"    {render_counts(now.counts)}; cost so far {one.spent}")
-    if len(found) > MAX_NAMED:
-        say(f"  and {len(found) - MAX_NAMED} more")
-    if not found:
-        say("  Nothing to do yet; babyagi submit adds an objective.")
 
 
 async def show_lines(
@@ -159,9 +145,7 @@ async def show_lines(
         )
         async with views.following(follower):
             objective = await work
-    is_over = objective.stop_reason is not None
-    why = f"has ended ({objective.stop_reason})" if is_over else f"is {objective.status}"
-    say(f"{name}left, it {why}")
+    say(f"{name}left, it is {objective.stop_reason or objective.status}")
     return objective
 
 

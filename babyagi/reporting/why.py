@@ -225,7 +225,7 @@ def _explain_queued(
 
 def _explain_after(task: Task, first: Sequence[int], facts: Facts) -> Reason:
     named = _name_tasks(first)
-    change = f"babyagi show --why {first[0]} {facts.here} says why that task is not done"
+    change = f"babyagi show {first[0]} {facts.here} says why that task is not done"
     if task.lack is None:
         return _reason(Why.AFTER, f"after {_numbers(first)}", f"it waits for {named}", change)
     return _reason(
@@ -302,7 +302,7 @@ def explain_objective(facts: Facts, *, running: Sequence[Task] = ()) -> Reason:
         if n_queued
         else "all tasks are done; the objective is checked next"
     )
-    change = f"babyagi show --why TASK {facts.here} says why one does not run" if n_queued else ""
+    change = f"babyagi show TASK {facts.here} says why one does not run" if n_queued else ""
     return _reason(Why.NEXT if n_queued else Why.CHECKING, "active", says, change)
 
 

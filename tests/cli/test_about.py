@@ -20,7 +20,6 @@ from support.local_server import Answer, LocalServer
 from support.processes import babyagi, environ
 from tests.cli.homes import fill_home
 from tests.llm.encrypted import CERTIFICATE, serving
-from tests.llm.smollm import MODEL, needs_model
 
 KEY = "sk-never-to-be-seen"
 
@@ -147,7 +146,10 @@ def test_the_doctor_finds_a_port_that_nobody_listens_on(monkeypatch, capsys):
 
     assert run_guarded(["doctor"]) == 6
 
-    assert f"no server listens at 127.0.0.1:{port}" in capsys.readouterr().out
+    (said,) = [
+        line for line in capsys.readouterr().out.splitlines() if line.startswith("fail  address")
+    ]
+    assert f"127.0.0.1:{port}" in said
 
 
 def test_the_doctor_warns_when_there_is_no_chroma_server_and_says_what_happens_meanwhile(
@@ -222,6 +224,18 @@ def test_the_doctor_warns_of_an_address_that_is_no_api_for_models(
 
     assert (code, found["state"]) == (0, state) and said in found["found"]
     assert ("/v1" in found.get("fix", "")) == (state == "warn")
+
+
+def test_the_doctor_names_the_proxy_of_the_address_without_its_password(monkeypatch, capsys):
+    with answering(b"401 Unauthorized\r\nContent-Type: application/json") as proxy:
+        place = proxy.removeprefix("http://")
+        monkeypatch.setenv("http_proxy", f"http://me:word@{place}")
+        monkeypatch.setenv("OPENAI_BASE_URL", "http://model.invalid/v1")
+
+        code, found = address_check(capsys)
+
+    assert (code, found["state"]) == (0, "ok")
+    assert found["found"] == f"http://model.invalid/v1 can be reached through the proxy {place}"
 
 
 def test_the_doctor_says_that_a_certificate_is_not_trusted_and_what_to_set(monkeypatch, capsys):
@@ -468,17 +482,6 @@ def test_the_doctor_says_what_a_model_in_this_process_lacks_and_a_run_is_not_beg
     assert run_guarded(["run", "Find it out", "-l"]) == 2
     assert "LLAMA_MODEL_PATH=" in capsys.readouterr().err
     assert run_guarded(["status"]) == 8
-
-
-@needs_model
-def test_the_doctor_says_what_memory_a_model_in_this_process_takes(monkeypatch, capsys):
-    monkeypatch.setenv("LLM_MODEL", "llama")
-    monkeypatch.setenv("LLAMA_MODEL_PATH", str(MODEL))
-    monkeypatch.setenv("LLAMA_CTX_MAX", "2048")
-
-    assert run_guarded(["doctor"]) == 0
-
-    assert "GB of memory with a context of 2,048 tokens" in capsys.readouterr().out
 
 
 @pytest.mark.system

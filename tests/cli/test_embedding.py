@@ -105,19 +105,6 @@ def test_files_that_are_gone_in_the_middle_stop_no_run_and_lose_no_result(
     )
 
 
-def test_the_doctor_says_whether_its_files_are_here_and_fetches_nothing(folder, capsys):
-    before = {check["name"]: check for check in run_json(capsys, "doctor")["checks"]}["embedding"]
-    make_files(folder)
-    after = {check["name"]: check for check in run_json(capsys, "doctor")["checks"]}["embedding"]
-
-    assert (
-        before["state"] == "warn"
-        and str(folder) in before["found"]
-        and "babyagi run fetches them (80 MB)" in before["fix"]
-    )
-    assert (after["state"], after["found"]) == ("ok", "chroma-onnx, its files are on this machine")
-
-
 # -- changing something between two runs
 # -----------------------------------------------------------------------------------------
 

@@ -21,8 +21,6 @@ LOOKS = [
     "status",
     "show 1",
     "show plan",
-    "show --why",
-    "show --why 3",
     "show log",
     "report",
     "tasks",
@@ -81,7 +79,7 @@ def test_all_that_looks_works_beside_an_older_worker(home, capsys):
     before = content(home)
 
     for line in LOOKS:
-        if line not in ("show 1", "show --why 3", "report", "store verify", "show results prices"):
+        if line not in ("show 1", "report", "store verify", "show results prices"):
             assert run_guarded(line.split()) == 0, (line, capsys.readouterr().err)
     assert "Sing" in capsys.readouterr().out
     assert run_guarded(["store", "verify"]) == 7

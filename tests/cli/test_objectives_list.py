@@ -52,7 +52,7 @@ def test_pruning_takes_what_ended_long_ago_and_nothing_that_is_active(capsys, ho
     assert run_guarded(["store", "delete", "--old", "--yes"]) == 0
     assert ids(capsys) == [1, 2]
 
-    assert run_guarded(["store", "delete", "--old", "--older-than", "0", "--yes"]) == 0
+    assert run_guarded(["store", "delete", "--old", "0", "--yes"]) == 0
     assert "Name the towers" in capsys.readouterr().out
     assert ids(capsys) == [1]
     assert "uid-Name-the-towers" not in (home / "touched").read_text()
@@ -61,9 +61,9 @@ def test_pruning_takes_what_ended_long_ago_and_nothing_that_is_active(capsys, ho
 def test_pruning_deletes_nothing_that_nobody_has_confirmed(capsys):
     homes.fill_home("Name the towers", reason=StopReason.FINISHED)
 
-    assert run_guarded(["store", "delete", "--old", "--older-than", "0"]) == 2
+    assert run_guarded(["store", "delete", "--old", "0"]) == 2
 
     said = capsys.readouterr()
     assert "Name the towers" in said.out
-    assert "try:     babyagi store delete --old --older-than 0 --yes" in said.err
+    assert "try:     babyagi store delete --old 0 --yes" in said.err
     assert ids(capsys) == [1]

@@ -134,18 +134,6 @@ def checks(capsys, name):
     return [check for check in json.loads(out)["checks"] if check["name"] == name], out
 
 
-def test_the_doctor_says_which_proxies_are_in_use_and_no_password(monkeypatch, capsys):
-    (before,), _ = checks(capsys, "proxy")
-    monkeypatch.setenv("https_proxy", "http://me:word@proxy.corp:3128")
-    monkeypatch.setenv("NO_PROXY", ".corp")
-    (found,), out = checks(capsys, "proxy")
-    assert run_guarded(["config"]) == 0
-
-    assert "no proxy is set" in before["found"]
-    assert "https addresses through proxy.corp:3128" in found["found"] and ".corp" in found["found"]
-    assert "word" not in out + capsys.readouterr().out
-
-
 def test_the_doctor_warns_of_a_key_in_clear(monkeypatch, capsys):
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     monkeypatch.setenv("OPENAI_BASE_URL", "http://model.invalid:1/v1")

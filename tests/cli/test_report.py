@@ -80,7 +80,6 @@ def test_on_a_terminal_the_report_is_drawn(monkeypatch):
     "line",
     [
         ["report", "--json", "--format", "html"],
-        ["run", "x", "--json", "--format", "md"],
         ["worker", "--output", "x.md"],
         ["report", "--output", ""],
         ["report", "--format", "docx"],

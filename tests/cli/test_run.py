@@ -157,7 +157,7 @@ def test_bare_with_a_first_task_alone_the_objective_is_missed(monkeypatch, capsy
     monkeypatch.setenv("INITIAL_TASK", "Look the price up")
 
     assert run_guarded([]) == 2
-    assert "there is no objective" in capsys.readouterr().err
+    assert "no objective was given" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("line", [["run"], ["run", ""], ["run", "  "]])

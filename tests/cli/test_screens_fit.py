@@ -34,7 +34,6 @@ SCREENS = (
     ("show", "1"),
     ("show", "2"),
     ("show", "1", "--full"),
-    ("show", "--why", "2"),
     (
         "show",
         "log",

@@ -57,7 +57,7 @@ def test_an_interrupt_exits_with_130(error):
 
 
 def test_an_unexpected_error_shows_one_line_and_its_traceback_is_in_the_log_file(tmp_path, capsys):
-    open_log(tmp_path / "babyagi.log", home=tmp_path)
+    open_log(tmp_path / "babyagi.log")
     try:
         raise ZeroDivisionError("by nought")
     except ZeroDivisionError as error:
@@ -133,7 +133,7 @@ def test_a_closed_stream_is_no_error(tmp_path, closed):
 
 
 def test_a_log_record_is_one_plain_line_whatever_text_it_carries(tmp_path):
-    open_log(tmp_path / "babyagi.log", home=tmp_path)
+    open_log(tmp_path / "babyagi.log")
 
     logging.getLogger("babyagi.x").info("said %s", HOSTILE)
     logging.getLogger("babyagi.x").debug("not this")
@@ -146,7 +146,7 @@ def test_a_log_record_is_one_plain_line_whatever_text_it_carries(tmp_path):
 
 def test_a_log_record_becomes_a_line_once_and_a_full_log_file_begins_anew(tmp_path, monkeypatch):
     monkeypatch.setattr(session, "MAX_BYTES", 2_000)
-    open_log(tmp_path / "babyagi.log", home=tmp_path)
+    open_log(tmp_path / "babyagi.log")
     (handler,) = logging.getLogger().handlers
     formatted: list[str] = []
 
@@ -168,7 +168,7 @@ def test_a_log_record_becomes_a_line_once_and_a_full_log_file_begins_anew(tmp_pa
 def test_a_home_that_cannot_be_written_has_no_log_and_no_crash(tmp_path, capfd):
     (tmp_path / "file").write_text("")
 
-    open_log(tmp_path / "file" / "babyagi.log", home=tmp_path)
+    open_log(tmp_path / "file" / "babyagi.log")
     logging.getLogger("babyagi.x").error("lost")
 
     assert capfd.readouterr().err == ""
@@ -176,7 +176,7 @@ def test_a_home_that_cannot_be_written_has_no_log_and_no_crash(tmp_path, capfd):
 
 def log_of(tmp_path, log):
     """The lines of the log after `log` was called with a logger."""
-    open_log(tmp_path / "babyagi.log", home=tmp_path, secrets=["sk-abc/def+ghi=0123456789"])
+    open_log(tmp_path / "babyagi.log", secrets=["sk-abc/def+ghi=0123456789"])
     log(logging.getLogger("babyagi.x"))
     return (tmp_path / "babyagi.log").read_text(encoding="utf-8").split("\n")
 
@@ -241,23 +241,16 @@ def test_no_key_and_no_password_stands_in_a_log_record(written, tmp_path):
     )
 
 
-def test_a_log_in_the_home_is_for_its_owner_and_one_elsewhere_follows_the_umask(
-    tmp_path, monkeypatch
-):
-    home = tmp_path / "home"
+def test_a_log_is_for_its_owner_whatever_the_umask(tmp_path):
+    path = tmp_path / "home" / "babyagi.log"
     before = os.umask(0o027)
     try:
-        for path in (home / "babyagi.log", tmp_path / "elsewhere" / "x.log"):
-            open_log(path, home=home)
-            logging.getLogger("babyagi").warning("opened")
+        open_log(path)
+        logging.getLogger("babyagi").warning("opened")
     finally:
         os.umask(before)
 
-    modes = [
-        path.stat().st_mode & 0o777
-        for path in (home, home / "babyagi.log", tmp_path / "elsewhere" / "x.log")
-    ]
-    assert modes == [0o700, 0o600, 0o640]
+    assert [one.stat().st_mode & 0o777 for one in (path.parent, path)] == [0o700, 0o600]
 
 
 @pytest.mark.parametrize(

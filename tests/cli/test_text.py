@@ -55,11 +55,6 @@ def test_a_fitted_line_is_never_wider_than_asked(width):
     assert text.cell_width(text.fit("日本語 and more", width)) <= width
 
 
-def test_a_padded_line_is_exactly_as_wide_as_asked():
-    assert text.cell_width(text.pad("日本語", 5)) == 5
-    assert text.pad("ab", 4) == "ab  "
-
-
 def test_every_printed_text_is_neutralised(capsys):
     text.echo(HOSTILE)
     text.warn(HOSTILE)
@@ -108,28 +103,6 @@ def test_a_styled_line_brings_its_own_colour_only(monkeypatch):
     text.echo("\x1b[35mpink", text.Style.RED)
 
     assert terminal.getvalue() == "\x1b[31m␛[35mpink\x1b[0m\n"
-
-
-@pytest.mark.parametrize(
-    ("given", "rows"),
-    [
-        ("one two three", ["one two", "three"]),
-        ("", [""]),
-        ("a\n\nb", ["a", "", "b"]),
-        ("  indented", ["  indente", "d"]),
-        ("x" * 20, ["x" * 9, "x" * 9, "xx"]),
-        ("日本語日本語", ["日本語日", "本語"]),
-    ],
-)
-def test_a_text_is_broken_between_words_where_it_can_be(given, rows):
-    assert list(text.wrap(given, 9)) == rows
-
-
-@pytest.mark.parametrize("width", [1, 30])
-def test_no_row_of_a_broken_text_is_wider_than_it_may_be_and_none_is_armed(width):
-    for row in text.wrap(HOSTILE * 20 + "日本語 é\u0301" * 50, width):
-        assert text.cell_width(row) <= max(2, width)
-        assert row.isprintable()
 
 
 def test_a_list_in_json_is_what_a_whole_one_would_be(capsys):
@@ -203,25 +176,6 @@ def test_input_typed_before_a_question_was_shown_does_not_answer_it():
     finally:
         os.close(typing)
         os.close(reading)
-
-
-def test_a_passing_text_shows_its_end_and_leaves_nothing_behind(monkeypatch, capsys):
-    monkeypatch.setattr(text, "is_live_terminal", lambda: True)
-    monkeypatch.setattr(text, "terminal_width", lambda: 20)
-
-    text.show_passing("It begins\nand \x1b[31mgoes on to the end")
-    text.show_passing("")
-
-    out, err = capsys.readouterr()
-    shown = err.split("\r\x1b[2K")
-    assert out == "" and shown[1].endswith("on to the end") and len(shown[1]) <= 19
-    assert shown[2:] == [""] and "\x1b" not in "".join(shown)
-
-
-def test_without_a_terminal_a_passing_text_is_silent(capsys):
-    text.show_passing("hello")
-
-    assert capsys.readouterr() == ("", "")
 
 
 @pytest.mark.parametrize("width", [1, 5, 12, 40])

@@ -100,16 +100,17 @@ def servers(folder, tmp_path):
 
 @pytest.mark.system
 def test_the_tools_of_servers_are_listed_and_called(servers, capsys):
-    assert run_guarded(["tools", "--servers", "--mcp", str(servers)]) == 0
-    assert "good__echo                     read        Say it again." in capsys.readouterr().out
+    assert run_guarded(["tools", "--mcp", str(servers)]) == 0
+    said = capsys.readouterr().out
+    assert "good__echo     read        granted\n    Say it again." in said
 
     line = ["tools", "test", "good__echo", '{"text": "hello"}', "--mcp", str(servers)]
     assert run_guarded(line) == 0
     assert capsys.readouterr().out == "hello\n"
     assert run_guarded([*line[:2], "good__none", *line[3:]]) == 2
     assert "there is no tool 'good__none'" in capsys.readouterr().err
-    assert run_guarded(["tools", "--servers"]) == 2
-    assert "babyagi tools --servers --mcp FILE" in capsys.readouterr().err
+    assert run_guarded(line[:-2]) == 2
+    assert "babyagi tools --mcp FILE" in capsys.readouterr().err
 
 
 @pytest.mark.system
@@ -123,13 +124,6 @@ def test_each_tool_that_is_left_out_is_named_with_its_reason(servers, monkeypatc
     servers.write_text(json.dumps({"mcpServers": {"s": s}}))
     left_out = "left out a b: its name has characters that cannot be shown"
 
-    assert run_guarded(["tools", "--servers", "--mcp", str(servers)]) == 0
-    said = capsys.readouterr().out
-    assert f"\n  {left_out}\n" in said and "(a.b) Say it again." in said
-    assert run_guarded(["tools", "--servers", "--mcp", str(servers), "--json"]) == 0
-    (shown,) = json.loads(capsys.readouterr().out)["servers"]
-    assert {"name": "a b", "reason": left_out.partition(": ")[2]} in shown["left_out"]
-    assert "a.b" in {tool["own_name"] for tool in shown["tools"]}
     assert run_guarded(["tools", "--mcp", str(servers)]) == 0
     out, err = capsys.readouterr()
     assert f"the server s: {left_out}\n" in err and "\ns__a_b " in out
@@ -140,7 +134,7 @@ def test_each_tool_that_is_left_out_is_named_with_its_reason(servers, monkeypatc
 @pytest.mark.system
 def test_a_server_that_dies_is_shown_with_its_exit_code_and_its_error_output(servers, capsys):
     for behaviour, line in [
-        ("a complaint at the start", ["tools", "--servers"]),
+        ("a complaint at the start", ["tools"]),
         ("a complaint at the start", ["tools", "test", "s__echo"]),
         ("killed at a call", ["tools", "test", "s__echo", '{"text": "x"}']),
         ("a complaint at the start", ["run", "x", "--model", "rehearsal"]),

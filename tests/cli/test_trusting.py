@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -12,7 +13,7 @@ from babyagi.cli.root import run_guarded
 from babyagi.cli.session import close_log
 from babyagi.cli.trusting import trust_each
 from babyagi.errors import SettingsError
-from babyagi.settings.load import load_settings
+from babyagi.settings.load import load_settings, trusted_paths
 from tests.cli.homes import fill_home
 
 HOSTILE = (
@@ -100,18 +101,14 @@ def test_the_line_to_type_is_enough_and_a_change_of_the_file_takes_it_back(
     assert run_guarded(SUBMIT) == 0
 
 
-def test_trust_can_be_listed_and_taken_back(write, folder, capsys):
+def test_trust_can_be_taken_back(write):
     write(HOSTILE)
     run_guarded(["config", "trust", "--yes"])
-    capsys.readouterr()
+    assert trusted() == [".env"]
 
-    assert run_guarded(["config", "trust", "--list"]) == 0
-    assert capsys.readouterr().out == f"{folder / '.env'}\n"
     assert run_guarded(["config", "trust", "--revoke"]) == 0
     assert run_guarded(SUBMIT) == 2
-    capsys.readouterr()
-    run_guarded(["config", "trust", "--list"])
-    assert capsys.readouterr().out == ""
+    assert trusted() == []
 
 
 def test_where_nothing_waits_there_is_nothing_to_trust_and_nothing_is_said(write, capsys):
@@ -130,10 +127,9 @@ def further(write, folder):
     (folder / "more.env").write_text("BABYAGI_NOTIFY=touch ran\n")
 
 
-def trusted(capsys):
-    capsys.readouterr()
-    run_guarded(["config", "trust", "--list"])
-    return [path.rpartition("/")[2] for path in capsys.readouterr().out.split()]
+def trusted():
+    read = load_settings(flags={}, environ=os.environ, cwd=Path.cwd())
+    return [path.name for path in trusted_paths(read.trust_home)]
 
 
 @pytest.mark.parametrize(
@@ -150,7 +146,7 @@ def test_each_file_is_shown_and_asked_about_before_it_is_trusted(
     if n_questions == 2:
         shown = said.index("BABYAGI_NOTIFY=touch ran")
         assert said.index(".env is trusted") < shown < said.index("Do you trust more.env as it")
-    assert trusted(capsys) == names
+    assert trusted() == names
 
 
 def test_without_a_terminal_nothing_is_trusted_and_what_was_to_be_trusted_is_shown(further, capsys):
@@ -158,7 +154,7 @@ def test_without_a_terminal_nothing_is_trusted_and_what_was_to_be_trusted_is_sho
 
     err = capsys.readouterr().err
     assert "  DOTENV_EXTENSIONS=more.env\n" in err and "babyagi config trust --yes" in err
-    assert trusted(capsys) == []
+    assert trusted() == []
 
 
 def test_with_yes_only_the_named_files_are_trusted_and_the_others_are_said(further, folder, capsys):
@@ -167,11 +163,11 @@ def test_with_yes_only_the_named_files_are_trusted_and_the_others_are_said(furth
         "more.env is not trusted yet: babyagi config trust --yes more.env"
         in capsys.readouterr().err
     )
-    assert trusted(capsys) == [".env"]
+    assert trusted() == [".env"]
 
     assert run_guarded(["config", "trust", "--yes", "./more.env"]) == 0
     assert "  BABYAGI_NOTIFY=touch ran\n" in capsys.readouterr().out
-    assert trusted(capsys) == [".env", "more.env"]
+    assert trusted() == [".env", "more.env"]
     assert run_guarded(["config", "trust", "--yes", "more.env"]) == 0
     assert run_guarded(SUBMIT) == 0
     (folder / "more.env").write_text("BABYAGI_NOTIFY=touch other\n")
@@ -181,9 +177,9 @@ def test_with_yes_only_the_named_files_are_trusted_and_the_others_are_said(furth
 def test_a_file_that_no_trusted_file_names_is_not_trusted_by_naming_it(further, capsys):
     assert run_guarded(["config", "trust", "--yes", "more.env"]) == 2
     assert "no trusted file names it" in capsys.readouterr().err
-    assert trusted(capsys) == []
+    assert trusted() == []
     assert run_guarded(["config", "trust", "--yes", "more.env", ".env"]) == 0
-    assert trusted(capsys) == [".env", "more.env"]
+    assert trusted() == [".env", "more.env"]
 
 
 @pytest.mark.parametrize("later", ["BABYAGI_NOTIFY=rm x\n", "BABYAGI_TOOLS=web\n", HOSTILE + " "])
@@ -359,14 +355,6 @@ def test_config_shows_what_waits_beside_what_holds(write, capsys):
         "waits"
     ].startswith("OPENAI_BASE_URL=http")
     assert "waits" not in found["objective"]
-
-
-def test_the_doctor_warns_of_what_waits(write, capsys):
-    write(HOSTILE)
-
-    assert run_guarded(["doctor", "--quick"]) == 0
-    said = capsys.readouterr().out
-    assert "warn  trust: .env is not trusted" in said and "babyagi config trust" in said
 
 
 def test_a_file_that_a_flag_names_is_trusted_by_that(write, folder, capsys):

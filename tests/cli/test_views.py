@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from babyagi import events
-from babyagi.cli.views import EventNames, break_line, describe_event
+from babyagi.cli.views import EventNames, describe_event
 from support.world import World
 from tests.cli import samples
 
@@ -172,17 +172,3 @@ def test_hostile_names_and_errors_come_out_harmless_and_bounded():
     assert said.isprintable()
     assert len(said) < 400
     assert re.match(r"task 4 failed: ", said)
-
-
-def test_on_a_narrow_terminal_what_was_found_has_a_row_of_its_own():
-    line = "12:01:07 task 4 done: Read the notes of the last meeting → fifty tasks and one dollar"
-
-    assert break_line(line, 60) == [
-        "12:01:07 task 4 done: Read the notes of the last meeting",
-        "         → fifty tasks and one dollar",
-    ]
-    assert break_line(line, 40) == [
-        "12:01:07 task 4 done: Read the notes of…",
-        "         → fifty tasks and one dollar",
-    ]
-    assert break_line(line, 0) == break_line(line, 120) == [line]

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from babyagi.cli.views import RecordFormatter
+from babyagi.cli.session import LineFormatter
 from support.processes import environ, start
 
 
@@ -16,28 +16,29 @@ def format_record(message, *arguments, as_json=False, secrets=(), **fields):
     record.created = 1_796_000_000.25
     for name, value in fields.items():
         setattr(record, name, value)
-    return RecordFormatter(as_json=as_json, worker="w-1", secrets=secrets).format(record)
+    return LineFormatter(secrets, worker="w-1" if as_json else "").format(record)
 
 
-def test_a_record_is_one_line_of_fields():
+def test_a_record_is_one_line_with_its_time_and_level():
     line = format_record("task %d done", 2, event="task.done", objective_id=1, task_id=2)
 
-    assert line == (
-        "at=2026-11-30T00:53:20.250Z level=info worker=w-1 event=task.done objective_id=1 "
-        'task_id=2 msg="task 2 done"'
-    )
+    assert line.startswith("2026-11-30 ")
+    assert line.endswith(f" INFO {os.getpid()} babyagi.events: task 2 done")
 
 
 def test_a_record_is_an_object_of_json_where_that_is_wanted():
     line = format_record('a "b"\n\x1b[31m', as_json=True, event="task.failed", task_id=7)
 
-    found = json.loads(line)
-    assert (found["event"], found["task_id"], found.get("logger", "")) == (
-        "task.failed",
-        7,
-        "",
-    )
-    assert "\n" not in line and "\x1b" not in found["msg"]
+    assert json.loads(line) | {"msg": ""} == {
+        "at": "2026-11-30T00:53:20.250+00:00",
+        "level": "info",
+        "worker": "w-1",
+        "logger": "babyagi.events",
+        "event": "task.failed",
+        "task_id": 7,
+        "msg": "",
+    }
+    assert "\n" not in line and "\x1b" not in json.loads(line)["msg"]
 
 
 @pytest.mark.parametrize("as_json", [False, True])
@@ -52,15 +53,19 @@ def test_no_record_forges_another_or_shows_a_key(as_json):
     assert "verysecret" not in line
 
 
-def test_an_exception_is_said_in_one_line_without_its_traceback():
+@pytest.mark.parametrize("worker", ["", "w"])
+def test_an_exception_is_said_in_the_same_line(worker):
     try:
         raise ValueError("what\nwent wrong")
     except ValueError:
         record = logging.LogRecord("babyagi", logging.ERROR, "", 0, "it broke", (), sys.exc_info())
-    line = RecordFormatter(as_json=False, worker="w").format(record)
+    line = LineFormatter(worker=worker).format(record)
 
-    assert 'level=error worker=w logger=babyagi msg="it broke: ValueError: what' in line
+    assert "it broke" in line and "ValueError: what" in line
     assert len(line.splitlines()) == 1
+
+
+REPORTED = ("the report is written", "report.written")
 
 
 @pytest.mark.system
@@ -78,7 +83,7 @@ async def test_a_worker_that_nobody_watches_writes_a_record_for_each_change_on_s
     assert worker.stderr is not None
     try:
         async with asyncio.timeout(300):
-            while not any("report.written" in line for line in lines):
+            while not any(said in line for line in lines for said in REPORTED):
                 lines.append((await worker.stderr.readline()).decode().rstrip("\n"))
         os.kill(worker.pid, signal.SIGTERM)
         async with asyncio.timeout(120):
@@ -89,12 +94,13 @@ async def test_a_worker_that_nobody_watches_writes_a_record_for_each_change_on_s
             worker.kill()
             await worker.wait()
     assert out == b""
-    kinds = ("task.claimed", "task.recorded", "task.done", "objective.ended", "report.written")
     if log_format == "json":
+        kinds = ("task.claimed", "task.recorded", "task.done", "objective.ended", "report.written")
         records = [json.loads(line) for line in lines]
         found = [record.get("event") for record in records]
         assert [kind for kind in kinds if found.count(kind) != 1] == []
         assert all(record["worker"] for record in records)
     else:
-        assert [kind for kind in kinds if sum(kind in line for line in lines) != 1] == []
-        assert all(line.startswith("at=2") for line in lines)
+        words = ("task 1 claimed", "task 1 recorded", "task 1 done", "no further task", REPORTED[0])
+        assert [said for said in words if sum(said in line for line in lines) != 1] == []
+        assert all(line.startswith("20") for line in lines)

@@ -186,8 +186,8 @@ async def test_serve_works_answers_and_drains(tmp_path):
     assert re.fullmatch(r"http://127\.0\.0\.1:\d+/open\?code=[\w-]+", json.loads(opened.out)["url"])
     assert token.startswith("read-")
     assert ended.code == 128 + signal.SIGTERM
-    records = [line for line in ended.err.splitlines() if line.startswith("at=")]
-    assert any("event=task.done objective_id=1" in line for line in records)
+    records = [line for line in ended.err.splitlines() if " babyagi.events: " in line]
+    assert any("objective 1: task 1 done" in line for line in records)
     assert "can take over its tasks" in records[-1]
     assert ended.out == ""  # the address stood there, and was read
     assert "code=" not in (tmp_path / "home" / "babyagi.log").read_text()

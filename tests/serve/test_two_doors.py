@@ -219,7 +219,7 @@ OF_THE_MACHINE = set(
     "--files --tools --mcp --tools-from --agent --agent-hosts --llama --memory".split()
 )
 OF_THE_MODEL = {"--model"}  # asks for a key or the network
-OF_THE_UPKEEP = {"--old", "--older-than", "--why"}  # `why` stands in the answers of status and show
+OF_THE_UPKEEP = {"--old"}
 WITHOUT_ROW = OF_THE_TERMINAL | OF_THE_MACHINE | OF_THE_MODEL | OF_THE_UPKEEP
 """Options without a row: how it is shown; what the server was started with (`tools`, `files` and
 `agent` are narrowed in tests/serve/test_operations.py)."""

@@ -89,7 +89,7 @@ async def test_a_worker_that_lacks_the_file_says_so_and_one_that_has_it_goes_on(
         lacking = await start("worker", env=env(server))
 
         async def why():
-            said = await babyagi("show", "--why", "1", env=env(server))
+            said = await babyagi("show", "1", env=env(server))
             return said.out if "does not have it" in " ".join(said.out.split()) else ""
 
         said = await until(why)
