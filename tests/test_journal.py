@@ -700,7 +700,8 @@ async def test_no_answer_is_longer_than_what_is_allowed_whatever_the_call_asks_f
 class LateModel(ScriptedModel):
     """Is late with every answer, and has a deadline of 480 s from now on."""
 
-    deadline = Deadline(120.0, known_s=480.0)
+    deadline = Deadline(120.0)
+    deadline.now_s = 480.0
 
 
 @pytest.mark.parametrize(

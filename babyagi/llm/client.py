@@ -58,7 +58,7 @@ from babyagi.llm.reading import (
     find_choice,
     read_call,
 )
-from babyagi.llm.retry import MAX_HOLD_S, Breaker, Deadline, Wait, retrying
+from babyagi.llm.retry import MAX_HOLD_S, Breaker, Deadline, SilenceError, retrying
 from babyagi.llm.streaming import (
     AnswerListener,
     ChatReplyBuilder,
@@ -145,14 +145,13 @@ class Endpoint:
         base_url: empty or None for OpenAI's own server.
         api_key: empty if the server needs none; an `Account` if it needs more than a key.
         timeout_s: the seconds that the server may be silent about one call, its waits and retries
-            included; a `Deadline` if that is known to grow.
+            included, at first (`Deadline`).
         proxies: the proxies to use; those of the environment are ignored.
         sleep: waits for the given number of seconds.
         random: returns a number from 0 up to 1, which varies the waits between retries.
 
     Attributes:
         counts_streams: whether its streams report their usage, as far as is known.
-        remember_uncounted: stores that they do not.
     """
 
     def __init__(
@@ -160,7 +159,7 @@ class Endpoint:
         *,
         base_url: str | None = None,
         api_key: str | Account = "",
-        timeout_s: float | Deadline = 120.0,
+        timeout_s: float = 120.0,
         proxies: Proxies | None = None,
         sleep: Callable[[float], Awaitable[None]],
         random: Callable[[], float],
@@ -178,9 +177,8 @@ class Endpoint:
         self.host = parts.netloc.rpartition("@")[2]
         self._shown_url = redact_url(self.base_url)
         self._account = account
-        self.deadline = Deadline(timeout_s) if isinstance(timeout_s, (int, float)) else timeout_s
+        self.deadline = Deadline(timeout_s)
         self.counts_streams = True
-        self.remember_uncounted: Callable[[], object] = lambda: None
         self._proxies = proxies or Proxies()
         self._sleep = sleep
         self._random = random
@@ -197,7 +195,7 @@ class Endpoint:
         cls,
         client: AsyncOpenAI,
         *,
-        timeout_s: float | Deadline = 120.0,
+        timeout_s: float = 120.0,
         sleep: Callable[[float], Awaitable[None]],
         random: Callable[[], float],
     ) -> Self:
@@ -245,7 +243,7 @@ class Endpoint:
             OverdueError: the server was silent for too long (`Deadline`).
             Whatever `ChatModel.complete` raises.
         """
-        address, caller = self._address(model), asyncio.current_task()
+        address = self._address(model)
         in_flight: _InFlight | None = None
         if self._client is None and not is_openai_imported():  # in a thread, because it takes long
             await asyncio.to_thread(import_openai)
@@ -264,22 +262,17 @@ class Endpoint:
             return builder.listener.n_chars if builder is not None else 0
 
         try:
-            lives = partial(self._lives, address)
-            async with (deadline or self.deadline).waiting(count_heard, lives) as wait:
-                return await retrying(
-                    send,
-                    sleep=self._sleep,
-                    random=self._random,
-                    may_retry=lambda error: self._breaker.may_retry(error, caller=caller),
-                )
-        except TimeoutError as error:
-            raise self._overdue(address, in_flight, wait) from error
+            return await (deadline or self.deadline).wait_for(
+                retrying(send, sleep=self._sleep, random=self._random),
+                count_heard=count_heard,
+                lives=partial(self._lives, address),
+            )
+        except SilenceError as silence:
+            raise self._overdue(address, in_flight, silence) from silence
         except ModelUnavailableError as error:
             if error.is_limit and error.retry_after_s:
                 self._breaker.hold(model, until_s=now_s() + min(error.retry_after_s, MAX_HOLD_S))
             raise
-        finally:
-            self._breaker.stop_retrying(caller)
 
     async def _send_guarded(
         self,
@@ -347,7 +340,7 @@ class Endpoint:
         return True
 
     def _overdue(
-        self, address: ModelAddress, request: _InFlight | None, wait: Wait
+        self, address: ModelAddress, request: _InFlight | None, silence: SilenceError
     ) -> ModelUnavailableError:
         """Return the error for a call that was cut off.
 
@@ -356,20 +349,14 @@ class Endpoint:
         """
         has_begun = request is not None and request.has_begun
         done = "did not complete its answer" if has_begun else "gave no answer"
-        what = f"{address.model} at {address.url} {done} in {wait.waited_s:g} s"
+        what = f"{address.model} at {address.url} {done} in {silence.waited_s:g} s"
         if request is None:
             return ModelUnavailableError(what, fix=WAIT_LONGER)
-        lives = wait.server_lives
+        lives = silence.server_lives
         overdue = OverdueError(what, fix=WAIT_LONGER, has_begun=has_begun, server_lives=lives)
         if not lives:
             self._breaker.note_failure(overdue, sent_s=request.sent_s, now_s=now_s())
         return overdue
-
-    def note_uncounted_stream(self) -> None:
-        """Note that a stream did not report its usage."""
-        if self.counts_streams:
-            self.counts_streams = False
-            self.remember_uncounted()
 
     async def close(self) -> None:
         """Close the connection; a client that was passed in stays open."""
@@ -772,7 +759,7 @@ class OpenAIModel:
         uncertain: further answers with a price are requested whole."""
         completion = build_completion(reply, prompt, name=self.name, price=self._price)
         if reply.was_streamed and completion.usage.unconfirmed_tokens:
-            self._endpoint.note_uncounted_stream()
+            self._endpoint.counts_streams = False
             usage = replace(completion.usage, unconfirmed_cost_usd=0.0)
             return replace(completion, usage=usage)
         return completion

@@ -109,9 +109,8 @@ class OpenAIEmbedder:
             return self._read_vectors(reply, len(batch)), self._count(reply, batch)
 
         request = {"model": self.name, "input": list(batch)}
-        shared = self._endpoint.deadline
         # work goes on without an answer: a vain wait for one must not lengthen the next
-        deadline = Deadline(shared.first_s, known_s=shared.now_s)
+        deadline = Deadline(self._endpoint.deadline.now_s)
         try:
             return await self._endpoint.post(
                 PATH, request, model=self.name, parse=parse, deadline=deadline

@@ -36,7 +36,7 @@ from babyagi.llm.errors import Form, ModelAddress, build_refusal, judge, judge_e
 from babyagi.llm.port import Abilities, Completion, OnText
 from babyagi.llm.prompt import Prompt, bound_tokens
 from babyagi.llm.reading import as_mapping, build_completion
-from babyagi.llm.retry import Deadline
+from babyagi.llm.retry import Deadline, SilenceError
 from babyagi.llm.streaming import AnswerListener, ChatReplyBuilder, StreamError
 from babyagi.runtime.offload import ThreadOffload
 from babyagi.tasks import Reservation, Role, Usage
@@ -415,18 +415,21 @@ class LlamaModel:
     ) -> Mapping[str, Any]:
         builder = ChatReplyBuilder(listener)
         try:
-            async with self.deadline.waiting(lambda: listener.n_chars, _lives) as wait:
-                await turn.chat(request, builder.take)
+            await self.deadline.wait_for(
+                turn.chat(request, builder.take),
+                count_heard=lambda: listener.n_chars,
+                lives=_lives,
+            )
             builder.take_end()
             return builder.reply()
-        except TimeoutError as error:
+        except SilenceError as silence:
             raise OverdueError(
-                f"{self._engine.file.name} gave no complete answer in {wait.waited_s:g} s",
+                f"{self._engine.file.name} gave no complete answer in {silence.waited_s:g} s",
                 fix="raise BABYAGI_MODEL_TIMEOUT_S, or lower BABYAGI_MAX_OUTPUT_TOKENS for "
                 "shorter answers",
                 has_begun=builder.has_begun,
                 server_lives=True,
-            ) from error
+            ) from silence
         except StreamError as error:
             raise judge_error_body(error.said or {"error": error.what}, _ADDRESS) from error
 
