@@ -373,9 +373,7 @@ class LlamaModel:
     @property
     def abilities(self) -> Abilities:
         takes_tools, n_tokens = self._engine.file.takes_tools, self._engine.context_tokens
-        return Abilities(
-            takes_tools=takes_tools, holds_schema=True, context_tokens=n_tokens, counts_tokens=True
-        )
+        return Abilities(takes_tools=takes_tools, holds_schema=True, context_tokens=n_tokens)
 
     @property
     def deadline(self) -> Deadline:
