@@ -19,7 +19,7 @@ import logging
 import math
 import re
 import secrets
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -117,13 +117,11 @@ class Gate:
     """State shared by the journals of a worker: whether further calls are refused, because the
     worker is about to stop; which models do not answer; and how much time the objective has left.
 
-    `silent` maps each model whose last call got no answer to a role that uses it; `reached` are the
-    models whose endpoint was connected to, in this run of the worker.
+    `silent` maps each model whose last call got no answer to a role that uses it.
     """
 
-    def __init__(self, *, reached: Collection[str] = ()) -> None:
+    def __init__(self) -> None:
         self.reason = ""
-        self.reached = set(reached)
         self.silent: dict[str, Role] = {}
         self.left_s = math.inf
         self._silent_since_s: dict[str, float] = {}
@@ -144,9 +142,7 @@ class Gate:
         sent_s = _now_s()
         try:
             yield
-        except ModelUnavailableError as error:
-            if not error.is_unreached:
-                self.reached.add(model)
+        except ModelUnavailableError:
             self.silent[model], self._silent_since_s[model] = role, _now_s()
             raise
         except FAULTS_OF_A_CALL:
@@ -180,7 +176,6 @@ class Gate:
                 call.limit.reschedule(now_s)
 
     def _note_answer(self, model: str, sent_s: float) -> None:
-        self.reached.add(model)
         if sent_s >= self._silent_since_s.get(model, sent_s):
             self.silent.pop(model, None)
 

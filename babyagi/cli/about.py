@@ -285,14 +285,14 @@ def _check_key(settings: Settings) -> Check:
 
 
 def _check_address(settings: Settings) -> Check:
-    """Check that a server listens at OPENAI_BASE_URL, or at the proxy that is used for it, that the
-    certificate of an https server is trusted, and that the server is not a web site."""
+    """Check that a server listens at OPENAI_BASE_URL, or at the proxy that is used for it, and that
+    the certificate of an https server is trusted."""
     base_url = settings.openai_base_url
     proxy = settings.proxies.find(base_url)
     host, port = host_and_port(proxy or base_url)
     try:
         socket.create_connection((host, port), timeout=CONNECT_TIMEOUT_S).close()
-        stranger = asyncio.run(_greet(settings))
+        asyncio.run(_greet(settings))
     except BabyagiError as error:
         return _of_error("address", error)
     except OSError as error:
@@ -300,9 +300,6 @@ def _check_address(settings: Settings) -> Check:
         found = f"no server listens at {host}:{port} ({error.strerror or error})"
         return Check(FAIL, "address", found, fix)
     shown = redact_url(base_url)
-    if stranger:
-        found = f"{shown} answers a request for its models with {stranger}"
-        return Check(WARN, "address", found, "check OPENAI_BASE_URL (it mostly ends in /v1)")
     if proxy:
         return Check(
             OK, "address", f"the proxy {host}:{port} listens; {shown} is reached through it"
@@ -310,10 +307,9 @@ def _check_address(settings: Settings) -> Check:
     return Check(OK, "address", f"{shown} can be reached")
 
 
-async def _greet(settings: Settings) -> str:
-    """Connect to the model's endpoint without sending a call. Return the evidence that it is no API
-    for models, such as a web page; "" if there is none. Raises the error that a call would raise
-    while it connects."""
+async def _greet(settings: Settings) -> None:
+    """Connect to the model's endpoint without sending a call. Raises the error that a call would
+    raise while it connects."""
     from babyagi.llm.client import Endpoint
 
     endpoint = Endpoint(
@@ -322,7 +318,7 @@ async def _greet(settings: Settings) -> str:
         sleep=asyncio.sleep,
         random=lambda: 0.5,
     )
-    return await endpoint.greet(timeout_s=CONNECT_TIMEOUT_S)
+    await endpoint.greet(timeout_s=CONNECT_TIMEOUT_S)
 
 
 def _check_abilities(settings: Settings, *, is_probing: bool) -> list[Check]:

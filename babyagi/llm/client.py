@@ -48,7 +48,6 @@ from babyagi.llm.port import Completion, OnText
 from babyagi.llm.prices import Price
 from babyagi.llm.prompt import Message, Prompt, Speaker, ToolCall, bound_tokens
 from babyagi.llm.reading import (
-    CUSTOM_INPUT,
     RawReply,
     arguments_to_send,
     as_mapping,
@@ -288,6 +287,7 @@ class Endpoint:
             found = await ask()
             answer = self._parse(found, address, parse)
         except ModelUnavailableError as error:
+            error.is_unreached &= self._answered_s == -math.inf
             wait_s = self._breaker.note_failure(error, sent_s=sent_s, now_s=now_s())
             error.retry_after_s = max(wait_s, error.retry_after_s or 0.0) or None
             raise
@@ -529,13 +529,8 @@ class Endpoint:
                 guide="models",
             ) from error
 
-    async def greet(self, *, timeout_s: float) -> str:
-        """Request the server's list of models, with neither key nor prompt, to find out whether the
-        server is an API for models.
-
-        Returns:
-            What shows that it is none, such as `a web page (status 200)`; "" if nothing does, or if
-            there is no answer.
+    async def greet(self, *, timeout_s: float) -> None:
+        """Request the server's list of models, with neither key nor prompt, whatever the answer.
 
         Raises:
             ModelRejectedError, ModelUnavailableError: no connection can be made.
@@ -545,24 +540,12 @@ class Endpoint:
         address = self._address("")
         async with self._open_http(address) as client:
             try:
-                async with client.stream(
-                    "GET", f"{self.base_url}/models", timeout=timeout_s
-                ) as answer:
-                    return _describe_stranger(answer)
+                async with client.stream("GET", f"{self.base_url}/models", timeout=timeout_s):
+                    return
             except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.ProxyError) as error:
                 raise translate(error, address) from error
             except httpx2.HTTPError:
-                return ""
-
-
-def _describe_stranger(answer: httpx2.Response) -> str:
-    """Return what in the answer shows that the server is no API for models; "" if nothing does."""
-    is_page = "html" in answer.headers.get("content-type", "").lower()
-    # with a higher status, the page may be that of a gateway whose API is down
-    if is_page and answer.status_code < 500:
-        return f"a web page (status {answer.status_code})"
-    is_nowhere = answer.status_code == 404 and answer.request.url.path == "/models"
-    return "status 404" if is_nowhere else ""
+                return
 
 
 def _unreadable(address: ModelAddress, found: str) -> ModelUnavailableError:
@@ -769,11 +752,13 @@ class OpenAIModel:
         refusal it is posted again with one parameter fewer, so the loop ends."""
         while True:
             form = self._form
-            sent = self._dialect.render(prompt, self.name, form)
+            request = self._dialect.render(prompt, self.name, form)
+            is_whole = listener is None or "stream" in form.left_out or not self._may_stream()
+            request |= {} if is_whole else self._dialect.stream
+            sent = {name: request[name] for name in request if name not in form.left_out}
             try:
-                if listener is None or not form.streams or not self._may_stream():
+                if listener is None or is_whole:
                     return await self._post(sent)
-                sent |= self._dialect.ask_for_stream(form)
                 return await self._post_for_stream(sent, listener)
             except RefusedParameterError as error:
                 smaller = form.without(error.refusal, sent)
@@ -828,7 +813,7 @@ class Dialect:
     path: str
     render: Callable[[Prompt, str, Form], dict[str, Any]]
     parse: Callable[[Mapping[str, Any]], RawReply]
-    ask_for_stream: Callable[[Form], dict[str, Any]]  # the parameters that request a stream
+    stream: Mapping[str, Any]  # the parameters that request a stream
     builder: Callable[[AnswerListener], ReplyBuilder]
 
 
@@ -840,7 +825,7 @@ def _render_chat(prompt: Prompt, name: str, form: Form) -> dict[str, Any]:
     }
     if form.temperature is not None:
         request["temperature"] = form.temperature
-    if prompt.stop and form.stops:
+    if prompt.stop:
         request["stop"] = list(prompt.stop)
     if prompt.tools:
         request["tools"] = [
@@ -921,18 +906,12 @@ def _parse_chat(reply: Mapping[str, Any]) -> RawReply:
 
 def _parse_calls(message: Mapping[str, Any]) -> list[ToolCall]:
     given = message.get("tool_calls")
-    if not isinstance(given, list) or not given:
-        legacy = message.get("function_call")
-        given = [{"function": legacy}] if isinstance(legacy, dict) else []
-    calls = []
-    for call in map(as_mapping, given):
-        custom = as_mapping(call.get("custom"))
-        said = as_mapping(call.get("function")) or custom
-        arguments = (
-            {CUSTOM_INPUT: custom.get("input")} if said is custom else said.get("arguments", "")
-        )
-        calls.append(read_call(id_=call.get("id"), name=said.get("name"), arguments=arguments))
-    return calls
+    calls = list(map(as_mapping, given if isinstance(given, list) else []))
+    return [_read_call(call.get("id"), as_mapping(call.get("function"))) for call in calls]
+
+
+def _read_call(id_: Any, said: Mapping[str, Any]) -> ToolCall:
+    return read_call(id_=id_, name=said.get("name"), arguments=said.get("arguments", ""))
 
 
 _CUT_BY = {"max_output_tokens": "length", "content_filter": "content_filter"}
@@ -944,9 +923,8 @@ def _render_response_request(prompt: Prompt, name: str, form: Form) -> dict[str,
         "input": [item for message in prompt.messages for item in _render_items(message)],
         # it limits the hidden reasoning of a model as well
         "max_output_tokens": prompt.max_output_tokens,
+        "store": False,
     }
-    if form.stores:
-        request["store"] = False
     if form.temperature is not None:
         request["temperature"] = form.temperature
     if prompt.tools:
@@ -1009,9 +987,9 @@ def _parse_response(reply: Mapping[str, Any]) -> RawReply:
     return RawReply(
         text="".join(as_text(part.get("text")) for part in parts),
         calls=[
-            _parse_call(item)
+            _read_call(item.get("call_id"), item)
             for item in items
-            if item.get("type") in ("function_call", "custom_tool_call")
+            if item.get("type") == "function_call"
         ],
         finish_reason=_CUT_BY.get(cut_by, "unknown")
         if isinstance(cut_by, str)
@@ -1029,28 +1007,17 @@ def _parts(item: Mapping[str, Any]) -> list[Any]:
     return content if isinstance(content, list) else []
 
 
-def _parse_call(item: Mapping[str, Any]) -> ToolCall:
-    is_custom = item.get("type") == "custom_tool_call"
-    arguments = {CUSTOM_INPUT: item.get("input")} if is_custom else item.get("arguments", "")
-    return read_call(id_=item.get("call_id"), name=item.get("name"), arguments=arguments)
-
-
-def _ask_for_chunks(form: Form) -> dict[str, Any]:
-    usage = {"stream_options": {"include_usage": True}} if form.says_usage else {}
-    return {"stream": True, **usage}
-
-
 CHAT = Dialect(
     path="/chat/completions",
     render=_render_chat,
     parse=_parse_chat,
-    ask_for_stream=_ask_for_chunks,
+    stream={"stream": True, "stream_options": {"include_usage": True}},
     builder=ChatReplyBuilder,
 )
 RESPONSES = Dialect(
     path="/responses",
     render=_render_response_request,
     parse=_parse_response,
-    ask_for_stream=lambda form: {"stream": True},
+    stream={"stream": True},
     builder=ResponsesReplyBuilder,
 )

@@ -131,9 +131,6 @@ def _read(value: Any) -> int | None:
 MAX_TOOL_CALLS = 8
 MAX_ID_CHARS = 64
 UNNAMED = "call"  # the ids of calls that came without one begin with it
-# The name under which the free text of a `custom` call is passed on. No tool has such a parameter,
-# so the model is told which parameters the tool has.
-CUSTOM_INPUT = "custom input"
 # Takes the place of arguments that are nested too deeply. It is not JSON, so the model is told that
 # its arguments are not.
 TOO_DEEP = "{nested too deeply"
@@ -242,8 +239,7 @@ def count(said_usage: Any, prompt: Prompt, *, said: str, price: Price | None) ->
 
 
 def _finish_reason(given: Any, has_calls: bool) -> str:
-    said = "tool_calls" if given == "function_call" else given
-    reason = said if said in _KNOWN_REASONS else "unknown"
+    reason = given if given in _KNOWN_REASONS else "unknown"
     if has_calls:
         return reason if reason in ("length", "content_filter") else "tool_calls"
     return "stop" if reason == "tool_calls" else reason
@@ -272,7 +268,7 @@ def read_call(*, id_: Any, name: Any, arguments: Any) -> ToolCall:
     """Return a tool call as read from a reply; its id is empty if the reply gave none.
 
     Args:
-        arguments: "" if the reply gave none; `{CUSTOM_INPUT: text}` for a `custom` call.
+        arguments: "" if the reply gave none.
     """
     said = clean(id_)[:MAX_ID_CHARS] if isinstance(id_, str) else UNNAMED if id_ else ""
     return ToolCall(id=said, name=clean(str(name or "")), arguments=_read_arguments(arguments))

@@ -46,7 +46,7 @@ from babyagi.worker.notify import is_address
 
 if TYPE_CHECKING:
     from babyagi.settings.fields import Settings
-    from babyagi.worker.notify import Hooks
+    from babyagi.worker.notify import Following
 
 BASE = "/api/v1"
 LATEST = "latest"
@@ -159,7 +159,7 @@ class Desk:
     """
 
     app: App
-    hooks: Hooks | None = None
+    hooks: Following | None = None
 
     @property
     def store(self) -> TaskStore:

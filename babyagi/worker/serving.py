@@ -510,7 +510,7 @@ class Serving:
         """
         objective = await self._store.objective(self._objective_id)
         if not self._is_draining:
-            self._gate = Gate(reached=self._gate.reached)
+            self._gate = Gate()
         self._loop, self._fatal = self._process.open_loop(objective, self._gate), None
         index_feed = IndexFeed(
             self._store,
@@ -865,61 +865,37 @@ class Serving:
     async def _judge(self, work: Work, error: Exception) -> Exception:
         """Return the error to handle instead of this one, which often is the same. If an answer
         came too late, or several tasks failed with the same error, a probe (a small test call of
-        the model) finds out whether there is an outage."""
+        the model) finds out whether there is an outage. If the model refuses even the probe, end
+        the objective."""
+        is_late = isinstance(error, OverdueError) and error.has_begun
+        if not is_late and not self._is_common(work, error):
+            return error
         try:
-            match error:
-                case OverdueError(has_begun=True):
-                    return await self._judge_overdue(error, work.fence)
-                case BabyagiError() if isinstance(error, FAULTS_OF_THE_TASK) and isinstance(
-                    work.claim, Claim
-                ):
-                    self._fault_by_task[work.claim.task.id] = kind = type(error)
-                    if list(self._fault_by_task.values()).count(kind) >= N_SAME_FAULTS:
-                        return await self._judge_fault(error, work.fence)
+            async with self._judging:
+                if is_late and self._outages.is_down:
+                    return error  # a probe for other work has found the outage already
+                refusal = await self._probe(work.fence)
+            if refusal is not None:
+                detail = "the endpoint refuses even a test call of one line: "
+                detail += f"{refusal.what}{f' ({refusal.why})' if refusal.why else ''}"
+                await self._store.end_objective(
+                    self._objective_id, reason=StopReason.FAILED, detail=detail
+                )
+                return ObjectiveStoppedError(detail)
         except Exception as found:
             return found
+        self._fault_by_task.clear()
+        if isinstance(error, OverdueError):
+            fix, guide = error.fix, error.guide
+            return EndlessAnswerError(error.what, fix=fix, guide=guide, may_be_billed=True)
         return error
 
-    async def _judge_overdue(self, error: OverdueError, fence: Fence) -> BabyagiError:
-        """Judge a call that had no complete answer at its deadline, by a probe (a small test call
-        of the model). If the model answers the probe, return an `EndlessAnswerError`, which is a
-        fault of the work; otherwise return `error`, which is an outage."""
-        async with self._judging:
-            if self._outages.is_down:
-                return error  # a probe for other work has found the outage already
-            try:
-                refusal = await self._probe(fence)
-            except (ModelUnavailableError, ObjectiveStoppedError):
-                self._outages.is_down = True
-                return error
-        return (
-            error
-            if refusal is not None
-            else EndlessAnswerError(
-                error.what, fix=error.fix, guide=error.guide, may_be_billed=True
-            )
-        )
-
-    async def _judge_fault(self, error: BabyagiError, fence: Fence) -> BabyagiError:
-        """Send the model a probe (a small test call), because several tasks failed with the same
-        error. If the model answers, return the error, which is a fault of the task. If it refuses
-        even the probe, end the objective and return an `ObjectiveStoppedError`.
-
-        Raises:
-            ModelUnavailableError: there is an outage.
-            ObjectiveStoppedError: no further call is allowed.
-        """
-        async with self._judging:
-            refusal = await self._probe(fence)
-        if refusal is None:
-            self._fault_by_task.clear()
-            return error
-        detail = (
-            "the endpoint refuses even a test call of one line: "
-            f"{refusal.what}{f' ({refusal.why})' if refusal.why else ''}"
-        )
-        await self._store.end_objective(self._objective_id, reason=StopReason.FAILED, detail=detail)
-        return ObjectiveStoppedError(detail)
+    def _is_common(self, work: Work, error: Exception) -> bool:
+        """Note a fault of a task. Return whether several tasks in a row failed with the same."""
+        if not isinstance(error, FAULTS_OF_THE_TASK) or not isinstance(work.claim, Claim):
+            return False
+        self._fault_by_task[work.claim.task.id] = kind = type(error)
+        return list(self._fault_by_task.values()).count(kind) >= N_SAME_FAULTS
 
     async def _require_model(self, fence: Fence) -> None:
         """If the model is down, send it a probe (a small test call) before the work.
@@ -973,11 +949,8 @@ class Serving:
         return True
 
     def _is_given_up(self) -> bool:
-        """Note that a model cannot be reached. Return whether its endpoint was never connected to,
+        """Note that an endpoint cannot be reached, and never was. Return whether that has lasted
         for longer than this worker is patient."""
-        silent = self._gate.silent
-        if not silent or self._gate.reached.intersection(silent):
-            return False
         self._unreached_since_s = min(self._unreached_since_s, now_s())
         return now_s() - self._unreached_since_s >= self._patience.unreached_s
 
