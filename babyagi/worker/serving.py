@@ -511,6 +511,7 @@ class Serving:
         objective = await self._store.objective(self._objective_id)
         if not self._is_draining:
             self._gate = Gate()
+        self._gate.note_time(objective)
         self._loop, self._fatal = self._process.open_loop(objective, self._gate), None
         index_feed = IndexFeed(
             self._store,
@@ -583,7 +584,7 @@ class Serving:
             await self._process.sleep(TIME_LOOK_S)
             try:
                 objective = await self._store.objective(self._objective_id)
-                self._gate.keep_time(objective)
+                self._gate.note_time(objective)
                 limit_s = objective.spec.limits.max_time_s + (
                     TIME_GRACE_S if self._running else 0.0
                 )
