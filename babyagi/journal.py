@@ -19,7 +19,7 @@ import logging
 import math
 import re
 import secrets
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -55,7 +55,6 @@ from babyagi.tasks import (
     Effect,
     Fence,
     Objective,
-    ObjectiveStatus,
     Passage,
     Reservation,
     Role,
@@ -67,7 +66,7 @@ from babyagi.tasks import (
     write_form,
 )
 from babyagi.taskstore.lifecycle import INPUTS
-from babyagi.taskstore.limits import charge_of, is_report_owner
+from babyagi.taskstore.limits import charge_of
 from babyagi.taskstore.nouns import Intention, Kept, Outcome
 from babyagi.taskstore.sql.store import TaskStore
 from babyagi.text import clean, one_line, shorten
@@ -103,31 +102,18 @@ FAULTS_OF_A_CALL = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _InFlight:
-    """A call that may take longer than `first_s`, which is its deadline in the settings."""
-
-    limit: asyncio.Timeout
-    sent_s: float
-    first_s: float
-    is_report: bool
-
-
 class Gate:
     """State shared by the journals of a worker: whether further calls are refused, because the
     worker is about to stop; which models do not answer; and how much time the objective has left.
 
-    `silent` maps each model whose last call got no answer to a role that uses it; `reached` are the
-    models whose endpoint was connected to, in this run of the worker.
+    `silent` maps each model whose last call got no answer to a role that uses it.
     """
 
-    def __init__(self, *, reached: Collection[str] = ()) -> None:
+    def __init__(self) -> None:
         self.reason = ""
-        self.reached = set(reached)
         self.silent: dict[str, Role] = {}
         self.left_s = math.inf
         self._silent_since_s: dict[str, float] = {}
-        self._in_flight: list[_InFlight] = []
 
     def close(self, reason: str) -> None:
         self.reason = reason
@@ -144,9 +130,7 @@ class Gate:
         sent_s = _now_s()
         try:
             yield
-        except ModelUnavailableError as error:
-            if not error.is_unreached:
-                self.reached.add(model)
+        except ModelUnavailableError:
             self.silent[model], self._silent_since_s[model] = role, _now_s()
             raise
         except FAULTS_OF_A_CALL:
@@ -154,33 +138,12 @@ class Gate:
             raise
         self._note_answer(model, sent_s)
 
-    @contextmanager
-    def timing(self, limit: asyncio.Timeout, *, first_s: float, owner: str) -> Iterator[None]:
-        """Let `keep_time` cut off the call that is made in this context."""
-        call = _InFlight(
-            limit=limit, sent_s=_now_s(), first_s=first_s, is_report=is_report_owner(owner)
-        )
-        self._in_flight.append(call)
-        try:
-            yield
-        finally:
-            self._in_flight.remove(call)
-
-    def keep_time(self, objective: Objective) -> None:
-        """Note how much time the objective has left. If it is not active any more, cut off the
-        calls that are past their deadline in the settings; those for the report once the time is
-        over that the objective had left at its end."""
-        max_time_s, now_s = objective.spec.limits.max_time_s, _now_s()
+    def note_time(self, objective: Objective) -> None:
+        """Note how much time the objective has left."""
+        max_time_s = objective.spec.limits.max_time_s
         self.left_s = max_time_s - objective.active_s if max_time_s else math.inf
-        if objective.status is ObjectiveStatus.ACTIVE:
-            return
-        for call in self._in_flight:
-            may_take_s = max(call.first_s, self.left_s) if call.is_report else call.first_s
-            if now_s - call.sent_s >= may_take_s:
-                call.limit.reschedule(now_s)
 
     def _note_answer(self, model: str, sent_s: float) -> None:
-        self.reached.add(model)
         if sent_s >= self._silent_since_s.get(model, sent_s):
             self.silent.pop(model, None)
 
@@ -529,13 +492,13 @@ class Journal:
             tracer.model_call(model.name, max_tokens=prompt.max_output_tokens) as span,
             gate.listening(model.name, role),
         ):
-            deadline, owner = _deadline_of(model), self._fence.owner
-            first_s = deadline.first_s if deadline is not None else math.inf
-            sent_s = _now_s()
+            deadline, sent_s = _deadline_of(model), _now_s()
+            # no longer than its first deadline once the time of the objective is over
+            patience_s = max(deadline.first_s, gate.left_s) if deadline is not None else math.inf
+            limit_s = min(patience_s, math.inf if timeout_s is None else timeout_s)
             try:
-                async with asyncio.timeout(timeout_s) as limit:
-                    with gate.timing(limit, first_s=first_s, owner=owner):
-                        completion = await model.complete(prompt, role=role, **listeners)
+                async with asyncio.timeout(limit_s if limit_s < math.inf else None):
+                    completion = await model.complete(prompt, role=role, **listeners)
             except TimeoutError as error:
                 what = f"{model.name} gave no answer within {_now_s() - sent_s:.3g} s"
                 raise OverdueError(what) from error

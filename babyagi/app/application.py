@@ -444,18 +444,18 @@ class App:
                 joining to leaving. It must await the coroutine and return what that returns.
         """
         notifier = self._make_notifier()
+        following = notify.Following(notifier.find_begun) if notifier is not None else None
 
         async def notify_of(objective_id: int, work: Coroutine[Any, Any, Objective]) -> Objective:
-            async def notifying() -> Objective:
-                async with nullcontext() if notifier is None else notifier.watching(objective_id):
-                    return await work
-
             await self.models.prepare()
-            return await around(objective_id, notifying())
+            if notifier is not None and following is not None:
+                await notifier.begin(objective_id)
+                following.nudge()
+            return await around(objective_id, work)
 
         async with (
             self._open_worker(company, notify_of) as worker,
-            nullcontext() if notifier is None else notifier.telling_the_rest(),
+            nullcontext() if following is None else following.running(),
         ):
             return await worker.serve_all(is_person_there=company.is_person_there)
 
@@ -614,9 +614,9 @@ class App:
     # -- notifications
     # ----------------------------------------------------------------------------------------------
 
-    def open_hooks(self) -> notify.Hooks:
-        """Return the `Hooks` that send notifications to the webhook addresses of single objectives,
-        which are stored in this home folder."""
+    def open_hooks(self) -> notify.Following:
+        """Return what sends notifications to the webhook addresses of single objectives, which are
+        stored in this home folder."""
         settings = self.settings
         signer = self._make_signer()
         door = Door(allow=settings.web_allow, proxies=settings.proxies, timeout_s=notify.TIMEOUT_S)
@@ -631,8 +631,17 @@ class App:
                 kind=events.HOOK_TOLD,
             )
 
-        find = partial(remembered_hooks, settings.home)
-        return notify.Hooks(self.store, find=find, open_notifier=open_notifier, now=utc_now)
+        async def find() -> dict[int, notify.Notifier]:
+            address_by_uid = remembered_hooks(settings.home)
+            known = await self.store.objectives() if address_by_uid else []
+            since = utc_now() - notify.MAX_AGE
+            return {
+                one.id: open_notifier(address_by_uid[one.uid])
+                for one in known
+                if one.uid in address_by_uid and (one.ended_at is None or one.ended_at > since)
+            }
+
+        return notify.Following(find)
 
     def _notifying(self, objective_id: int) -> AbstractAsyncContextManager[None]:
         """While the context lasts, send notifications about the objective, if the settings name a

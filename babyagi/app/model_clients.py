@@ -5,14 +5,10 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
-from contextlib import asynccontextmanager, suppress
-from datetime import date, timedelta
-from functools import partial
-from pathlib import Path
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, cast
 
-from babyagi.app.backends import utc_now
-from babyagi.errors import CredentialsError, SettingsError, StoreUnusableError
+from babyagi.errors import CredentialsError, SettingsError
 from babyagi.files.home import remember_abilities, remembered_abilities
 from babyagi.index.hashing import HashEmbedder
 from babyagi.llm.client import Account, Endpoint, OpenAIModel
@@ -29,7 +25,6 @@ from babyagi.llm.port import Abilities, Adaptive, ChatModel, Completion, Embedde
 from babyagi.llm.prices import Price, find_price
 from babyagi.llm.prompt import Prompt
 from babyagi.llm.rehearsal import RehearsalModel
-from babyagi.llm.retry import Deadline, read_deadline
 from babyagi.react.asking import find_abilities
 from babyagi.react.protocols.choice import AUTO, HELD, choose_protocol
 from babyagi.redaction import redact_url
@@ -42,7 +37,7 @@ from babyagi.settings.fields import (
     Settings,
 )
 from babyagi.tasks import Objective, Role
-from babyagi.text import nearest, say_duration
+from babyagi.text import nearest
 from babyagi.tools.base import Calls
 
 if TYPE_CHECKING:
@@ -56,8 +51,6 @@ _HOW = {
     "json": "as JSON",
     "text": "in labelled text",
 }
-
-UNCOUNTED_DAYS = 7  # so long a server that says no usage in streams is asked for whole answers
 
 AskHuman = Callable[[str], Awaitable[str]]
 
@@ -159,7 +152,7 @@ class Models:
         else:
             endpoint = Endpoint.over(
                 client,
-                timeout_s=self._open_deadline(str(client.base_url)),
+                timeout_s=settings.model_timeout_s,
                 sleep=asyncio.sleep,
                 random=random.SystemRandom().random,
             )
@@ -262,39 +255,20 @@ class Models:
         """Return the endpoint of an address; it is opened once, so that all callers share its
         circuit breaker."""
         settings, is_models = self._settings, base_url == self._settings.openai_base_url
-        streams = f"streams of {redact_url(base_url) or 'OpenAI'}"
         if base_url not in self._endpoint_by_url:
-            endpoint = Endpoint(
+            self._endpoint_by_url[base_url] = Endpoint(
                 base_url=base_url,
                 api_key=Account(
                     key=settings.openai_api_key.reveal(),
                     organization=settings.openai_organization if is_models else "",
                     azure_api_version=settings.azure_api_version if is_models else "",
                 ),
-                timeout_s=self._open_deadline(base_url),
+                timeout_s=settings.model_timeout_s,
                 proxies=self._settings.proxies,
                 sleep=asyncio.sleep,
                 random=random.SystemRandom().random,
             )
-            endpoint.counts_streams = not _is_recent(remembered_abilities(settings.home, streams))
-            endpoint.remember_uncounted = partial(_remember_today, settings.home, streams)
-            self._endpoint_by_url[base_url] = endpoint
         return self._endpoint_by_url[base_url]
-
-    def _open_deadline(self, base_url: str) -> Deadline:
-        """Return the deadline of the calls to an address, as it is remembered for it. A change is
-        remembered, and the person is told of it."""
-        address, home = redact_url(base_url) or "OpenAI", self._settings.home
-
-        def remember(deadline_s: float) -> None:
-            with suppress(StoreUnusableError):  # the answer that showed it must not be lost
-                remember_abilities(home, address, f"{deadline_s:g}")
-            self._tell(
-                f"{address}: a call may be silent for {say_duration(deadline_s)} from now on"
-            )
-
-        known_s = read_deadline(remembered_abilities(home, address))
-        return Deadline(self._settings.model_timeout_s, known_s=known_s, remember=remember)
 
     def _open_engine(self) -> Engine:
         """Return the engine that runs a GGUF model in this process; it is opened once, and loads
@@ -336,20 +310,6 @@ class Models:
             base_url=self._settings.openai_base_url,
             chosen=self._settings.price,
         )
-
-
-def _remember_today(home: Path, address: str) -> None:
-    with suppress(StoreUnusableError):  # the answer that showed it must not be lost
-        remember_abilities(home, address, utc_now().date().isoformat())
-
-
-def _is_recent(day: str) -> bool:
-    """Return whether a stored day is at most `UNCOUNTED_DAYS` ago. So a stream that was cut off
-    just before its usage does not keep its server from streaming for ever."""
-    try:
-        return utc_now().date() - date.fromisoformat(day) <= timedelta(days=UNCOUNTED_DAYS)
-    except ValueError:
-        return False
 
 
 def address_of(model: str, settings: Settings) -> str:

@@ -283,8 +283,7 @@ def forget(home: Path, uid: str) -> None:
 
 
 def remember_abilities(home: Path, address: str, text: str) -> None:
-    """Store what calls have shown: of a model what it can do, of a server how long its calls may
-    take. `address` names the model and its server, or the server alone."""
+    """Store what calls have shown that a model can do. `address` names the model and its server."""
     path = _abilities_path(home, address)
     private.make_folder(path.parent)
     private.write_file(path, text)

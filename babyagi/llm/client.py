@@ -48,7 +48,6 @@ from babyagi.llm.port import Completion, OnText
 from babyagi.llm.prices import Price
 from babyagi.llm.prompt import Message, Prompt, Speaker, ToolCall, bound_tokens
 from babyagi.llm.reading import (
-    CUSTOM_INPUT,
     RawReply,
     arguments_to_send,
     as_mapping,
@@ -58,7 +57,7 @@ from babyagi.llm.reading import (
     find_choice,
     read_call,
 )
-from babyagi.llm.retry import MAX_HOLD_S, Breaker, Deadline, Wait, retrying
+from babyagi.llm.retry import MAX_HOLD_S, Breaker, Deadline, SilenceError, retrying
 from babyagi.llm.streaming import (
     AnswerListener,
     ChatReplyBuilder,
@@ -145,14 +144,13 @@ class Endpoint:
         base_url: empty or None for OpenAI's own server.
         api_key: empty if the server needs none; an `Account` if it needs more than a key.
         timeout_s: the seconds that the server may be silent about one call, its waits and retries
-            included; a `Deadline` if that is known to grow.
+            included, at first (`Deadline`).
         proxies: the proxies to use; those of the environment are ignored.
         sleep: waits for the given number of seconds.
         random: returns a number from 0 up to 1, which varies the waits between retries.
 
     Attributes:
         counts_streams: whether its streams report their usage, as far as is known.
-        remember_uncounted: stores that they do not.
     """
 
     def __init__(
@@ -160,7 +158,7 @@ class Endpoint:
         *,
         base_url: str | None = None,
         api_key: str | Account = "",
-        timeout_s: float | Deadline = 120.0,
+        timeout_s: float = 120.0,
         proxies: Proxies | None = None,
         sleep: Callable[[float], Awaitable[None]],
         random: Callable[[], float],
@@ -178,9 +176,8 @@ class Endpoint:
         self.host = parts.netloc.rpartition("@")[2]
         self._shown_url = redact_url(self.base_url)
         self._account = account
-        self.deadline = Deadline(timeout_s) if isinstance(timeout_s, (int, float)) else timeout_s
+        self.deadline = Deadline(timeout_s)
         self.counts_streams = True
-        self.remember_uncounted: Callable[[], object] = lambda: None
         self._proxies = proxies or Proxies()
         self._sleep = sleep
         self._random = random
@@ -197,7 +194,7 @@ class Endpoint:
         cls,
         client: AsyncOpenAI,
         *,
-        timeout_s: float | Deadline = 120.0,
+        timeout_s: float = 120.0,
         sleep: Callable[[float], Awaitable[None]],
         random: Callable[[], float],
     ) -> Self:
@@ -245,7 +242,7 @@ class Endpoint:
             OverdueError: the server was silent for too long (`Deadline`).
             Whatever `ChatModel.complete` raises.
         """
-        address, caller = self._address(model), asyncio.current_task()
+        address = self._address(model)
         in_flight: _InFlight | None = None
         if self._client is None and not is_openai_imported():  # in a thread, because it takes long
             await asyncio.to_thread(import_openai)
@@ -264,22 +261,17 @@ class Endpoint:
             return builder.listener.n_chars if builder is not None else 0
 
         try:
-            lives = partial(self._lives, address)
-            async with (deadline or self.deadline).waiting(count_heard, lives) as wait:
-                return await retrying(
-                    send,
-                    sleep=self._sleep,
-                    random=self._random,
-                    may_retry=lambda error: self._breaker.may_retry(error, caller=caller),
-                )
-        except TimeoutError as error:
-            raise self._overdue(address, in_flight, wait) from error
+            return await (deadline or self.deadline).wait_for(
+                retrying(send, sleep=self._sleep, random=self._random),
+                count_heard=count_heard,
+                lives=partial(self._lives, address),
+            )
+        except SilenceError as silence:
+            raise self._overdue(address, in_flight, silence) from silence
         except ModelUnavailableError as error:
             if error.is_limit and error.retry_after_s:
                 self._breaker.hold(model, until_s=now_s() + min(error.retry_after_s, MAX_HOLD_S))
             raise
-        finally:
-            self._breaker.stop_retrying(caller)
 
     async def _send_guarded(
         self,
@@ -295,6 +287,7 @@ class Endpoint:
             found = await ask()
             answer = self._parse(found, address, parse)
         except ModelUnavailableError as error:
+            error.is_unreached &= self._answered_s == -math.inf
             wait_s = self._breaker.note_failure(error, sent_s=sent_s, now_s=now_s())
             error.retry_after_s = max(wait_s, error.retry_after_s or 0.0) or None
             raise
@@ -347,7 +340,7 @@ class Endpoint:
         return True
 
     def _overdue(
-        self, address: ModelAddress, request: _InFlight | None, wait: Wait
+        self, address: ModelAddress, request: _InFlight | None, silence: SilenceError
     ) -> ModelUnavailableError:
         """Return the error for a call that was cut off.
 
@@ -356,20 +349,14 @@ class Endpoint:
         """
         has_begun = request is not None and request.has_begun
         done = "did not complete its answer" if has_begun else "gave no answer"
-        what = f"{address.model} at {address.url} {done} in {wait.waited_s:g} s"
+        what = f"{address.model} at {address.url} {done} in {silence.waited_s:g} s"
         if request is None:
             return ModelUnavailableError(what, fix=WAIT_LONGER)
-        lives = wait.server_lives
+        lives = silence.server_lives
         overdue = OverdueError(what, fix=WAIT_LONGER, has_begun=has_begun, server_lives=lives)
         if not lives:
             self._breaker.note_failure(overdue, sent_s=request.sent_s, now_s=now_s())
         return overdue
-
-    def note_uncounted_stream(self) -> None:
-        """Note that a stream did not report its usage."""
-        if self.counts_streams:
-            self.counts_streams = False
-            self.remember_uncounted()
 
     async def close(self) -> None:
         """Close the connection; a client that was passed in stays open."""
@@ -542,13 +529,8 @@ class Endpoint:
                 guide="models",
             ) from error
 
-    async def greet(self, *, timeout_s: float) -> str:
-        """Request the server's list of models, with neither key nor prompt, to find out whether the
-        server is an API for models.
-
-        Returns:
-            What shows that it is none, such as `a web page (status 200)`; "" if nothing does, or if
-            there is no answer.
+    async def greet(self, *, timeout_s: float) -> None:
+        """Request the server's list of models, with neither key nor prompt, whatever the answer.
 
         Raises:
             ModelRejectedError, ModelUnavailableError: no connection can be made.
@@ -558,24 +540,12 @@ class Endpoint:
         address = self._address("")
         async with self._open_http(address) as client:
             try:
-                async with client.stream(
-                    "GET", f"{self.base_url}/models", timeout=timeout_s
-                ) as answer:
-                    return _describe_stranger(answer)
+                async with client.stream("GET", f"{self.base_url}/models", timeout=timeout_s):
+                    return
             except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.ProxyError) as error:
                 raise translate(error, address) from error
             except httpx2.HTTPError:
-                return ""
-
-
-def _describe_stranger(answer: httpx2.Response) -> str:
-    """Return what in the answer shows that the server is no API for models; "" if nothing does."""
-    is_page = "html" in answer.headers.get("content-type", "").lower()
-    # with a higher status, the page may be that of a gateway whose API is down
-    if is_page and answer.status_code < 500:
-        return f"a web page (status {answer.status_code})"
-    is_nowhere = answer.status_code == 404 and answer.request.url.path == "/models"
-    return "status 404" if is_nowhere else ""
+                return
 
 
 def _unreadable(address: ModelAddress, found: str) -> ModelUnavailableError:
@@ -772,7 +742,7 @@ class OpenAIModel:
         uncertain: further answers with a price are requested whole."""
         completion = build_completion(reply, prompt, name=self.name, price=self._price)
         if reply.was_streamed and completion.usage.unconfirmed_tokens:
-            self._endpoint.note_uncounted_stream()
+            self._endpoint.counts_streams = False
             usage = replace(completion.usage, unconfirmed_cost_usd=0.0)
             return replace(completion, usage=usage)
         return completion
@@ -782,11 +752,13 @@ class OpenAIModel:
         refusal it is posted again with one parameter fewer, so the loop ends."""
         while True:
             form = self._form
-            sent = self._dialect.render(prompt, self.name, form)
+            request = self._dialect.render(prompt, self.name, form)
+            is_whole = listener is None or "stream" in form.left_out or not self._may_stream()
+            request |= {} if is_whole else self._dialect.stream
+            sent = {name: request[name] for name in request if name not in form.left_out}
             try:
-                if listener is None or not form.streams or not self._may_stream():
+                if listener is None or is_whole:
                     return await self._post(sent)
-                sent |= self._dialect.ask_for_stream(form)
                 return await self._post_for_stream(sent, listener)
             except RefusedParameterError as error:
                 smaller = form.without(error.refusal, sent)
@@ -841,7 +813,7 @@ class Dialect:
     path: str
     render: Callable[[Prompt, str, Form], dict[str, Any]]
     parse: Callable[[Mapping[str, Any]], RawReply]
-    ask_for_stream: Callable[[Form], dict[str, Any]]  # the parameters that request a stream
+    stream: Mapping[str, Any]  # the parameters that request a stream
     builder: Callable[[AnswerListener], ReplyBuilder]
 
 
@@ -853,7 +825,7 @@ def _render_chat(prompt: Prompt, name: str, form: Form) -> dict[str, Any]:
     }
     if form.temperature is not None:
         request["temperature"] = form.temperature
-    if prompt.stop and form.stops:
+    if prompt.stop:
         request["stop"] = list(prompt.stop)
     if prompt.tools:
         request["tools"] = [
@@ -934,18 +906,12 @@ def _parse_chat(reply: Mapping[str, Any]) -> RawReply:
 
 def _parse_calls(message: Mapping[str, Any]) -> list[ToolCall]:
     given = message.get("tool_calls")
-    if not isinstance(given, list) or not given:
-        legacy = message.get("function_call")
-        given = [{"function": legacy}] if isinstance(legacy, dict) else []
-    calls = []
-    for call in map(as_mapping, given):
-        custom = as_mapping(call.get("custom"))
-        said = as_mapping(call.get("function")) or custom
-        arguments = (
-            {CUSTOM_INPUT: custom.get("input")} if said is custom else said.get("arguments", "")
-        )
-        calls.append(read_call(id_=call.get("id"), name=said.get("name"), arguments=arguments))
-    return calls
+    calls = list(map(as_mapping, given if isinstance(given, list) else []))
+    return [_read_call(call.get("id"), as_mapping(call.get("function"))) for call in calls]
+
+
+def _read_call(id_: Any, said: Mapping[str, Any]) -> ToolCall:
+    return read_call(id_=id_, name=said.get("name"), arguments=said.get("arguments", ""))
 
 
 _CUT_BY = {"max_output_tokens": "length", "content_filter": "content_filter"}
@@ -957,9 +923,8 @@ def _render_response_request(prompt: Prompt, name: str, form: Form) -> dict[str,
         "input": [item for message in prompt.messages for item in _render_items(message)],
         # it limits the hidden reasoning of a model as well
         "max_output_tokens": prompt.max_output_tokens,
+        "store": False,
     }
-    if form.stores:
-        request["store"] = False
     if form.temperature is not None:
         request["temperature"] = form.temperature
     if prompt.tools:
@@ -1022,9 +987,9 @@ def _parse_response(reply: Mapping[str, Any]) -> RawReply:
     return RawReply(
         text="".join(as_text(part.get("text")) for part in parts),
         calls=[
-            _parse_call(item)
+            _read_call(item.get("call_id"), item)
             for item in items
-            if item.get("type") in ("function_call", "custom_tool_call")
+            if item.get("type") == "function_call"
         ],
         finish_reason=_CUT_BY.get(cut_by, "unknown")
         if isinstance(cut_by, str)
@@ -1042,28 +1007,17 @@ def _parts(item: Mapping[str, Any]) -> list[Any]:
     return content if isinstance(content, list) else []
 
 
-def _parse_call(item: Mapping[str, Any]) -> ToolCall:
-    is_custom = item.get("type") == "custom_tool_call"
-    arguments = {CUSTOM_INPUT: item.get("input")} if is_custom else item.get("arguments", "")
-    return read_call(id_=item.get("call_id"), name=item.get("name"), arguments=arguments)
-
-
-def _ask_for_chunks(form: Form) -> dict[str, Any]:
-    usage = {"stream_options": {"include_usage": True}} if form.says_usage else {}
-    return {"stream": True, **usage}
-
-
 CHAT = Dialect(
     path="/chat/completions",
     render=_render_chat,
     parse=_parse_chat,
-    ask_for_stream=_ask_for_chunks,
+    stream={"stream": True, "stream_options": {"include_usage": True}},
     builder=ChatReplyBuilder,
 )
 RESPONSES = Dialect(
     path="/responses",
     render=_render_response_request,
     parse=_parse_response,
-    ask_for_stream=lambda form: {"stream": True},
+    stream={"stream": True},
     builder=ResponsesReplyBuilder,
 )

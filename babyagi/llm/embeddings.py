@@ -109,9 +109,8 @@ class OpenAIEmbedder:
             return self._read_vectors(reply, len(batch)), self._count(reply, batch)
 
         request = {"model": self.name, "input": list(batch)}
-        shared = self._endpoint.deadline
         # work goes on without an answer: a vain wait for one must not lengthen the next
-        deadline = Deadline(shared.first_s, known_s=shared.now_s)
+        deadline = Deadline(self._endpoint.deadline.now_s)
         try:
             return await self._endpoint.post(
                 PATH, request, model=self.name, parse=parse, deadline=deadline
@@ -252,21 +251,13 @@ class OnnxEmbedder:
             raise _trouble(missing, fix=fix)
         try:
             self._model = model = self._model or open_model()
-            return [self._check(vector) for vector in model(list(texts))]
+            return [normalize(vector.tolist()) for vector in model(list(texts))]
         except IndexUnavailableError:
             raise
         except Exception as error:  # the two libraries document no error types
             again = f"start again with BABYAGI_EMBEDDING_MODEL={NAME}"
             fix = f"remove {files_folder()} if its files are damaged, and {again}"
             raise _trouble(f"{type(error).__name__}: {error}", fix=fix) from error
-
-    def _check(self, vector: Any) -> bytes:
-        import numpy as np
-
-        if vector.shape != (self.dimension,) or not abs(float(np.linalg.norm(vector)) - 1.0) < 1e-3:
-            why = "the model returned a vector of zeros, or of numbers that are not finite"
-            raise _trouble(why, fix="")
-        return bytes(vector.astype("<f4").tobytes())
 
 
 def fetch_files(tell: Callable[[str], None] = lambda _: None) -> None:

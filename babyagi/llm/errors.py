@@ -289,19 +289,20 @@ _SYSTEM = re.compile(
     r"only user(,| and) assistant|must (start|begin) with (a )?user"
 )
 _OUTPUT_LIMIT = re.compile(r"max_(completion_)?tokens")
-# of each parameter: its name, the field of `Form` that allows it, and how a refusal names it
-_LEFT_OUT = (
-    ("stop", "stops", r"\bstop\b"),
-    ("stream_options", "says_usage", r"stream_options|include_usage"),
-    ("stream", "streams", r"\bstream(ing)?\b"),
-    ("store", "stores", r"\bstore\b"),
+# parameters that may be left out, and how a refusal names them
+_OPTIONAL = (
+    ("stop", r"\bstop\b"),
+    ("stream_options", r"stream_options|include_usage"),
+    ("stream", r"\bstream(ing)?\b"),
+    ("store", r"\bstore\b"),
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Form:
-    """The form in which an endpoint accepts requests: which parts are left out, and how they are
-    named. `schema_kind` is `json_schema`, `json_object`, or empty if neither is accepted.
+    """The form in which an endpoint accepts requests: which parameters are left out, and how the
+    others are named. `schema_kind` is `json_schema`, `json_object`, or empty if neither is
+    accepted.
 
     A request always has an output limit, whose parameter has two names. `output_limit` is the one
     in use; `has_swapped` is set once it is the second one.
@@ -311,10 +312,7 @@ class Form:
     schema_kind: str = "json_schema"
     output_limit: str = "max_tokens"
     has_swapped: bool = False
-    stores: bool = True  # whether `store: false` is accepted
-    streams: bool = True
-    says_usage: bool = True  # whether `stream_options` is accepted, which requests the usage
-    stops: bool = True  # whether `stop` is accepted: words before which the reply ends
+    left_out: frozenset[str] = frozenset()
     takes_system: bool = True  # False if only user and assistant messages, in turn, are accepted
 
     def without(self, refusal: Refusal, sent: Mapping[str, Any]) -> Form | None:
@@ -338,8 +336,7 @@ class Form:
         if self.output_limit in sent and _OUTPUT_LIMIT.search(words) and not self.has_swapped:
             other = "max_completion_tokens" if self.output_limit == "max_tokens" else "max_tokens"
             return replace(self, output_limit=other, has_swapped=True)
-        for name, part, pattern in _LEFT_OUT:
+        for name, pattern in _OPTIONAL:
             if name in sent and re.search(pattern, words):
-                left_out: dict[str, Any] = {part: False}
-                return replace(self, **left_out)
+                return replace(self, left_out=self.left_out | {name})
         return None

@@ -26,17 +26,15 @@ class KeptPrompt:
     """A stored prompt.
 
     Attributes:
-        messages: all messages of the prompt, except those that are no longer stored.
+        messages: all messages of the prompt.
         tools: the names of the tools that could be called.
         n_same: how many of these messages, from the first on, are stored with an earlier prompt.
-        n_missing: how many messages at the beginning are no longer stored.
     """
 
     messages: tuple[Message, ...]
     tools: tuple[str, ...] = ()
     max_output_tokens: int = 0
     n_same: int = 0
-    n_missing: int = 0
 
 
 def write_prompt(prompt: Prompt, *, before: Sequence[Message] = (), before_key: str = "") -> str:
@@ -96,35 +94,21 @@ def read_prompt(request: str, find: Callable[[str], str | None]) -> KeptPrompt |
     fields = _load(request)
     if fields is None:
         return None
-    messages, n_missing = _all_messages(fields, find)
+    messages = _all_messages(fields, find)
     return KeptPrompt(
         messages=tuple(messages),
         tools=tuple(str(name) for name in fields.get("tools", ())),
         max_output_tokens=int(fields.get("max_output_tokens", 0)),
-        n_same=int(fields.get("same", {}).get("n", 0)) - n_missing,
-        n_missing=n_missing,
+        n_same=len(messages) - len(fields["messages"]),
     )
 
 
-def _all_messages(
-    fields: dict[str, Any], find: Callable[[str], str | None]
-) -> tuple[list[Message], int]:
-    """Return the messages of a prompt, except those that are no longer stored, and how many those
-    are."""
-    chain, seen, n_lost = [fields], set[str](), 0
-    while same := chain[-1].get("same"):
-        earlier = _load(find(str(same["as"]))) if same["as"] not in seen else None
-        seen.add(same["as"])
-        if earlier is None:
-            n_lost = int(same["n"])
-            break
-        chain.append(earlier)
-    messages: list[Message | None] = [None] * n_lost
-    for piece in reversed(chain):
-        n_same = int(piece.get("same", {}).get("n", 0))
-        messages = [*messages[:n_same], *map(_read_message, piece["messages"])]
-    known = [message for message in messages if message is not None]
-    return known, len(messages) - len(known)
+def _all_messages(fields: dict[str, Any], find: Callable[[str], str | None]) -> list[Message]:
+    """Return the messages of a prompt, those that are stored with an earlier one included."""
+    same = fields.get("same", {})
+    earlier = _load(find(str(same["as"]))) if same else None
+    before = [] if earlier is None else _all_messages(earlier, find)[: int(same["n"])]
+    return [*before, *map(_read_message, fields["messages"])]
 
 
 def _load(request: str | None) -> dict[str, Any] | None:

@@ -1,8 +1,7 @@
 """Learns from the replies of an unknown server what its model can do, and remembers it by address
 and model.
 
-Most is learned from the token counts that the server reports. If the server drops the tools of a
-prompt, the count lacks their tokens; if it cuts a prompt, it counts only the rest.
+If the server cuts a prompt, it counts only the tokens of the rest.
 """
 
 from __future__ import annotations
@@ -28,9 +27,6 @@ KNOWN_PROVIDERS = tuple(
 MIN_MEASURED_BYTES = 500  # a shorter prompt does not show how many tokens a byte makes
 MAX_BYTES_PER_TOKEN = 8  # in a text of many words, the mean token is shorter than this
 SURELY_LESS = 0.7  # a count below this share of the expected tokens lacks part of the prompt
-# If the tools are a smaller share of the prompt, the count does not show whether they are in it.
-MIN_TOOL_SHARE = 0.4
-MIN_HIDDEN_TOKENS = 32  # so many more tokens than bytes of visible text are hidden reasoning
 MIN_CONTEXT_TOKENS = 1000
 CONTEXT_STEP = 256  # the length of every context is a multiple of this
 CONTEXT_SLACK = 8
@@ -64,8 +60,6 @@ def describe(found: Abilities) -> str:
     said = ["it brought a native call" if found.takes_tools else "it brought no native call"]
     if found.holds_schema is not None:
         said.append("held a JSON schema" if found.holds_schema else "held no JSON schema")
-    said += ["counts no tokens"] if found.counts_tokens is False else []
-    said += ["reports its reasoning separately"] if found.reasons_apart else []
     said += [f"reads {found.context_tokens:,} tokens of a prompt"] if found.context_tokens else []
     return ", ".join(said)
 
@@ -129,44 +123,23 @@ class LearningModel:
             raise self._too_long(n_tokens, may_be_billed=False)
 
     def _look_at(self, prompt: Prompt, completion: Completion) -> None:
-        """Learn from a reply what the model and its server can do.
+        """Learn from the token count of a reply.
 
         Raises:
-            ToolsUnsupportedError: the tools did not reach the model.
             ContextTooLongError: the server cut the prompt. The call counts as billed.
         """
-        usage = completion.usage
-        counts = not usage.unconfirmed_tokens
-        reasons_apart = self._known.reasons_apart or _has_hidden(completion)
-        self.learn(replace(self._known, counts_tokens=counts, reasons_apart=reasons_apart))
-        if not counts:
-            return
-        if prompt.tools and self._known.takes_tools and self._lacks_tools(prompt, completion):
-            self.learn(replace(self._known, takes_tools=False))
-            what = f"the server of {self.name} does not pass the tools on to the model"
-            why = "the server reports fewer prompt tokens than a prompt with these tools has"
-            fix = "start the server with tool calling on"
-            raise ToolsUnsupportedError(what, why=why, fix=fix, guide="models", may_be_billed=True)
-        n_bytes = prompt_text_bytes(prompt)
-        least = n_bytes * max((self._density or 0.0) * SURELY_LESS, 1 / MAX_BYTES_PER_TOKEN)
         # tools that are not supported are no part of the prompt
         takes_all = not prompt.tools or self._known.takes_tools
-        if usage.prompt_tokens < least and takes_all and _is_context(usage.prompt_tokens):
-            self.learn(replace(self._known, context_tokens=usage.prompt_tokens))
+        if completion.usage.unconfirmed_tokens or not takes_all:
+            return
+        n_bytes, n_counted = prompt_text_bytes(prompt), completion.usage.prompt_tokens
+        least = n_bytes * max((self._density or 0.0) * SURELY_LESS, 1 / MAX_BYTES_PER_TOKEN)
+        if n_counted < least and _is_context(n_counted):
+            self.learn(replace(self._known, context_tokens=n_counted))
             raise self._too_long(int(least), may_be_billed=True)
-        if n_bytes >= MIN_MEASURED_BYTES and takes_all:
-            found = max(usage.prompt_tokens - TEMPLATE_TOKENS, 1) / n_bytes
+        if n_bytes >= MIN_MEASURED_BYTES:
+            found = max(n_counted - TEMPLATE_TOKENS, 1) / n_bytes
             self._density = min(self._density or found, found)
-
-    def _lacks_tools(self, prompt: Prompt, completion: Completion) -> bool:
-        if self._density is None or completion.tool_calls:
-            return False
-        n_bytes = prompt_text_bytes(prompt)
-        tool_bytes = n_bytes - prompt_text_bytes(replace(prompt, tools=()))
-        least = self._density * (n_bytes - tool_bytes) * SURELY_LESS  # cached tokens count less
-        most = self._density * (n_bytes - SURELY_LESS * tool_bytes)
-        is_between = least <= completion.usage.prompt_tokens < most
-        return tool_bytes >= MIN_TOOL_SHARE * n_bytes and is_between
 
     def _too_long(self, n_tokens: int, *, may_be_billed: bool) -> ContextTooLongError:
         return ContextTooLongError(
@@ -185,12 +158,3 @@ def _is_context(n_tokens: int) -> bool:
     counts only uncached tokens."""
     past = n_tokens % CONTEXT_STEP
     return n_tokens >= MIN_CONTEXT_TOKENS and min(past, CONTEXT_STEP - past) <= CONTEXT_SLACK
-
-
-def _has_hidden(completion: Completion) -> bool | None:
-    """Return True if the reported output has clearly more tokens than the visible text, which means
-    hidden reasoning; None if that is not clear."""
-    seen = len(completion.text.encode())
-    seen += sum(len(call.name + call.arguments) for call in completion.tool_calls)
-    is_more = completion.usage.completion_tokens > seen + MIN_HIDDEN_TOKENS
-    return True if is_more and not completion.usage.unconfirmed_tokens else None

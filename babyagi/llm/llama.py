@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import http.client
+import io
 import json
 import os
 import struct
@@ -36,7 +37,7 @@ from babyagi.llm.errors import Form, ModelAddress, build_refusal, judge, judge_e
 from babyagi.llm.port import Abilities, Completion, OnText
 from babyagi.llm.prompt import Prompt, bound_tokens
 from babyagi.llm.reading import as_mapping, build_completion
-from babyagi.llm.retry import Deadline
+from babyagi.llm.retry import Deadline, SilenceError
 from babyagi.llm.streaming import AnswerListener, ChatReplyBuilder, StreamError
 from babyagi.runtime.offload import ThreadOffload
 from babyagi.tasks import Reservation, Role, Usage
@@ -260,7 +261,7 @@ class _Server:
             "api_keys": [self._key],
             "ui": False,
             "endpoint_slots": False,
-            "endpoint_metrics": True,  # `_wait_until_it_runs` needs them
+            "endpoint_metrics": True,  # asked for below
             "fit_params": False,  # else the engine chooses another length for the context
             "verbosity": -1,
             "n_ctx": context_tokens,
@@ -278,13 +279,9 @@ class _Server:
             what = f"{path} could not be loaded"
             fix = "LLAMA_MODEL_PATH=FILE.gguf, with a complete model that llama.cpp supports"
             raise ModelUnavailableError(what, why=str(error), fix=fix) from error
-        self._wait_until_it_runs()
-        self._address = urlsplit(self._engine.listening_address).netloc
-
-    def _wait_until_it_runs(self) -> None:
-        """Wait until the engine's thread answers, because deleting the engine before that would
-        hang."""
+        # deleting the engine before its thread answers would hang
         self._engine.handle_metrics()
+        self._address = urlsplit(self._engine.listening_address).netloc
 
     def chat(self, request: Mapping[str, Any], take: Callable[[Mapping[str, Any]], bool]) -> None:
         self._engine.handle_chat_completions(_hold(request), take)
@@ -373,9 +370,7 @@ class LlamaModel:
     @property
     def abilities(self) -> Abilities:
         takes_tools, n_tokens = self._engine.file.takes_tools, self._engine.context_tokens
-        return Abilities(
-            takes_tools=takes_tools, holds_schema=True, context_tokens=n_tokens, counts_tokens=True
-        )
+        return Abilities(takes_tools=takes_tools, holds_schema=True, context_tokens=n_tokens)
 
     @property
     def deadline(self) -> Deadline:
@@ -415,18 +410,21 @@ class LlamaModel:
     ) -> Mapping[str, Any]:
         builder = ChatReplyBuilder(listener)
         try:
-            async with self.deadline.waiting(lambda: listener.n_chars, _lives) as wait:
-                await turn.chat(request, builder.take)
+            await self.deadline.wait_for(
+                turn.chat(request, builder.take),
+                count_heard=lambda: listener.n_chars,
+                lives=_lives,
+            )
             builder.take_end()
             return builder.reply()
-        except TimeoutError as error:
+        except SilenceError as silence:
             raise OverdueError(
-                f"{self._engine.file.name} gave no complete answer in {wait.waited_s:g} s",
+                f"{self._engine.file.name} gave no complete answer in {silence.waited_s:g} s",
                 fix="raise BABYAGI_MODEL_TIMEOUT_S, or lower BABYAGI_MAX_OUTPUT_TOKENS for "
                 "shorter answers",
                 has_begun=builder.has_begun,
                 server_lives=True,
-            ) from error
+            ) from silence
         except StreamError as error:
             raise judge_error_body(error.said or {"error": error.what}, _ADDRESS) from error
 
@@ -496,15 +494,13 @@ class LlamaEmbedder:
 
 
 # -- the metadata of a model, read from the header of its GGUF file, without loading the model. The
-# sizes in the file are not trusted.
+# sizes in the file are not trusted: nothing is read beyond the header's first `MAX_HEAD_BYTES`.
 # --------------------------------------------------------------------------------------------------
 
 
 MAGIC = b"GGUF"
 VERSIONS = (2, 3)
-MAX_KEYS = 10_000
-MAX_TEXT_BYTES = 4_000_000  # of a text, such as a chat template or a word of the vocabulary
-MAX_ITEMS = 10_000_000  # of a list
+MAX_HEAD_BYTES = 64 * 2**20  # the longest vocabulary takes some 20 MB
 BYTES_PER_CELL = 2  # keys and values are kept as half floats
 OVERHEAD_BYTES = 96 * 2**20  # what the engine takes beside the weights and the context
 
@@ -546,12 +542,13 @@ def read_model_file(path: Path) -> ModelFile:
         OSError: the file cannot be read.
     """
     with path.open("rb") as file:
-        if file.read(4) != MAGIC:
-            raise ValueError("the file does not begin like a GGUF file")
-        try:
-            found = _read_head(file)
-        except (struct.error, UnicodeDecodeError, KeyError) as error:
-            raise ValueError(f"the file's header is damaged ({type(error).__name__})") from error
+        head = io.BytesIO(file.read(MAX_HEAD_BYTES))
+    if head.read(4) != MAGIC:
+        raise ValueError("the file does not begin like a GGUF file")
+    try:
+        found = _read_head(head)
+    except (struct.error, OverflowError, KeyError) as error:
+        raise ValueError(f"the file's header is damaged ({type(error).__name__})") from error
     return _describe(found, path)
 
 
@@ -582,7 +579,7 @@ def _read_head(file: BinaryIO) -> dict[str, Any]:
         raise ValueError(f"the file has GGUF version {version}; supported: {VERSIONS}")
     _, n_keys = _read(file, "<QQ")
     found: dict[str, Any] = {}
-    for _ in range(min(n_keys, MAX_KEYS)):
+    for _ in range(n_keys):
         key = _read_text(file)
         (kind,) = _read(file, "<I")
         found[key] = _read_value(file, kind)
@@ -597,8 +594,6 @@ def _read_value(file: BinaryIO, kind: int) -> Any:
     if kind != _LIST:
         return _read(file, _FORMAT_BY_TYPE[kind])[0]
     item, n_items = _read(file, "<IQ")
-    if n_items > MAX_ITEMS or item == _LIST:
-        raise ValueError("the file's header contains a list that is too long")
     if item == _TEXT:
         for _ in range(n_items):
             _read_text(file)
@@ -609,9 +604,8 @@ def _read_value(file: BinaryIO, kind: int) -> Any:
 
 def _read_text(file: BinaryIO) -> str:
     (n_bytes,) = _read(file, "<Q")
-    if n_bytes > MAX_TEXT_BYTES:
-        raise ValueError("the file's header contains a text that is too long")
-    return file.read(n_bytes).decode("utf-8", "replace")
+    (text,) = _read(file, f"<{n_bytes}s")
+    return str(text, "utf-8", "replace")
 
 
 def _read(file: BinaryIO, form: str) -> tuple[Any, ...]:

@@ -57,15 +57,11 @@ class Abilities:
         takes_tools: tools in the API's own fields reach the model.
         holds_schema: replies follow a requested JSON Schema.
         context_tokens: the longest prompt that the server passes on uncut.
-        counts_tokens: the server reports the tokens of a call.
-        reasons_apart: the model's reasoning comes in a field of its own, and counts as output.
     """
 
     takes_tools: bool | None = None
     holds_schema: bool | None = None
     context_tokens: int = 0
-    counts_tokens: bool | None = None
-    reasons_apart: bool | None = None
 
 
 @runtime_checkable

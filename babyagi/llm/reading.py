@@ -59,13 +59,15 @@ def read_usage(said: Any, call: Call, price: Price | None) -> Usage:
     """Return the usage to charge, as the endpoint reported it. If the report is incomplete or
     impossibly low, each count is at least the reserved one, and the whole usage is `unconfirmed`.
 
-    Reasoning tokens are added to the output, unless the output clearly includes them.
+    If the total is larger than both counts, such as by hidden reasoning, the rest is output.
 
     Args:
         said: the `usage` of the reply, of either dialect.
     """
     fields = said if isinstance(said, dict) else {}
-    prompt, output = _count_prompt(fields), _count_output(fields, call)
+    prompt, output = _count(fields, _PROMPT), _count(fields, _OUTPUT)
+    if not call.reserved_output:
+        output = output or 0
     total = _read(fields.get("total_tokens"))
     if total is not None:
         if prompt is None:
@@ -96,51 +98,22 @@ def larger_usage(one: Any, other: Any) -> Any:
     return max(one, other, key=lambda said: -1 if (n := _read(said)) is None else n)
 
 
-def _count_prompt(fields: Mapping[str, Any]) -> int | None:
-    """Return the tokens of the prompt, including cached tokens that some endpoints report
-    separately. None if there is no count."""
-    cached = _detail(fields, _PROMPT, "cached_tokens")
-    return _with_details(_largest(fields, _PROMPT), fields, _PROMPT, least=cached)
-
-
-def _count_output(fields: Mapping[str, Any], call: Call) -> int | None:
-    output = _largest(fields, _OUTPUT)
-    if not call.reserved_output:
-        return output or 0
-    if output is None:
-        return None
-    reasoning = _detail(fields, _OUTPUT, "reasoning_tokens")
-    has_total = _read(fields.get("total_tokens")) is not None
-    if reasoning and (not has_total or output - reasoning < call.least_output):
-        output += reasoning
-    return _with_details(output, fields, _OUTPUT)
-
-
-def _with_details(
-    count: int | None, fields: Mapping[str, Any], names: tuple[str, ...], *, least: int = 0
-) -> int | None:
-    """Return the count, plus its largest detail (such as the reasoning tokens) if that is larger
-    than the count, and so cannot be included in it.
+def _count(fields: Mapping[str, Any], names: tuple[str, ...]) -> int | None:
+    """Return the count, plus its largest detail (such as the cached tokens) if that is larger than
+    the count, and so cannot be included in it. None if there is no count.
 
     Args:
         names: the fields of the count, in either dialect.
-        least: a further number that is treated like a detail.
     """
+    count = _largest(fields, names)
     details = (as_mapping(fields.get(f"{name}_details")) for name in names)
-    largest = max([least, *(_read(value) or 0 for one in details for value in one.values())])
+    largest = max((_read(value) or 0 for one in details for value in one.values()), default=0)
     return count + largest if count is not None and largest > count else count
 
 
 def _largest(fields: Mapping[str, Any], names: tuple[str, ...]) -> int | None:
     counts = (_read(fields.get(name)) for name in names)
     return max((count for count in counts if count is not None), default=None)
-
-
-def _detail(fields: Mapping[str, Any], names: tuple[str, ...], detail: str) -> int:
-    """Return one detail of a usage, such as the cached tokens, which some endpoints report among
-    the details of a count and some beside the count. 0 if there is none."""
-    places = [fields, *(fields.get(f"{name}_details") for name in names)]
-    return max(_read(place.get(detail)) or 0 for place in places if isinstance(place, dict))
 
 
 def _read(value: Any) -> int | None:
@@ -158,9 +131,6 @@ def _read(value: Any) -> int | None:
 MAX_TOOL_CALLS = 8
 MAX_ID_CHARS = 64
 UNNAMED = "call"  # the ids of calls that came without one begin with it
-# The name under which the free text of a `custom` call is passed on. No tool has such a parameter,
-# so the model is told which parameters the tool has.
-CUSTOM_INPUT = "custom input"
 # Takes the place of arguments that are nested too deeply. It is not JSON, so the model is told that
 # its arguments are not.
 TOO_DEEP = "{nested too deeply"
@@ -269,8 +239,7 @@ def count(said_usage: Any, prompt: Prompt, *, said: str, price: Price | None) ->
 
 
 def _finish_reason(given: Any, has_calls: bool) -> str:
-    said = "tool_calls" if given == "function_call" else given
-    reason = said if said in _KNOWN_REASONS else "unknown"
+    reason = given if given in _KNOWN_REASONS else "unknown"
     if has_calls:
         return reason if reason in ("length", "content_filter") else "tool_calls"
     return "stop" if reason == "tool_calls" else reason
@@ -299,7 +268,7 @@ def read_call(*, id_: Any, name: Any, arguments: Any) -> ToolCall:
     """Return a tool call as read from a reply; its id is empty if the reply gave none.
 
     Args:
-        arguments: "" if the reply gave none; `{CUSTOM_INPUT: text}` for a `custom` call.
+        arguments: "" if the reply gave none.
     """
     said = clean(id_)[:MAX_ID_CHARS] if isinstance(id_, str) else UNNAMED if id_ else ""
     return ToolCall(id=said, name=clean(str(name or "")), arguments=_read_arguments(arguments))

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from email.utils import parsedate_to_datetime
 from math import isfinite
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from babyagi.errors import ModelUnavailableError
 
@@ -28,7 +28,6 @@ async def retrying(
     *,
     sleep: Callable[[float], Awaitable[None]],
     random: Callable[[], float],
-    may_retry: Callable[[ModelUnavailableError], bool] = lambda error: True,
 ) -> T:
     """Call `send` until it succeeds, and return its result. It is called at most `MAX_REQUESTS`
     times, and the waits between the calls take at most `MAX_WAIT_S` seconds together.
@@ -38,7 +37,7 @@ async def retrying(
 
     Raises:
         ModelUnavailableError: that of the last request. There is no further request if this one may
-            have been billed, must not be retried, or asks for a longer wait than is left.
+            have been billed, or asks for a longer wait than is left.
     """
     waited_s, n = 0.0, 0
     while True:
@@ -48,7 +47,7 @@ async def retrying(
             delay_s = max(random() * FIRST_DELAY_S * 2**n, error.retry_after_s or 0.0)
             n += 1
             is_last = n == MAX_REQUESTS or waited_s + delay_s > MAX_WAIT_S
-            if error.may_be_billed or is_last or not may_retry(error):
+            if error.may_be_billed or is_last:
                 raise
         waited_s += delay_s
         await sleep(delay_s)
@@ -77,144 +76,87 @@ def _bound(seconds: float) -> float:
 # A living server may be silent about a call for so many deadlines. Without a bound, a request that
 # the server has lost would hold its task until the time of the objective is over.
 N_DEADLINES = 4
-N_QUICK = 20  # so many quick answers in a row halve a deadline that has grown
-MAX_DEADLINE_S = 86_400.0
 
 
-@dataclass(slots=True)
-class Wait:
-    """One call that is waited for.
+@dataclass
+class SilenceError(Exception):
+    """A call that was cut off, because nothing came.
 
     Attributes:
-        waited_s: how long so far, in whole periods of `Deadline.first_s`.
-        silent_s: how long nothing has come, in the same periods.
-        needed_s: the shortest deadline with which the call would have come so far.
-        server_lives: whether the server showed life when nothing had come at the last deadline.
+        waited_s: how long the call was waited for, in whole periods of `Deadline.first_s`.
+        server_lives: whether the server showed life all the same.
     """
 
-    waited_s: float = 0.0
-    silent_s: float = 0.0
-    needed_s: float = 0.0
-    server_lives: bool = False
-
-
-def read_deadline(text: str) -> float:
-    """Parse a stored deadline; 0 from text that is none."""
-    try:
-        deadline_s = float(text)
-    except ValueError:
-        return 0.0
-    return deadline_s if 0.0 <= deadline_s <= MAX_DEADLINE_S else 0.0
+    waited_s: float
+    server_lives: bool
 
 
 class Deadline:
     """How long the server at one address may be silent about a call. All its calls share it.
 
-    It begins with what the settings say, and never falls below that. It grows to what an answer
-    needed, and to twice the time that a call was waited for in vain, once the server has shown that
-    it lives. `N_QUICK` quick answers in a row halve it.
+    It grows to twice the time that a call was waited for in vain, once the server has shown that it
+    lives.
 
     Args:
         first_s: the deadline in the settings.
-        known_s: the deadline that earlier calls have shown.
-        remember: stores a changed deadline.
 
     Attributes:
         now_s: the deadline of the calls that are sent now.
     """
 
-    def __init__(
-        self,
-        first_s: float,
-        *,
-        known_s: float = 0.0,
-        remember: Callable[[float], object] = lambda deadline_s: None,
-    ) -> None:
-        self.first_s = first_s
-        self.now_s = max(first_s, known_s)
-        self._remember = remember
-        self._late_s = 0.0  # the longest vain wait since the server last answered
-        self._n_quick = 0
+    def __init__(self, first_s: float) -> None:
+        self.first_s = self.now_s = first_s
+        self._late_s = 0.0  # the longest vain wait
 
     @property
     def next_s(self) -> float:
         """The deadline once the server has answered again."""
         return max(self.now_s, 2 * self._late_s)
 
-    @asynccontextmanager
-    async def waiting(
-        self, count_heard: Callable[[], int], lives: Callable[[], Awaitable[bool]]
-    ) -> AsyncIterator[Wait]:
-        """Wait for one answer in the context, as long as pieces of it come, or the deadline has not
-        passed, or the server lives and `N_DEADLINES` deadlines have not passed.
+    async def wait_for(
+        self,
+        call: Coroutine[Any, Any, T],
+        *,
+        count_heard: Callable[[], int],
+        lives: Callable[[], Awaitable[bool]],
+    ) -> T:
+        """Return the answer to a call. It is waited for as long as pieces of it come, or the
+        deadline has not passed, or the server lives and `N_DEADLINES` deadlines have not passed.
 
         Args:
             count_heard: returns how much of the answer has come.
             lives: finds out whether the server lives.
 
         Raises:
-            TimeoutError: the call was cut off.
+            SilenceError: the call was cut off.
         """
-        wait = Wait()
+        waited_s, silent_s, n_heard = 0.0, 0.0, 0
+        calling = asyncio.create_task(call)
         try:
-            async with asyncio.timeout(None) as limit:
-                watching = asyncio.create_task(self._watch(wait, limit, count_heard, lives))
-                try:
-                    yield wait
-                finally:
-                    watching.cancel()
-                    await asyncio.wait([watching])
-        except TimeoutError:
-            if limit.expired():
-                self._note_late(wait)
-            raise
-        self._note_answer(wait.needed_s)
-
-    async def _watch(
-        self,
-        wait: Wait,
-        limit: asyncio.Timeout,
-        count_heard: Callable[[], int],
-        lives: Callable[[], Awaitable[bool]],
-    ) -> None:
-        n_heard = 0
-        while True:
-            await asyncio.sleep(self.first_s)
-            wait.waited_s += self.first_s
-            wait.silent_s += self.first_s
-            if count_heard() > n_heard:
-                n_heard, wait.silent_s = count_heard(), 0.0
-            wait.needed_s = max(wait.needed_s, wait.silent_s + self.first_s)
-            if wait.silent_s < self.now_s:
-                continue
-            wait.server_lives = await lives()
-            if not wait.server_lives or wait.silent_s >= N_DEADLINES * self.now_s:
-                limit.reschedule(asyncio.get_running_loop().time())
-                return
-
-    def _note_late(self, wait: Wait) -> None:
-        self._late_s, self._n_quick = max(self._late_s, wait.silent_s), 0
-        if wait.server_lives:
-            self._set(self.next_s)
-
-    def _note_answer(self, needed_s: float) -> None:
-        self._n_quick = self._n_quick + 1 if needed_s < self.now_s / N_DEADLINES else 0
-        next_s, self._late_s = max(self.next_s, needed_s), 0.0
-        if self._n_quick == N_QUICK:
-            next_s, self._n_quick = max(self.first_s, self.now_s / 2), 0
-        self._set(next_s)
-
-    def _set(self, deadline_s: float) -> None:
-        if deadline_s != self.now_s:
-            self.now_s = min(deadline_s, max(self.first_s, MAX_DEADLINE_S))
-            self._remember(self.now_s)
+            while not (await asyncio.wait([calling], timeout=self.first_s))[0]:
+                waited_s, silent_s = waited_s + self.first_s, silent_s + self.first_s
+                if count_heard() > n_heard:
+                    n_heard, silent_s = count_heard(), 0.0
+                if silent_s < self.now_s:
+                    continue
+                server_lives = await lives()
+                is_over = not server_lives or silent_s >= N_DEADLINES * self.now_s
+                if is_over and not calling.done():
+                    self._late_s = max(self._late_s, silent_s)
+                    self.now_s = self.next_s if server_lives else self.now_s
+                    raise SilenceError(waited_s, server_lives)
+        finally:
+            calling.cancel()
+            await asyncio.wait([calling])
+        answer = calling.result()
+        self.now_s = self.next_s
+        return answer
 
 
 # -- the circuit breaker: an endpoint that is down gets only one request now and then, the probe
 # --------------------------------------------------------------------------------------------------
 
 N_FAILURES = 5  # failures within `WINDOW_S` that open the breaker
-N_MENDING = 2  # answers in a row, after an outage, before calls may retry again
 WINDOW_S = 60.0  # long enough for calls, one at a time, that fail after 10 s each
 # With this interval an outage of 5 minutes costs at most 5 + 16 requests, and work goes on within
 # 20 s of its end.
@@ -239,9 +181,6 @@ class Breaker:
         self._is_unreached = False  # of the last failure
         self._probe_at: float | None = None  # None: closed
         self._free_at_by_model: dict[str, float] = {}
-        self._retrier: object = None
-        # how many more answers in a row are needed before a call may retry
-        self._n_to_mend = 0
 
     def check(self, model: str, *, now_s: float) -> None:
         """Check that a request for the model may be sent now.
@@ -280,8 +219,6 @@ class Breaker:
         if self._probe_at is None and len(sent) == N_FAILURES and max(sent) - min(sent) <= WINDOW_S:
             self._why = error.what
             self._probe_at = sent_s + PROBE_EVERY_S
-        if self._probe_at is not None or self._n_to_mend:
-            self._n_to_mend = N_MENDING
         return max(0.0, self._probe_at - now_s) if self._probe_at is not None else 0.0
 
     def note_answer(self, *, sent_s: float) -> None:
@@ -289,22 +226,7 @@ class Breaker:
         later = [failure_s for failure_s in self._failures_sent_at if failure_s > sent_s]
         self._failures_sent_at = deque(later, maxlen=N_FAILURES)
         if not later:
-            self._n_to_mend = max(0, self._n_to_mend - 1)
-            self._probe_at = self._retrier = None
-
-    def may_retry(self, error: ModelUnavailableError, *, caller: object) -> bool:
-        """Return whether this call may retry. After a rate limit, every call may. After any other
-        failure, only one call at a time may, so that not all calls spend their time on retries; and
-        after an outage, no call may until `N_MENDING` requests in a row were answered."""
-        if self._n_to_mend and not error.is_limit:
-            return False
-        if not error.is_limit and self._retrier is None:
-            self._retrier = caller
-        return error.is_limit or self._retrier is caller
-
-    def stop_retrying(self, caller: object) -> None:
-        if self._retrier is caller:
-            self._retrier = None
+            self._probe_at = None
 
     def hold(self, model: str, *, until_s: float) -> None:
         """Refuse all requests for the model until that time."""

@@ -7,7 +7,7 @@ import codecs
 import json
 import re
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any
@@ -192,12 +192,7 @@ def _parse(name: str, data: str) -> Mapping[str, Any]:
     return found
 
 
-_KINDS = ("function", "custom")  # of calls
 _THOUGHT_FIELDS = ("reasoning_content", "reasoning", "thinking")
-
-
-class _Pieces(list[str]):
-    """The pieces of a call's arguments, which are joined once the reply is complete."""
 
 
 class ChatReplyBuilder(ReplyBuilder):
@@ -207,7 +202,6 @@ class ChatReplyBuilder(ReplyBuilder):
         super().__init__(listener)
         self._refusals: list[str] = []
         self._calls: list[dict[str, Any]] = []
-        self._legacy: dict[str, Any] = {}
         self._finish_reason: Any = None
         self._model: Any = None
 
@@ -226,7 +220,7 @@ class ChatReplyBuilder(ReplyBuilder):
 
     @property
     def has_begun(self) -> bool:
-        return bool(self._texts or self._calls or self._refusals or self._legacy)
+        return bool(self._texts or self._calls or self._refusals)
 
     def _take_delta(self, delta: Mapping[str, Any]) -> None:
         if text := as_text(delta.get("content")):
@@ -239,8 +233,6 @@ class ChatReplyBuilder(ReplyBuilder):
         calls = delta.get("tool_calls")
         for call in map(as_mapping, calls[:MAX_CALLS] if isinstance(calls, list) else []):
             self._take_call(call)
-        if legacy := as_mapping(delta.get("function_call")):
-            self._add_said(self._legacy, legacy)
 
     def _take_call(self, given: Mapping[str, Any]) -> None:
         """Add a piece of a tool call to the call with the same index. Some servers send no index,
@@ -249,55 +241,35 @@ class ChatReplyBuilder(ReplyBuilder):
         mine = [call for call in self._calls if call["index"] == index or index is None]
         call = mine[-1] if mine else None
         if call is None or (id_ and call["id"] and id_ != call["id"]):
-            call = {"index": index, "id": id_, "function": {}}
+            call = {"index": index, "id": id_, "name": None, "whole": None, "pieces": []}
             if len(self._calls) < MAX_CALLS:
                 self._calls.append(call)
-        call["id"] = call["id"] or id_
-        for kind in _KINDS:
-            if said := as_mapping(given.get(kind)):
-                self._add_said(call.setdefault(kind, {}), said)
-
-    def _add_said(self, call: dict[str, Any], said: Mapping[str, Any]) -> None:
-        """Add a piece to a call. The name always comes whole; the arguments come as pieces of text,
-        or as a whole object."""
-        call["name"] = call.get("name") or said.get("name")
-        for key in ("arguments", "input"):
-            piece = said.get(key)
-            if isinstance(piece, str):
-                pieces = call.setdefault(key, _Pieces())
-                if isinstance(pieces, _Pieces):
-                    pieces.append(piece)
-                    self.listener.hear_apart(piece)
-            elif piece is not None:
-                call[key] = piece
+        said = as_mapping(given.get("function"))
+        call["id"], call["name"] = call["id"] or id_, call["name"] or said.get("name")
+        arguments = said.get("arguments")  # pieces of text, or a whole object
+        if isinstance(arguments, str):
+            call["pieces"].append(arguments)
+            self.listener.hear_apart(arguments)
+        elif arguments is not None:
+            call["whole"] = arguments
 
     def _reply(self) -> Mapping[str, Any]:
-        message: dict[str, Any] = {
-            "content": _join(self._texts),
-            "refusal": _join(self._refusals),
+        message = {
+            "content": "".join(self._texts),
+            "refusal": "".join(self._refusals),
             "tool_calls": [
-                {kind: _whole(said) if kind in _KINDS else said for kind, said in call.items()}
+                {
+                    "id": call["id"],
+                    "function": {
+                        "name": call["name"],
+                        "arguments": call["whole"] or "".join(call["pieces"]),
+                    },
+                }
                 for call in self._calls
             ],
         }
-        if self._legacy:
-            message["function_call"] = _whole(self._legacy)
         choice = {"message": message, "finish_reason": self._finish_reason}
         return {"choices": [choice], "model": self._model, "usage": self._usage}
-
-
-def _whole(call: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: _join(said) if isinstance(said, _Pieces) else said for key, said in call.items()}
-
-
-_HALVES = re.compile("[\ud800-\udbff][\udc00-\udfff]")
-
-
-def _join(pieces: Sequence[str]) -> str:
-    """Return the pieces as one text. If the two surrogates of a character came in separate pieces,
-    they become that character again."""
-    text = "".join(pieces)
-    return _HALVES.sub(lambda two: two[0].encode("utf-16", "surrogatepass").decode("utf-16"), text)
 
 
 class ResponsesReplyBuilder(ReplyBuilder):
@@ -330,7 +302,7 @@ class ResponsesReplyBuilder(ReplyBuilder):
         self.has_ended = self.is_over = True
 
     def _reply(self) -> Mapping[str, Any]:
-        said = [{"type": "message", "content": [{"text": _join(self._texts)}]}]
+        said = [{"type": "message", "content": [{"text": "".join(self._texts)}]}]
         output = self._last.get("output") or self._items or (said if self._texts else [])
         return {**self._last, "output": output}
 
@@ -384,9 +356,7 @@ class AnswerListener:
             self._held = self._held[found.end() if found else -_LONGEST_CLOSING :]
         if self._thinks and not self.has_relayed:
             self._held = self._held.lstrip() if self._speaks else self._held
-        # the first surrogate of a character waits for the second one
-        end = len(self._held) - ("\ud800" <= self._held[-1:] <= "\udbff")
-        if self._speaks and end:
-            ready, self._held = self._held[:end], self._held[end:]
+        if self._speaks and self._held:
+            ready, self._held = clean(self._held), ""
             self.has_relayed = True
-            self._on_text(clean(_join([ready])))
+            self._on_text(ready)

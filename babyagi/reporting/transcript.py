@@ -94,8 +94,6 @@ def _read_exchange(
 def _missing(asked: KeptPrompt | None) -> str:
     if asked is None:
         return "its prompt was not stored: the step was made by an earlier version of this program"
-    if asked.n_missing:
-        return f"the first {asked.n_missing} messages of its prompt are no longer stored"
     return ""
 
 

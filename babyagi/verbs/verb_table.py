@@ -47,7 +47,7 @@ from babyagi.verbs import actions, answers, json_shapes
 
 if TYPE_CHECKING:
     from babyagi.settings.fields import Settings
-    from babyagi.worker.notify import Hooks
+    from babyagi.worker.notify import Following
 
 BASE = "/api/v1"
 LATEST = "latest"
@@ -162,7 +162,7 @@ class Desk:
     """
 
     app: App
-    hooks: Hooks | None = None
+    hooks: Following | None = None
 
     @property
     def store(self) -> TaskStore:

@@ -19,7 +19,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, TypeVar
+from typing import Any
 
 from babyagi import events
 from babyagi.errors import BabyagiError, NotFoundError, ToolError
@@ -28,13 +28,12 @@ from babyagi.net.addresses import Proxies
 from babyagi.net.door import Door
 from babyagi.redaction import redact
 from babyagi.runtime.offload import wait_at_most
-from babyagi.tasks import Event
+from babyagi.tasks import Event, Objective
 from babyagi.taskstore.sql.store import TaskStore
 from babyagi.text import clean, shorten
 
 logger = logging.getLogger(__name__)
 
-T = TypeVar("T")
 Send = Callable[[str], Awaitable[None]]
 
 TIMEOUT_S = 10.0
@@ -93,15 +92,18 @@ class Notifier:
         self._with_text = with_text
         self._secrets = tuple(secrets)
         self._sending = asyncio.Lock()
-        self._watched: set[int] = set()
+
+    async def begin(self, objective_id: int) -> None:
+        """Send notifications about what happens to the objective from now on, unless some were sent
+        before."""
+        if await self._told_up_to(objective_id) is None:
+            await self._note(objective_id, await self._store.last_event_id(objective_id))
 
     @asynccontextmanager
     async def watching(self, objective_id: int) -> AsyncIterator[None]:
         """Send notifications about the objective while the context lasts. Its exit sends what is
         pending, for at most twice `TIMEOUT_S`."""
-        if await self._told_up_to(objective_id) is None:
-            await self._note(objective_id, await self._store.last_event_id(objective_id))
-        self._watched.add(objective_id)
+        await self.begin(objective_id)
         telling = asyncio.ensure_future(self.tell_whole(objective_id))
         try:
             yield
@@ -111,20 +113,12 @@ class Notifier:
                 telling.cancel()
             with suppress(asyncio.CancelledError, NotFoundError):
                 await telling
-            await self._send_rest(objective_id)
-            self._watched.discard(objective_id)
-
-    @asynccontextmanager
-    async def telling_the_rest(self) -> AsyncIterator[None]:
-        """While the context lasts, send the pending notifications of the newest objectives that
-        this process does not watch."""
-        telling = asyncio.ensure_future(self._tell_the_rest())
-        try:
-            yield
-        finally:
-            telling.cancel()
-            with suppress(asyncio.CancelledError):
-                await telling
+            try:
+                async with asyncio.timeout(2 * TIMEOUT_S):
+                    await self._send_due(await self._store.objective(objective_id))
+            except (TimeoutError, BabyagiError) as error:
+                what = "notifications of objective %d are sent later: %s"
+                logger.warning(what, objective_id, error or "they took too long")
 
     async def tell_whole(self, objective_id: int) -> None:
         """Send notifications about an objective, whichever process works on it, each again until it
@@ -139,16 +133,12 @@ class Notifier:
             try:
                 last_id = await self._store.last_event_id(objective_id)
                 objective = await self._store.objective(objective_id)
-                has_ended = objective.stop_reason is not None and objective.has_report
-                rest = await self._find_rest(objective_id)
-                due = [one for one in rest if has_ended or one.kind != events.OBJECTIVE_ENDED]
-                if not due and has_ended:
-                    return
-                if not due:
+                if await self._send_due(objective):
+                    if _has_ended(objective):
+                        return
                     await self._store.wait_for_events(
                         objective_id, after_id=last_id, timeout_s=POLL_S
                     )
-                if not due or await self._try_to_send(due[0]):
                     pause_s = FIRST_PAUSE_S
                     continue
             except NotFoundError:
@@ -159,17 +149,11 @@ class Notifier:
             await asyncio.sleep(pause_s)
             pause_s = min(2 * pause_s, MAX_PAUSE_S)
 
-    async def _tell_the_rest(self) -> None:
-        while True:
-            try:
-                for objective in await self._store.objectives(limit=N_LOOKED_AT):
-                    if objective.id in self._watched:
-                        continue
-                    if await self._told_up_to(objective.id) is not None:
-                        await self._send_rest(objective.id)
-            except BabyagiError as error:
-                logger.warning("pending notifications could not be read: %s", error.what)
-            await asyncio.sleep(RETELL_S)
+    async def find_begun(self) -> dict[int, Notifier]:
+        """Return the open and the newest objectives about which notifications are sent, by id."""
+        newest = await self._store.objectives(limit=N_LOOKED_AT)
+        found = {one.id for one in [*await self._store.objectives(are_open=True), *newest]}
+        return {id_: self for id_ in found if await self._told_up_to(id_) is not None}
 
     async def _told_up_to(self, objective_id: int) -> int | None:
         found = await self._store.events(objective_id, kinds=(self._kind,), from_end=True, limit=1)
@@ -178,42 +162,31 @@ class Notifier:
     async def _note(self, objective_id: int, event_id: int) -> None:
         await self._store.append_event(objective_id, kind=self._kind, data={"up_to": event_id})
 
-    async def _send_rest(self, objective_id: int) -> None:
-        """Send pending notifications in order; failures are left for later."""
-        try:
-            async with asyncio.timeout(2 * TIMEOUT_S):
-                for event in await self._find_rest(objective_id):
-                    if not await self._try_to_send(event):
-                        break
-        except TimeoutError:
-            what = "pending notifications of objective %d took too long; the rest is sent later"
-            logger.warning(what, objective_id)
-        except BabyagiError as error:
-            logger.warning("the notification about the end of the run failed: %s", error.what)
-
-    async def _find_rest(self, objective_id: int) -> list[Event]:
-        """Return the events still to be sent: questions, and the objective's end unless it has been
-        continued since."""
-        told = await self._told_up_to(objective_id) or 0
+    async def _send_due(self, objective: Objective) -> bool:
+        """Send the pending notifications in order, up to the first that fails: questions, and the
+        end once the report is written, unless the objective has been continued since. Return
+        whether none is left."""
+        told = await self._told_up_to(objective.id) or 0
         kinds = (events.TASK_PARKED, events.OBJECTIVE_ENDED)
         rest = await self._store.events(
-            objective_id, after_id=told, kinds=kinds, from_end=True, limit=MAX_REST
+            objective.id, after_id=told, kinds=kinds, from_end=True, limit=MAX_REST
         )
         ends = [event for event in rest if event.kind == events.OBJECTIVE_ENDED]
-        objective = await self._store.objective(objective_id)
-        last = ends[-1:] if objective.stop_reason is not None else []
-        return [event for event in rest if event not in ends or event in last]
+        due_ends = ends[-1:] if _has_ended(objective) else []
+        for event in rest:
+            if (event not in ends or event in due_ends) and not await self._try_to_send(event):
+                return False
+        return True
 
     async def _try_to_send(self, event: Event) -> bool:
         """Return whether no further try is needed: the notification was sent, or is too old."""
-        if (await self._told_up_to(event.objective_id) or 0) >= event.id:
-            return True  # another worker sent it first
-        if self._now() - event.at > MAX_AGE:
-            logger.warning("the notification about %s failed for a day and is dropped", event.kind)
-            await self._note(event.objective_id, event.id)
-            return True
         async with self._sending:
-            if not await self._send_once(event):
+            if (await self._told_up_to(event.objective_id) or 0) >= event.id:
+                return True  # another worker sent it first
+            if self._now() - event.at > MAX_AGE:
+                what = "the notification about %s failed for a day and is dropped"
+                logger.warning(what, event.kind)
+            elif not await self._send_once(event):
                 return False
             await self._note(event.objective_id, event.id)
         return True
@@ -251,67 +224,59 @@ class Notifier:
         return shown if len(shown) <= MAX_SAID_CHARS else f"{shown[: MAX_SAID_CHARS - 1]}…"
 
 
-class Hooks:
-    """Sends notifications to the webhook addresses that belong to single objectives.
+def _has_ended(objective: Objective) -> bool:
+    return objective.stop_reason is not None and objective.has_report
+
+
+class Following:
+    """Sends notifications about many objectives at once, whichever process works on them.
 
     Args:
-        find: returns the addresses by the uids of their objectives.
-        open_notifier: creates the notifier for an address.
+        find: returns the notifiers of the objectives, by the ids of these.
     """
 
-    def __init__(
-        self,
-        store: TaskStore,
-        *,
-        find: Callable[[], Mapping[str, str]],
-        open_notifier: Callable[[str], Notifier],
-        now: Callable[[], datetime],
-    ) -> None:
-        self._store = store
+    def __init__(self, find: Callable[[], Awaitable[Mapping[int, Notifier]]]) -> None:
         self._find = find
-        self._open_notifier = open_notifier
-        self._now = now
-        self._following: set[int] = set()
+        self._followed: set[int] = set()
         self._nudged = asyncio.Event()
 
     def nudge(self) -> None:
-        """Make `watch` look for addresses now, because one was added."""
+        """Make `watch` look for objectives now, because there is a new one."""
         self._nudged.set()
 
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """During the context, `watch`."""
+        watching = asyncio.ensure_future(self.watch())
+        try:
+            yield
+        finally:
+            watching.cancel()
+            with suppress(asyncio.CancelledError):
+                await watching
+
     async def watch(self) -> None:
-        """Send notifications until cancelled. Once a minute, look for new addresses and for
-        objectives that are active again."""
+        """Send notifications until cancelled. Once a minute, look for new objectives, and for those
+        that are active again."""
         async with asyncio.TaskGroup() as group:
             while True:
                 self._nudged.clear()
                 try:
-                    for objective_id, address in await self._find_untold():
-                        self._following.add(objective_id)
-                        group.create_task(self._follow(objective_id, address))
+                    found = await self._find()
+                    for objective_id in found.keys() - self._followed:
+                        self._followed.add(objective_id)
+                        group.create_task(self._follow(objective_id, found[objective_id]))
                 except (BabyagiError, OSError) as error:
-                    logger.warning("webhook addresses could not be read: %s", error)
+                    logger.warning("pending notifications could not be read: %s", error)
                 await wait_at_most(self._nudged, RETELL_S)
 
-    async def _find_untold(self) -> list[tuple[int, str]]:
-        address_by_uid = self._find()
-        if not address_by_uid:
-            return []
-        since = self._now() - MAX_AGE
-        return [
-            (one.id, address_by_uid[one.uid])
-            for one in await self._store.objectives()
-            if one.uid in address_by_uid
-            and one.id not in self._following
-            and (one.ended_at is None or one.ended_at > since)
-        ]
-
-    async def _follow(self, objective_id: int, address: str) -> None:
+    async def _follow(self, objective_id: int, notifier: Notifier) -> None:
         try:
-            await self._open_notifier(address).tell_whole(objective_id)
+            await notifier.tell_whole(objective_id)
         except NotFoundError:
             logger.info("objective %d was deleted", objective_id)
         finally:
-            self._following.discard(objective_id)
+            self._followed.discard(objective_id)
 
 
 def make_guarded_sender(address: str, *, door: Door, signer: Signer | None) -> Send:

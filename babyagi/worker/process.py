@@ -6,9 +6,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
 from typing import Any
 
 from babyagi.errors import (
@@ -19,14 +18,14 @@ from babyagi.errors import (
     StoreUnusableError,
 )
 from babyagi.runtime.offload import wait_at_most
-from babyagi.tasks import Objective, Worker
+from babyagi.tasks import Objective
 from babyagi.taskstore.schedules import TICK_DECIDED
 from babyagi.taskstore.sql.store import TaskStore
 from babyagi.text import say_count
-from babyagi.worker.lease import KnowsDead, WorkerLease
-from babyagi.worker.serving import OpenLoop, Pace, Patience, Process, Serving
+from babyagi.worker.lease import WorkerLease
+from babyagi.worker.serving import Around, OpenLoop, Pace, Patience, Process, Runtime, Serving
 
-__all__ = ["Pace", "Patience", "Runtime", "WorkerLoop"]
+__all__ = ["Around", "Pace", "Patience", "Runtime", "WorkerLoop"]
 
 logger = logging.getLogger(__name__)
 
@@ -39,32 +38,6 @@ STOPPING_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 # raised when a signal handler is set outside the main thread
 NOT_IN_MAIN_THREAD = (ValueError, RuntimeError, NotImplementedError)
 STOPPING = "this worker was asked to stop"
-
-Around = Callable[[int, Coroutine[Any, Any, Objective]], Awaitable[Objective]]
-"""A function that takes an objective's id and the coroutine that works on it, awaits the coroutine,
-and may do something before and after that."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Runtime:
-    """What a worker process takes from its environment, so that tests can replace it.
-
-    Attributes:
-        identity: this worker, as it registers in the store.
-        random: returns a number from 0 up to 1.
-        new_id: returns a new worker id, to register again after a lost lease.
-        knows_dead: returns whether the worker with this name is certainly dead.
-        tell: shows a message to the person who runs the worker.
-        around: wraps the work on each objective in `serve_all`; None for no wrapper.
-    """
-
-    identity: Worker
-    sleep: Callable[[float], Awaitable[None]]
-    random: Callable[[], float]
-    new_id: Callable[[], str]
-    knows_dead: KnowsDead = lambda _: False
-    tell: Callable[[str], None] = logger.warning
-    around: Around | None = None
 
 
 class WorkerLoop:
@@ -83,18 +56,13 @@ class WorkerLoop:
             knows_dead=runtime.knows_dead,
         )
         self._store = store
-        self._pace = pace
-        self._runtime = runtime
         self._process = Process(
             store=store,
             worker_lease=self.worker_lease,
             slots=asyncio.Semaphore(pace.concurrency),
             open_loop=open_loop,
             pace=pace,
-            sleep=runtime.sleep,
-            random=runtime.random,
-            tell=runtime.tell,
-            is_followed=runtime.around is None,
+            runtime=runtime,
         )
         self._servings: dict[int, Serving] = {}
         self._shunned: set[int] = set()
@@ -196,7 +164,7 @@ class WorkerLoop:
         store is unusable."""
         try:
             async with self._serving(objective_id, self._patience) as serving:
-                around, work = self._runtime.around, serving.run()
+                around, work = self._process.runtime.around, serving.run()
                 await (work if around is None else around(objective_id, work))
         except NotFoundError:
             logger.info("objective %d was deleted", objective_id)
@@ -246,7 +214,7 @@ class WorkerLoop:
                 await self._store.wait_for_change(timeout_s=CHANGE_WAIT_S)
             except BabyagiError as error:  # the work meets the same error, and handles it
                 logger.warning("changes by other processes cannot be noticed now: %s", error.what)
-                await self._runtime.sleep(CHANGE_WAIT_S)
+                await self._process.runtime.sleep(CHANGE_WAIT_S)
             if has_begun:
                 self.wake()
             has_begun = True
@@ -324,11 +292,11 @@ class WorkerLoop:
             serving.drain(STOPPING)
         if n_running:
             pieces = say_count(n_running, "piece")
-            self._runtime.tell(
-                f"stopping: waiting up to {self._pace.drain_s:g} s for {pieces} of work; "
+            self._process.runtime.tell(
+                f"stopping: waiting up to {self._process.pace.drain_s:g} s for {pieces} of work; "
                 "a second signal (Ctrl-C) stops at once"
             )
-        asyncio.get_running_loop().call_later(self._pace.drain_s, self._drop_all)
+        asyncio.get_running_loop().call_later(self._process.pace.drain_s, self._drop_all)
         self._changed.set()
 
 

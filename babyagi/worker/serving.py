@@ -7,9 +7,10 @@ import asyncio
 import logging
 import math
 from collections import defaultdict
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+from typing import Any
 
 from babyagi import events
 from babyagi.errors import (
@@ -48,11 +49,12 @@ from babyagi.tasks import (
     ObjectiveStatus,
     Role,
     StopReason,
+    Worker,
 )
 from babyagi.taskstore import lifecycle
 from babyagi.taskstore.nouns import Claimable, Deferral, Window
 from babyagi.taskstore.sql.store import TaskStore
-from babyagi.worker.lease import WorkerLease
+from babyagi.worker.lease import KnowsDead, WorkerLease
 
 logger = logging.getLogger(__name__)
 
@@ -378,6 +380,33 @@ class Patience:
         return reason is StopReason.WAITING and self.is_person_there()
 
 
+Around = Callable[[int, Coroutine[Any, Any, Objective]], Awaitable[Objective]]
+"""A function that takes an objective's id and the coroutine that works on it, awaits the coroutine,
+and may do something before and after that."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Runtime:
+    """What a worker process takes from its environment, so that tests can replace it.
+
+    Attributes:
+        identity: this worker, as it registers in the store.
+        random: returns a number from 0 up to 1.
+        new_id: returns a new worker id, to register again after a lost lease.
+        knows_dead: returns whether the worker with this name is certainly dead.
+        tell: shows a message to the person who runs the worker.
+        around: wraps the work on each objective in `serve_all`; None for no wrapper.
+    """
+
+    identity: Worker
+    sleep: Callable[[float], Awaitable[None]]
+    random: Callable[[], float]
+    new_id: Callable[[], str]
+    knows_dead: KnowsDead = lambda _: False
+    tell: Callable[[str], None] = logger.warning
+    around: Around | None = None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Process:
     """What all objectives of one worker process share.
@@ -386,9 +415,6 @@ class Process:
         slots: one for each claim that the process may hold at once. Waiting objectives get them in
             the order of their requests, so none starves.
         open_loop: opens a `Loop` for an objective.
-        tell: shows a message to the person who runs the worker.
-        is_followed: whether that person sees the objective's events, so that `tell` need not repeat
-            them.
     """
 
     store: TaskStore
@@ -396,10 +422,7 @@ class Process:
     slots: asyncio.Semaphore
     open_loop: OpenLoop
     pace: Pace
-    sleep: Callable[[float], Awaitable[None]]
-    random: Callable[[], float]
-    tell: Callable[[str], None]
-    is_followed: bool = True
+    runtime: Runtime
 
 
 class Serving:
@@ -409,7 +432,7 @@ class Serving:
         self._process = process
         self._store = process.store
         self._worker_lease = process.worker_lease
-        self._pace = process.pace
+        self._pace, self._runtime = process.pace, process.runtime
         self._objective_id = objective_id
         self._patience = patience
         self._loop: Loop
@@ -430,7 +453,7 @@ class Serving:
         self._blocked_pause_s = BLOCKED_PAUSE_S
         # the errors of failed duties, by owner
         self._errors_by_duty: dict[str, list[str]] = defaultdict(list)
-        self._outages = Outages(clock=now_s, random=process.random)
+        self._outages = Outages(clock=now_s, random=process.runtime.random)
         # the tasks that failed since a task succeeded, with the type of the last error
         self._fault_by_task: dict[int, type[Exception]] = {}
         self._judging = asyncio.Lock()
@@ -458,7 +481,7 @@ class Serving:
                     self._rest_from_store(error)
                     if self._is_draining:
                         return await self._store.objective(self._objective_id)
-                    await self._process.sleep(STORE_PAUSE_S)
+                    await self._runtime.sleep(STORE_PAUSE_S)
                 except (StoreUnusableError, NotFoundError):
                     raise
                 except BabyagiError as error:
@@ -510,7 +533,8 @@ class Serving:
         """
         objective = await self._store.objective(self._objective_id)
         if not self._is_draining:
-            self._gate = Gate(reached=self._gate.reached)
+            self._gate = Gate()
+        self._gate.note_time(objective)
         self._loop, self._fatal = self._process.open_loop(objective, self._gate), None
         index_feed = IndexFeed(
             self._store,
@@ -519,9 +543,10 @@ class Serving:
             availability=Availability(
                 self._store,
                 self._objective_id,
-                tell=None if self._process.is_followed else self._process.tell,
+                # who runs this objective alone sees its events
+                tell=None if self._runtime.around is None else self._runtime.tell,
             ),
-            sleep=self._process.sleep,
+            sleep=self._runtime.sleep,
             on_unclear=self._rejoin_soon,
         )
         await self._worker_lease.serve(self._objective_id)
@@ -563,7 +588,7 @@ class Serving:
         blocked_reason = f"{error.what}{f' ({error.why})' if error.why else ''}"
         if blocked_reason != self._blocked_reason:
             self._blocked_reason, self._blocked_pause_s = blocked_reason, BLOCKED_PAUSE_S
-            self._process.tell(
+            self._runtime.tell(
                 f"this worker cannot work on objective {self._objective_id}: {blocked_reason}"
             )
         until_s = now_s() + self._blocked_pause_s
@@ -580,10 +605,10 @@ class Serving:
         """Until cancelled, end the objective when its time limit is reached, even while this
         process waits for a slot. Work in progress gets `TIME_GRACE_S` more seconds."""
         while True:
-            await self._process.sleep(TIME_LOOK_S)
+            await self._runtime.sleep(TIME_LOOK_S)
             try:
                 objective = await self._store.objective(self._objective_id)
-                self._gate.keep_time(objective)
+                self._gate.note_time(objective)
                 limit_s = objective.spec.limits.max_time_s + (
                     TIME_GRACE_S if self._running else 0.0
                 )
@@ -865,61 +890,37 @@ class Serving:
     async def _judge(self, work: Work, error: Exception) -> Exception:
         """Return the error to handle instead of this one, which often is the same. If an answer
         came too late, or several tasks failed with the same error, a probe (a small test call of
-        the model) finds out whether there is an outage."""
+        the model) finds out whether there is an outage. If the model refuses even the probe, end
+        the objective."""
+        is_late = isinstance(error, OverdueError) and error.has_begun
+        if not is_late and not self._is_common(work, error):
+            return error
         try:
-            match error:
-                case OverdueError(has_begun=True):
-                    return await self._judge_overdue(error, work.fence)
-                case BabyagiError() if isinstance(error, FAULTS_OF_THE_TASK) and isinstance(
-                    work.claim, Claim
-                ):
-                    self._fault_by_task[work.claim.task.id] = kind = type(error)
-                    if list(self._fault_by_task.values()).count(kind) >= N_SAME_FAULTS:
-                        return await self._judge_fault(error, work.fence)
+            async with self._judging:
+                if is_late and self._outages.is_down:
+                    return error  # a probe for other work has found the outage already
+                refusal = await self._probe(work.fence)
+            if refusal is not None:
+                detail = "the endpoint refuses even a test call of one line: "
+                detail += f"{refusal.what}{f' ({refusal.why})' if refusal.why else ''}"
+                await self._store.end_objective(
+                    self._objective_id, reason=StopReason.FAILED, detail=detail
+                )
+                return ObjectiveStoppedError(detail)
         except Exception as found:
             return found
+        self._fault_by_task.clear()
+        if isinstance(error, OverdueError):
+            fix, guide = error.fix, error.guide
+            return EndlessAnswerError(error.what, fix=fix, guide=guide, may_be_billed=True)
         return error
 
-    async def _judge_overdue(self, error: OverdueError, fence: Fence) -> BabyagiError:
-        """Judge a call that had no complete answer at its deadline, by a probe (a small test call
-        of the model). If the model answers the probe, return an `EndlessAnswerError`, which is a
-        fault of the work; otherwise return `error`, which is an outage."""
-        async with self._judging:
-            if self._outages.is_down:
-                return error  # a probe for other work has found the outage already
-            try:
-                refusal = await self._probe(fence)
-            except (ModelUnavailableError, ObjectiveStoppedError):
-                self._outages.is_down = True
-                return error
-        return (
-            error
-            if refusal is not None
-            else EndlessAnswerError(
-                error.what, fix=error.fix, guide=error.guide, may_be_billed=True
-            )
-        )
-
-    async def _judge_fault(self, error: BabyagiError, fence: Fence) -> BabyagiError:
-        """Send the model a probe (a small test call), because several tasks failed with the same
-        error. If the model answers, return the error, which is a fault of the task. If it refuses
-        even the probe, end the objective and return an `ObjectiveStoppedError`.
-
-        Raises:
-            ModelUnavailableError: there is an outage.
-            ObjectiveStoppedError: no further call is allowed.
-        """
-        async with self._judging:
-            refusal = await self._probe(fence)
-        if refusal is None:
-            self._fault_by_task.clear()
-            return error
-        detail = (
-            "the endpoint refuses even a test call of one line: "
-            f"{refusal.what}{f' ({refusal.why})' if refusal.why else ''}"
-        )
-        await self._store.end_objective(self._objective_id, reason=StopReason.FAILED, detail=detail)
-        return ObjectiveStoppedError(detail)
+    def _is_common(self, work: Work, error: Exception) -> bool:
+        """Note a fault of a task. Return whether several tasks in a row failed with the same."""
+        if not isinstance(error, FAULTS_OF_THE_TASK) or not isinstance(work.claim, Claim):
+            return False
+        self._fault_by_task[work.claim.task.id] = kind = type(error)
+        return list(self._fault_by_task.values()).count(kind) >= N_SAME_FAULTS
 
     async def _require_model(self, fence: Fence) -> None:
         """If the model is down, send it a probe (a small test call) before the work.
@@ -973,11 +974,8 @@ class Serving:
         return True
 
     def _is_given_up(self) -> bool:
-        """Note that a model cannot be reached. Return whether its endpoint was never connected to,
+        """Note that an endpoint cannot be reached, and never was. Return whether that has lasted
         for longer than this worker is patient."""
-        silent = self._gate.silent
-        if not silent or self._gate.reached.intersection(silent):
-            return False
         self._unreached_since_s = min(self._unreached_since_s, now_s())
         return now_s() - self._unreached_since_s >= self._patience.unreached_s
 
@@ -1016,7 +1014,7 @@ class Serving:
         delay_s = self._outages.backoff()
         if not is_known:
             self._rest(delay_s)
-            self._process.tell(f"{shortage.what}; work goes on by itself in {delay_s:.1f} s")
+            self._runtime.tell(f"{shortage.what}; work goes on by itself in {delay_s:.1f} s")
         return delay_s
 
     async def _note_success(self, n_outages: int) -> None:
@@ -1026,7 +1024,7 @@ class Serving:
             n_outages: the number of outages when the work began.
         """
         if self._blocked_reason:
-            self._process.tell(f"this worker works on objective {self._objective_id} again")
+            self._runtime.tell(f"this worker works on objective {self._objective_id} again")
             self._blocked_reason, self._blocked_pause_s = "", BLOCKED_PAUSE_S
         if n_outages != self._outages.n or self._outages.is_down:
             # the work began before the outage, so its success does not prove the outage's end
@@ -1045,7 +1043,7 @@ class Serving:
         """Release the claim as soon as the store answers again. Until then this worker's lease
         keeps the claim from all other workers."""
         while True:
-            await self._process.sleep(STORE_PAUSE_S)
+            await self._runtime.sleep(STORE_PAUSE_S)
             try:
                 return await self._release(work, reason)
             except LeaseLostError:

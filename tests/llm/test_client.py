@@ -15,15 +15,13 @@ from babyagi.errors import (
     ModelUnavailableError,
     OverdueError,
     RequestRefusedError,
-    ToolError,
     ToolsUnsupportedError,
 )
 from babyagi.llm.client import Endpoint, OpenAIModel
 from babyagi.llm.prices import Price
 from babyagi.llm.prompt import Message, Prompt, Speaker, ToolCall, ToolSpec, bound_tokens
-from babyagi.tasks import Effect, Role
-from babyagi.tools.base import Tool, parse_arguments
-from support.local_server import FAULTS, Answer, applies_to, fault_named
+from babyagi.tasks import Role
+from support.local_server import FAULTS, Answer, LocalServer, applies_to, echo_answer, fault_named
 from tests.llm.conftest import no_sleep
 from tests.llm.encrypted import serving
 
@@ -347,37 +345,13 @@ async def test_tool_calls_come_back_mended(server, endpoint, dialect):
     assert calls["tool-bad-json"][0].arguments == '{"q": "x'
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
-@pytest.mark.parametrize("properties", [{}, {"q": {"type": "string"}}])
-async def test_a_call_of_another_type_than_a_function_can_be_run_for_no_tool(
-    server, endpoint, dialect, properties
-):
-    tool = Tool(
-        name="search",
-        description="",
-        parameters={"type": "object", "properties": properties},
-        effect=Effect.READ,
-        run=no_sleep,
-    )
-    server.fail_next("tool-custom-type")
-
-    call = (await ask(endpoint, EVERYTHING, dialect=dialect)).tool_calls[0]
-
-    assert call.name == "search"
-    with pytest.raises(ToolError, match="it takes a JSON object"):
-        parse_arguments(tool, call.arguments)
-
-
-async def test_thoughts_and_parts_and_legacy_calls_are_normalised(server, endpoint):
+async def test_thoughts_and_parts_are_normalised(server, endpoint):
     texts = []
     for fault in ("think-block", "content-parts", "200-bom", "200-dup-keys"):
         server.fail_next(fault)
         texts.append((await ask(endpoint)).text)
-    server.fail_next("legacy-function-call")
-    legacy = await ask(endpoint, EVERYTHING)
 
     assert texts == ["hello there"] * 4
-    assert legacy.tool_calls[0].name == "search" and legacy.finish_reason == "tool_calls"
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
@@ -437,6 +411,19 @@ async def test_a_server_that_is_not_there_is_unavailable_and_not_billed(waits):
     await endpoint.close()
 
     assert not caught.value.may_be_billed and len(waits) == 3
+    assert caught.value.is_unreached
+
+
+async def test_a_server_that_has_answered_once_is_away_and_not_unreached():
+    async with LocalServer(echo_answer) as server:
+        endpoint = Endpoint(base_url=server.base_url, sleep=no_sleep, random=lambda: 0.5)
+        await ask(endpoint)
+
+    with pytest.raises(ModelUnavailableError, match="cannot be reached") as caught:
+        await ask(endpoint)
+    await endpoint.close()
+
+    assert not caught.value.is_unreached
 
 
 @pytest.mark.parametrize("address", ["nonsense", "ftp://127.0.0.1/v1", "http://[bad/v1"])

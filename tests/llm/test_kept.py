@@ -46,12 +46,7 @@ def test_a_prompt_is_read_as_it_was_asked():
     kept = read(write_prompt(asked))
 
     assert kept.messages == asked.messages
-    assert (kept.tools, kept.max_output_tokens, kept.n_same, kept.n_missing) == (
-        ("read_file",),
-        10,
-        0,
-        0,
-    )
+    assert (kept.tools, kept.max_output_tokens, kept.n_same) == (("read_file",), 10, 0)
 
 
 def test_the_marks_of_fences_are_left_out():
@@ -77,20 +72,6 @@ def test_messages_that_an_earlier_prompt_began_with_are_kept_once():
     kept = read(second, find)
     assert (kept.messages, kept.n_same) == ((SYSTEM, long, ASKED, GAVE), 2)
     assert read(third, find).messages == (SYSTEM, user("cut"))
-
-
-def test_what_an_earlier_prompt_held_is_said_to_be_missing_when_it_is_gone():
-    second = write_prompt(prompt(SYSTEM, ASKED, GAVE), before=(SYSTEM,), before_key="1")
-
-    kept = read(second)
-
-    assert (kept.messages, kept.n_missing) == ((ASKED, GAVE), 1)
-
-
-def test_a_ring_of_prompts_has_an_end():
-    ring = write_prompt(prompt(SYSTEM, GAVE), before=(SYSTEM,), before_key="1")
-
-    assert read_prompt(ring, lambda _: ring) is not None
 
 
 def test_a_step_of_an_earlier_version_kept_no_prompt():

@@ -52,12 +52,6 @@ def charged(said, call=CALL):
             "completion_tokens": 10,
             "output_tokens_details": {"reasoning_tokens": 30},
         },
-        {
-            "prompt_tokens": 600,
-            "completion_tokens": 15,
-            "total_tokens": 615,
-            "reasoning_tokens": 25,
-        },
     ],
 )
 def test_the_usage_that_an_endpoint_reports_is_charged(said):
@@ -188,7 +182,7 @@ def test_a_detail_that_is_larger_than_its_count_is_charged_beside_it(detail):
         "completion_tokens_details": {detail: 5000, "reasoning_tokens": 7},
     }
 
-    assert charged(said) == (600, 5047)
+    assert charged(said) == (600, 5040)
     assert charged(
         {"input_tokens": 600, "input_tokens_details": {detail: 700}, "output_tokens": 40}
     ) == (1300, 40)

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from babyagi.llm.retry import N_DEADLINES, N_QUICK, Deadline
+from babyagi.llm.retry import N_DEADLINES, Deadline, SilenceError
 from support.virtual import virtually
 
 FIRST_S = 10.0
@@ -24,10 +24,11 @@ async def call(deadline, takes_s, *, lives=True, piece_every_s=None):
 
     came = True
     try:
-        async with deadline.waiting(count_heard, look):
-            await asyncio.sleep(takes_s)
-    except TimeoutError:
+        await deadline.wait_for(asyncio.sleep(takes_s), count_heard=count_heard, lives=look)
+    except SilenceError as silence:
         came = False
+        assert silence.server_lives is lives
+        assert silence.waited_s == asyncio.get_running_loop().time() - began_s
     return asyncio.get_running_loop().time() - began_s, came
 
 
@@ -50,12 +51,12 @@ async def test_a_call_is_waited_for_while_pieces_come_or_the_server_lives(
 
 
 @virtually
-async def test_the_next_call_has_a_deadline_that_fits_what_an_answer_needed():
+async def test_a_vain_wait_for_a_living_server_doubles_the_next_deadline():
     deadline = Deadline(FIRST_S)
-    await call(deadline, 25.0)
+    await call(deadline, 100.0)
 
-    assert deadline.now_s == 30.0
-    assert await call(deadline, 29.0, lives=False) == (29.0, True)
+    assert deadline.now_s == 2 * N_DEADLINES * FIRST_S
+    assert await call(deadline, 79.0, lives=False) == (79.0, True)
 
 
 @virtually
@@ -70,22 +71,31 @@ async def test_without_a_sign_of_life_the_deadline_doubles_only_once_the_server_
 
 
 @virtually
-async def test_quick_answers_in_a_row_halve_a_deadline_down_to_that_of_the_settings():
-    remembered: list[float] = []
-    deadline = Deadline(FIRST_S, known_s=8 * FIRST_S, remember=remembered.append)
-    await call(deadline, 3 * FIRST_S)
-    for _ in range(4 * N_QUICK):
-        await call(deadline, 1.0)
+async def test_an_answer_that_comes_while_the_server_is_asked_whether_it_lives_is_used():
+    async def look():
+        await asyncio.sleep(3.0)
+        return False
 
-    assert remembered == [4 * FIRST_S, 2 * FIRST_S, FIRST_S]
-    assert Deadline(FIRST_S, known_s=1.0).now_s == FIRST_S
+    call = asyncio.sleep(FIRST_S + 1.0, "an answer")
+
+    assert await Deadline(FIRST_S).wait_for(call, count_heard=int, lives=look) == "an answer"
 
 
 @virtually
-async def test_a_call_that_is_cancelled_says_nothing_about_the_server():
-    deadline = Deadline(FIRST_S)
+async def test_a_call_that_is_cancelled_ends_and_says_nothing_about_the_server():
+    deadline, ends = Deadline(FIRST_S), []
+
+    async def work():
+        try:
+            await asyncio.sleep(100.0)
+        finally:
+            ends.append("the call")
+
+    async def look():
+        return True
+
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(5.0):
-            await call(deadline, 100.0)
+            await deadline.wait_for(work(), count_heard=int, lives=look)
 
-    assert deadline.now_s == deadline.next_s == FIRST_S
+    assert ends == ["the call"] and deadline.now_s == deadline.next_s == FIRST_S

@@ -17,7 +17,7 @@ from babyagi.settings.values import parse_notify
 from babyagi.tasks import Role, StopReason
 from babyagi.tools.catalog import build_ask_user
 from babyagi.worker import notify
-from babyagi.worker.notify import Notifier, Signer, is_address, make_sender
+from babyagi.worker.notify import Following, Notifier, Signer, is_address, make_sender
 from support.scripted import ScriptedModel
 from support.world import World
 
@@ -192,6 +192,13 @@ async def test_a_question_that_could_not_be_told_is_tried_again_with_its_text(mo
     assert "Which day?" in told[0]["text"] and "babyagi inbox" in told[0]["text"]
 
 
+async def follow(notifier):
+    """Send what is pending, as a worker does beside its work."""
+    async with Following(notifier.find_begun).running():
+        for _ in range(50):
+            await asyncio.sleep(0)
+
+
 async def test_a_notification_that_was_not_sent_before_a_kill_is_sent_by_the_next_worker(
     monkeypatch,
 ):
@@ -209,9 +216,7 @@ async def test_a_notification_that_was_not_sent_before_a_kill_is_sent_by_the_nex
     is_away = False
 
     for _ in range(2):  # the second one finds nothing left
-        async with Notifier(world.store, send, now=world.clock).telling_the_rest():
-            for _ in range(50):
-                await asyncio.sleep(0)
+        await follow(Notifier(world.store, send, now=world.clock))
 
     assert told == ["task.parked", "objective.ended"]
 
@@ -233,9 +238,7 @@ async def test_a_notification_that_failed_for_a_day_is_dropped(caplog):
     def later():
         return world.clock() + timedelta(days=1)
 
-    async with Notifier(world.store, send, now=later).telling_the_rest():
-        for _ in range(50):
-            await asyncio.sleep(0)
+    await follow(Notifier(world.store, send, now=later))
 
     assert told == []
     assert "the notification about objective.ended failed for a day" in caplog.text

@@ -136,6 +136,7 @@ def test_a_run_that_nobody_is_patient_with_raises_what_a_person_mends():
     run_virtually(live())
 
 
+AWAY = ModelUnavailableError("m cannot be reached", why="no such name")
 UNREACHED = ModelUnavailableError("m cannot be reached", why="no such name")
 UNREACHED.is_unreached = True
 
@@ -147,7 +148,7 @@ def test_a_run_leaves_an_endpoint_that_it_never_reached_and_waits_for_one_that_i
     def answer(prompt, role):
         nonlocal n_calls
         n_calls += 1
-        return "So it is." if n_calls <= n_answered else UNREACHED
+        return "So it is." if n_calls <= n_answered else AWAY if n_answered else UNREACHED
 
     async def live():
         world = VirtualWorld(model=ScriptedModel(answer, answers_probes=True))

@@ -124,10 +124,7 @@ def of_one_thread(latency_s):
 @pytest.mark.parametrize("times", [2.5, 10])
 @pytest.mark.parametrize("serve", [of_one_slot, slow_in_everything, of_one_thread])
 def test_three_tasks_end_at_a_server_whose_answers_take_longer_than_the_deadline(serve, times):
-    run = Run(serve(times * DEADLINE_S))()
-
-    run.check()
-    assert run.endpoint.deadline.now_s >= times * DEADLINE_S
+    Run(serve(times * DEADLINE_S))().check()
 
 
 def test_an_answer_whose_text_keeps_coming_is_waited_for_however_long_it_takes():
