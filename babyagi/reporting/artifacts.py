@@ -4,7 +4,7 @@ its result."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from babyagi.tasks import Artifact, Result
 from babyagi.taskstore.sql.store import TaskStore
@@ -17,16 +17,11 @@ SHOWN_DIGEST_CHARS = 16
 MAKERS = frozenset(("tool:run_python", "private:run_python"))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Made:
+class Made(NamedTuple):
     """An artifact, and the id of the task that made it."""
 
     task_id: int
     artifact: Artifact
-
-    @property
-    def n_bytes(self) -> int:
-        return len(self.artifact.data)
 
 
 async def find_artifacts(store: TaskStore, results: Sequence[Result]) -> list[Made]:
@@ -48,7 +43,7 @@ async def find_artifacts(store: TaskStore, results: Sequence[Result]) -> list[Ma
 def say_artifact(made: Made) -> str:
     """Return type, size and the beginning of the digest of an artifact as a phrase."""
     digest = made.artifact.digest[:SHOWN_DIGEST_CHARS]
-    return f"{made.artifact.media_type}, {made.n_bytes:,} bytes, sha256 {digest}"
+    return f"{made.artifact.media_type}, {len(made.artifact.data):,} bytes, sha256 {digest}"
 
 
 def render_artifacts(made: Sequence[Made], *, objective_id: int, most: int) -> str:
@@ -76,7 +71,7 @@ def artifacts_shape(made: Sequence[Made]) -> list[dict[str, object]]:
             "task_id": one.task_id,
             "name": one.artifact.name,
             "media_type": one.artifact.media_type,
-            "n_bytes": one.n_bytes,
+            "n_bytes": len(one.artifact.data),
             "sha256": one.artifact.digest,
         }
         for one in made

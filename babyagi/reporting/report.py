@@ -7,7 +7,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 from babyagi import events
 from babyagi.agents.report import Written, read_answer
@@ -33,9 +32,6 @@ from babyagi.tasks import (
 from babyagi.taskstore.lifecycle import duty_owner
 from babyagi.taskstore.sql.store import TaskStore
 from babyagi.text import clean, one_line, say_count, say_duration, shorten
-
-if TYPE_CHECKING:
-    from babyagi.pages.report import Pictured
 
 REHEARSAL_NOTICE = (
     "REHEARSAL: no language model was asked. The text below was put together from lines of "
@@ -146,37 +142,21 @@ async def load_page(
 ) -> str:
     """Return the page of the objective: the report, the tree of tasks, and the timeline."""
     from babyagi.pages.pictures import KINDS, find_bars
-    from babyagi.pages.report import ReportPage, render_report_page
+    from babyagi.pages.report import render_report_page
 
     found = await store.events(objective.id, kinds=KINDS, from_end=True, limit=MAX_EVENTS_DRAWN)
     tasks, results = await store.tasks(objective.id), await store.results(objective.id)
-    pictured = await load_pictures(store, objective)
-
-    def render() -> str:
-        return render_report_page(
-            ReportPage(
-                objective=objective,
-                markdown=markdown,
-                tasks=tasks,
-                results=results,
-                bars=find_bars(found, now=now),
-                now=now,
-                pictured=pictured,
-            )
+    made = await find_artifacts(store, results)
+    return await offload(
+        lambda: render_report_page(
+            objective,
+            markdown=markdown,
+            tasks=tasks,
+            results=results,
+            bars=find_bars(found, now=now),
+            made=made,
         )
-
-    return await offload(render)
-
-
-async def load_pictures(store: TaskStore, objective: Objective) -> list[Pictured]:
-    """Return the artifacts (files such as tables and plots) of the objective's results, as
-    `Pictured`, the type from which pages are made."""
-    from babyagi.pages.report import Pictured
-
-    return [
-        Pictured(task_id=one.task_id, artifact=one.artifact)
-        for one in await load_artifacts(store, objective)
-    ]
+    )
 
 
 def _say_bound(event: Event) -> str:

@@ -26,12 +26,12 @@ from starlette.routing import Route
 
 from babyagi.app.backends import utc_now
 from babyagi.errors import BabyagiError, NotFoundError, find_fix
-from babyagi.pages.markdown import make_renderer, render_html
+from babyagi.pages.markdown import render_html
 from babyagi.pages.pictures import KINDS as TIMELINE_KINDS
 from babyagi.pages.pictures import SIGNS, find_bars, render_graph, render_timeline
 from babyagi.pages.report import render_files
 from babyagi.redaction import redact
-from babyagi.reporting.report import MAX_EVENTS_DRAWN, load_pictures, load_report
+from babyagi.reporting.report import MAX_EVENTS_DRAWN, load_artifacts, load_report
 from babyagi.reporting.why import explain_tasks, find_facts
 from babyagi.serve import door, wire
 from babyagi.serve.door import Access, Names, Refusal
@@ -313,8 +313,7 @@ async def _results(desk: Desk, request: Request) -> Response:
 def _excerpts(
     found: Sequence[tuple[Result, float | None]],
 ) -> list[tuple[Result, float | None, Markup]]:
-    render = make_renderer()
-    return [(one, n, Markup(render(shorten(one.text, MAX_EXCERPT_CHARS)))) for one, n in found]
+    return [(one, n, Markup(render_html(shorten(one.text, MAX_EXCERPT_CHARS)))) for one, n in found]
 
 
 async def _timeline(desk: Desk, request: Request) -> Response:
@@ -346,10 +345,10 @@ def _link(objective: Objective) -> Callable[[int], str]:
 async def _report(desk: Desk, request: Request) -> Response:
     objective, after = await _begin(desk, request)
     markdown = await load_report(desk.store, objective, offload=asyncio.to_thread)
-    pictured = await load_pictures(desk.store, objective)
+    made = await load_artifacts(desk.store, objective)
 
     def render() -> Markup:  # both functions return harmless HTML
-        return Markup(render_html(markdown) + render_files(pictured))
+        return Markup(render_html(markdown) + render_files(made))
 
     report = await asyncio.to_thread(render)
     return await _render_tab(desk, request, "/report", after=after, report=report)
