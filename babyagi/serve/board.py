@@ -25,16 +25,15 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from babyagi.app.backends import utc_now
-from babyagi.errors import BabyagiError, NotFoundError, find_fix
+from babyagi.errors import BabyagiError, NotFoundError
 from babyagi.pages.markdown import render_html
 from babyagi.pages.pictures import KINDS as TIMELINE_KINDS
 from babyagi.pages.pictures import SIGNS, find_bars, render_graph, render_timeline
 from babyagi.pages.report import render_files
-from babyagi.redaction import redact
 from babyagi.reporting.report import MAX_EVENTS_DRAWN, load_artifacts, load_report
 from babyagi.reporting.why import explain_tasks, find_facts
 from babyagi.serve import door, wire
-from babyagi.serve.door import Access, Names, Refusal
+from babyagi.serve.door import Access, Names
 from babyagi.serve.operations import OPERATIONS, Desk
 from babyagi.serve.wire import parse_parameters
 from babyagi.tasks import Duty, Level, Objective, StopReason, TaskStatus
@@ -129,9 +128,9 @@ def make_routes(desk: Desk, names: Names) -> list[Route]:
     return [
         Route("/open", partial(_open, desk, names), methods=["GET"]),
         Route("/static/{name}", _static, methods=["GET"]),
-        *(Route(path, _guarded(desk, page), methods=["GET"]) for path, page in pages),
+        *(Route(path, partial(page, desk), methods=["GET"]) for path, page in pages),
         *(
-            Route(_address_of(one), _guarded(desk, partial(_do, one)), methods=["POST"])
+            Route(_address_of(one), partial(_do, one, desk), methods=["POST"])
             for one in OPERATIONS
             if one.method != "GET"
         ),
@@ -142,21 +141,6 @@ def _address_of(verb: Verb) -> str:
     """Return the path to which a form posts to run the verb. HTML forms have no DELETE; the
     path for it ends with `/delete`."""
     return f"/do{verb.path}{'/delete' if verb.method == 'DELETE' else ''}"
-
-
-def _guarded(desk: Desk, page: Page) -> Callable[[Request], Awaitable[Response]]:
-    async def endpoint(request: Request) -> Response:
-        if door.ACCESS not in request.scope or request.scope[door.ACCESS] is None:
-            return render_refusal(door.LOCKED)
-        try:
-            return await page(desk, request)
-        except BabyagiError as error:
-            what = redact(error.what, secrets=desk.settings.known_secrets)
-            return _say(wire.status_of(error), what, error.why, find_fix(error))
-        except Exception as error:  # a bug of ours: it is logged
-            return wire.write_crash(error)
-
-    return endpoint
 
 
 # -- all objectives
@@ -438,11 +422,11 @@ async def _do(verb: Verb, desk: Desk, request: Request) -> Response:
     words = [text for name, text in pairs if name == "word"]
     is_ours = len(words) == 1 and desk.keys.is_form_word(words[0], access.session)
     if not access.session or not is_ours:
-        return render_refusal(door.UNSIGNED)
+        raise door.UNSIGNED()
     if access.level < verb.level:
         wanted = verb.level.word
         fix = f"`babyagi serve open --level {wanted}`"
-        return _say(403, f"this needs a key of the level {wanted}", "", fix)
+        return render_message(403, f"this needs a key of the level {wanted}", "", fix)
     form = dict(pairs)
     if verb.name in ASKS and form.get("sure") != "yes":
         return _ask(verb, request, pairs)
@@ -450,7 +434,7 @@ async def _do(verb: Verb, desk: Desk, request: Request) -> Response:
     call = Call(desk=desk, path=request.path_params, given=given, level=access.level)
     answer = await carry_out(verb, call)
     if isinstance(answer.value, dict) and answer.value.get("elsewhere"):
-        return _say(
+        return render_message(
             200,
             "your decision may count only at another machine",
             f"It is recorded. The workers that ask are {', '.join(answer.value['elsewhere'])}, and "
@@ -489,11 +473,11 @@ async def _open(desk: Desk, names: Names, request: Request) -> Response:
     (After a redirect, the browser would not send the session's cookie.)"""
     level = desk.keys.take_code(request.query_params.get("code", ""))
     if level is None:
-        wait_s = desk.keys.count_wrong(request.client.host if request.client else "")
-        if not wait_s:
-            return _say(403, "this link was used already, or is too old", "", "babyagi serve open")
-        what = "too many links from this address were not valid"
-        return _say(429, what, f"wait {wait_s} s", "babyagi serve open")
+        if desk.keys.are_too_many_wrong(request.client.host if request.client else ""):
+            raise door.TOO_MANY_WRONG()
+        return render_message(
+            403, "this link was used already, or is too old", "", "babyagi serve open"
+        )
     response = _render_page("opened.html", status=200, title="babyagi", level=level.word)
     name, session = door.cookie_name(names.port), desk.keys.new_session(level)
     response.set_cookie(
@@ -514,11 +498,12 @@ async def _static(request: Request) -> Response:
 # --------------------------------------------------------------------------------------------------
 
 
-def render_refusal(refusal: Refusal) -> Response:
-    return _say(refusal.status, refusal.title, refusal.detail)
+def render_error(error: BabyagiError, secrets: Sequence[str]) -> Response:
+    """Return a page that says what the command line says about the error."""
+    return render_message(wire.status_of(error), *wire.texts_of(error, secrets))
 
 
-def _say(status: int, title: str, detail: str, fix: str = "") -> Response:
+def render_message(status: int, title: str, detail: str, fix: str = "") -> Response:
     return _render_page("message.html", status=status, title=title, detail=detail, fix=fix)
 
 
