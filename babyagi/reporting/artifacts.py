@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from babyagi.reporting.sources import code, render_list
 from babyagi.tasks import Artifact, Result
 from babyagi.taskstore.sql.store import TaskStore
-from babyagi.text import clean, harmless, one_line
 from babyagi.tools.base import read_observations
 
 MAX_TASKS_READ = 200  # whose steps are looked through for files
@@ -48,20 +48,10 @@ def say_artifact(made: Made) -> str:
 
 def render_artifacts(made: Sequence[Made], *, objective_id: int, most: int) -> str:
     """Return the report's section that lists the first `most` artifacts; '' if there are none."""
-    if not made:
-        return ""
-    lines = [
-        f"* `{_plain(one.artifact.name)}` (task {one.task_id}; {say_artifact(one)})"
-        for one in made[:most]
-    ]
-    if len(made) > most:
-        lines.append(f"* and {len(made) - most} more")
+    lines = [f"{code(one.artifact.name)} (task {one.task_id}; {say_artifact(one)})" for one in made]
+    listed = render_list("## Files", lines, most)
     how = f"`babyagi show TASK --artifact NAME --objective {objective_id}` prints one."
-    return "\n".join(["## Files", "", *lines, "", how])
-
-
-def _plain(name: str) -> str:
-    return harmless(one_line(clean(name))).replace("`", "'")
+    return f"{listed}\n\n{how}" if listed else ""
 
 
 def artifacts_shape(made: Sequence[Made]) -> list[dict[str, object]]:

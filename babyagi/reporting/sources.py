@@ -8,9 +8,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from enum import StrEnum
-from itertools import groupby
 from urllib.parse import quote
 
+from babyagi.reporting.why import name_tasks
 from babyagi.tasks import Fetched, Result, Step
 from babyagi.taskstore.sql.store import TaskStore
 from babyagi.text import clean, harmless, one_line, shorten
@@ -19,13 +19,13 @@ from babyagi.tools.base import read_observations
 MAX_TASKS_READ = 60  # how many tasks' steps are read to find data about pages
 MAX_TITLE_CHARS = 120
 MAX_ADDRESS_CHARS = 600
-MAX_TASKS_NAMED = 8
 MAX_UNOPENED = 10
 SHOWN_DIGEST_CHARS = 16
 CALLS = ("tool", "once")  # the kinds of step that read something
 
 _ADDRESS = re.compile(r"https?://[^\s<>\"'`|\\^{}\[\]]+", re.IGNORECASE)
 _MARKUP = re.compile(r"([\\`*_\[\]#!|<>~&]|^[-+])")
+_UNOPENED = "**The answer names these addresses, and no task opened them:**"
 _NOT_NAMED = "**Tasks used these too, and the answer does not name them:**"
 
 
@@ -182,7 +182,7 @@ def render_sources(sources: Sources, answer: str, *, most: int, more: str) -> st
         lines.append(f"* and {n_left + sources.n_unnamed} more{hint}")
     if not lines:
         return ""
-    unopened = _render_unopened(find_unopened(sources, answer))
+    unopened = render_list(_UNOPENED, [*map(code, find_unopened(sources, answer))], MAX_UNOPENED)
     return "\n".join(["## Sources", "", *lines, *(["", unopened] if unopened else [])])
 
 
@@ -205,28 +205,16 @@ def _has_file_name(answer: str, name: str) -> bool:
 
 
 def _render_source(source: Source) -> str:
-    tasks = _say_tasks(source.task_ids)
+    tasks = name_tasks(source.task_ids)
     match source.kind:
         case SourceKind.FILE:
-            return f"{_code(source.name)} ({tasks})"
+            return f"{code(source.name)} ({tasks})"
         case SourceKind.TOOL:
             return f"used the tool {_plain(source.name)} ({tasks})"
         case SourceKind.SEARCH:
-            return f"{_say_asked(source.name)} ({tasks})"
+            return f"asked {_plain(source.name)} ({tasks})"
         case _:
             return _render_page(source, tasks)
-
-
-def _say_asked(name: str) -> str:
-    """Return in words what was queried: a search engine, or a service whose kind is part of the
-    source's name."""
-    kind, _, rest = name.partition(":")
-    match kind:
-        case "github":
-            return f"searched the issues of {_plain(rest)}"
-        case "pipeline":
-            return f"asked the pipeline {_plain(rest)}"
-    return f"asked the search engine {_plain(name)}"
 
 
 def _render_page(source: Source, tasks: str) -> str:
@@ -244,24 +232,15 @@ def say_fetched(page: Fetched) -> str:
     return f"fetched {page.fetched_at:%Y-%m-%d %H:%M} UTC, sha256 {digest}"
 
 
-def _say_tasks(task_ids: Sequence[int]) -> str:
-    if len(task_ids) == 1:
-        return f"task {task_ids[0]}"
-    named = ", ".join(map(str, task_ids[:MAX_TASKS_NAMED]))
-    n_left = len(task_ids) - MAX_TASKS_NAMED
-    return f"tasks {named}{f' and {n_left} more' if n_left > 0 else ''}"
-
-
 def _plain(text: str) -> str:
     """Return the text escaped so that Markdown shows it and does nothing else."""
     return _MARKUP.sub(r"\\\1", harmless(one_line(clean(text))))
 
 
-def _code(text: str) -> str:
-    line = shorten(harmless(one_line(clean(text))), MAX_ADDRESS_CHARS)
-    longest = max((len([*run]) for char, run in groupby(line) if char == "`"), default=0)
-    ticks = "`" * (1 + longest)
-    return f"{ticks} {line} {ticks}" if len(ticks) > 1 else f"`{line}`"
+def code(text: str) -> str:
+    """Return the text as one line of code in Markdown."""
+    line = shorten(harmless(one_line(clean(text))), MAX_ADDRESS_CHARS).replace("`", "'")
+    return f"`{line}`"
 
 
 def _address(url: str) -> str:
@@ -311,15 +290,15 @@ def _compared(url: str) -> str:
     return f"{scheme.casefold()}://{host.casefold()}{slash}{path}"
 
 
-def _render_unopened(urls: Sequence[str]) -> str:
-    if not urls:
+def render_list(head: str, lines: Sequence[str], most: int, hint: str = "") -> str:
+    """Return a heading and at most `most` lines; a last line gives the number of the others, and
+    where they can be read. "" if there are none."""
+    if not lines:
         return ""
-    listed = [f"* {_code(url)}" for url in urls[:MAX_UNOPENED]]
-    if len(urls) > MAX_UNOPENED:
-        listed.append(f"* and {len(urls) - MAX_UNOPENED} more")
-    return "\n".join(
-        ["**The answer names these addresses, and no task opened them:**", "", *listed]
-    )
+    listed = [f"* {line}" for line in lines[:most]]
+    if len(lines) > most:
+        listed.append(f"* and {len(lines) - most} more{hint}")
+    return "\n".join([head, "", *listed])
 
 
 # -- as JSON ---------------------------------------------------------------------------------------

@@ -28,7 +28,6 @@ from babyagi.reporting.why import (
     Facts,
     Reason,
     explain_objective,
-    explain_task,
     explain_tasks,
     find_facts,
 )
@@ -329,11 +328,8 @@ async def why_objective(store: TaskStore, objective: Objective) -> Reason:
 async def why_task(store: TaskStore, objective: Objective, task_id: int) -> Reason:
     """Say why a task is not running, and what would change that."""
     task = await store.task(objective.id, task_id)
-    earlier = await store.tasks(objective.id, task_ids=task.after)
-    statuses = {one.id: one.status for one in earlier}
-    place = await store.place(task) if task.status is TaskStatus.QUEUED else 0
-    facts = await find_facts(store, objective.id)
-    return explain_task(task, facts, status_by_id=statuses, place=place)
+    (reason,) = await explain_tasks(store, await find_facts(store, objective.id), [task])
+    return reason
 
 
 # -- the list of tasks: changing it while workers work on it. Each change is one transaction of the

@@ -172,9 +172,9 @@ def test_the_section_says_where_when_and_for_which_tasks():
         "(fetched 2026-11-22 12:00 UTC, sha256 abababababababab; task 2)\n\n"
         "**Tasks used these too, and the answer does not name them:**\n\n"
         "* `notes/a b.md` (tasks 1, 2, 3)\n"
-        "* asked the search engine brave (tasks 1, 2, 3, 4, 5, 6, 7, 8 and 3 more)\n"
-        "* searched the issues of tea/pot (task 1)\n"
-        "* asked the pipeline docs (task 1)"
+        "* asked brave (tasks 1, 2, 3, 4, 5 and 6 more)\n"
+        "* asked github:tea/pot (task 1)\n"
+        "* asked pipeline:docs (task 1)"
     )
     assert listed(Sources()) == ""
 
