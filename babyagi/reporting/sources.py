@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from urllib.parse import quote
 
+from babyagi.inbox import asking_task
 from babyagi.reporting.why import name_tasks
 from babyagi.tasks import Fetched, Result, Step
 from babyagi.taskstore.sql.store import TaskStore
@@ -119,11 +120,10 @@ async def _load_steps(
     store: TaskStore, results: Sequence[Result], task_ids: Sequence[int]
 ) -> dict[int, list[Step]]:
     """Return the steps (recorded calls) of these tasks."""
-    owners = {f"task:{task_id}": task_id for task_id in task_ids}
-    steps_by_task: dict[int, list[Step]] = {task_id: [] for task_id in task_ids}
-    if owners:
-        for step in await store.steps(results[0].objective_id, owner=list(owners)):
-            steps_by_task[owners[step.owner]].append(step)
+    steps_by_task: dict[int, list[Step]] = {}
+    owners = [f"task:{task_id}" for task_id in task_ids]
+    for step in await store.steps(results[0].objective_id, owner=owners) if owners else ():
+        steps_by_task.setdefault(asking_task(step), []).append(step)
     return steps_by_task
 
 

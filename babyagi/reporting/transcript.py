@@ -4,6 +4,7 @@ reply, the call and its output, the question and the answer."""
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -19,6 +20,7 @@ from babyagi.text import one_line, say_count, shorten
 MODEL, TOOL, EMBEDDING, INPUTS = "model", "tool", "embedding", "inputs"
 MAX_ARGUMENT_CHARS = 60  # characters of each argument, when a call is one line
 MAX_CALL_CHARS = 160
+_MARKS = re.compile(r"^([-*+]|[#>]+) +|\*\*|^[*]+$")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -207,22 +209,11 @@ def write_call(name: str, arguments: Mapping[str, Any] | str, *, is_short: bool 
 
 
 def first_line(text: str, *, max_chars: int = 200) -> str:
-    """Return the first line that is not empty, without its Markdown marks; and the next line if the
-    first one only announces it, as a line that ends with `:` or is bold as a whole."""
-    lines = (one_line(line).lstrip("#> ").strip() for line in text.splitlines())
-    first, following = (*islice((line for line in lines if line.strip("*_- ")), 2), "", "")[:2]
-    is_bold = first.count("**") == 2 and first.startswith("**") and first.endswith("**")
-    first, following = _unmark(first), _unmark(following)
-    if is_bold and following and not first.endswith(":"):
-        first = f"{first}:"
+    """Return the first line that is not empty, without Markdown marks; and the next line if the
+    first one ends with a colon."""
+    lines = (_MARKS.sub("", one_line(line)).strip() for line in text.splitlines())
+    first, following = (*islice((line for line in lines if line.strip("-_")), 2), "", "")[:2]
     return shorten(f"{first} {following}" if first.endswith(":") else first, max_chars).strip()
-
-
-def _unmark(line: str) -> str:
-    """Return the line without the sign of a list item, and without marks around bold words."""
-    sign, _, item = line.partition(" ")
-    line = item.lstrip() if sign in ("-", "*", "+") else line
-    return line if line.count("**") % 2 else line.replace("**", "")
 
 
 def said_in(step: Step) -> str:

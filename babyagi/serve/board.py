@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache, partial
@@ -30,7 +30,7 @@ from babyagi.pages.markdown import render_html
 from babyagi.pages.pictures import KINDS as TIMELINE_KINDS
 from babyagi.pages.pictures import SIGNS, find_bars, render_graph, render_timeline
 from babyagi.pages.report import render_files
-from babyagi.reporting.report import MAX_EVENTS_DRAWN, load_artifacts, load_report
+from babyagi.reporting.report import MAX_EVENTS_DRAWN, load_report
 from babyagi.reporting.why import explain_tasks, find_facts
 from babyagi.serve import door, wire
 from babyagi.serve.door import Access, Names
@@ -63,14 +63,6 @@ COLUMNS = (
     ("Done", (TaskStatus.DONE,)),
     ("Given up", (TaskStatus.DEAD, TaskStatus.CANCELLED)),
 )
-TABS = (
-    ("", "Board"),
-    ("/tasks", "List"),
-    ("/results", "Results"),
-    ("/timeline", "Timeline"),
-    ("/graph", "Graph"),
-    ("/report", "Report"),
-)
 DUTIES = {
     Duty.PLAN: "Planning",
     Duty.ORDER: "Ordering",
@@ -78,24 +70,6 @@ DUTIES = {
     Duty.REPORT: "Report",
 }
 MAX_TIMES = 30  # how many repetitions of a duty, such as planning, are shown
-RULES = (
-    ("every", "Every", "30m, 2h or 1d"),
-    ("cron", "Cron", "0 9 * * 1-5"),
-    ("at", "Once, at", "2026-12-01T09:00"),
-)
-ASKS = {
-    "cancel": "End objective {objective}? Its results are kept, and a report is written from them.",
-    "delete": "Delete objective {objective} for good, with its tasks, results and report?",
-    "skip_task": "Cancel task {task}?",
-    "remove_schedule": "Remove schedule {schedule}? Objectives that it started go on.",
-}
-"""Questions that ask to confirm verbs which cannot be undone, by the verb's name."""
-OVERLAPS = (
-    ("skip", "skip the new one"),
-    ("queue", "start the new one after it"),
-    ("allow", "let both run"),
-)
-CATCH_UPS = (("one", "start only the last"), ("none", "start none"), ("all", "start all"))
 N_HITS = 20
 MAX_TASKS_READ = 2000  # for the graph, which draws 240 of them: those with the smallest numbers
 MAX_EXCERPT_CHARS = 600
@@ -190,9 +164,8 @@ async def _inbox(desk: Desk, request: Request) -> Response:
 
 async def _schedules(desk: Desk, request: Request) -> Response:
     place = await _place(desk)
-    known = {"rules": RULES, "overlaps": OVERLAPS, "catch_ups": CATCH_UPS}
     found = (await desk.store.schedules())[::-1]
-    return await _render(desk, request, "schedules.html", **place, **known, schedules=found)
+    return await _render(desk, request, "schedules.html", **place, schedules=found)
 
 
 async def _schedule(desk: Desk, request: Request) -> Response:
@@ -329,12 +302,7 @@ def _link(objective: Objective) -> Callable[[int], str]:
 async def _report(desk: Desk, request: Request) -> Response:
     objective, after = await _begin(desk, request)
     markdown = await load_report(desk.store, objective, offload=asyncio.to_thread)
-    made = await load_artifacts(desk.store, objective)
-
-    def render() -> Markup:  # both functions return harmless HTML
-        return Markup(render_html(markdown) + render_files(made))
-
-    report = await asyncio.to_thread(render)
+    report = Markup(await asyncio.to_thread(render_html, markdown))
     return await _render_tab(desk, request, "/report", after=after, report=report)
 
 
@@ -370,11 +338,12 @@ async def _render_shown(
     return await _render(desk, request, template, **known, **values)
 
 
-def _render_result(shown: actions.Shown) -> str:
+def _render_result(shown: actions.Shown) -> Markup:
+    """Return the result with its files, both of which `pages` has made harmless."""
     text = shown.result.text if shown.result is not None else ""
-    if len(text) > MAX_DRAWN_CHARS:
-        return Markup("<pre>{}</pre>").format(text)
-    return Markup(render_html(text))  # escaped by `pages`
+    is_drawn = len(text) <= MAX_DRAWN_CHARS
+    result = Markup(render_html(text)) if is_drawn else Markup("<pre>{}</pre>").format(text)
+    return result + Markup(render_files(shown.made))
 
 
 async def _begin(desk: Desk, request: Request) -> tuple[Objective, int]:
@@ -400,7 +369,6 @@ async def _render_tab(desk: Desk, request: Request, tab: str, **values: Any) -> 
         "stand": stand,
         **_head(objective, stand.counts),
         "n_serving": len(actions.serving(stand.workers, objective.id)),
-        "tabs": TABS,
         "tab": tab,
     }
     template = f"{tab.strip('/') or 'objective'}.html"
@@ -417,7 +385,7 @@ async def _do(verb: Verb, desk: Desk, request: Request) -> Response:
     pairs = parse_qsl(
         data.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=MAX_FIELDS
     )
-    ours = ("word", "back", "sure")
+    ours = ("word", "back")
     fields = [(name, text) for name, text in pairs if name not in ours and text]
     words = [text for name, text in pairs if name == "word"]
     is_ours = len(words) == 1 and desk.keys.is_form_word(words[0], access.session)
@@ -427,9 +395,6 @@ async def _do(verb: Verb, desk: Desk, request: Request) -> Response:
         wanted = verb.level.word
         fix = f"`babyagi serve open --level {wanted}`"
         return render_message(403, f"this needs a key of the level {wanted}", "", fix)
-    form = dict(pairs)
-    if verb.name in ASKS and form.get("sure") != "yes":
-        return _ask(verb, request, pairs)
     given = parse_parameters(fields, verb.given)
     call = Call(desk=desk, path=request.path_params, given=given, level=access.level)
     answer = await carry_out(verb, call)
@@ -440,25 +405,12 @@ async def _do(verb: Verb, desk: Desk, request: Request) -> Response:
             f"It is recorded. The workers that ask are {', '.join(answer.value['elsewhere'])}, and "
             "this server does not use their home: if their own settings ask, decide there.",
         )
-    return RedirectResponse(_back(form, answer.value), status_code=303)
+    return RedirectResponse(_back(dict(pairs).get("back", ""), answer.value), status_code=303)
 
 
-def _ask(verb: Verb, request: Request, pairs: Sequence[tuple[str, str]]) -> Response:
-    """Return a page that asks to confirm the verb, for browsers without JavaScript."""
-    return _render_page(
-        "sure.html",
-        status=200,
-        title=ASKS[verb.name].format(**request.path_params),
-        address=request.url.path,
-        pairs=[pair for pair in pairs if pair[0] != "sure"],
-        back=_back(dict(pairs), None),
-    )
-
-
-def _back(form: Mapping[str, str], value: Any) -> str:
+def _back(back: str, value: Any) -> str:
     """Return the path of the page to show after a form was sent: the form's field `back`, else the
     page of the objective that the form created, else the first page."""
-    back = form.get("back", "")
     if not back and isinstance(value, dict) and "objective_id" in value:
         return f"/objectives/{value['objective_id']}"
     return back if _BACK.fullmatch(back) else "/"
@@ -514,12 +466,10 @@ async def _render(desk: Desk, request: Request, template: str, **values: Any) ->
         template,
         status=200,
         title="babyagi",
-        now=utc_now(),
         n_open=len(await desk.store.inbox()),
         word=desk.keys.form_word(access.session) if access.session else "",
         can_steer=bool(access.session) and access.level >= Level.STEER,
         can_delete=bool(access.session) and access.level >= Level.ADMIN,
-        asks=ASKS,
         path=request.url.path,
         **values,
     )
@@ -538,12 +488,6 @@ def _render_page(template: str, *, status: int, **values: Any) -> Response:
 _WORDS = {TaskStatus.DEAD: "given up", TaskStatus.QUEUED: "to do", TaskStatus.WAITING: "asks you"}
 _GOOD_ENDS = (StopReason.FINISHED, StopReason.OBJECTIVE_MET)
 _BAD_ENDS = (StopReason.FAILED, StopReason.CANCELLED)
-_COMMAND = re.compile(
-    r"`([^`\n]+)`|babyagi [a-z]+(?: (?:add|move|edit|skip|retry|answer|approve|reject|open|trust|"
-    r"rebuild|verify|migrate|delete|log|tasks|results|objectives|workers|memory)\b)?"
-    r"(?: (?:--[a-z-]+|\d+|[A-Z]+\b|…|\"…\"|(?<=run )--continue))*"
-)
-_UNITS = ((86_400, "day"), (3_600, "h"), (60, "min"))
 
 
 @cache
@@ -581,25 +525,14 @@ def _make_harmless(value: Any) -> Any:
     return harmless_lines(value)
 
 
-def say_moment(at: datetime | None, now: datetime) -> Markup:
-    """Return HTML that says how far a moment is from now, such as `2 h ago`, with the moment as a
-    tooltip."""
+def say_moment(at: datetime | None) -> Markup:
+    """Return HTML with a moment, of which the script shows how far it is from now."""
     if at is None:
         return Markup("")
     at = at.astimezone(UTC)
-    return Markup('<time datetime="{}" title="{} UTC">{}</time>').format(
-        f"{at:%Y-%m-%dT%H:%M:%S}Z", f"{at:%Y-%m-%d %H:%M:%S}", _say_age((now - at).total_seconds())
+    return Markup('<time datetime="{}">{} UTC</time>').format(
+        f"{at:%Y-%m-%dT%H:%M:%S}Z", f"{at:%Y-%m-%d %H:%M}"
     )
-
-
-def _say_age(age_s: float) -> str:
-    passed = abs(age_s)
-    if passed < 45:
-        return "just now" if age_s >= 0 else "in a moment"
-    size, unit = next((pair for pair in _UNITS if passed >= pair[0] - 15), _UNITS[-1])
-    n = max(1, round(passed / size))
-    words = f"{n} {unit}{'s' if unit == 'day' and n > 1 else ''}"
-    return f"{words} ago" if age_s >= 0 else f"in {words}"
 
 
 def say_sentence(text: str) -> str:
@@ -611,38 +544,28 @@ def say_sentence(text: str) -> str:
 
 
 def say_advice(text: str) -> Markup:
-    """Return the `fix` of an error as HTML, with commands marked as code. If it is a command, `In a
-    terminal:` stands before it."""
+    """Return the `fix` of an error as HTML. If it is a command, `In a terminal:` stands before
+    it."""
     is_typed = text.startswith("babyagi ")
     return mark_commands(f"In a terminal: {text}" if is_typed else say_sentence(text))
 
 
 def mark_commands(text: str) -> Markup:
-    """Return the text as HTML, with commands of babyagi and words in backticks marked as code."""
-    parts, last = [], 0
-    for match in _COMMAND.finditer(text):
-        parts += [escape(_make_harmless(text[last : match.start()]))]
-        parts += [Markup("<code>{}</code>").format(_make_harmless(match[1] or match[0]))]
-        last = match.end()
-    return Markup("").join([*parts, escape(_make_harmless(text[last:]))])
+    """Return the text as HTML, with what stands in backticks marked as code."""
+    safe = str(escape(_make_harmless(text)))
+    return Markup(re.sub(r"`([^`\n]+)`", r"<code>\1</code>", safe))
 
 
 def mark_unseen(value: Any) -> Markup:
     """Return the text, or any other value as JSON, as HTML in which invisible characters are shown
     as their code points."""
     text = value if isinstance(value, str) else json.dumps(value, indent=1, ensure_ascii=False)
-    return Markup("\n").join(Markup("").join(_mark(line)) for line in text.split("\n"))
+    return Markup(UNSEEN.sub(_mark, str(escape(text))))
 
 
-def _mark(line: str) -> Iterator[Markup]:
-    last = 0
-    for match in UNSEEN.finditer(line):
-        yield escape(line[last : match.start()])
-        char = match.group()
-        code = Markup("<mark>U+{}</mark>").format(f"{ord(char):04X}")
-        yield Markup(char) if char == "\t" else code
-        last = match.end()
-    yield escape(line[last:])
+def _mark(unseen: re.Match[str]) -> str:
+    char = unseen.group()
+    return char if char in "\n\t" else f"<mark>U+{ord(char):04X}</mark>"
 
 
 def name_state(objective: Objective) -> tuple[str, str, str]:

@@ -94,8 +94,13 @@ def renew_token(home: Path, *, new_token: Callable[[], str]) -> None:
 
 def read_token(home: Path) -> str:
     """Return the server's token from the home folder; '' if there is none."""
+    return read_word(home / TOKEN_FILE)
+
+
+def read_word(path: Path) -> str:
+    """Return what stands in a small file; '' if there is none."""
     with suppress(OSError, UnicodeDecodeError):
-        return (home / TOKEN_FILE).read_text(encoding="utf-8").strip()
+        return path.read_text(encoding="utf-8").strip()
     return ""
 
 

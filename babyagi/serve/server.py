@@ -15,7 +15,7 @@ import secrets
 import signal
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -241,9 +241,7 @@ def write_address(home: Path, url: str) -> None:
 def read_address(home: Path) -> str:
     """Return the URL of the server that was started last with this home folder and is running; ''
     if there is none."""
-    with suppress(OSError, UnicodeDecodeError):
-        return (home / ADDRESS_FILE).read_text(encoding="utf-8").strip()
-    return ""
+    return door.read_word(home / ADDRESS_FILE)
 
 
 def forget_address(home: Path, url: str) -> None:
