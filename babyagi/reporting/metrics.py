@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from babyagi import events
 from babyagi.reporting.why import Facts, Why, find_hold
 from babyagi.tasks import ObjectiveStatus, StopReason, TaskStatus
-from babyagi.taskstore.nouns import Queue, Standing, Vitals
+from babyagi.taskstore.nouns import Vitals
 from babyagi.taskstore.schedules import ScheduleStatus, TickOutcome
 from babyagi.taskstore.sql.store import TaskStore
 
@@ -56,7 +56,12 @@ def _measure_tasks(vitals: Vitals) -> list[str]:
     }
     tasks = {str(status): totals.get(("tasks", status, ""), 0) for status in TaskStatus}
     n_owed = totals.get(("owed_reports", "", ""), 0)
-    holds = [_find_hold(vitals, standing, queue) for standing, queue in vitals.standings]
+    holds = [  # why tasks do not run although they can be claimed
+        find_hold(Facts(standing=standing, workers=vitals.workers))
+        if queue.n_free or queue.n_delayed
+        else Why.NEXT
+        for standing, queue in vitals.standings
+    ]
     says_held = "Queued tasks that cannot run, by reason."
     return [
         _by("objectives", "Objectives by status.", "status", objectives),
@@ -71,14 +76,6 @@ def _measure_tasks(vitals: Vitals) -> list[str]:
             for name, (kind, says) in _COUNTED.items()
         ),
     ]
-
-
-def _find_hold(vitals: Vitals, standing: Standing, queue: Queue) -> Why:
-    """Return why tasks of an active objective do not run although they can be claimed; `Why.NEXT`
-    if nothing prevents it."""
-    if not queue.n_free and not queue.n_delayed:
-        return Why.NEXT
-    return find_hold(Facts(standing=standing, workers=vitals.workers))
 
 
 def _count_held(vitals: Vitals, holds: Sequence[Why]) -> dict[str, int]:

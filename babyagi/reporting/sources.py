@@ -5,7 +5,7 @@ journal's data about each page. It uses only origins that the program recorded; 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from urllib.parse import quote
@@ -27,7 +27,6 @@ CALLS = ("tool", "once")  # the kinds of step that read something
 _ADDRESS = re.compile(r"https?://[^\s<>\"'`|\\^{}\[\]]+", re.IGNORECASE)
 _MARKUP = re.compile(r"([\\`*_\[\]#!|<>~&]|^[-+])")
 _UNOPENED = "**The answer names these addresses, and no task opened them:**"
-_NOT_NAMED = "**Tasks used these too, and the answer does not name them:**"
 
 
 class SourceKind(StrEnum):
@@ -162,46 +161,22 @@ def pages_of(steps: Sequence[Step]) -> Iterator[Fetched]:
 
 
 def render_sources(sources: Sources, answer: str, *, most: int, more: str) -> str:
-    """Return the sources section of a report as Markdown; empty if there are no sources. Sources
-    that the answer names come first, then those that it does not name, under a line that says so,
-    then the addresses in the answer that no task opened.
+    """Return the sources section of a report as Markdown; empty if there are no sources. Behind
+    them stand the addresses in the answer that no task opened.
 
     Args:
         most: the number of sources that are listed.
         more: where the others can be read.
     """
-    addresses = {_compared(url) for url in _find_addresses(answer)}
-    ordered = sorted(sources.named, key=lambda one: not _is_named(one, answer, addresses))
-    n_named = sum(_is_named(one, answer, addresses) for one in ordered)
-    lines = [f"* {_render_source(source)}" for source in ordered[:most]]
-    n_left = len(ordered) - len(lines)
-    if 0 < n_named < len(lines):
-        lines[n_named:n_named] = ["", _NOT_NAMED, ""]
+    if not sources.named and not sources.n_unnamed:
+        return ""
+    lines = [f"* {_render_source(source)}" for source in sources.named[:most]]
+    n_left = len(sources.named) - len(lines)
     if n_left or sources.n_unnamed:
         hint = f"; {more}" if n_left else ""
         lines.append(f"* and {n_left + sources.n_unnamed} more{hint}")
-    if not lines:
-        return ""
     unopened = render_list(_UNOPENED, [*map(code, find_unopened(sources, answer))], MAX_UNOPENED)
     return "\n".join(["## Sources", "", *lines, *(["", unopened] if unopened else [])])
-
-
-def _is_named(source: Source, answer: str, addresses: Set[str]) -> bool:
-    """Return whether the answer names the page by its address, or the file by its path or name.
-    `addresses`: those in the answer, as `_compared` returns them."""
-    match source.kind:
-        case SourceKind.PAGE:
-            return not addresses.isdisjoint(map(_compared, _addresses_of(source)))
-        case SourceKind.FILE:
-            names = {source.name, source.name.rpartition("/")[2]}
-            return any(_has_file_name(answer, name) for name in names)
-    return False
-
-
-def _has_file_name(answer: str, name: str) -> bool:
-    # not as a part of another path or name
-    pattern = rf"(?<![\w./-]){re.escape(name)}(?![\w/-]|\.\w)"
-    return bool(name) and re.search(pattern, answer, re.ASCII) is not None
 
 
 def _render_source(source: Source) -> str:

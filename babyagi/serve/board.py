@@ -207,14 +207,13 @@ async def _cards(
 ) -> list[tuple[Task, Reason]]:
     """Return the first tasks of a column, each with the reason why it is not running. Of done tasks
     the one that was finished last comes first."""
-    objective_id, found = facts.objective.id, list[Any]()
+    objective_id = facts.objective.id
     if TaskStatus.DONE in states:
         last = await store.tasks(objective_id, last_finished=True, limit=MAX_CARDS)
         found = [task for task in last if task.status is TaskStatus.DONE]
     else:
-        for state in states:
-            found += await store.tasks(objective_id, statuses=[state], limit=MAX_CARDS)
-    return await _with_reasons(store, facts, found[:MAX_CARDS])
+        found = await store.tasks(objective_id, statuses=states, limit=MAX_CARDS)
+    return await _with_reasons(store, facts, found)
 
 
 async def _with_reasons(

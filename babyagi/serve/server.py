@@ -14,7 +14,7 @@ import math
 import secrets
 import signal
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -53,7 +53,6 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Scope
 
     from babyagi.settings.fields import Settings
-    from babyagi.tasks import Objective
     from babyagi.worker.process import Around
 
 logger = logging.getLogger(__name__)
@@ -325,7 +324,7 @@ async def serve(
     app: App,
     *,
     works: bool,
-    around: Around | None,
+    around: Around,
     say: Callable[[str], None],
     tell: Callable[[str], None],
 ) -> int | None:
@@ -333,20 +332,15 @@ async def serve(
 
     Args:
         works: whether to work on objectives as well, as a worker.
-        around: awaits the work on an objective, which it is given, and shows it meanwhile; None
-            shows nothing.
+        around: awaits the work on an objective, which it is given, and shows it meanwhile.
         say: prints the server's URL.
         tell: prints that the task store is unavailable for a while.
     """
     async with open_server(app, tell=tell) as opened:
         say(f"The board is at {opened.url}; babyagi serve open shows it in a browser.")
         if works:
-            return await app.serve_all(around or _plainly)
+            return await app.serve_all(around)
         return await _wait_for_signal()
-
-
-async def _plainly(_objective_id: int, work: Coroutine[Any, Any, Objective]) -> Objective:
-    return await work
 
 
 async def _wait_for_signal() -> int:
