@@ -232,7 +232,6 @@ def _say_below(words: str, x: float, bottom: float, anchor: str) -> Html:
 # --------------------------------------------------------------------------------------------------
 
 
-MAX_DRAWN = 240
 MAX_DEPTH = 40
 BOX_WIDTH, BOX_HEIGHT, COLUMN, ROW, MARGIN = 258, 30, 300, 40, 8
 MAX_LABEL_CHARS = 32
@@ -263,15 +262,14 @@ def walk_tree(tasks: Sequence[Task]) -> Iterator[tuple[Task, int]]:
 
 
 def render_graph(tasks: Sequence[Task], *, link: Callable[[int], str]) -> Html:
-    """Return the graph of the tasks as SVG; '' if there are no tasks. Of more than `MAX_DRAWN` the
-    first are drawn, and a line says how many are not.
+    """Return the graph of the tasks as SVG; '' if there are no tasks.
 
     Args:
         link: returns the URL to which the box of a task links, from its id.
     """
     if not tasks:
         return Html("")
-    drawn = list(walk_tree(sorted(tasks, key=lambda task: task.id)[:MAX_DRAWN]))
+    drawn = list(walk_tree(sorted(tasks, key=lambda task: task.id)))
     places = {
         task.id: (MARGIN + min(depth, MAX_DEPTH) * COLUMN, MARGIN + row * ROW)
         for row, (task, depth) in enumerate(drawn)
@@ -290,8 +288,6 @@ def render_graph(tasks: Sequence[Task], *, link: Callable[[int], str]) -> Html:
             parts += [_curve(kind, places[one], places[task.id]) for one in before if one in places]
     parts += [_draw_box(task, places[task.id], link(task.id)) for task, _ in drawn]
     parts.append(Html("</svg>"))
-    if n_left := len(tasks) - len(drawn):
-        parts.append(Html(f"<p class=quiet>{n_left:,} more tasks are not drawn.</p>"))
     return join(parts, "\n")
 
 

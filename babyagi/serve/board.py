@@ -46,6 +46,8 @@ if TYPE_CHECKING:
     from babyagi.tasks import Result, Task
     from babyagi.taskstore.sql.store import TaskStore
 
+    Hit = tuple[Result, float | None]  # a result, with its score if it was searched for
+
 MAX_ROWS = 50  # of a list on one page
 MAX_CARDS = 50  # tasks in a column of the board
 MAX_FIELDS = 40
@@ -71,7 +73,7 @@ DUTIES = {
 }
 MAX_TIMES = 30  # how many repetitions of a duty, such as planning, are shown
 N_HITS = 20
-MAX_TASKS_READ = 2000  # for the graph, which draws 240 of them: those with the smallest numbers
+MAX_TASKS_DRAWN = 240  # in the graph: those with the smallest numbers
 MAX_EXCERPT_CHARS = 600
 _BACK = re.compile(r"/(?:[A-Za-z0-9_.~-]+(?:/[A-Za-z0-9_.~-]+)*)?")
 
@@ -90,12 +92,10 @@ def make_routes(desk: Desk, names: Names) -> list[Route]:
         ("/inbox", _inbox),
         ("/schedules", _schedules),
         ("/schedules/{schedule}", _schedule),
-        ("/objectives/{objective}", _objective),
-        ("/objectives/{objective}/tasks", _list),
-        ("/objectives/{objective}/results", _results),
-        ("/objectives/{objective}/timeline", _timeline),
-        ("/objectives/{objective}/graph", _graph),
-        ("/objectives/{objective}/report", _report),
+        *(
+            (f"/objectives/{{objective}}{name}", partial(_tab, name, load))
+            for name, load in TABS.items()
+        ),
         ("/objectives/{objective}/tasks/{task}", _task),
         ("/objectives/{objective}/duties/{duty}", _duty),
     )
@@ -191,15 +191,42 @@ def _said(request: Request) -> list[tuple[str, str]]:
 # --------------------------------------------------------------------------------------------------
 
 
-async def _objective(desk: Desk, request: Request) -> Response:
+Values = dict[str, Any]
+
+
+async def _tab(
+    name: str,
+    load: Callable[[Desk, actions.Stand, Request], Awaitable[Values]],
+    desk: Desk,
+    request: Request,
+) -> Response:
+    """Return the page of a tab of an objective, with the objective's state at the top.
+
+    Args:
+        load: returns what the tab shows.
+    """
     objective, after = await _begin(desk, request)
     stand = await actions.find_stand(desk.store, objective)
-    facts = await find_facts(desk.store, objective.id)
+    known = {
+        "events": f"/objectives/{objective.id}/events",
+        "after": after,
+        "stand": stand,
+        **_head(objective, stand.counts),
+        "n_serving": len(actions.serving(stand.workers, objective.id)),
+        "tab": name,
+    }
+    values = await load(desk, stand, request)
+    template = f"{name.strip('/') or 'objective'}.html"
+    return await _render(desk, request, template, **{**known, **values})
+
+
+async def _columns(desk: Desk, stand: actions.Stand, _request: Request) -> Values:
+    facts = await find_facts(desk.store, stand.objective.id)
     columns = []
     for title, states in COLUMNS:
         cards = await _cards(desk.store, facts, states)
         columns.append((title, states, cards, sum(stand.counts[one] for one in states)))
-    return await _render_tab(desk, request, "", stand=stand, after=after, columns=columns)
+    return {"columns": columns}
 
 
 async def _cards(
@@ -222,87 +249,79 @@ async def _with_reasons(
     return list(zip(tasks, await explain_tasks(store, facts, tasks), strict=True))
 
 
-async def _list(desk: Desk, request: Request) -> Response:
-    objective, after = await _begin(desk, request)
-    query = parse_parameters(_said(request), verb_table.TasksQuery)
-    last = await desk.store.task(objective.id, query.after) if query.after else None
-    shown, has_more = await verb_table.read_tasks(desk.store, objective.id, query, last, MAX_ROWS)
+async def _list(desk: Desk, stand: actions.Stand, request: Request) -> Values:
+    id_, query = stand.objective.id, parse_parameters(_said(request), verb_table.TasksQuery)
+    last = await desk.store.task(id_, query.after) if query.after else None
+    shown, has_more = await verb_table.read_tasks(desk.store, id_, query, last, MAX_ROWS)
     more = [("status", one.value) for one in query.status]
     more += [("after", str(shown[-1].id))] if has_more else []
-    return await _render_tab(
-        desk,
-        request,
-        "/tasks",
-        after=after,
-        tasks=await _with_reasons(desk.store, await find_facts(desk.store, objective.id), shown),
-        wanted=query.status,
-        statuses=tuple(TaskStatus),
-        is_first=last is None,
-        more=urlencode(more) if has_more else "",
-    )
+    return {
+        "tasks": await _with_reasons(desk.store, await find_facts(desk.store, id_), shown),
+        "wanted": query.status,
+        "statuses": tuple(TaskStatus),
+        "is_first": last is None,
+        "more": urlencode(more) if has_more else "",
+    }
 
 
-async def _results(desk: Desk, request: Request) -> Response:
-    """Return the page with the newest results, or with those that a search has found. The latter is
-    not kept up to date, because each search may cost money."""
-    objective, after = await _begin(desk, request)
-    query = parse_parameters(_said(request), ResultsQuery)
-    degraded, more = "", ""
-    found: list[tuple[Result, float | None]] = []
+async def _results(desk: Desk, stand: actions.Stand, request: Request) -> Values:
+    """Return the newest results, or those that a search has found. The latter are not kept up to
+    date, because each search may cost money."""
+    objective, query = stand.objective, parse_parameters(_said(request), ResultsQuery)
     if query.text.strip():
         async with desk.app.beside().open_results(objective) as opened:
             ranking = await opened.search(query.text[:MAX_DRAWN_CHARS], k=N_HITS)
-        found = [(hit.result, hit.score) for hit in ranking]
-        degraded = ranking.degraded
+        hits: list[Hit] = [(hit.result, hit.score) for hit in ranking]
+        said: Values = {"degraded": ranking.degraded, "more": "", "events": ""}
     else:
         ids = (await desk.store.result_ids(objective.id))[::-1]
         ids = ids[ids.index(query.after) + 1 :] if query.after in ids else ids
         shown = await desk.store.results(objective.id, task_ids=ids[:MAX_ROWS])
-        found = [(one, None) for one in sorted(shown, key=lambda one: ids.index(one.task_id))]
+        hits = [(one, None) for one in sorted(shown, key=lambda one: ids.index(one.task_id))]
         more = urlencode({"after": ids[MAX_ROWS - 1]}) if len(ids) > MAX_ROWS else ""
-    live = {"events": ""} if query.text.strip() else {}
-    said = {"query": query, "degraded": degraded, "more": more, **live}
-    excerpts = await asyncio.to_thread(_excerpts, found)
-    return await _render_tab(desk, request, "/results", after=after, found=excerpts, **said)
+        said = {"degraded": "", "more": more}
+    return {"query": query, "found": await asyncio.to_thread(_excerpts, hits), **said}
 
 
-def _excerpts(
-    found: Sequence[tuple[Result, float | None]],
-) -> list[tuple[Result, float | None, Markup]]:
+def _excerpts(found: Sequence[Hit]) -> list[tuple[Result, float | None, Markup]]:
     return [(one, n, Markup(render_html(shorten(one.text, MAX_EXCERPT_CHARS)))) for one, n in found]
 
 
-async def _timeline(desk: Desk, request: Request) -> Response:
-    objective, after = await _begin(desk, request)
+async def _timeline(desk: Desk, stand: actions.Stand, _request: Request) -> Values:
+    id_ = stand.objective.id
     found = await desk.store.events(
-        objective.id, kinds=TIMELINE_KINDS, from_end=True, limit=MAX_EVENTS_DRAWN
+        id_, kinds=TIMELINE_KINDS, from_end=True, limit=MAX_EVENTS_DRAWN
     )
     bars = await asyncio.to_thread(find_bars, found, now=utc_now())
-    drawn = {bar.task_id for bar in bars if bar.task_id is not None}
-    tasks = await desk.store.tasks(objective.id, task_ids=sorted(drawn))
+    tasks = await desk.store.tasks(id_, task_ids=sorted({bar.task_id for bar in bars}))
     names = {one.id: one.name for one in tasks}
-    draw = partial(render_timeline, bars, known_tasks=names, link=_link(objective))
-    said = {"drawing": Markup(await asyncio.to_thread(draw)), "duties": DUTIES}
-    return await _render_tab(desk, request, "/timeline", after=after, **said)
+    draw = partial(render_timeline, bars, known_tasks=names, link=_link(stand))
+    return {"drawing": Markup(await asyncio.to_thread(draw)), "duties": DUTIES}
 
 
-async def _graph(desk: Desk, request: Request) -> Response:
-    objective, after = await _begin(desk, request)
-    tasks = await desk.store.tasks(objective.id, task_ids=range(1, MAX_TASKS_READ + 1))
-    drawing = Markup(await asyncio.to_thread(render_graph, tasks, link=_link(objective)))
-    said = {"drawing": drawing, "n_read": len(tasks)}
-    return await _render_tab(desk, request, "/graph", after=after, **said)
+async def _graph(desk: Desk, stand: actions.Stand, _request: Request) -> Values:
+    tasks = await desk.store.tasks(stand.objective.id, task_ids=range(1, MAX_TASKS_DRAWN + 1))
+    drawing = await asyncio.to_thread(render_graph, tasks, link=_link(stand))
+    return {"drawing": Markup(drawing), "n_read": len(tasks)}
 
 
-def _link(objective: Objective) -> Callable[[int], str]:
-    return lambda task_id: f"/objectives/{objective.id}/tasks/{task_id}"
+def _link(stand: actions.Stand) -> Callable[[int], str]:
+    return f"/objectives/{stand.objective.id}/tasks/{{}}".format
 
 
-async def _report(desk: Desk, request: Request) -> Response:
-    objective, after = await _begin(desk, request)
-    markdown = await load_report(desk.store, objective, offload=asyncio.to_thread)
-    report = Markup(await asyncio.to_thread(render_html, markdown))
-    return await _render_tab(desk, request, "/report", after=after, report=report)
+async def _report(desk: Desk, stand: actions.Stand, _request: Request) -> Values:
+    markdown = await load_report(desk.store, stand.objective, offload=asyncio.to_thread)
+    return {"report": Markup(await asyncio.to_thread(render_html, markdown))}
+
+
+TABS = {
+    "": _columns,
+    "/tasks": _list,
+    "/results": _results,
+    "/timeline": _timeline,
+    "/graph": _graph,
+    "/report": _report,
+}
 
 
 async def _task(desk: Desk, request: Request) -> Response:
@@ -349,29 +368,8 @@ async def _begin(desk: Desk, request: Request) -> tuple[Objective, int]:
     """Return the objective in the path of the request, and the id of its last event, after which
     the page receives events. Must be called before the page's data are read, so that the page
     misses no later change."""
-    objective = await _pick(desk, request)
+    objective = await desk.pick(request.path_params["objective"])
     return objective, await desk.store.last_event_id(objective.id)
-
-
-async def _pick(desk: Desk, request: Request) -> Objective:
-    return await desk.pick(request.path_params["objective"])
-
-
-async def _render_tab(desk: Desk, request: Request, tab: str, **values: Any) -> Response:
-    """Return the page of a tab of an objective, with the objective's state at the top."""
-    stand = values.pop("stand", None) or await actions.find_stand(
-        desk.store, await _pick(desk, request)
-    )
-    objective = stand.objective
-    known = {
-        "events": f"/objectives/{objective.id}/events",
-        "stand": stand,
-        **_head(objective, stand.counts),
-        "n_serving": len(actions.serving(stand.workers, objective.id)),
-        "tab": tab,
-    }
-    template = f"{tab.strip('/') or 'objective'}.html"
-    return await _render(desk, request, template, **{**known, **values})
 
 
 # -- forms

@@ -16,9 +16,7 @@ from tests.cli import samples
 EMPTY = {"meta", "br", "img", "hr", "rect", "line"}
 
 
-def page_of(
-    *, markdown="# Report: x\n\nIt is so.\n", tasks=None, results=(), made=(), **changes
-):
+def page_of(*, markdown="# Report: x\n\nIt is so.\n", tasks=None, results=(), made=(), **changes):
     tasks = [samples.task(id=1, parent_id=None, after=())] if tasks is None else tasks
     return render_report_page(
         samples.objective(**changes),

@@ -75,7 +75,7 @@ async def test_the_graph_reads_so_many_tasks_and_says_how_many_there_are(served,
     browser = Browser(served)
     assert "Drawn from" not in (await browser.look("/objectives/1/graph")).text
 
-    monkeypatch.setattr(board, "MAX_TASKS_READ", 2)
+    monkeypatch.setattr(board, "MAX_TASKS_DRAWN", 2)
     page = await browser.look("/objectives/1/graph")
 
     assert "Drawn from the first 2 of 3 tasks" in page.text
