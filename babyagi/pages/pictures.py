@@ -27,6 +27,7 @@ _OUTCOMES = {
     events.TASK_RELEASED: "released",
     events.TASK_CANCELLED: "cancelled",
 }
+_CLASS_BY_OUTCOME = {"answered": "good", "": "good", "given up": "bad", "failed": "bad"}
 # the kinds of events that `find_bars` needs
 KINDS = (events.WORKER_JOINED, events.TASK_CLAIMED, *_OUTCOMES)
 
@@ -165,7 +166,8 @@ def render_timeline(
     parts = [head, *_draw_axis(scale, height)]
     for number, (label, lane) in enumerate(lanes):
         top = LANE_HEIGHT * number
-        parts.append(_draw_label(label, top))
+        cut = escape(shorten(label, 25))
+        parts.append(Html(f'<text class="lane" x="0" y="{top + 12:.0f}">{cut}</text>'))
         for bar in lane:
             name = known_tasks.get(bar.task_id, "")
             drawn = _draw_bar(bar, top, scale, name)
@@ -178,24 +180,16 @@ def render_timeline(
     return join(parts)
 
 
-def _draw_label(label: str, top: float) -> Html:
-    cut = shorten(label, 25)
-    return Html(f'<text class="lane" x="0" y="{top + 12:.0f}">{escape(cut)}</text>')
-
-
 def _draw_bar(bar: Bar, top: float, scale: Scale, name: str) -> Html:
     left, right = scale.place(bar.started_at), scale.place(bar.ended_at)
+    kind = _CLASS_BY_OUTCOME.get(bar.outcome, "part")
     words = f"{say_duration(bar.length_s)}, {bar.outcome or 'still at work'}"
     title = escape(f"task {bar.task_id}{f': {name[:120]}' if name else ''} ({words})")
     return Html(
-        f'<rect class="{_class_of(bar.outcome)}" x="{left:.1f}" y="{top:.0f}" '
+        f'<rect class="{kind}" x="{left:.1f}" y="{top:.0f}" '
         f'width="{max(1.0, right - left):.1f}" height="{BAR_HEIGHT:.0f}" rx="2">'
         f"<title>{title}</title></rect>"
     )
-
-
-def _class_of(outcome: str) -> str:
-    return {"answered": "good", "": "good", "given up": "bad", "failed": "bad"}.get(outcome, "part")
 
 
 def _draw_axis(scale: Scale, height: float) -> Iterator[Html]:

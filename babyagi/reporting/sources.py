@@ -5,7 +5,7 @@ journal's data about each page. It uses only origins that the program recorded; 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from urllib.parse import quote
@@ -109,8 +109,13 @@ async def trace_sources(store: TaskStore, results: Sequence[Result]) -> Sources:
                 n_unnamed = max(n_unnamed, int(name))
     pages: dict[str, Fetched] = {}
     for task_id in sorted(steps_by_task):
-        pages = {page.url: page for page in pages_of(steps_by_task[task_id])} | pages
-    found = [_make_source(*pair, pages) for pair in task_ids_by_origin.items()]
+        for observation in read_observations(steps_by_task[task_id]):
+            pages = {page.url: page for page in observation.passage.pages} | pages
+    found = []
+    for origin, ids in task_ids_by_origin.items():
+        head, _, name = origin.partition(":")
+        kind, page = _KIND_BY_ORIGIN[head], pages.get(name) if head == "web" else None
+        found.append(Source(kind=kind, name=name, task_ids=tuple(sorted(set(ids))), page=page))
     found.sort(key=lambda one: (_PLACES.get(one.kind, 0), -len(one.task_ids)))
     return Sources(named=found, n_unnamed=n_unnamed)
 
@@ -141,20 +146,6 @@ def _given_with_results(
     ids = {int(name) for head, _, name in named if head == "result" and name.isdecimal()}
     given = (origins_by_task.get(id_, frozenset()) for id_ in ids - {result.task_id})
     return frozenset[str]().union(*given)
-
-
-def _make_source(origin: str, task_ids: Sequence[int], pages: Mapping[str, Fetched]) -> Source:
-    head, _, name = origin.partition(":")
-    page = pages.get(name) if head == "web" else None
-    return Source(
-        kind=_KIND_BY_ORIGIN[head], name=name, task_ids=tuple(sorted(set(task_ids))), page=page
-    )
-
-
-def pages_of(steps: Sequence[Step]) -> Iterator[Fetched]:
-    """Yield the web pages that were opened by the tool calls among these recorded steps."""
-    for observation in read_observations(steps):
-        yield from observation.passage.pages
 
 
 # -- as Markdown -----------------------------------------------------------------------------------

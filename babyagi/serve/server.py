@@ -178,14 +178,6 @@ class _Server(uvicorn.Server):
         yield
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Opened:
-    """A server that is answering HTTP: its URL, and the parts that operations use."""
-
-    url: str
-    desk: Desk
-
-
 # -- opening
 # --------------------------------------------------------------------------------------------------
 
@@ -253,7 +245,7 @@ def forget_address(home: Path, url: str) -> None:
 
 
 @asynccontextmanager
-async def open_server(app: App, *, tell: Callable[[str], None]) -> AsyncIterator[Opened]:
+async def open_server(app: App, *, tell: Callable[[str], None]) -> AsyncIterator[Desk]:
     """Answer HTTP during the `async with` block. Events are read over a separate connection to the
     task store."""
     settings = app.settings
@@ -271,7 +263,7 @@ async def open_server(app: App, *, tell: Callable[[str], None]) -> AsyncIterator
         async with open_store(settings, tell=tell) as store:
             feed = Feed(store)
             hooks = app.open_hooks()
-            desk = Desk(app=app, feed=feed, keys=keys, hooks=hooks)
+            desk = Desk(app=app, url=url, feed=feed, keys=keys, hooks=hooks)
             server = _Server(_configure(desk, names))
             async with asyncio.TaskGroup() as group:
                 watching = group.create_task(feed.watch())
@@ -280,7 +272,7 @@ async def open_server(app: App, *, tell: Callable[[str], None]) -> AsyncIterator
                 looking = group.create_task(_watch_token(desk))
                 write_address(settings.home, url)
                 try:
-                    yield Opened(url=url, desk=desk)
+                    yield desk
                 finally:
                     forget_address(settings.home, url)
                     feed.stop()
@@ -336,8 +328,8 @@ async def serve(
         say: prints the server's URL.
         tell: prints that the task store is unavailable for a while.
     """
-    async with open_server(app, tell=tell) as opened:
-        say(f"The board is at {opened.url}; babyagi serve open shows it in a browser.")
+    async with open_server(app, tell=tell) as desk:
+        say(f"The board is at {desk.url}; babyagi serve open shows it in a browser.")
         if works:
             return await app.serve_all(around)
         return await _wait_for_signal()
