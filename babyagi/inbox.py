@@ -150,14 +150,10 @@ def find_named(steps: Sequence[Step], number: int, *, step_id: int | None = None
 
 def name_step(step: Step, steps: Sequence[Step]) -> str:
     """Return the shortest text that identifies this step among the open steps, which wait for a
-    person: `4` for its task, and more if that is ambiguous."""
+    person: `4` for its task, and `4 --step 17` if that is ambiguous."""
     number = asking_task(step)
-    if len(find_named(steps, number)) == 1:
-        return str(number)
-    mine = [other for other in steps if other.objective_id == step.objective_id]
-    if len(find_named(mine, number)) == 1:
-        return f"{number} --objective {step.objective_id}"
-    return f"{number} --step {step.id}"
+    is_clear = len(find_named(steps, number)) == 1
+    return str(number) if is_clear else f"{number} --step {step.id}"
 
 
 def pick_named(steps: Sequence[Step], number: int, *, step_id: int | None, ask: str) -> Step:

@@ -138,5 +138,5 @@ async def serving(home: Path, **variables: str) -> AsyncIterator[Served]:
     }
     loaded = load_settings(flags={"serve_port": 0}, environ=environ, cwd=home.parent)
     settings = replace(loaded.settings, home=home)
-    async with open_app(settings) as app, open_server(app, tell=print) as opened:
-        yield Served(app=app, desk=opened.desk, url=opened.url)
+    async with open_app(settings) as app, open_server(app, tell=print) as desk:
+        yield Served(app=app, desk=desk, url=desk.url)

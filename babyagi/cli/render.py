@@ -8,7 +8,7 @@ from datetime import datetime
 
 from babyagi.cli.text import Line, Style, cut_words, fit, safe, safe_line, table
 from babyagi.reporting.artifacts import Made, say_artifact
-from babyagi.reporting.next_command import Need, next_command, say_stop
+from babyagi.reporting.next_command import say_going_on, say_stop
 from babyagi.tasks import (
     Limits,
     Objective,
@@ -326,19 +326,4 @@ def render_going_on(objective: Objective, counts: Mapping[TaskStatus, int]) -> s
     """Return the command that continues the objective; '' if there is nothing left to continue.
     Unlike `render_next`, it never names the report."""
     has_dead = bool(counts.get(TaskStatus.DEAD))
-    found = next_command(objective, has_dead=has_dead, has_report=objective.has_report)
-    match found.need:
-        case Need.NOTHING:
-            return ""
-        case Need.RESUME:
-            return found.resume
-        case Need.REPORT:
-            return f"{found.resume}  (its report is still to be written)"
-        case Need.ANSWERS:
-            return f"{found.command}, answer what it shows, then {found.resume}"
-        case Need.MODEL:
-            return f"{found.command}  (with a MODEL of yours, and --files as before)"
-        case Need.RETRY:
-            number = "with the number of a dead task (babyagi tasks)"
-            return f"{found.command} {number}, then {found.resume}"
-    return f"{f'{found.command} {found.value}'.rstrip()}, then {found.resume}"
+    return say_going_on(objective, has_dead=has_dead, has_report=objective.has_report)

@@ -4,8 +4,9 @@ checked, and dangerous characters are replaced."""
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cache
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+from threading import get_ident
 from typing import TYPE_CHECKING
 
 from babyagi.pages.html import Html, escape
@@ -20,6 +21,7 @@ Attributes = dict[str, str | int | float]
 MAX_PARSED_CHARS = 150_000
 MAX_LINE_CHARS = 20_000  # parsing a longer line takes too long
 MAX_COLONS = 100  # in a line; with more, it takes too long to find URLs without markup
+MAX_PARSERS = 16
 _MAY_BE_OPENED = re.compile(r"(?:https?://|mailto:)[^\s<>\"]+", re.IGNORECASE)
 _CLASS_BY_STYLE = {"text-align:right": "right", "text-align:center": "center"}
 
@@ -33,32 +35,23 @@ def can_be_parsed(text: str) -> bool:
 def parse(text: str) -> list[Token]:
     """Parse Markdown into harmless tokens of markdown-it: HTML becomes text, an image becomes a
     link, and a link to anything but http, https or mailto becomes text."""
-    return list(_make_harmless(_open_parser().parse(text)))
+    return list(_make_harmless(_open_parser(get_ident()).parse(text)))
 
 
 def render_html(text: str) -> Html:
     """Return Markdown as HTML that can run and load nothing. A text that is too long to be parsed
     becomes plain text in `<pre>`."""
-    return make_renderer()(text)
+    if not can_be_parsed(text):
+        return Html(f"<pre>{escape(text)}</pre>")
+    has_few = all(line.count(":") <= MAX_COLONS for line in text.split("\n"))
+    parser = _open_parser(get_ident(), finds_addresses=has_few)
+    tokens = list(_make_harmless(parser.parse(text)))
+    return Html(parser.renderer.render(tokens, parser.options, {}))
 
 
-def make_renderer() -> Callable[[str], Html]:
-    """Return a function that works as `render_html`, but creates its parser only once, which takes
-    longer than to render a short text. It must be used in one thread only."""
-    open_parser = cache(_open_parser)
-
-    def render(text: str) -> Html:
-        if not can_be_parsed(text):
-            return Html(f"<pre>{escape(text)}</pre>")
-        has_few = all(line.count(":") <= MAX_COLONS for line in text.split("\n"))
-        parser = open_parser(finds_addresses=has_few)
-        tokens = list(_make_harmless(parser.parse(text)))
-        return Html(parser.renderer.render(tokens, parser.options, {}))
-
-    return render
-
-
-def _open_parser(*, finds_addresses: bool = False) -> MarkdownIt:
+@lru_cache(maxsize=MAX_PARSERS)
+def _open_parser(_thread_id: int, *, finds_addresses: bool = False) -> MarkdownIt:
+    """Return a parser for one thread. (To make one takes longer than to render a short text.)"""
     from markdown_it import MarkdownIt
 
     parser = MarkdownIt("commonmark", {"html": False, "linkify": finds_addresses})

@@ -27,6 +27,7 @@ _OUTCOMES = {
     events.TASK_RELEASED: "released",
     events.TASK_CANCELLED: "cancelled",
 }
+_CLASS_BY_OUTCOME = {"answered": "good", "": "good", "given up": "bad", "failed": "bad"}
 # the kinds of events that `find_bars` needs
 KINDS = (events.WORKER_JOINED, events.TASK_CLAIMED, *_OUTCOMES)
 
@@ -165,7 +166,8 @@ def render_timeline(
     parts = [head, *_draw_axis(scale, height)]
     for number, (label, lane) in enumerate(lanes):
         top = LANE_HEIGHT * number
-        parts.append(_draw_label(label, top))
+        cut = escape(shorten(label, 25))
+        parts.append(Html(f'<text class="lane" x="0" y="{top + 12:.0f}">{cut}</text>'))
         for bar in lane:
             name = known_tasks.get(bar.task_id, "")
             drawn = _draw_bar(bar, top, scale, name)
@@ -178,24 +180,16 @@ def render_timeline(
     return join(parts)
 
 
-def _draw_label(label: str, top: float) -> Html:
-    cut = shorten(label, 25)
-    return Html(f'<text class="lane" x="0" y="{top + 12:.0f}">{escape(cut)}</text>')
-
-
 def _draw_bar(bar: Bar, top: float, scale: Scale, name: str) -> Html:
     left, right = scale.place(bar.started_at), scale.place(bar.ended_at)
+    kind = _CLASS_BY_OUTCOME.get(bar.outcome, "part")
     words = f"{say_duration(bar.length_s)}, {bar.outcome or 'still at work'}"
     title = escape(f"task {bar.task_id}{f': {name[:120]}' if name else ''} ({words})")
     return Html(
-        f'<rect class="{_class_of(bar.outcome)}" x="{left:.1f}" y="{top:.0f}" '
+        f'<rect class="{kind}" x="{left:.1f}" y="{top:.0f}" '
         f'width="{max(1.0, right - left):.1f}" height="{BAR_HEIGHT:.0f}" rx="2">'
         f"<title>{title}</title></rect>"
     )
-
-
-def _class_of(outcome: str) -> str:
-    return {"answered": "good", "": "good", "given up": "bad", "failed": "bad"}.get(outcome, "part")
 
 
 def _draw_axis(scale: Scale, height: float) -> Iterator[Html]:
@@ -232,7 +226,6 @@ def _say_below(words: str, x: float, bottom: float, anchor: str) -> Html:
 # --------------------------------------------------------------------------------------------------
 
 
-MAX_DRAWN = 240
 MAX_DEPTH = 40
 BOX_WIDTH, BOX_HEIGHT, COLUMN, ROW, MARGIN = 258, 30, 300, 40, 8
 MAX_LABEL_CHARS = 32
@@ -263,15 +256,14 @@ def walk_tree(tasks: Sequence[Task]) -> Iterator[tuple[Task, int]]:
 
 
 def render_graph(tasks: Sequence[Task], *, link: Callable[[int], str]) -> Html:
-    """Return the graph of the tasks as SVG; '' if there are no tasks. Of more than `MAX_DRAWN` the
-    first are drawn, and a line says how many are not.
+    """Return the graph of the tasks as SVG; '' if there are no tasks.
 
     Args:
         link: returns the URL to which the box of a task links, from its id.
     """
     if not tasks:
         return Html("")
-    drawn = list(walk_tree(sorted(tasks, key=lambda task: task.id)[:MAX_DRAWN]))
+    drawn = list(walk_tree(sorted(tasks, key=lambda task: task.id)))
     places = {
         task.id: (MARGIN + min(depth, MAX_DEPTH) * COLUMN, MARGIN + row * ROW)
         for row, (task, depth) in enumerate(drawn)
@@ -290,8 +282,6 @@ def render_graph(tasks: Sequence[Task], *, link: Callable[[int], str]) -> Html:
             parts += [_curve(kind, places[one], places[task.id]) for one in before if one in places]
     parts += [_draw_box(task, places[task.id], link(task.id)) for task, _ in drawn]
     parts.append(Html("</svg>"))
-    if n_left := len(tasks) - len(drawn):
-        parts.append(Html(f"<p class=quiet>{n_left:,} more tasks are not drawn.</p>"))
     return join(parts, "\n")
 
 

@@ -1,4 +1,4 @@
-"""Makes the page of an objective, with its report, files, costs, timeline and tree of tasks."""
+"""Makes the page of an objective, with its report, files, timeline and tree of tasks."""
 
 from __future__ import annotations
 
@@ -7,15 +7,13 @@ import csv
 import hashlib
 import io
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from datetime import datetime
 from itertools import islice
 
 from babyagi.pages.html import Html, escape, fill, join, load
-from babyagi.pages.markdown import make_renderer, render_html
+from babyagi.pages.markdown import render_html
 from babyagi.pages.pictures import Bar, render_timeline, walk_tree
-from babyagi.tasks import Artifact, Objective, Result, Task, TaskStatus, Usage
-from babyagi.text import say_duration, shorten
+from babyagi.tasks import Artifact, Objective, Result, Task, TaskStatus
+from babyagi.text import say_count, shorten
 
 MAX_TASKS = 3000
 MAX_RESULT_CHARS = 20_000
@@ -32,100 +30,62 @@ MAX_CELL_CHARS = 300
 _NAME_BY_STATUS = {TaskStatus.DEAD: "given up", TaskStatus.RECORDED: "done"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pictured:
-    """A file of a task's result that is shown on the page."""
+def render_report_page(
+    objective: Objective,
+    *,
+    markdown: str,
+    tasks: Sequence[Task],
+    results: Sequence[Result],
+    bars: Sequence[Bar],
+    made: Sequence[tuple[int, Artifact]] = (),
+) -> str:
+    """Return the page as one HTML file, which runs no scripts and loads nothing.
 
-    task_id: int
-    artifact: Artifact
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReportPage:
-    """The content of the page of an objective.
-
-    Attributes:
+    Args:
         markdown: the report.
         tasks, results: all of the objective.
         bars: the bars of the timeline.
-        now: when the page is made.
-        pictured: the files of the results.
+        made: the files of the results, each with the id of its task.
     """
-
-    objective: Objective
-    markdown: str
-    tasks: Sequence[Task]
-    results: Sequence[Result]
-    bars: Sequence[Bar]
-    now: datetime
-    pictured: Sequence[Pictured] = ()
-
-
-def render_report_page(page: ReportPage) -> str:
-    """Return the page as one HTML file, which runs no scripts and loads nothing."""
     style = Html(load("page.css"))
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    title = shorten(" ".join(page.objective.spec.text.split()), 120)
-    shown = sorted(page.tasks, key=lambda task: task.id)[:MAX_TASKS]
+    title = shorten(" ".join(objective.spec.text.split()), 120)
+    shown = sorted(tasks, key=lambda task: task.id)[:MAX_TASKS]
+    n_left = len(tasks) - len(shown)
+    more = _say_more(f"{n_left:,} more tasks are not on this page", "tasks", objective)
     return fill(
         load("report.html"),
         style=style,
         style_hash=Html(f"sha256-{digest}"),
         title=f"Report: {title}",
-        report=render_html(page.markdown),
-        files=render_files(page.pictured),
-        totals=join(list(_render_totals(page.objective, page.tasks))),
-        timeline=_render_timeline(page, shown),
-        tree=join(list(_render_tree(page.objective, shown, page.results)), "\n"),
-        tree_note=_render_left_out(len(page.tasks) - len(shown), page.objective),
-        footer=_render_footer(page),
+        report=render_html(markdown),
+        files=render_files(made),
+        timeline=_render_timeline(bars, shown),
+        tree=join(list(_render_tree(objective, shown, results)), "\n"),
+        tree_note=more if n_left else "",
+        footer=_say_when(objective),
     )
-
-
-# -- totals
-# --------------------------------------------------------------------------------------------------
-
-
-def _render_totals(objective: Objective, tasks: Sequence[Task]) -> Iterator[Html]:
-    usage, limits = objective.usage, objective.spec.limits
-    of_tasks = sum((task.usage for task in tasks), Usage())
-    rest = usage - of_tasks
-    n_done = sum(task.status in (TaskStatus.DONE, TaskStatus.RECORDED) for task in tasks)
-    cost_limit = f" of ${limits.max_cost_usd:g}" if limits.max_cost_usd else ""
-    ended = objective.stop_reason or objective.status
-    for name, value in (
-        ("How it ended", ended.value),
-        ("Tasks done", f"{n_done} of {len(tasks)}"),
-        ("Cost", f"{objective.spent}{cost_limit}"),
-        ("Time", say_duration(objective.active_s)),
-        ("Model calls", f"{usage.calls:,}"),
-        ("Tokens", f"{usage.prompt_tokens:,} in, {usage.completion_tokens:,} out"),
-        ("Tokens for tasks", f"{of_tasks.tokens:,}"),
-        ("Tokens for planning, checks, report", f"{max(0, rest.tokens):,}"),
-        ("Models", objective.spec.models),
-    ):
-        yield fill("<div><dt>$name</dt><dd>$value</dd></div>", name=name, value=value)
 
 
 # -- files of the results
 # --------------------------------------------------------------------------------------------------
 
 
-def render_files(pictured: Sequence[Pictured]) -> Html:
+def render_files(made: Sequence[tuple[int, Artifact]]) -> Html:
     """Return the section of the page with the files: pictures and tables are shown, other texts are
     collapsed. '' if there are no files."""
     figure = "<figure>$shown<figcaption>$name (task $task; sha256 $digest)</figcaption></figure>"
     figures, room = [], MAX_FILES_CHARS
-    for one in pictured[:MAX_FILES]:
-        if len(one.artifact.text) > room:
+    for task_id, artifact in made[:MAX_FILES]:
+        if len(artifact.text) > room:
             continue
-        room -= len(one.artifact.text)
-        name, digest = one.artifact.name, one.artifact.digest[:16]
-        shown = _render_file(one.artifact)
-        figures.append(fill(figure, shown=shown, name=name, task=one.task_id, digest=digest))
-    if not pictured:
+        room -= len(artifact.text)
+        shown, digest = _render_file(artifact), artifact.digest[:16]
+        said = {"shown": shown, "name": artifact.name, "task": task_id, "digest": digest}
+        figures.append(fill(figure, **said))
+    if not made:
         return Html("")
-    n_left = len(pictured) - len(figures)
+    n_left = len(made) - len(figures)
     left = fill('<p class="quiet">$n more are not on this page.</p>', n=n_left) if n_left else ""
     section = "<section><h2>Files</h2>$figures$left</section>"
     return fill(section, figures=join(figures, "\n"), left=Html(left))
@@ -171,100 +131,62 @@ def _render_tree(
     objective: Objective, tasks: Sequence[Task], results: Sequence[Result]
 ) -> Iterator[Html]:
     found = {result.task_id: result for result in results}
-    known = {task.id for task in tasks}
-    room, render = MAX_RESULTS_CHARS, make_renderer()
+    room = MAX_RESULTS_CHARS
     for task, depth in walk_tree(tasks):
         result = found.get(task.id)
         text = result.text[: min(MAX_RESULT_CHARS, room)] if result is not None else ""
         is_drawn = room > MAX_RESULTS_CHARS - MAX_DRAWN_CHARS
-        drawn = render(text) if is_drawn else fill("<pre>$text</pre>", text=text)
+        drawn = render_html(text) if is_drawn else fill("<pre>$text</pre>", text=text)
         room -= len(text)
-        inside = [_render_inside(task, result, drawn, known)]
-        inside.append(_say_cut(task, result, text, objective))
+        is_cut = result is not None and len(text) < len(result.text)
         yield fill(
             '<li id="task-$id" class="$status d$depth"><details><summary>'
             '<span class="no">$id</span>$name <span class="state">$state</span>'
             '<span class="cost">$cost</span></summary>'
-            '<div class="inside">$inside</div></details></li>',
+            '<div class="inside">$inside$cut</div></details></li>',
             id=task.id,
             status=task.status.value,
             depth=min(depth, MAX_INDENT),
             name=shorten(task.name, MAX_NAME_CHARS),
             state=_NAME_BY_STATUS.get(task.status, task.status.value),
             cost=_say_cost(task, objective),
-            inside=join(inside),
+            inside=_render_inside(task, result, drawn),
+            cut=_say_more("The result is longer", f"show {task.id}", objective) if is_cut else "",
         )
 
 
 def _say_cost(task: Task, objective: Objective) -> str:
     usage = task.usage
-    took = ""
-    if task.started_at is not None and task.finished_at is not None:
-        took = say_duration((task.finished_at - task.started_at).total_seconds())
-    calls = f"{usage.calls} model {'call' if usage.calls == 1 else 'calls'}"
-    parts = [calls, f"{usage.tokens:,} tokens", _say_price(usage, objective), took]
+    known = f"${usage.cost_usd:.4f}" if objective.spec.has_price else "cost unknown"
+    price = "" if objective.is_free else known
+    parts = [say_count(usage.calls, "model call"), f"{usage.tokens:,} tokens", price]
     return " · ".join(filter(None, parts)) if usage.calls else "not begun"
 
 
-def _say_price(usage: Usage, objective: Objective) -> str:
-    if objective.is_free:
-        return ""
-    return f"${usage.cost_usd:.4f}" if objective.spec.has_price else "cost unknown"
-
-
-def _render_inside(task: Task, result: Result | None, drawn: Html, known: set[int]) -> Html:
-    parts = [_render_origin(task, known)]
-    if task.error:
-        parts.append(fill("<p><b>Error:</b> $error</p>", error=task.error))
+def _render_inside(task: Task, result: Result | None, drawn: Html) -> Html:
+    lack = task.lack.what if task.lack is not None else ""
+    said = {"Error": task.error, "Lacking": lack}
     if result is not None:
-        parts.append(drawn)
-    lack = result.lack if result is not None else task.lack.what if task.lack is not None else ""
-    if lack:
-        head = "Not answered:" if result is not None else "Lacking:"
-        parts.append(fill("<p><b>$head</b> $lack</p>", head=head, lack=lack))
-    return join(parts)
+        said = {"Error": task.error, "Not answered": result.lack}
+    notes = [
+        fill("<p><b>$head:</b> $text</p>", head=head, text=text)
+        for head, text in said.items()
+        if text
+    ]
+    return join([drawn, *notes])
 
 
-def _say_cut(task: Task, result: Result | None, text: str, objective: Objective) -> Html:
-    if result is None or len(text) == len(result.text):
-        return Html("")
-    command = f"babyagi show {task.id} --objective {objective.id}"
-    return fill('<p class="quiet">The result is longer: <code>$it</code></p>', it=command)
-
-
-def _render_origin(task: Task, known: set[int]) -> Html:
-    others = (number for number in dict.fromkeys(task.after) if number != task.parent_id)
-    links = [_link(number, known) for number in others]
-    parts = []
-    if task.parent_id is not None:
-        parts.append(fill("planned from $task", task=_link(task.parent_id, known)))
-    if links:
-        parts.append(fill("after $tasks", tasks=join(links, ", ")))
-    if not parts:
-        return Html("")
-    return fill('<p class="quiet">$words</p>', words=join(parts, "; "))
-
-
-def _link(number: int, known: set[int]) -> Html:
-    if number not in known:
-        return escape(f"task {number}")
-    return fill('<a href="#task-$number">task $number</a>', number=number)
-
-
-def _render_left_out(n: int, objective: Objective) -> Html:
-    if n <= 0:
-        return Html("")
-    more = f"{n:,} more tasks are not on this page"
-    command = f"babyagi tasks --objective {objective.id}"
-    return fill('<p class="quiet">$more: <code>$command</code></p>', more=more, command=command)
+def _say_more(what: str, command: str, objective: Objective) -> Html:
+    says = f"babyagi {command} --objective {objective.id}"
+    return fill('<p class="quiet">$what: <code>$says</code></p>', what=what, says=says)
 
 
 # -- the timeline
 # --------------------------------------------------------------------------------------------------
 
 
-def _render_timeline(page: ReportPage, shown: Sequence[Task]) -> Html:
-    drawn = render_timeline(page.bars, known_tasks={task.id: task.name for task in shown})
+def _render_timeline(bars: Sequence[Bar], shown: Sequence[Task]) -> Html:
+    drawn = render_timeline(bars, known_tasks={task.id: task.name for task in shown})
     if not drawn:
         return Html("")
     return fill(
@@ -275,8 +197,7 @@ def _render_timeline(page: ReportPage, shown: Sequence[Task]) -> Html:
     )
 
 
-def _render_footer(page: ReportPage) -> Html:
-    objective = page.objective
+def _say_when(objective: Objective) -> str:
     ended = f", ended {objective.ended_at:%Y-%m-%d %H:%M} UTC" if objective.ended_at else ""
-    begun = f"Objective {objective.id}, begun {objective.created_at:%Y-%m-%d %H:%M} UTC{ended}"
-    return escape(f"{begun}. Made by babyagi at {page.now:%Y-%m-%d %H:%M} UTC.")
+    begun = f"{objective.created_at:%Y-%m-%d %H:%M} UTC"
+    return f"Objective {objective.id}, begun {begun}{ended}. Made by babyagi."

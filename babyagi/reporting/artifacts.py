@@ -4,11 +4,11 @@ its result."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
+from babyagi.reporting.sources import code, render_list
 from babyagi.tasks import Artifact, Result
 from babyagi.taskstore.sql.store import TaskStore
-from babyagi.text import clean, harmless, one_line
 from babyagi.tools.base import read_observations
 
 MAX_TASKS_READ = 200  # whose steps are looked through for files
@@ -17,16 +17,11 @@ SHOWN_DIGEST_CHARS = 16
 MAKERS = frozenset(("tool:run_python", "private:run_python"))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Made:
+class Made(NamedTuple):
     """An artifact, and the id of the task that made it."""
 
     task_id: int
     artifact: Artifact
-
-    @property
-    def n_bytes(self) -> int:
-        return len(self.artifact.data)
 
 
 async def find_artifacts(store: TaskStore, results: Sequence[Result]) -> list[Made]:
@@ -48,25 +43,15 @@ async def find_artifacts(store: TaskStore, results: Sequence[Result]) -> list[Ma
 def say_artifact(made: Made) -> str:
     """Return type, size and the beginning of the digest of an artifact as a phrase."""
     digest = made.artifact.digest[:SHOWN_DIGEST_CHARS]
-    return f"{made.artifact.media_type}, {made.n_bytes:,} bytes, sha256 {digest}"
+    return f"{made.artifact.media_type}, {len(made.artifact.data):,} bytes, sha256 {digest}"
 
 
 def render_artifacts(made: Sequence[Made], *, objective_id: int, most: int) -> str:
     """Return the report's section that lists the first `most` artifacts; '' if there are none."""
-    if not made:
-        return ""
-    lines = [
-        f"* `{_plain(one.artifact.name)}` (task {one.task_id}; {say_artifact(one)})"
-        for one in made[:most]
-    ]
-    if len(made) > most:
-        lines.append(f"* and {len(made) - most} more")
+    lines = [f"{code(one.artifact.name)} (task {one.task_id}; {say_artifact(one)})" for one in made]
+    listed = render_list("## Files", lines, most)
     how = f"`babyagi show TASK --artifact NAME --objective {objective_id}` prints one."
-    return "\n".join(["## Files", "", *lines, "", how])
-
-
-def _plain(name: str) -> str:
-    return harmless(one_line(clean(name))).replace("`", "'")
+    return f"{listed}\n\n{how}" if listed else ""
 
 
 def artifacts_shape(made: Sequence[Made]) -> list[dict[str, object]]:
@@ -76,7 +61,7 @@ def artifacts_shape(made: Sequence[Made]) -> list[dict[str, object]]:
             "task_id": one.task_id,
             "name": one.artifact.name,
             "media_type": one.artifact.media_type,
-            "n_bytes": one.n_bytes,
+            "n_bytes": len(one.artifact.data),
             "sha256": one.artifact.digest,
         }
         for one in made

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from babyagi import events
 from babyagi.reporting.why import Facts, Why, find_hold
 from babyagi.tasks import ObjectiveStatus, StopReason, TaskStatus
-from babyagi.taskstore.nouns import Queue, Standing, Vitals
+from babyagi.taskstore.nouns import Vitals
 from babyagi.taskstore.schedules import ScheduleStatus, TickOutcome
 from babyagi.taskstore.sql.store import TaskStore
 
@@ -56,7 +56,12 @@ def _measure_tasks(vitals: Vitals) -> list[str]:
     }
     tasks = {str(status): totals.get(("tasks", status, ""), 0) for status in TaskStatus}
     n_owed = totals.get(("owed_reports", "", ""), 0)
-    holds = [_find_hold(vitals, standing, queue) for standing, queue in vitals.standings]
+    holds = [  # why tasks do not run although they can be claimed
+        find_hold(Facts(standing=standing, workers=vitals.workers))
+        if queue.n_free or queue.n_delayed
+        else Why.NEXT
+        for standing, queue in vitals.standings
+    ]
     says_held = "Queued tasks that cannot run, by reason."
     return [
         _by("objectives", "Objectives by status.", "status", objectives),
@@ -71,14 +76,6 @@ def _measure_tasks(vitals: Vitals) -> list[str]:
             for name, (kind, says) in _COUNTED.items()
         ),
     ]
-
-
-def _find_hold(vitals: Vitals, standing: Standing, queue: Queue) -> Why:
-    """Return why tasks of an active objective do not run although they can be claimed; `Why.NEXT`
-    if nothing prevents it."""
-    if not queue.n_free and not queue.n_delayed:
-        return Why.NEXT
-    return find_hold(Facts(standing=standing, workers=vitals.workers))
 
 
 def _count_held(vitals: Vitals, holds: Sequence[Why]) -> dict[str, int]:
@@ -139,16 +136,15 @@ def _measure_money(vitals: Vitals) -> list[str]:
 def _measure_schedules(vitals: Vitals) -> list[str]:
     totals = vitals.totals
     schedules = {str(status): totals.get(("schedules", status, ""), 0) for status in ScheduleStatus}
-    ticks: dict[tuple[tuple[str, str], ...], float] = {
-        (("outcome", outcome), ("reason", reason)): float(n)
+    ticks = {_labels(outcome=outcome, reason=""): 0.0 for outcome in TickOutcome}
+    ticks |= {
+        _labels(outcome=outcome, reason=reason): n
         for (name, outcome, reason), n in sorted(totals.items())
         if name == "ticks"
     }
-    for outcome in TickOutcome:
-        ticks.setdefault((("outcome", str(outcome)), ("reason", "")), 0.0)
     metrics = [
         _by("schedules", "Schedules by status.", "status", schedules),
-        write_metric("ticks", "Ticks of schedules, by outcome and reason.", ticks),
+        _write("ticks", "Ticks of schedules, by outcome and reason.", ticks),
     ]
     if vitals.next_tick_s is not None:
         says = "Time until the next tick of a schedule is due; 0 if one is due now."
@@ -157,22 +153,20 @@ def _measure_schedules(vitals: Vitals) -> list[str]:
 
 
 def _one(name: str, says: str, value: float) -> str:
-    return write_metric(name, says, {(): value})
+    return _write(name, says, {"": value})
 
 
 def _by(name: str, says: str, label: str, values: Mapping[str, float]) -> str:
-    return write_metric(name, says, {((label, one),): n for one, n in values.items()})
+    return _write(name, says, {_labels(**{label: one}): n for one, n in values.items()})
 
 
-def write_metric(name: str, says: str, values: Mapping[tuple[tuple[str, str], ...], float]) -> str:
-    """Return a metric as lines: its help, its type, and its values by labels, such as
-    `(("status", "queued"),)`."""
+def _labels(**values: str) -> str:
+    """Return labels in braces. The values are of closed lists, so that nothing need be quoted."""
+    return "{" + ",".join(f'{name}="{value}"' for name, value in values.items()) + "}"
+
+
+def _write(name: str, says: str, values: Mapping[str, float]) -> str:
+    """Return a metric as lines: its help, its type, and its values by labels."""
     lines = [f"# HELP babyagi_{name} {says}", f"# TYPE babyagi_{name} gauge"]
-    for labels, value in values.items():
-        inner = ",".join(f'{label}="{_quote(str(one))}"' for label, one in labels)
-        lines.append(f"babyagi_{name}{f'{{{inner}}}' if inner else ''} {value:.10g}")
+    lines += [f"babyagi_{name}{labels} {value:.10g}" for labels, value in values.items()]
     return "\n".join([*lines, ""])
-
-
-def _quote(text: str) -> str:
-    return text.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from enum import StrEnum
-
 from babyagi.tasks import Limits, Objective, ObjectiveStatus, Role, StopReason
 
 REHEARSED = (
@@ -24,33 +21,6 @@ UNCHECKED = (
 USE_OTHER_CHECKER = "BABYAGI_ROLE_MODELS=creation=MODEL"
 
 
-class Need(StrEnum):
-    """What an objective needs from a person before it can continue."""
-
-    NOTHING = "nothing"  # it is over
-    RESUME = "resume"  # it has not ended
-    REPORT = "report"  # it ended without a report
-    ANSWERS = "answers"
-    LIMIT = "limit"  # a higher limit
-    TASK = "task"  # a new task for what is not answered
-    MODEL = "model"  # a language model: this was a rehearsal
-    CHECKER = "checker"  # a model that can check: no reply of this one says what is answered
-    RETRY = "retry"  # another try of a task that was given up
-    LEAVE = "leave"  # permission to go on: no task was given up, and no limit need be raised
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NextCommand:
-    """The command that a person types next, and its reason (`need`). If `command` ends with an
-    option that lacks its value, `value` is that value. `resume` is the command that continues the
-    objective afterwards."""
-
-    need: Need
-    command: str
-    value: str = ""
-    resume: str
-
-
 def say_stop(objective: Objective) -> str:
     """Return why the objective ended, after "it stopped:", and no more than was checked."""
     reason = objective.stop_reason or StopReason.FAILED
@@ -63,67 +33,63 @@ def say_stop(objective: Objective) -> str:
     return UNCHECKED if is_unchecked else reason.words
 
 
-def next_command(objective: Objective, *, has_dead: bool, has_report: bool) -> NextCommand:
-    """Return the command that continues the objective.
+def say_going_on(objective: Objective, *, has_dead: bool, has_report: bool, mark: str = "") -> str:
+    """Return the commands that a person types to continue the objective; '' if nothing is left to
+    continue.
 
     Args:
         has_dead: one of its tasks was given up.
         has_report: its report is written, or is being written.
+        mark: stands before and after each command, such as a backtick in Markdown.
     """
-    here = f"--objective {objective.id}"
-    need = _find_need(objective, has_dead=has_dead, has_report=has_report)
-    command, value = f"babyagi resume {here}", ""
-    resume = command
-    match need:
-        case Need.ANSWERS:
-            command = "babyagi inbox"
-        case Need.LIMIT:
-            name = (objective.stop_reason or "").removeprefix("limit:")
-            option, value = raise_limit(objective.spec.limits, name)
-            command = f"babyagi extend {here} {option}"
-        case Need.MODEL:
-            asked = quoted([objective.spec.text, *objective.spec.further][-1])
-            command = resume = f"LLM_MODEL=MODEL babyagi run {asked}"
-        case Need.CHECKER:
-            command = f"babyagi extend {here} --max-tasks {_usable_max_tasks(objective)}"
-            resume = f"{USE_OTHER_CHECKER} {resume} --use-my-model"
-        case Need.TASK:
-            command = f'babyagi tasks add {here} "what would answer what is missing"'
-        case Need.RETRY:
-            command = f"babyagi tasks retry TASK {here}"
-        case Need.LEAVE:
-            command = f"babyagi extend {here} --max-tasks {_usable_max_tasks(objective)}"
-    return NextCommand(need=need, command=command, value=value, resume=resume)
+    here, reason = f"--objective {objective.id}", objective.stop_reason
+    resume = f"{mark}babyagi resume {here}{mark}"
+    if objective.status is not ObjectiveStatus.ENDED:
+        return resume
+    if reason and reason.startswith("limit:"):
+        raised = " ".join(raise_limit(objective.spec.limits, reason.removeprefix("limit:")))
+        return f"{mark}babyagi extend {here} {raised}{mark}, then {resume}"
+    if reason is StopReason.WAITING:
+        return f"{mark}babyagi inbox{mark}, answer what it shows, then {resume}"
+    if not has_report:
+        return f"{resume}  (its report is still to be written)"
+    if reason is StopReason.UNMET:
+        return _say_after_unmet(objective, mark)
+    if reason not in (StopReason.STALLED, StopReason.FAILED):
+        return ""
+    if has_dead:
+        retry = f"{mark}babyagi tasks retry TASK {here}{mark}"
+        return f"{retry} with the number of a dead task (babyagi tasks), then {resume}"
+    return f"{mark}{_extend(objective)}{mark}, then {resume}"
 
 
-def _usable_max_tasks(objective: Objective) -> int:
-    """Return the objective's limit of tasks, raised to what `extend` accepts if it is used up."""
+def _say_after_unmet(objective: Objective, mark: str) -> str:
+    """Return what helps where the objective is not met, or no check could say that it is."""
+    resume = f"babyagi resume --objective {objective.id}"
+    if _is_rehearsal(objective):
+        asked = quoted([objective.spec.text, *objective.spec.further][-1])
+        command = f"{mark}LLM_MODEL=MODEL babyagi run {asked}{mark}"
+        return f"{command}, with a MODEL of yours, and {mark}--files{mark} as before"
+    if objective.checks.missing:
+        add = f"babyagi tasks add --objective {objective.id}"
+        return f'{mark}{add} "what would answer what is missing"{mark}, then {mark}{resume}{mark}'
+    checked = f"{mark}{USE_OTHER_CHECKER} {resume} --use-my-model{mark}"
+    how = "with a MODEL that replies in JSON when it is asked to"
+    return f"{mark}{_extend(objective)}{mark}, then {checked}, {how}"
+
+
+def _extend(objective: Objective) -> str:
+    """Return the command that lets the objective go on, with its limit of tasks raised to what is
+    accepted if it is used up."""
     most = objective.spec.limits.max_tasks
-    return max(most, objective.n_begun + 1) if most else 0
+    usable = max(most, objective.n_begun + 1) if most else 0
+    return f"babyagi extend --objective {objective.id} --max-tasks {usable}"
 
 
 def quoted(text: str) -> str:
     """Return the text quoted as one word for a shell."""
     escaped = "".join(f"\\{one}" if one in '"\\$`' else one for one in text)
     return f'"{escaped}"'
-
-
-def _find_need(objective: Objective, *, has_dead: bool, has_report: bool) -> Need:
-    if objective.status is not ObjectiveStatus.ENDED:
-        return Need.RESUME
-    if (objective.stop_reason or "").startswith("limit:"):
-        return Need.LIMIT
-    if objective.stop_reason is StopReason.WAITING:
-        return Need.ANSWERS
-    if not has_report:
-        return Need.REPORT
-    if objective.stop_reason is StopReason.UNMET and _is_rehearsal(objective):
-        return Need.MODEL
-    if objective.stop_reason is StopReason.UNMET:
-        return Need.TASK if objective.checks.missing else Need.CHECKER
-    if objective.stop_reason in (StopReason.STALLED, StopReason.FAILED):
-        return Need.RETRY if has_dead else Need.LEAVE
-    return Need.NOTHING
 
 
 def _is_rehearsal(objective: Objective) -> bool:

@@ -7,16 +7,21 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 from babyagi import events
 from babyagi.agents.report import Written, read_answer
 from babyagi.inbox import asking_task, describe
 from babyagi.index.indexer import find_trouble
 from babyagi.reporting.artifacts import Made, find_artifacts, render_artifacts
-from babyagi.reporting.next_command import Need, next_command, say_stop
-from babyagi.reporting.sources import NO_SOURCES, Sources, render_sources, trace_sources
-from babyagi.reporting.why import describe_outage
+from babyagi.reporting.next_command import say_going_on, say_stop
+from babyagi.reporting.sources import (
+    NO_SOURCES,
+    Sources,
+    render_list,
+    render_sources,
+    trace_sources,
+)
+from babyagi.reporting.why import describe_outage, name_tasks
 from babyagi.runtime.offload import Offload, run_inline
 from babyagi.tasks import (
     Duty,
@@ -33,9 +38,6 @@ from babyagi.tasks import (
 from babyagi.taskstore.lifecycle import duty_owner
 from babyagi.taskstore.sql.store import TaskStore
 from babyagi.text import clean, one_line, say_count, say_duration, shorten
-
-if TYPE_CHECKING:
-    from babyagi.pages.report import Pictured
 
 REHEARSAL_NOTICE = (
     "REHEARSAL: no language model was asked. The text below was put together from lines of "
@@ -146,37 +148,21 @@ async def load_page(
 ) -> str:
     """Return the page of the objective: the report, the tree of tasks, and the timeline."""
     from babyagi.pages.pictures import KINDS, find_bars
-    from babyagi.pages.report import ReportPage, render_report_page
+    from babyagi.pages.report import render_report_page
 
     found = await store.events(objective.id, kinds=KINDS, from_end=True, limit=MAX_EVENTS_DRAWN)
     tasks, results = await store.tasks(objective.id), await store.results(objective.id)
-    pictured = await load_pictures(store, objective)
-
-    def render() -> str:
-        return render_report_page(
-            ReportPage(
-                objective=objective,
-                markdown=markdown,
-                tasks=tasks,
-                results=results,
-                bars=find_bars(found, now=now),
-                now=now,
-                pictured=pictured,
-            )
+    made = await find_artifacts(store, results)
+    return await offload(
+        lambda: render_report_page(
+            objective,
+            markdown=markdown,
+            tasks=tasks,
+            results=results,
+            bars=find_bars(found, now=now),
+            made=made,
         )
-
-    return await offload(render)
-
-
-async def load_pictures(store: TaskStore, objective: Objective) -> list[Pictured]:
-    """Return the artifacts (files such as tables and plots) of the objective's results, as
-    `Pictured`, the type from which pages are made."""
-    from babyagi.pages.report import Pictured
-
-    return [
-        Pictured(task_id=one.task_id, artifact=one.artifact)
-        for one in await load_artifacts(store, objective)
-    ]
+    )
 
 
 def _say_bound(event: Event) -> str:
@@ -185,8 +171,7 @@ def _say_bound(event: Event) -> str:
             cut = ", ".join(map(str, event.data.get("cut", ())))
             return f"task {event.task_id} was shown only parts of results {cut}"
         case events.PLAN_FAILED:
-            ids = event.data["task_ids"]
-            tasks = f"{'task' if len(ids) == 1 else 'tasks'} {', '.join(map(str, ids))}"
+            tasks = name_tasks(event.data["task_ids"])
             return f"nothing could be planned from {tasks}: {event.data['reason']}"
         case _:
             return f"this proposed task was left out: {event.data.get('name', '')}"
@@ -256,7 +241,7 @@ def render_report(
         render_artifacts(aside.artifacts, objective_id=objective.id, most=MAX_SOURCES_LISTED),
         "---",
         _render_facts(objective, tasks, aside=aside),
-        _render_lines(
+        render_list(
             "## Left out of prompts and plans", list(map(_one_line, aside.bounds)), MAX_NAMED
         ),
         _render_tasks("Not done", tasks, OPEN, objective),
@@ -356,7 +341,7 @@ def _render_missing(objective: Objective) -> str:
     missing = objective.checks.missing
     head = "These parts of the objective are not answered" if missing else "Why it is not confirmed"
     parts = [_one_line(part) for part in missing or (objective.stop_detail,) if part]
-    return _render_lines(f"**{head}:**", parts, len(parts))
+    return render_list(f"**{head}:**", parts, len(parts))
 
 
 def _render_dead(tasks: Sequence[Task]) -> str:
@@ -365,14 +350,14 @@ def _render_dead(tasks: Sequence[Task]) -> str:
         for task in tasks
         if task.status is TaskStatus.DEAD
     ]
-    return _render_lines("**These tasks failed and were given up:**", dead, MAX_DEAD)
+    return render_list("**These tasks failed and were given up:**", dead, MAX_DEAD)
 
 
 def _render_asked(objective: Objective, asked: Sequence[tuple[int, str]]) -> str:
     lines = [f"task {task_id}: {_one_line(text)}" for task_id, text in asked]
     resume = f"`babyagi resume --objective {objective.id}`"
     how = f"\n\n`babyagi inbox` shows how to answer; after that {resume} continues it."
-    listed = _render_lines("**These questions wait for a person:**", lines, len(lines))
+    listed = render_list("**These questions wait for a person:**", lines, len(lines))
     return listed + how if listed else ""
 
 
@@ -382,7 +367,7 @@ def _render_left_out(left_out: Sequence[Result]) -> str:
         "**These results did not fit into the prompt of this report, which was written without "
         "them:**"
     )
-    return _render_lines(head, lines, MAX_NAMED)
+    return render_list(head, lines, MAX_NAMED)
 
 
 # -- how it ended
@@ -414,7 +399,8 @@ def _render_facts(objective: Objective, tasks: Sequence[Task], *, aside: ReportN
         if aside.index_trouble
         else "",
     ]
-    how = _how_to_go_on(objective, has_dead=any(task.status is TaskStatus.DEAD for task in tasks))
+    has_dead = any(task.status is TaskStatus.DEAD for task in tasks)
+    how = say_going_on(objective, has_dead=has_dead, has_report=True, mark="`")
     lines += [f"* To go on: {how}"] if how else []
     lines.append(
         "* To look: `babyagi tasks`, `babyagi show TASK`, `babyagi show results`, each with "
@@ -436,23 +422,6 @@ def _render_counts(tasks: Sequence[Task]) -> str:
     return ", ".join(f"{n} {words}" for n, words in counted if n) or "none"
 
 
-def _how_to_go_on(objective: Objective, *, has_dead: bool) -> str:
-    found = next_command(objective, has_dead=has_dead, has_report=True)
-    then = f", then `{found.resume}`"
-    match found.need:
-        case Need.LIMIT:
-            return f"`{found.command} N` with a higher N{then}"
-        case Need.RETRY:
-            return f"`{found.command}` with one of the tasks that were given up{then}"
-        case Need.TASK | Need.LEAVE:
-            return f"`{found.command}`{then}"
-        case Need.MODEL:
-            return f"`{found.command}`, with a MODEL of yours, and `--files` as before"
-        case Need.CHECKER:
-            return f"`{found.command}`{then}, with a MODEL that replies in JSON when it is asked to"
-    return ""
-
-
 def _render_tasks(
     title: str, tasks: Sequence[Task], statuses: Sequence[TaskStatus], objective: Objective
 ) -> str:
@@ -460,18 +429,7 @@ def _render_tasks(
     "" if there are none."""
     lines = [f"task {one.id}: {_one_line(one.name)}" for one in tasks if one.status in statuses]
     hint = f"; `babyagi tasks --objective {objective.id}` lists them"
-    return _render_lines(f"## {title} ({len(lines)})", lines, MAX_LISTED, hint)
-
-
-def _render_lines(head: str, lines: Sequence[str], most: int, hint: str = "") -> str:
-    """Return a heading and at most `most` lines; a last line gives the number of the others, and
-    where they can be read. "" if there are none."""
-    if not lines:
-        return ""
-    listed = [f"* {line}" for line in lines[:most]]
-    if len(lines) > most:
-        listed.append(f"* and {len(lines) - most} more{hint}")
-    return "\n".join([head, "", *listed])
+    return render_list(f"## {title} ({len(lines)})", lines, MAX_LISTED, hint)
 
 
 def _one_line(text: str) -> str:

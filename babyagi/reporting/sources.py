@@ -5,12 +5,13 @@ journal's data about each page. It uses only origins that the program recorded; 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from itertools import groupby
 from urllib.parse import quote
 
+from babyagi.inbox import asking_task
+from babyagi.reporting.why import name_tasks
 from babyagi.tasks import Fetched, Result, Step
 from babyagi.taskstore.sql.store import TaskStore
 from babyagi.text import clean, harmless, one_line, shorten
@@ -19,14 +20,13 @@ from babyagi.tools.base import read_observations
 MAX_TASKS_READ = 60  # how many tasks' steps are read to find data about pages
 MAX_TITLE_CHARS = 120
 MAX_ADDRESS_CHARS = 600
-MAX_TASKS_NAMED = 8
 MAX_UNOPENED = 10
 SHOWN_DIGEST_CHARS = 16
 CALLS = ("tool", "once")  # the kinds of step that read something
 
 _ADDRESS = re.compile(r"https?://[^\s<>\"'`|\\^{}\[\]]+", re.IGNORECASE)
 _MARKUP = re.compile(r"([\\`*_\[\]#!|<>~&]|^[-+])")
-_NOT_NAMED = "**Tasks used these too, and the answer does not name them:**"
+_UNOPENED = "**The answer names these addresses, and no task opened them:**"
 
 
 class SourceKind(StrEnum):
@@ -109,8 +109,13 @@ async def trace_sources(store: TaskStore, results: Sequence[Result]) -> Sources:
                 n_unnamed = max(n_unnamed, int(name))
     pages: dict[str, Fetched] = {}
     for task_id in sorted(steps_by_task):
-        pages = {page.url: page for page in pages_of(steps_by_task[task_id])} | pages
-    found = [_make_source(*pair, pages) for pair in task_ids_by_origin.items()]
+        for observation in read_observations(steps_by_task[task_id]):
+            pages = {page.url: page for page in observation.passage.pages} | pages
+    found = []
+    for origin, ids in task_ids_by_origin.items():
+        head, _, name = origin.partition(":")
+        kind, page = _KIND_BY_ORIGIN[head], pages.get(name) if head == "web" else None
+        found.append(Source(kind=kind, name=name, task_ids=tuple(sorted(set(ids))), page=page))
     found.sort(key=lambda one: (_PLACES.get(one.kind, 0), -len(one.task_ids)))
     return Sources(named=found, n_unnamed=n_unnamed)
 
@@ -119,11 +124,10 @@ async def _load_steps(
     store: TaskStore, results: Sequence[Result], task_ids: Sequence[int]
 ) -> dict[int, list[Step]]:
     """Return the steps (recorded calls) of these tasks."""
-    owners = {f"task:{task_id}": task_id for task_id in task_ids}
-    steps_by_task: dict[int, list[Step]] = {task_id: [] for task_id in task_ids}
-    if owners:
-        for step in await store.steps(results[0].objective_id, owner=list(owners)):
-            steps_by_task[owners[step.owner]].append(step)
+    steps_by_task: dict[int, list[Step]] = {}
+    owners = [f"task:{task_id}" for task_id in task_ids]
+    for step in await store.steps(results[0].objective_id, owner=owners) if owners else ():
+        steps_by_task.setdefault(asking_task(step), []).append(step)
     return steps_by_task
 
 
@@ -144,89 +148,39 @@ def _given_with_results(
     return frozenset[str]().union(*given)
 
 
-def _make_source(origin: str, task_ids: Sequence[int], pages: Mapping[str, Fetched]) -> Source:
-    head, _, name = origin.partition(":")
-    page = pages.get(name) if head == "web" else None
-    return Source(
-        kind=_KIND_BY_ORIGIN[head], name=name, task_ids=tuple(sorted(set(task_ids))), page=page
-    )
-
-
-def pages_of(steps: Sequence[Step]) -> Iterator[Fetched]:
-    """Yield the web pages that were opened by the tool calls among these recorded steps."""
-    for observation in read_observations(steps):
-        yield from observation.passage.pages
-
-
 # -- as Markdown -----------------------------------------------------------------------------------
 
 
 def render_sources(sources: Sources, answer: str, *, most: int, more: str) -> str:
-    """Return the sources section of a report as Markdown; empty if there are no sources. Sources
-    that the answer names come first, then those that it does not name, under a line that says so,
-    then the addresses in the answer that no task opened.
+    """Return the sources section of a report as Markdown; empty if there are no sources. Behind
+    them stand the addresses in the answer that no task opened.
 
     Args:
         most: the number of sources that are listed.
         more: where the others can be read.
     """
-    addresses = {_compared(url) for url in _find_addresses(answer)}
-    ordered = sorted(sources.named, key=lambda one: not _is_named(one, answer, addresses))
-    n_named = sum(_is_named(one, answer, addresses) for one in ordered)
-    lines = [f"* {_render_source(source)}" for source in ordered[:most]]
-    n_left = len(ordered) - len(lines)
-    if 0 < n_named < len(lines):
-        lines[n_named:n_named] = ["", _NOT_NAMED, ""]
+    if not sources.named and not sources.n_unnamed:
+        return ""
+    lines = [f"* {_render_source(source)}" for source in sources.named[:most]]
+    n_left = len(sources.named) - len(lines)
     if n_left or sources.n_unnamed:
         hint = f"; {more}" if n_left else ""
         lines.append(f"* and {n_left + sources.n_unnamed} more{hint}")
-    if not lines:
-        return ""
-    unopened = _render_unopened(find_unopened(sources, answer))
+    unopened = render_list(_UNOPENED, [*map(code, find_unopened(sources, answer))], MAX_UNOPENED)
     return "\n".join(["## Sources", "", *lines, *(["", unopened] if unopened else [])])
 
 
-def _is_named(source: Source, answer: str, addresses: Set[str]) -> bool:
-    """Return whether the answer names the page by its address, or the file by its path or name.
-    `addresses`: those in the answer, as `_compared` returns them."""
-    match source.kind:
-        case SourceKind.PAGE:
-            return not addresses.isdisjoint(map(_compared, _addresses_of(source)))
-        case SourceKind.FILE:
-            names = {source.name, source.name.rpartition("/")[2]}
-            return any(_has_file_name(answer, name) for name in names)
-    return False
-
-
-def _has_file_name(answer: str, name: str) -> bool:
-    # not as a part of another path or name
-    pattern = rf"(?<![\w./-]){re.escape(name)}(?![\w/-]|\.\w)"
-    return bool(name) and re.search(pattern, answer, re.ASCII) is not None
-
-
 def _render_source(source: Source) -> str:
-    tasks = _say_tasks(source.task_ids)
+    tasks = name_tasks(source.task_ids)
     match source.kind:
         case SourceKind.FILE:
-            return f"{_code(source.name)} ({tasks})"
+            return f"{code(source.name)} ({tasks})"
         case SourceKind.TOOL:
             return f"used the tool {_plain(source.name)} ({tasks})"
         case SourceKind.SEARCH:
-            return f"{_say_asked(source.name)} ({tasks})"
+            return f"asked {_plain(source.name)} ({tasks})"
         case _:
             return _render_page(source, tasks)
-
-
-def _say_asked(name: str) -> str:
-    """Return in words what was queried: a search engine, or a service whose kind is part of the
-    source's name."""
-    kind, _, rest = name.partition(":")
-    match kind:
-        case "github":
-            return f"searched the issues of {_plain(rest)}"
-        case "pipeline":
-            return f"asked the pipeline {_plain(rest)}"
-    return f"asked the search engine {_plain(name)}"
 
 
 def _render_page(source: Source, tasks: str) -> str:
@@ -244,24 +198,15 @@ def say_fetched(page: Fetched) -> str:
     return f"fetched {page.fetched_at:%Y-%m-%d %H:%M} UTC, sha256 {digest}"
 
 
-def _say_tasks(task_ids: Sequence[int]) -> str:
-    if len(task_ids) == 1:
-        return f"task {task_ids[0]}"
-    named = ", ".join(map(str, task_ids[:MAX_TASKS_NAMED]))
-    n_left = len(task_ids) - MAX_TASKS_NAMED
-    return f"tasks {named}{f' and {n_left} more' if n_left > 0 else ''}"
-
-
 def _plain(text: str) -> str:
     """Return the text escaped so that Markdown shows it and does nothing else."""
     return _MARKUP.sub(r"\\\1", harmless(one_line(clean(text))))
 
 
-def _code(text: str) -> str:
-    line = shorten(harmless(one_line(clean(text))), MAX_ADDRESS_CHARS)
-    longest = max((len([*run]) for char, run in groupby(line) if char == "`"), default=0)
-    ticks = "`" * (1 + longest)
-    return f"{ticks} {line} {ticks}" if len(ticks) > 1 else f"`{line}`"
+def code(text: str) -> str:
+    """Return the text as one line of code in Markdown."""
+    line = shorten(harmless(one_line(clean(text))), MAX_ADDRESS_CHARS).replace("`", "'")
+    return f"`{line}`"
 
 
 def _address(url: str) -> str:
@@ -311,15 +256,15 @@ def _compared(url: str) -> str:
     return f"{scheme.casefold()}://{host.casefold()}{slash}{path}"
 
 
-def _render_unopened(urls: Sequence[str]) -> str:
-    if not urls:
+def render_list(head: str, lines: Sequence[str], most: int, hint: str = "") -> str:
+    """Return a heading and at most `most` lines; a last line gives the number of the others, and
+    where they can be read. "" if there are none."""
+    if not lines:
         return ""
-    listed = [f"* {_code(url)}" for url in urls[:MAX_UNOPENED]]
-    if len(urls) > MAX_UNOPENED:
-        listed.append(f"* and {len(urls) - MAX_UNOPENED} more")
-    return "\n".join(
-        ["**The answer names these addresses, and no task opened them:**", "", *listed]
-    )
+    listed = [f"* {line}" for line in lines[:most]]
+    if len(lines) > most:
+        listed.append(f"* and {len(lines) - most} more{hint}")
+    return "\n".join([head, "", *listed])
 
 
 # -- as JSON ---------------------------------------------------------------------------------------

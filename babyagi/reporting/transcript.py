@@ -4,13 +4,14 @@ reply, the call and its output, the question and the answer."""
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
 from babyagi import inbox
-from babyagi.llm.kept import KeptPrompt, read_prompt
+from babyagi.llm.kept import read_prompt
 from babyagi.llm.prompt import Message, ToolCall
 from babyagi.redaction import redact
 from babyagi.tasks import Step, StepState
@@ -19,6 +20,7 @@ from babyagi.text import one_line, say_count, shorten
 MODEL, TOOL, EMBEDDING, INPUTS = "model", "tool", "embedding", "inputs"
 MAX_ARGUMENT_CHARS = 60  # characters of each argument, when a call is one line
 MAX_CALL_CHARS = 160
+_MARKS = re.compile(r"^([-*+]|[#>]+) +|\*\*|^[*]+$")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,11 +72,10 @@ def read_exchanges(steps: Sequence[Step], *, secrets: Iterable[str] = ()) -> lis
 def _read_exchange(
     n: int, step: Step, request_by_key: Mapping[str, str], secrets: Sequence[str]
 ) -> Exchange:
-    missing, parts = "", []
+    missing, parts = "", list[Part]()
     if step.kind == MODEL:
-        asked = read_prompt(step.request, request_by_key.get)
-        missing = _missing(asked)
-        parts = [*_asked_parts(asked), *_reply_parts(step)]
+        missing, parts = _read_asked(step, request_by_key)
+        parts += _reply_parts(step)
     elif step.kind == INPUTS:
         kept = json.dumps(_load(step.output), indent=1, ensure_ascii=False)
         parts = [Part(label="kept", text=kept)]
@@ -91,23 +92,18 @@ def _read_exchange(
 # --------------------------------------------------------------------------------------------------
 
 
-def _missing(asked: KeptPrompt | None) -> str:
+def _read_asked(step: Step, request_by_key: Mapping[str, str]) -> tuple[str, list[Part]]:
+    """Return what is unknown of the prompt, and why; and its texts."""
+    asked = read_prompt(step.request, request_by_key.get)
     if asked is None:
-        return "its prompt was not stored: the step was made by an earlier version of this program"
-    return ""
-
-
-def _asked_parts(asked: KeptPrompt | None) -> list[Part]:
-    if asked is None:
-        return []
+        return "its prompt cannot be read", []
     parts = [
         Part(label=one.speaker.value, text=_message_text(one), is_said_before=n < asked.n_same)
         for n, one in enumerate(asked.messages)
     ]
-    if asked.tools:
-        tools = ", ".join(asked.tools)
-        parts.append(Part(label="tools", text=tools, is_said_before=asked.n_same > 0))
-    return parts
+    tools = ", ".join(asked.tools)
+    parts.append(Part(label="tools", text=tools, is_said_before=asked.n_same > 0))
+    return "", parts
 
 
 def _message_text(message: Message) -> str:
@@ -205,45 +201,30 @@ def write_call(name: str, arguments: Mapping[str, Any] | str, *, is_short: bool 
 
 
 def first_line(text: str, *, max_chars: int = 200) -> str:
-    """Return the first line that is not empty, without its Markdown marks; and the next line if the
-    first one only announces it, as a line that ends with `:` or is bold as a whole."""
-    lines = (one_line(line).lstrip("#> ").strip() for line in text.splitlines())
-    first, following = (*islice((line for line in lines if line.strip("*_- ")), 2), "", "")[:2]
-    is_bold = first.count("**") == 2 and first.startswith("**") and first.endswith("**")
-    first, following = _unmark(first), _unmark(following)
-    if is_bold and following and not first.endswith(":"):
-        first = f"{first}:"
+    """Return the first line that is not empty, without Markdown marks; and the next line if the
+    first one ends with a colon."""
+    lines = (_MARKS.sub("", one_line(line)).strip() for line in text.splitlines())
+    first, following = (*islice((line for line in lines if line.strip("-_")), 2), "", "")[:2]
     return shorten(f"{first} {following}" if first.endswith(":") else first, max_chars).strip()
-
-
-def _unmark(line: str) -> str:
-    """Return the line without the sign of a list item, and without marks around bold words."""
-    sign, _, item = line.partition(" ")
-    line = item.lstrip() if sign in ("-", "*", "+") else line
-    return line if line.count("**") % 2 else line.replace("**", "")
 
 
 def said_in(step: Step) -> str:
     """Return the outcome that is recorded in a step: the tool's output, or the person's answer; ""
     if there is no outcome yet."""
-    parts = _gave_parts(step)
-    return parts[0].text if parts else ""
+    return "".join(part.text for part in _gave_parts(step))
 
 
 def _answered(step: Step) -> str:
     if step.state is not StepState.DONE:
         return "not answered yet"
-    return _gave_parts(step)[0].label if _gave_parts(step) else "done"
+    return "".join(part.label for part in _gave_parts(step)) or "done"
 
 
 def _gave(step: Step) -> str:
-    parts = _gave_parts(step)
-    if not parts:
-        return "" if step.state is StepState.DONE else f" ({step.state.value})"
-    (part,) = parts
-    if part.label == "failed":
-        return f" failed: {first_line(part.text, max_chars=100)}"
-    return f" → {_size(part.text)}"
+    for part in _gave_parts(step):
+        failed = f" failed: {first_line(part.text, max_chars=100)}"
+        return failed if part.label == "failed" else f" → {_size(part.text)}"
+    return "" if step.state is StepState.DONE else f" ({step.state.value})"
 
 
 def _size(text: str) -> str:

@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import Any
 
 from babyagi import inbox
-from babyagi.reporting.next_command import Need, next_command, say_stop
+from babyagi.reporting.next_command import say_going_on, say_stop
 from babyagi.tasks import (
     Joined,
     Objective,
@@ -70,7 +70,7 @@ class Why(StrEnum):
     NEXT = "next"  # it is the next to be claimed
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Reason:
     """Why a task is in its state, or why an objective makes progress or not.
 
@@ -84,10 +84,6 @@ class Reason:
     word: str
     says: str
     change: str = ""
-
-
-def _reason(why: Why, word: str, says: str, change: str = "") -> Reason:
-    return Reason(why=why, word=word, says=says, change=change)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,45 +128,39 @@ async def explain_tasks(store: TaskStore, facts: Facts, tasks: Sequence[Task]) -
 # --------------------------------------------------------------------------------------------------
 
 
-def explain_task(
-    task: Task, facts: Facts, *, status_by_id: Mapping[int, TaskStatus], place: int = 0
-) -> Reason:
-    """Return why the task does not run, or that it does.
-
-    Args:
-        status_by_id: the statuses of the tasks that this task comes after.
-        place: the task's place among the claimable tasks, from 1; 0 if unknown.
-    """
+def explain_task(task: Task, facts: Facts, *, status_by_id: Mapping[int, TaskStatus]) -> Reason:
+    """Return why the task does not run, or that it does. `status_by_id`: the statuses of the tasks
+    that this task comes after."""
     match task.status:
         case TaskStatus.QUEUED:
-            return _explain_queued(task, facts, status_by_id, place)
+            return _explain_queued(task, facts, status_by_id)
         case TaskStatus.RUNNING:
             return _explain_running(task, facts)
         case TaskStatus.RECORDED:
             says = "its result is recorded; the next tasks are being planned"
-            return _reason(Why.PLANNING, "recorded", says)
+            return Reason(Why.PLANNING, "recorded", says)
         case TaskStatus.WAITING:
             return _explain_waiting(task, facts)
         case TaskStatus.DEAD:
             return _explain_dead(task, facts)
         case TaskStatus.CANCELLED:
             change = f'babyagi tasks add {facts.here} "…" adds it again'
-            return _reason(Why.CANCELLED, "cancelled", "it was cancelled", change)
+            return Reason(Why.CANCELLED, "cancelled", "it was cancelled", change)
         case TaskStatus.DONE:
             finished = f"; it finished{_at(task.finished_at)}" if task.finished_at else ""
-            return _reason(Why.DONE, "done", f"it is done{finished}")
+            return Reason(Why.DONE, "done", f"it is done{finished}")
 
 
 def _explain_running(task: Task, facts: Facts) -> Reason:
     for worker in _living(facts):
         if any(task.id in joined.task_ids for joined in _joined(worker, facts)):
             says = f"it is running: worker {one_line(worker.name)} claimed it{_at(task.started_at)}"
-            return _reason(Why.RUNNING, "running", says)
+            return Reason(Why.RUNNING, "running", says)
     says = f"it was claimed{_at(task.started_at)}, and its worker is gone"
     change = "another worker takes it over when the lost worker's lease ends"
     if not _living(facts):
         change = f"babyagi resume {facts.here}, or babyagi worker"
-    return _reason(Why.LOST, "worker lost", says, change)
+    return Reason(Why.LOST, "worker lost", says, change)
 
 
 def _explain_waiting(task: Task, facts: Facts) -> Reason:
@@ -178,13 +168,13 @@ def _explain_waiting(task: Task, facts: Facts) -> Reason:
     if step is None or step.kind == inbox.QUESTION:
         number = step.id if step is not None else "N"
         asked = f": {_short(inbox.describe(step))}" if step is not None else ""
-        return _reason(
+        return Reason(
             Why.ANSWER,
             "waits for your answer",
             f"it waits for your answer{asked}",
             f'babyagi inbox answer {number} "…"  (babyagi inbox shows the question)',
         )
-    return _reason(
+    return Reason(
         Why.DECISION,
         "needs a decision",
         f"it needs a decision: {_short(inbox.describe(step))}",
@@ -197,19 +187,17 @@ def _explain_dead(task: Task, facts: Facts) -> Reason:
     times = say_count(task.failures, "time")
     how = f"it failed {times} and is dead" if task.failures else "it was given up"
     says = f"{how}: {_short(why)}" if why else how
-    return _reason(Why.DEAD, "dead", says, f"babyagi tasks retry {task.id} {facts.here}")
+    return Reason(Why.DEAD, "dead", says, f"babyagi tasks retry {task.id} {facts.here}")
 
 
-def _explain_queued(
-    task: Task, facts: Facts, status_by_id: Mapping[int, TaskStatus], place: int
-) -> Reason:
+def _explain_queued(task: Task, facts: Facts, status_by_id: Mapping[int, TaskStatus]) -> Reason:
     if facts.objective.status is not ObjectiveStatus.ACTIVE:
         return _explain_stopped(facts)
     first = [id_ for id_ in task.after if status_by_id.get(id_, TaskStatus.DONE) not in SETTLED]
     if first:
         return _explain_after(task, first, facts)
     if task.not_before is not None and task.not_before - facts.standing.at > _FAR:
-        return _reason(
+        return Reason(
             Why.QUESTIONS,
             "waits to ask you",
             "it has a question for you, and enough questions are open already",
@@ -220,15 +208,15 @@ def _explain_queued(
         return kept
     if task.not_before is not None and task.not_before > facts.standing.at:
         return _explain_delayed(task)
-    return _explain_next(facts, place)
+    return _explain_next(facts)
 
 
 def _explain_after(task: Task, first: Sequence[int], facts: Facts) -> Reason:
-    named = _name_tasks(first)
+    named = name_tasks(first)
     change = f"babyagi show {first[0]} {facts.here} says why that task is not done"
     if task.lack is None:
-        return _reason(Why.AFTER, f"after {_numbers(first)}", f"it waits for {named}", change)
-    return _reason(
+        return Reason(Why.AFTER, f"after {_numbers(first)}", f"it waits for {named}", change)
+    return Reason(
         Why.LACK,
         f"lacks {_numbers(first)}",
         f"it waits for {named}, which should bring what it lacked: {_short(task.lack.what)}",
@@ -241,21 +229,17 @@ def _explain_delayed(task: Task) -> Reason:
     failed = f"try {task.try_no - 1} failed: {_short(task.error)}; " if task.error else ""
     says = f"{failed}it is tried again" if failed else "it starts"
     says = f"{says} at {moment} at the earliest"
-    return _reason(Why.DELAYED, f"not before {moment}", says, "nothing to do but wait")
+    return Reason(Why.DELAYED, f"not before {moment}", says, "nothing to do but wait")
 
 
-def _explain_next(facts: Facts, place: int) -> Reason:
+def _explain_next(facts: Facts) -> Reason:
     n_running = facts.standing.counts.get(TaskStatus.RUNNING, 0)
     busy = f"{n_running or 'no'} {'tasks are' if n_running > 1 else 'task is'} running"
-    if place > 1:
-        says = f"it is number {place} among the tasks that can start now; {busy}"
-    else:
-        says = f"it is the next to start; {busy}" if place else f"it could start; {busy}"
     change = (
         "wait until a running task ends; a higher --concurrency or more workers help; babyagi "
         f"tasks move … {facts.here} puts it first"
     )
-    return _reason(Why.NEXT, "queued", says, change)
+    return Reason(Why.NEXT, "queued", f"it could start; {busy}", change)
 
 
 # -- an objective
@@ -275,8 +259,8 @@ def explain_objective(facts: Facts, *, running: Sequence[Task] = ()) -> Reason:
     if kept is not None and kept.why in (Why.NO_WORKER, Why.BLOCKED, Why.ENDPOINT):
         return kept
     if running:
-        says = f"it is working on {_name_tasks([task.id for task in running])}"
-        return _reason(Why.RUNNING, "running", says)
+        says = f"it is working on {name_tasks([task.id for task in running])}"
+        return Reason(Why.RUNNING, "running", says)
     duties = [
         duty.value
         for worker in _living(facts)
@@ -286,16 +270,19 @@ def explain_objective(facts: Facts, *, running: Sequence[Task] = ()) -> Reason:
     ]
     if duties:
         says = _DUTY_WORDS.get(duties[0], f"the {duties[0]} is being made")
-        return _reason(Why.CHECKING if duties[0] == "check" else Why.PLANNING, duties[0], says)
+        return Reason(Why.CHECKING if duties[0] == "check" else Why.PLANNING, duties[0], says)
     if counts.get(TaskStatus.RECORDED):
         n = counts[TaskStatus.RECORDED]
         results = "1 result is" if n == 1 else f"{n} results are"
         says = f"{results} recorded; the next tasks are being planned"
-        return _reason(Why.PLANNING, "planning", says)
+        return Reason(Why.PLANNING, "planning", says)
     if kept is not None:
         return kept
     if counts.get(TaskStatus.WAITING) and not counts.get(TaskStatus.QUEUED):
-        return _explain_asked(facts)
+        n = counts[TaskStatus.WAITING]
+        waits = f"{say_count(n, 'task')} {'waits' if n == 1 else 'wait'} for your answer"
+        says = f"{waits}, and nothing else can run"
+        return Reason(Why.ANSWER, "waits for your answer", says, "babyagi inbox")
     n_queued = counts.get(TaskStatus.QUEUED, 0)
     says = (
         f"{n_queued} {'task is' if n_queued == 1 else 'tasks are'} queued, but none is running"
@@ -303,14 +290,7 @@ def explain_objective(facts: Facts, *, running: Sequence[Task] = ()) -> Reason:
         else "all tasks are done; the objective is checked next"
     )
     change = f"babyagi show TASK {facts.here} says why one does not run" if n_queued else ""
-    return _reason(Why.NEXT if n_queued else Why.CHECKING, "active", says, change)
-
-
-def _explain_asked(facts: Facts) -> Reason:
-    n = facts.standing.counts[TaskStatus.WAITING]
-    wait = "1 task waits" if n == 1 else f"{n} tasks wait"
-    says = f"{wait} for your answer, and nothing else can run"
-    return _reason(Why.ANSWER, "waits for your answer", says, "babyagi inbox")
+    return Reason(Why.NEXT if n_queued else Why.CHECKING, "active", says, change)
 
 
 def _explain_stopped(facts: Facts, *, who: str = "the objective") -> Reason:
@@ -320,31 +300,18 @@ def _explain_stopped(facts: Facts, *, who: str = "the objective") -> Reason:
     detail = f" ({_short(objective.stop_detail)})" if objective.stop_detail else ""
     if objective.stop_reason is None:
         says = f"{who} is paused{detail}"
-        return _reason(Why.PAUSED, "paused", says, f"babyagi resume {here}")
+        return Reason(Why.PAUSED, "paused", says, f"babyagi resume {here}")
     has_dead = bool(facts.standing.counts.get(TaskStatus.DEAD))
-    found = next_command(objective, has_dead=has_dead, has_report=objective.has_report)
+    goes_on = say_going_on(objective, has_dead=has_dead, has_report=objective.has_report)
     reason = objective.stop_reason
     is_limit = reason.value.startswith("limit:")
-    is_owed = found.need is Need.REPORT
-    why = Why.REPORT if is_owed else Why.LIMIT if is_limit else Why.ENDED
-    return _reason(
-        why,
+    ended = Why.ENDED if objective.has_report else Why.REPORT
+    return Reason(
+        Why.LIMIT if is_limit else ended,
         reason.value if is_limit else "objective ended",
         f"{who} has ended ({reason.value}): {say_stop(objective)}{detail}",
-        _say_next(found.need, f"{found.command} {found.value}".strip(), found.resume)
-        or _say_further(objective),
+        goes_on or _say_further(objective),
     )
-
-
-def _say_next(need: Need, command: str, resume: str) -> str:
-    match need:
-        case Need.NOTHING:
-            return ""
-        case Need.RESUME | Need.MODEL:
-            return resume
-        case Need.REPORT:
-            return f"{resume}  (its report is still to be written)"
-    return f"{command}, then {resume}"
 
 
 def _say_further(objective: Objective) -> str:
@@ -389,7 +356,7 @@ def _find_limit(facts: Facts, *, is_begun: bool) -> Reason | None:
     lost = "cannot be guaranteed any more: an answer cost more than was reserved"
     says = f"the limit of {name} {lost if objective.overspent else 'is reached'}"
     change = f"babyagi extend {facts.here} --max-{name} …"
-    return _reason(Why.LIMIT, f"limit of {name}", says, change)
+    return Reason(Why.LIMIT, f"limit of {name}", says, change)
 
 
 def _find_stall(facts: Facts) -> Reason | None:
@@ -405,10 +372,10 @@ def _find_stall(facts: Facts) -> Reason | None:
             else "the last tasks brought nothing new"
         )
         says = f"{reason}; the objective is checked before another task starts"
-        return _reason(Why.CHECKING, "being checked", says)
+        return Reason(Why.CHECKING, "being checked", says)
     if is_moving:
         return None
-    return _reason(
+    return Reason(
         Why.STALLED,
         "stalled",
         "the last tasks made no progress, so no further task starts",
@@ -421,7 +388,7 @@ def _find_workers(facts: Facts) -> Reason | None:
     if not living:
         change = f"babyagi resume {facts.here}, or babyagi worker"
         says = "no worker is running on the objective"
-        return _reason(Why.NO_WORKER, "no worker", says, change)
+        return Reason(Why.NO_WORKER, "no worker", says, change)
     blocked = [
         f"{one_line(worker.name)}: {_short(joined.blocked_reason)}"
         for worker in living
@@ -430,7 +397,7 @@ def _find_workers(facts: Facts) -> Reason | None:
     ]
     if len(blocked) < len(living):
         return None
-    return _reason(
+    return Reason(
         Why.BLOCKED,
         "workers blocked",
         f"no worker can work on the objective; {'; '.join(blocked[:MAX_NAMED])}",
@@ -445,7 +412,7 @@ def _find_outage(facts: Facts) -> Reason | None:
     until = outage.at + timedelta(seconds=float(outage.data.get("retry_in_s", 0)))
     is_due = until <= facts.standing.at
     tried = "it is being tried again" if is_due else f"next try at {until.astimezone():%H:%M:%S}"
-    return _reason(
+    return Reason(
         Why.ENDPOINT,
         "endpoint down",
         f"the endpoint of the model is down: {describe_outage(outage.data)}; {tried}",
@@ -477,8 +444,9 @@ def _joined(worker: Worker, facts: Facts) -> list[Joined]:
     return [one for one in worker.joined if one.objective_id == facts.objective.id]
 
 
-def _name_tasks(ids: Sequence[int]) -> str:
-    return f"task {ids[0]}" if len(ids) == 1 else f"tasks {_numbers(ids)}"
+def name_tasks(ids: Sequence[int]) -> str:
+    """Return the tasks by their numbers, such as `task 4` or `tasks 1, 7`."""
+    return f"{'task' if len(ids) == 1 else 'tasks'} {_numbers(ids)}"
 
 
 def _numbers(ids: Sequence[int]) -> str:

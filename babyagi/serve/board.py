@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache, partial
@@ -25,16 +25,15 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from babyagi.app.backends import utc_now
-from babyagi.errors import BabyagiError, NotFoundError, find_fix
-from babyagi.pages.markdown import make_renderer, render_html
+from babyagi.errors import BabyagiError, NotFoundError
+from babyagi.pages.markdown import render_html
 from babyagi.pages.pictures import KINDS as TIMELINE_KINDS
 from babyagi.pages.pictures import SIGNS, find_bars, render_graph, render_timeline
 from babyagi.pages.report import render_files
-from babyagi.redaction import redact
-from babyagi.reporting.report import MAX_EVENTS_DRAWN, load_pictures, load_report
+from babyagi.reporting.report import MAX_EVENTS_DRAWN, load_report
 from babyagi.reporting.why import explain_tasks, find_facts
 from babyagi.serve import door, wire
-from babyagi.serve.door import Access, Names, Refusal
+from babyagi.serve.door import Access, Names
 from babyagi.serve.operations import OPERATIONS, Desk
 from babyagi.serve.wire import parse_parameters
 from babyagi.tasks import Duty, Level, Objective, StopReason, TaskStatus
@@ -46,6 +45,8 @@ if TYPE_CHECKING:
     from babyagi.reporting.why import Facts, Reason
     from babyagi.tasks import Result, Task
     from babyagi.taskstore.sql.store import TaskStore
+
+    Hit = tuple[Result, float | None]  # a result, with its score if it was searched for
 
 MAX_ROWS = 50  # of a list on one page
 MAX_CARDS = 50  # tasks in a column of the board
@@ -64,14 +65,6 @@ COLUMNS = (
     ("Done", (TaskStatus.DONE,)),
     ("Given up", (TaskStatus.DEAD, TaskStatus.CANCELLED)),
 )
-TABS = (
-    ("", "Board"),
-    ("/tasks", "List"),
-    ("/results", "Results"),
-    ("/timeline", "Timeline"),
-    ("/graph", "Graph"),
-    ("/report", "Report"),
-)
 DUTIES = {
     Duty.PLAN: "Planning",
     Duty.ORDER: "Ordering",
@@ -79,26 +72,8 @@ DUTIES = {
     Duty.REPORT: "Report",
 }
 MAX_TIMES = 30  # how many repetitions of a duty, such as planning, are shown
-RULES = (
-    ("every", "Every", "30m, 2h or 1d"),
-    ("cron", "Cron", "0 9 * * 1-5"),
-    ("at", "Once, at", "2026-12-01T09:00"),
-)
-ASKS = {
-    "cancel": "End objective {objective}? Its results are kept, and a report is written from them.",
-    "delete": "Delete objective {objective} for good, with its tasks, results and report?",
-    "skip_task": "Cancel task {task}?",
-    "remove_schedule": "Remove schedule {schedule}? Objectives that it started go on.",
-}
-"""Questions that ask to confirm verbs which cannot be undone, by the verb's name."""
-OVERLAPS = (
-    ("skip", "skip the new one"),
-    ("queue", "start the new one after it"),
-    ("allow", "let both run"),
-)
-CATCH_UPS = (("one", "start only the last"), ("none", "start none"), ("all", "start all"))
 N_HITS = 20
-MAX_TASKS_READ = 2000  # for the graph, which draws 240 of them: those with the smallest numbers
+MAX_TASKS_DRAWN = 240  # in the graph: those with the smallest numbers
 MAX_EXCERPT_CHARS = 600
 _BACK = re.compile(r"/(?:[A-Za-z0-9_.~-]+(?:/[A-Za-z0-9_.~-]+)*)?")
 
@@ -117,21 +92,19 @@ def make_routes(desk: Desk, names: Names) -> list[Route]:
         ("/inbox", _inbox),
         ("/schedules", _schedules),
         ("/schedules/{schedule}", _schedule),
-        ("/objectives/{objective}", _objective),
-        ("/objectives/{objective}/tasks", _list),
-        ("/objectives/{objective}/results", _results),
-        ("/objectives/{objective}/timeline", _timeline),
-        ("/objectives/{objective}/graph", _graph),
-        ("/objectives/{objective}/report", _report),
+        *(
+            (f"/objectives/{{objective}}{name}", partial(_tab, name, load))
+            for name, load in TABS.items()
+        ),
         ("/objectives/{objective}/tasks/{task}", _task),
         ("/objectives/{objective}/duties/{duty}", _duty),
     )
     return [
         Route("/open", partial(_open, desk, names), methods=["GET"]),
         Route("/static/{name}", _static, methods=["GET"]),
-        *(Route(path, _guarded(desk, page), methods=["GET"]) for path, page in pages),
+        *(Route(path, partial(page, desk), methods=["GET"]) for path, page in pages),
         *(
-            Route(_address_of(one), _guarded(desk, partial(_do, one)), methods=["POST"])
+            Route(_address_of(one), partial(_do, one, desk), methods=["POST"])
             for one in OPERATIONS
             if one.method != "GET"
         ),
@@ -142,21 +115,6 @@ def _address_of(verb: Verb) -> str:
     """Return the path to which a form posts to run the verb. HTML forms have no DELETE; the
     path for it ends with `/delete`."""
     return f"/do{verb.path}{'/delete' if verb.method == 'DELETE' else ''}"
-
-
-def _guarded(desk: Desk, page: Page) -> Callable[[Request], Awaitable[Response]]:
-    async def endpoint(request: Request) -> Response:
-        if door.ACCESS not in request.scope or request.scope[door.ACCESS] is None:
-            return render_refusal(door.LOCKED)
-        try:
-            return await page(desk, request)
-        except BabyagiError as error:
-            what = redact(error.what, secrets=desk.settings.known_secrets)
-            return _say(wire.status_of(error), what, error.why, find_fix(error))
-        except Exception as error:  # a bug of ours: it is logged
-            return wire.write_crash(error)
-
-    return endpoint
 
 
 # -- all objectives
@@ -206,9 +164,8 @@ async def _inbox(desk: Desk, request: Request) -> Response:
 
 async def _schedules(desk: Desk, request: Request) -> Response:
     place = await _place(desk)
-    known = {"rules": RULES, "overlaps": OVERLAPS, "catch_ups": CATCH_UPS}
     found = (await desk.store.schedules())[::-1]
-    return await _render(desk, request, "schedules.html", **place, **known, schedules=found)
+    return await _render(desk, request, "schedules.html", **place, schedules=found)
 
 
 async def _schedule(desk: Desk, request: Request) -> Response:
@@ -234,15 +191,42 @@ def _said(request: Request) -> list[tuple[str, str]]:
 # --------------------------------------------------------------------------------------------------
 
 
-async def _objective(desk: Desk, request: Request) -> Response:
+Values = dict[str, Any]
+
+
+async def _tab(
+    name: str,
+    load: Callable[[Desk, actions.Stand, Request], Awaitable[Values]],
+    desk: Desk,
+    request: Request,
+) -> Response:
+    """Return the page of a tab of an objective, with the objective's state at the top.
+
+    Args:
+        load: returns what the tab shows.
+    """
     objective, after = await _begin(desk, request)
     stand = await actions.find_stand(desk.store, objective)
-    facts = await find_facts(desk.store, objective.id)
+    known = {
+        "events": f"/objectives/{objective.id}/events",
+        "after": after,
+        "stand": stand,
+        **_head(objective, stand.counts),
+        "n_serving": len(actions.serving(stand.workers, objective.id)),
+        "tab": name,
+    }
+    values = await load(desk, stand, request)
+    template = f"{name.strip('/') or 'objective'}.html"
+    return await _render(desk, request, template, **{**known, **values})
+
+
+async def _columns(desk: Desk, stand: actions.Stand, _request: Request) -> Values:
+    facts = await find_facts(desk.store, stand.objective.id)
     columns = []
     for title, states in COLUMNS:
         cards = await _cards(desk.store, facts, states)
         columns.append((title, states, cards, sum(stand.counts[one] for one in states)))
-    return await _render_tab(desk, request, "", stand=stand, after=after, columns=columns)
+    return {"columns": columns}
 
 
 async def _cards(
@@ -250,14 +234,13 @@ async def _cards(
 ) -> list[tuple[Task, Reason]]:
     """Return the first tasks of a column, each with the reason why it is not running. Of done tasks
     the one that was finished last comes first."""
-    objective_id, found = facts.objective.id, list[Any]()
+    objective_id = facts.objective.id
     if TaskStatus.DONE in states:
         last = await store.tasks(objective_id, last_finished=True, limit=MAX_CARDS)
         found = [task for task in last if task.status is TaskStatus.DONE]
     else:
-        for state in states:
-            found += await store.tasks(objective_id, statuses=[state], limit=MAX_CARDS)
-    return await _with_reasons(store, facts, found[:MAX_CARDS])
+        found = await store.tasks(objective_id, statuses=states, limit=MAX_CARDS)
+    return await _with_reasons(store, facts, found)
 
 
 async def _with_reasons(
@@ -266,93 +249,79 @@ async def _with_reasons(
     return list(zip(tasks, await explain_tasks(store, facts, tasks), strict=True))
 
 
-async def _list(desk: Desk, request: Request) -> Response:
-    objective, after = await _begin(desk, request)
-    query = parse_parameters(_said(request), verb_table.TasksQuery)
-    last = await desk.store.task(objective.id, query.after) if query.after else None
-    shown, has_more = await verb_table.read_tasks(desk.store, objective.id, query, last, MAX_ROWS)
+async def _list(desk: Desk, stand: actions.Stand, request: Request) -> Values:
+    id_, query = stand.objective.id, parse_parameters(_said(request), verb_table.TasksQuery)
+    last = await desk.store.task(id_, query.after) if query.after else None
+    shown, has_more = await verb_table.read_tasks(desk.store, id_, query, last, MAX_ROWS)
     more = [("status", one.value) for one in query.status]
     more += [("after", str(shown[-1].id))] if has_more else []
-    return await _render_tab(
-        desk,
-        request,
-        "/tasks",
-        after=after,
-        tasks=await _with_reasons(desk.store, await find_facts(desk.store, objective.id), shown),
-        wanted=query.status,
-        statuses=tuple(TaskStatus),
-        is_first=last is None,
-        more=urlencode(more) if has_more else "",
-    )
+    return {
+        "tasks": await _with_reasons(desk.store, await find_facts(desk.store, id_), shown),
+        "wanted": query.status,
+        "statuses": tuple(TaskStatus),
+        "is_first": last is None,
+        "more": urlencode(more) if has_more else "",
+    }
 
 
-async def _results(desk: Desk, request: Request) -> Response:
-    """Return the page with the newest results, or with those that a search has found. The latter is
-    not kept up to date, because each search may cost money."""
-    objective, after = await _begin(desk, request)
-    query = parse_parameters(_said(request), ResultsQuery)
-    degraded, more = "", ""
-    found: list[tuple[Result, float | None]] = []
+async def _results(desk: Desk, stand: actions.Stand, request: Request) -> Values:
+    """Return the newest results, or those that a search has found. The latter are not kept up to
+    date, because each search may cost money."""
+    objective, query = stand.objective, parse_parameters(_said(request), ResultsQuery)
     if query.text.strip():
         async with desk.app.beside().open_results(objective) as opened:
             ranking = await opened.search(query.text[:MAX_DRAWN_CHARS], k=N_HITS)
-        found = [(hit.result, hit.score) for hit in ranking]
-        degraded = ranking.degraded
+        hits: list[Hit] = [(hit.result, hit.score) for hit in ranking]
+        said: Values = {"degraded": ranking.degraded, "more": "", "events": ""}
     else:
         ids = (await desk.store.result_ids(objective.id))[::-1]
         ids = ids[ids.index(query.after) + 1 :] if query.after in ids else ids
         shown = await desk.store.results(objective.id, task_ids=ids[:MAX_ROWS])
-        found = [(one, None) for one in sorted(shown, key=lambda one: ids.index(one.task_id))]
+        hits = [(one, None) for one in sorted(shown, key=lambda one: ids.index(one.task_id))]
         more = urlencode({"after": ids[MAX_ROWS - 1]}) if len(ids) > MAX_ROWS else ""
-    live = {"events": ""} if query.text.strip() else {}
-    said = {"query": query, "degraded": degraded, "more": more, **live}
-    excerpts = await asyncio.to_thread(_excerpts, found)
-    return await _render_tab(desk, request, "/results", after=after, found=excerpts, **said)
+        said = {"degraded": "", "more": more}
+    return {"query": query, "found": await asyncio.to_thread(_excerpts, hits), **said}
 
 
-def _excerpts(
-    found: Sequence[tuple[Result, float | None]],
-) -> list[tuple[Result, float | None, Markup]]:
-    render = make_renderer()
-    return [(one, n, Markup(render(shorten(one.text, MAX_EXCERPT_CHARS)))) for one, n in found]
+def _excerpts(found: Sequence[Hit]) -> list[tuple[Result, float | None, Markup]]:
+    return [(one, n, Markup(render_html(shorten(one.text, MAX_EXCERPT_CHARS)))) for one, n in found]
 
 
-async def _timeline(desk: Desk, request: Request) -> Response:
-    objective, after = await _begin(desk, request)
+async def _timeline(desk: Desk, stand: actions.Stand, _request: Request) -> Values:
+    id_ = stand.objective.id
     found = await desk.store.events(
-        objective.id, kinds=TIMELINE_KINDS, from_end=True, limit=MAX_EVENTS_DRAWN
+        id_, kinds=TIMELINE_KINDS, from_end=True, limit=MAX_EVENTS_DRAWN
     )
     bars = await asyncio.to_thread(find_bars, found, now=utc_now())
-    drawn = {bar.task_id for bar in bars if bar.task_id is not None}
-    tasks = await desk.store.tasks(objective.id, task_ids=sorted(drawn))
+    tasks = await desk.store.tasks(id_, task_ids=sorted({bar.task_id for bar in bars}))
     names = {one.id: one.name for one in tasks}
-    draw = partial(render_timeline, bars, known_tasks=names, link=_link(objective))
-    said = {"drawing": Markup(await asyncio.to_thread(draw)), "duties": DUTIES}
-    return await _render_tab(desk, request, "/timeline", after=after, **said)
+    draw = partial(render_timeline, bars, known_tasks=names, link=_link(stand))
+    return {"drawing": Markup(await asyncio.to_thread(draw)), "duties": DUTIES}
 
 
-async def _graph(desk: Desk, request: Request) -> Response:
-    objective, after = await _begin(desk, request)
-    tasks = await desk.store.tasks(objective.id, task_ids=range(1, MAX_TASKS_READ + 1))
-    drawing = Markup(await asyncio.to_thread(render_graph, tasks, link=_link(objective)))
-    said = {"drawing": drawing, "n_read": len(tasks)}
-    return await _render_tab(desk, request, "/graph", after=after, **said)
+async def _graph(desk: Desk, stand: actions.Stand, _request: Request) -> Values:
+    tasks = await desk.store.tasks(stand.objective.id, task_ids=range(1, MAX_TASKS_DRAWN + 1))
+    drawing = await asyncio.to_thread(render_graph, tasks, link=_link(stand))
+    return {"drawing": Markup(drawing), "n_read": len(tasks)}
 
 
-def _link(objective: Objective) -> Callable[[int], str]:
-    return lambda task_id: f"/objectives/{objective.id}/tasks/{task_id}"
+def _link(stand: actions.Stand) -> Callable[[int], str]:
+    return f"/objectives/{stand.objective.id}/tasks/{{}}".format
 
 
-async def _report(desk: Desk, request: Request) -> Response:
-    objective, after = await _begin(desk, request)
-    markdown = await load_report(desk.store, objective, offload=asyncio.to_thread)
-    pictured = await load_pictures(desk.store, objective)
+async def _report(desk: Desk, stand: actions.Stand, _request: Request) -> Values:
+    markdown = await load_report(desk.store, stand.objective, offload=asyncio.to_thread)
+    return {"report": Markup(await asyncio.to_thread(render_html, markdown))}
 
-    def render() -> Markup:  # both functions return harmless HTML
-        return Markup(render_html(markdown) + render_files(pictured))
 
-    report = await asyncio.to_thread(render)
-    return await _render_tab(desk, request, "/report", after=after, report=report)
+TABS = {
+    "": _columns,
+    "/tasks": _list,
+    "/results": _results,
+    "/timeline": _timeline,
+    "/graph": _graph,
+    "/report": _report,
+}
 
 
 async def _task(desk: Desk, request: Request) -> Response:
@@ -387,41 +356,20 @@ async def _render_shown(
     return await _render(desk, request, template, **known, **values)
 
 
-def _render_result(shown: actions.Shown) -> str:
+def _render_result(shown: actions.Shown) -> Markup:
+    """Return the result with its files, both of which `pages` has made harmless."""
     text = shown.result.text if shown.result is not None else ""
-    if len(text) > MAX_DRAWN_CHARS:
-        return Markup("<pre>{}</pre>").format(text)
-    return Markup(render_html(text))  # escaped by `pages`
+    is_drawn = len(text) <= MAX_DRAWN_CHARS
+    result = Markup(render_html(text)) if is_drawn else Markup("<pre>{}</pre>").format(text)
+    return result + Markup(render_files(shown.made))
 
 
 async def _begin(desk: Desk, request: Request) -> tuple[Objective, int]:
     """Return the objective in the path of the request, and the id of its last event, after which
     the page receives events. Must be called before the page's data are read, so that the page
     misses no later change."""
-    objective = await _pick(desk, request)
+    objective = await desk.pick(request.path_params["objective"])
     return objective, await desk.store.last_event_id(objective.id)
-
-
-async def _pick(desk: Desk, request: Request) -> Objective:
-    return await desk.pick(request.path_params["objective"])
-
-
-async def _render_tab(desk: Desk, request: Request, tab: str, **values: Any) -> Response:
-    """Return the page of a tab of an objective, with the objective's state at the top."""
-    stand = values.pop("stand", None) or await actions.find_stand(
-        desk.store, await _pick(desk, request)
-    )
-    objective = stand.objective
-    known = {
-        "events": f"/objectives/{objective.id}/events",
-        "stand": stand,
-        **_head(objective, stand.counts),
-        "n_serving": len(actions.serving(stand.workers, objective.id)),
-        "tabs": TABS,
-        "tab": tab,
-    }
-    template = f"{tab.strip('/') or 'objective'}.html"
-    return await _render(desk, request, template, **{**known, **values})
 
 
 # -- forms
@@ -434,48 +382,32 @@ async def _do(verb: Verb, desk: Desk, request: Request) -> Response:
     pairs = parse_qsl(
         data.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=MAX_FIELDS
     )
-    ours = ("word", "back", "sure")
+    ours = ("word", "back")
     fields = [(name, text) for name, text in pairs if name not in ours and text]
     words = [text for name, text in pairs if name == "word"]
     is_ours = len(words) == 1 and desk.keys.is_form_word(words[0], access.session)
     if not access.session or not is_ours:
-        return render_refusal(door.UNSIGNED)
+        raise door.UNSIGNED()
     if access.level < verb.level:
         wanted = verb.level.word
         fix = f"`babyagi serve open --level {wanted}`"
-        return _say(403, f"this needs a key of the level {wanted}", "", fix)
-    form = dict(pairs)
-    if verb.name in ASKS and form.get("sure") != "yes":
-        return _ask(verb, request, pairs)
+        return render_message(403, f"this needs a key of the level {wanted}", "", fix)
     given = parse_parameters(fields, verb.given)
     call = Call(desk=desk, path=request.path_params, given=given, level=access.level)
     answer = await carry_out(verb, call)
     if isinstance(answer.value, dict) and answer.value.get("elsewhere"):
-        return _say(
+        return render_message(
             200,
             "your decision may count only at another machine",
             f"It is recorded. The workers that ask are {', '.join(answer.value['elsewhere'])}, and "
             "this server does not use their home: if their own settings ask, decide there.",
         )
-    return RedirectResponse(_back(form, answer.value), status_code=303)
+    return RedirectResponse(_back(dict(pairs).get("back", ""), answer.value), status_code=303)
 
 
-def _ask(verb: Verb, request: Request, pairs: Sequence[tuple[str, str]]) -> Response:
-    """Return a page that asks to confirm the verb, for browsers without JavaScript."""
-    return _render_page(
-        "sure.html",
-        status=200,
-        title=ASKS[verb.name].format(**request.path_params),
-        address=request.url.path,
-        pairs=[pair for pair in pairs if pair[0] != "sure"],
-        back=_back(dict(pairs), None),
-    )
-
-
-def _back(form: Mapping[str, str], value: Any) -> str:
+def _back(back: str, value: Any) -> str:
     """Return the path of the page to show after a form was sent: the form's field `back`, else the
     page of the objective that the form created, else the first page."""
-    back = form.get("back", "")
     if not back and isinstance(value, dict) and "objective_id" in value:
         return f"/objectives/{value['objective_id']}"
     return back if _BACK.fullmatch(back) else "/"
@@ -490,11 +422,11 @@ async def _open(desk: Desk, names: Names, request: Request) -> Response:
     (After a redirect, the browser would not send the session's cookie.)"""
     level = desk.keys.take_code(request.query_params.get("code", ""))
     if level is None:
-        wait_s = desk.keys.count_wrong(request.client.host if request.client else "")
-        if not wait_s:
-            return _say(403, "this link was used already, or is too old", "", "babyagi serve open")
-        what = "too many links from this address were not valid"
-        return _say(429, what, f"wait {wait_s} s", "babyagi serve open")
+        if desk.keys.are_too_many_wrong(request.client.host if request.client else ""):
+            raise door.TOO_MANY_WRONG()
+        return render_message(
+            403, "this link was used already, or is too old", "", "babyagi serve open"
+        )
     response = _render_page("opened.html", status=200, title="babyagi", level=level.word)
     name, session = door.cookie_name(names.port), desk.keys.new_session(level)
     response.set_cookie(
@@ -515,11 +447,12 @@ async def _static(request: Request) -> Response:
 # --------------------------------------------------------------------------------------------------
 
 
-def render_refusal(refusal: Refusal) -> Response:
-    return _say(refusal.status, refusal.title, refusal.detail)
+def render_error(error: BabyagiError, secrets: Sequence[str]) -> Response:
+    """Return a page that says what the command line says about the error."""
+    return render_message(wire.status_of(error), *wire.texts_of(error, secrets))
 
 
-def _say(status: int, title: str, detail: str, fix: str = "") -> Response:
+def render_message(status: int, title: str, detail: str, fix: str = "") -> Response:
     return _render_page("message.html", status=status, title=title, detail=detail, fix=fix)
 
 
@@ -530,12 +463,10 @@ async def _render(desk: Desk, request: Request, template: str, **values: Any) ->
         template,
         status=200,
         title="babyagi",
-        now=utc_now(),
         n_open=len(await desk.store.inbox()),
         word=desk.keys.form_word(access.session) if access.session else "",
         can_steer=bool(access.session) and access.level >= Level.STEER,
         can_delete=bool(access.session) and access.level >= Level.ADMIN,
-        asks=ASKS,
         path=request.url.path,
         **values,
     )
@@ -554,12 +485,6 @@ def _render_page(template: str, *, status: int, **values: Any) -> Response:
 _WORDS = {TaskStatus.DEAD: "given up", TaskStatus.QUEUED: "to do", TaskStatus.WAITING: "asks you"}
 _GOOD_ENDS = (StopReason.FINISHED, StopReason.OBJECTIVE_MET)
 _BAD_ENDS = (StopReason.FAILED, StopReason.CANCELLED)
-_COMMAND = re.compile(
-    r"`([^`\n]+)`|babyagi [a-z]+(?: (?:add|move|edit|skip|retry|answer|approve|reject|open|trust|"
-    r"rebuild|verify|migrate|delete|log|tasks|results|objectives|workers|memory)\b)?"
-    r"(?: (?:--[a-z-]+|\d+|[A-Z]+\b|…|\"…\"|(?<=run )--continue))*"
-)
-_UNITS = ((86_400, "day"), (3_600, "h"), (60, "min"))
 
 
 @cache
@@ -597,25 +522,14 @@ def _make_harmless(value: Any) -> Any:
     return harmless_lines(value)
 
 
-def say_moment(at: datetime | None, now: datetime) -> Markup:
-    """Return HTML that says how far a moment is from now, such as `2 h ago`, with the moment as a
-    tooltip."""
+def say_moment(at: datetime | None) -> Markup:
+    """Return HTML with a moment, of which the script shows how far it is from now."""
     if at is None:
         return Markup("")
     at = at.astimezone(UTC)
-    return Markup('<time datetime="{}" title="{} UTC">{}</time>').format(
-        f"{at:%Y-%m-%dT%H:%M:%S}Z", f"{at:%Y-%m-%d %H:%M:%S}", _say_age((now - at).total_seconds())
+    return Markup('<time datetime="{}">{} UTC</time>').format(
+        f"{at:%Y-%m-%dT%H:%M:%S}Z", f"{at:%Y-%m-%d %H:%M}"
     )
-
-
-def _say_age(age_s: float) -> str:
-    passed = abs(age_s)
-    if passed < 45:
-        return "just now" if age_s >= 0 else "in a moment"
-    size, unit = next((pair for pair in _UNITS if passed >= pair[0] - 15), _UNITS[-1])
-    n = max(1, round(passed / size))
-    words = f"{n} {unit}{'s' if unit == 'day' and n > 1 else ''}"
-    return f"{words} ago" if age_s >= 0 else f"in {words}"
 
 
 def say_sentence(text: str) -> str:
@@ -627,38 +541,28 @@ def say_sentence(text: str) -> str:
 
 
 def say_advice(text: str) -> Markup:
-    """Return the `fix` of an error as HTML, with commands marked as code. If it is a command, `In a
-    terminal:` stands before it."""
+    """Return the `fix` of an error as HTML. If it is a command, `In a terminal:` stands before
+    it."""
     is_typed = text.startswith("babyagi ")
     return mark_commands(f"In a terminal: {text}" if is_typed else say_sentence(text))
 
 
 def mark_commands(text: str) -> Markup:
-    """Return the text as HTML, with commands of babyagi and words in backticks marked as code."""
-    parts, last = [], 0
-    for match in _COMMAND.finditer(text):
-        parts += [escape(_make_harmless(text[last : match.start()]))]
-        parts += [Markup("<code>{}</code>").format(_make_harmless(match[1] or match[0]))]
-        last = match.end()
-    return Markup("").join([*parts, escape(_make_harmless(text[last:]))])
+    """Return the text as HTML, with what stands in backticks marked as code."""
+    safe = str(escape(_make_harmless(text)))
+    return Markup(re.sub(r"`([^`\n]+)`", r"<code>\1</code>", safe))
 
 
 def mark_unseen(value: Any) -> Markup:
     """Return the text, or any other value as JSON, as HTML in which invisible characters are shown
     as their code points."""
     text = value if isinstance(value, str) else json.dumps(value, indent=1, ensure_ascii=False)
-    return Markup("\n").join(Markup("").join(_mark(line)) for line in text.split("\n"))
+    return Markup(UNSEEN.sub(_mark, str(escape(text))))
 
 
-def _mark(line: str) -> Iterator[Markup]:
-    last = 0
-    for match in UNSEEN.finditer(line):
-        yield escape(line[last : match.start()])
-        char = match.group()
-        code = Markup("<mark>U+{}</mark>").format(f"{ord(char):04X}")
-        yield Markup(char) if char == "\t" else code
-        last = match.end()
-    yield escape(line[last:])
+def _mark(unseen: re.Match[str]) -> str:
+    char = unseen.group()
+    return char if char in "\n\t" else f"<mark>U+{ord(char):04X}</mark>"
 
 
 def name_state(objective: Objective) -> tuple[str, str, str]:

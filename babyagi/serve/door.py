@@ -10,17 +10,16 @@ from __future__ import annotations
 import hashlib
 import hmac
 import ipaddress
-import math
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
-from babyagi.errors import SettingsError
+from babyagi.errors import RequestError, SettingsError
 from babyagi.files import private
 from babyagi.net.addresses import is_loopback
 from babyagi.tasks import Level
@@ -33,7 +32,7 @@ CODE_S = 120.0
 SESSION_S = 7 * 86_400.0
 MAX_CODES = 100
 MAX_WRONG_TOKENS = 20  # of one address in `WRONG_S` seconds
-WRONG_S = 60.0
+WRONG_S = 60
 MAX_WRONG_ADDRESSES = 1_000
 MAX_HEADER_VALUE_CHARS = 8_000
 SAFE_METHODS = ("GET", "HEAD")
@@ -94,8 +93,13 @@ def renew_token(home: Path, *, new_token: Callable[[], str]) -> None:
 
 def read_token(home: Path) -> str:
     """Return the server's token from the home folder; '' if there is none."""
+    return read_word(home / TOKEN_FILE)
+
+
+def read_word(path: Path) -> str:
+    """Return what stands in a small file; '' if there is none."""
     with suppress(OSError, UnicodeDecodeError):
-        return (home / TOKEN_FILE).read_text(encoding="utf-8").strip()
+        return path.read_text(encoding="utf-8").strip()
     return ""
 
 
@@ -141,10 +145,10 @@ class Keys:
         found = [one for one, token in tokens if hmac.compare_digest(text.encode(), token.encode())]
         return found[-1] if found else None
 
-    def count_wrong(self, address: str) -> int:
-        """Count a wrong token, session or code that came from the address. Return how many seconds
-        the address should wait before it sends another one; 0 if there were few. A valid one is
-        never refused for wrong ones."""
+    def are_too_many_wrong(self, address: str) -> bool:
+        """Count a wrong token, session or code that came from the address. Return whether there
+        were so many that it should wait `WRONG_S` before it sends another one. A valid one is never
+        refused for wrong ones."""
         now_s, counts = self._now_s(), self._wrong_by_address
         n, until_s = counts.pop(address, (0, 0.0))
         if not now_s < until_s <= now_s + WRONG_S:  # it is over, or the clock was set back
@@ -152,7 +156,7 @@ class Keys:
         while len(counts) >= MAX_WRONG_ADDRESSES:
             counts.pop(next(iter(counts)))
         counts[address] = (n + 1, until_s)
-        return math.ceil(until_s - now_s) if n >= MAX_WRONG_TOKENS else 0
+        return n >= MAX_WRONG_TOKENS
 
     def new_code(self, level: Level) -> str:
         """Return a one-time code, which a browser can exchange for a session within `CODE_S`."""
@@ -243,11 +247,7 @@ class Names:
     def has_origin(self, origin: str, asked: str) -> bool:
         """Return whether the `Origin` header has the same host and port as the `Host` header
         `asked`."""
-        with suppress(ValueError):
-            parts = urlsplit(origin)
-            is_bare = origin == f"{parts.scheme}://{parts.netloc}"
-            return parts.scheme in ("http", "https") and is_bare and parts.netloc == asked
-        return False
+        return origin in (f"http://{asked}", f"https://{asked}")
 
 
 def is_local(host: str) -> bool:
@@ -281,65 +281,60 @@ def _is_address(host: str) -> bool:
 # --------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Refusal:
-    """Why a request is refused: an HTTP status, fixed texts, and after how many seconds it may be
-    sent again; 0 if waiting does not help."""
+Refusal = Callable[[], RequestError]
 
-    status: int
-    title: str
-    detail: str
-    retry_after_s: int = 0
-
-
-class RefusedError(Exception):
-    """A request is not let in."""
-
-    def __init__(self, refusal: Refusal) -> None:
-        super().__init__(refusal.title)
-        self.refusal = refusal
-
-
-NOT_ASKED_SO = Refusal(
+NOT_ASKED_SO: Refusal = partial(
+    RequestError,
+    "the server does not answer to this host name",
+    "add the name to BABYAGI_SERVE_NAMES, or use one that the server knows",
     status=421,
-    title="the server does not answer to this host name",
-    detail="add the name to BABYAGI_SERVE_NAMES, or use one that the server knows",
 )
-FOREIGN = Refusal(
+FOREIGN: Refusal = partial(
+    RequestError,
+    "pages of other sites may not send requests to this server",
+    "by its header Origin or Sec-Fetch-Site, the request comes from such a page",
     status=403,
-    title="pages of other sites may not send requests to this server",
-    detail="by its header Origin or Sec-Fetch-Site, the request comes from such a page",
 )
-MALFORMED = Refusal(
+MALFORMED: Refusal = partial(
+    RequestError,
+    "the request cannot be read",
+    "its headers are invalid, or contradict each other",
     status=400,
-    title="the request cannot be read",
-    detail="its headers are invalid, or contradict each other",
 )
-LOCKED = Refusal(
-    status=401,
-    title="a key is required",
-    detail="`babyagi serve open` opens the board in a browser; a program must send "
+LOCKED: Refusal = partial(
+    RequestError,
+    "a key is required",
+    "`babyagi serve open` opens the board in a browser; a program must send "
     "`Authorization: Bearer TOKEN` with a token that `babyagi serve open --token read` prints",
-)
-WRONG_KEY = Refusal(
     status=401,
-    title="the key is not valid",
-    detail="it may be misspelled, belong to another home, or have been ended by "
+)
+WRONG_KEY: Refusal = partial(
+    RequestError,
+    "the key is not valid",
+    "it may be misspelled, belong to another home, or have been ended by "
     "`babyagi serve open --renew`; send `Authorization: Bearer TOKEN` with a token that "
     "`babyagi serve open --token read` prints",
+    status=401,
 )
-TOO_MANY_WRONG = Refusal(
-    status=429,
-    title="too many keys from this address were not valid",
-    detail="wait, then send `Authorization: Bearer TOKEN` with a token that "
+TOO_MANY_WRONG: Refusal = partial(
+    RequestError,
+    "too many keys from this address were not valid",
+    "wait, then send `Authorization: Bearer TOKEN` with a token that "
     "`babyagi serve open --token read` prints; a valid one is let in at any time",
+    status=429,
 )
-UNSIGNED = Refusal(
+UNSIGNED: Refusal = partial(
+    RequestError,
+    "the request does not come from a page of this server",
+    "to change something, a browser must send the header Origin, and in X-Babyagi-Form the form "
+    "token of the page",
     status=403,
-    title="the request does not come from a page of this server",
-    detail="to change something, a browser must send the header Origin, and in X-Babyagi-Form the "
-    "form token of the page",
 )
+
+
+def wants_page(scope: Scope) -> bool:
+    """Return whether a person is to read the answer, and not a program."""
+    return not str(scope["path"]).startswith("/api/")
 
 
 class Door:
@@ -347,12 +342,16 @@ class Door:
     refuses all others.
 
     Args:
-        refuse: returns the application that answers a refused request. Its second argument says
-            whether to answer with a page, and not as the API.
+        refuse: returns the answer to a refused request.
     """
 
     def __init__(
-        self, app: ASGIApp, *, keys: Keys, names: Names, refuse: Callable[[Refusal, bool], ASGIApp]
+        self,
+        app: ASGIApp,
+        *,
+        keys: Keys,
+        names: Names,
+        refuse: Callable[[RequestError, Scope], ASGIApp],
     ) -> None:
         self._app = app
         self._keys = keys
@@ -369,11 +368,9 @@ class Door:
             await send(message)
 
         try:
-            head = _read_head(scope)
-            scope[ACCESS] = self._let_in(scope, head)
-        except RefusedError as refused:
-            is_page = not str(scope["path"]).startswith("/api/") and scope["method"] == "GET"
-            await self._refuse(refused.refusal, is_page)(scope, receive, send_safely)
+            scope[ACCESS] = self._let_in(scope, _read_head(scope))
+        except RequestError as refusal:
+            await self._refuse(refusal, scope)(scope, receive, send_safely)
             return
         await self._app(scope, receive, send_safely)
 
@@ -382,33 +379,32 @@ class Door:
         if path in OPEN_PATHS and scope["method"] in SAFE_METHODS:
             return None
         if not path.startswith("/"):
-            raise RefusedError(MALFORMED)
+            raise MALFORMED()
         asked = head.get("host", "")
         if not self._names.has(asked):
-            raise RefusedError(NOT_ASKED_SO)
+            raise NOT_ASKED_SO()
         origin = head.get("origin")
         if origin is not None and not self._names.has_origin(origin, asked):
-            raise RefusedError(FOREIGN)
+            raise FOREIGN()
         access = self._find_access(head)
         if access is None:
             if path.startswith(PUBLIC_PREFIXES):
                 return None
-            raise RefusedError(self._judge_key(scope, head))
+            raise self._judge_key(scope, head)
         if access.session:
             self._require_own_page(scope, head, access)
         return access
 
-    def _judge_key(self, scope: Scope, head: Mapping[str, str]) -> Refusal:
+    def _judge_key(self, scope: Scope, head: Mapping[str, str]) -> RequestError:
         """Return the refusal of a request without a valid key. A session of this server that is
         over is no wrong key."""
         has_token = "authorization" in head
         session = _find_cookie(head.get("cookie", ""), cookie_name(self._names.port))
         if not has_token and (not session or self._keys.has_made(session)):
-            return LOCKED
-        wait_s = self._keys.count_wrong(scope["client"][0] if scope.get("client") else "")
-        if wait_s:
-            return replace(TOO_MANY_WRONG, retry_after_s=wait_s)
-        return WRONG_KEY if has_token else LOCKED
+            return LOCKED()
+        if self._keys.are_too_many_wrong(scope["client"][0] if scope.get("client") else ""):
+            return TOO_MANY_WRONG()
+        return WRONG_KEY() if has_token else LOCKED()
 
     def _find_access(self, head: Mapping[str, str]) -> Access | None:
         said = head.get("authorization")
@@ -428,17 +424,17 @@ class Door:
         sent, in the body, where the route checks it.
 
         Raises:
-            RefusedError: the request comes from another page, or has no valid form token.
+            RequestError: the request comes from another page, or has no valid form token.
         """
         if head.get("sec-fetch-site", "none") not in ("none", "same-origin"):
-            raise RefusedError(FOREIGN)
+            raise FOREIGN()
         if scope["method"] in SAFE_METHODS:
             return
         is_form = head.get("content-type", "").startswith("application/x-www-form-urlencoded")
         word = head.get("x-babyagi-form", "")
         is_said = is_form or self._keys.is_form_word(word, access.session)
         if "origin" not in head or not is_said:
-            raise RefusedError(UNSIGNED)
+            raise UNSIGNED()
 
 
 def cookie_name(port: int) -> str:
@@ -448,7 +444,7 @@ def cookie_name(port: int) -> str:
 
 
 def _read_head(scope: Scope) -> dict[str, str]:
-    """Return those headers of the request that are checked. Raises `RefusedError` if one of them
+    """Return those headers of the request that are checked. Raises `RequestError` if one of them
     occurs twice or is too long."""
     looked_at = (
         "host origin authorization cookie content-type sec-fetch-site x-babyagi-form "
@@ -460,10 +456,10 @@ def _read_head(scope: Scope) -> dict[str, str]:
         if key not in looked_at:
             continue
         if key in head or len(value) > MAX_HEADER_VALUE_CHARS:
-            raise RefusedError(MALFORMED)
+            raise MALFORMED()
         head[key] = value.decode("latin-1")
     if "transfer-encoding" in head and "content-length" in head:
-        raise RefusedError(MALFORMED)
+        raise MALFORMED()
     return head
 
 

@@ -24,7 +24,6 @@ from babyagi.worker.notify import event_fields
 
 logger = logging.getLogger(__name__)
 
-MAX_REMEMBERED = 50  # reads that are kept for other listeners until the next change
 BATCH = 200  # how many events are read and sent at once
 HEARTBEAT_S = 15.0
 CHANGE_WAIT_S = 5.0
@@ -135,10 +134,7 @@ class Feed:
         memo, key = self._memo, (objective_id, after)
         async with self._reading:
             if key not in memo:
-                batch = await self._read_store(*key)
-                if len(memo) >= MAX_REMEMBERED:
-                    return batch
-                memo[key] = batch
+                memo[key] = await self._read_store(*key)
             return memo[key]
 
     async def _read_store(self, objective_id: int | None, after: int) -> Batch:

@@ -26,10 +26,12 @@ class Desk(verb_table.Desk):
     """What the verbs of a server use.
 
     Attributes:
+        url: the server's address.
         feed: the feed of events.
         keys: the credentials.
     """
 
+    url: str
     feed: Feed
     keys: Keys
 

@@ -14,8 +14,8 @@ import math
 import secrets
 import signal
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -35,10 +35,9 @@ from babyagi.errors import BabyagiError, RequestError, SettingsError
 from babyagi.files import private
 from babyagi.files.home import make_home
 from babyagi.serve import board, door, wire
-from babyagi.serve.door import Access, Keys, Names, Refusal
+from babyagi.serve.door import Keys, Names
 from babyagi.serve.feed import Feed
 from babyagi.serve.operations import OPERATIONS, Desk, make_document
-from babyagi.tasks import Level
 from babyagi.verbs.verb_table import (
     BASE,
     MAX_ID_DIGITS,
@@ -51,10 +50,9 @@ from babyagi.verbs.verb_table import (
 )
 
 if TYPE_CHECKING:
-    from starlette.types import ASGIApp, Receive, Scope, Send
+    from starlette.types import ASGIApp, Scope
 
     from babyagi.settings.fields import Settings
-    from babyagi.tasks import Objective
     from babyagi.worker.process import Around
 
 logger = logging.getLogger(__name__)
@@ -180,14 +178,6 @@ class _Server(uvicorn.Server):
         yield
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Opened:
-    """A server that is answering HTTP: its URL, and the parts that operations use."""
-
-    url: str
-    desk: Desk
-
-
 # -- opening
 # --------------------------------------------------------------------------------------------------
 
@@ -242,9 +232,7 @@ def write_address(home: Path, url: str) -> None:
 def read_address(home: Path) -> str:
     """Return the URL of the server that was started last with this home folder and is running; ''
     if there is none."""
-    with suppress(OSError, UnicodeDecodeError):
-        return (home / ADDRESS_FILE).read_text(encoding="utf-8").strip()
-    return ""
+    return door.read_word(home / ADDRESS_FILE)
 
 
 def forget_address(home: Path, url: str) -> None:
@@ -257,7 +245,7 @@ def forget_address(home: Path, url: str) -> None:
 
 
 @asynccontextmanager
-async def open_server(app: App, *, tell: Callable[[str], None]) -> AsyncIterator[Opened]:
+async def open_server(app: App, *, tell: Callable[[str], None]) -> AsyncIterator[Desk]:
     """Answer HTTP during the `async with` block. Events are read over a separate connection to the
     task store."""
     settings = app.settings
@@ -275,7 +263,7 @@ async def open_server(app: App, *, tell: Callable[[str], None]) -> AsyncIterator
         async with open_store(settings, tell=tell) as store:
             feed = Feed(store)
             hooks = app.open_hooks()
-            desk = Desk(app=app, feed=feed, keys=keys, hooks=hooks)
+            desk = Desk(app=app, url=url, feed=feed, keys=keys, hooks=hooks)
             server = _Server(_configure(desk, names))
             async with asyncio.TaskGroup() as group:
                 watching = group.create_task(feed.watch())
@@ -284,7 +272,7 @@ async def open_server(app: App, *, tell: Callable[[str], None]) -> AsyncIterator
                 looking = group.create_task(_watch_token(desk))
                 write_address(settings.home, url)
                 try:
-                    yield Opened(url=url, desk=desk)
+                    yield desk
                 finally:
                     forget_address(settings.home, url)
                     feed.stop()
@@ -328,7 +316,7 @@ async def serve(
     app: App,
     *,
     works: bool,
-    around: Around | None,
+    around: Around,
     say: Callable[[str], None],
     tell: Callable[[str], None],
 ) -> int | None:
@@ -336,20 +324,15 @@ async def serve(
 
     Args:
         works: whether to work on objectives as well, as a worker.
-        around: awaits the work on an objective, which it is given, and shows it meanwhile; None
-            shows nothing.
+        around: awaits the work on an objective, which it is given, and shows it meanwhile.
         say: prints the server's URL.
         tell: prints that the task store is unavailable for a while.
     """
-    async with open_server(app, tell=tell) as opened:
-        say(f"The board is at {opened.url}; babyagi serve open shows it in a browser.")
+    async with open_server(app, tell=tell) as desk:
+        say(f"The board is at {desk.url}; babyagi serve open shows it in a browser.")
         if works:
-            return await app.serve_all(around or _plainly)
+            return await app.serve_all(around)
         return await _wait_for_signal()
-
-
-async def _plainly(_objective_id: int, work: Coroutine[Any, Any, Objective]) -> Objective:
-    return await work
 
 
 async def _wait_for_signal() -> int:
@@ -393,33 +376,27 @@ def make_application(desk: Desk, names: Names) -> ASGIApp:
         Route("/metrics", _endpoint(desk, METRICS), methods=["GET"]),
         *board.make_routes(desk, names),
     ]
-    handlers: Any = {404: _say_missing, 405: _say_wrong_method, Exception: _say_crash}
+    handlers: Any = {
+        404: _say_missing,
+        405: _say_wrong_method,
+        BabyagiError: partial(_say_error, desk),
+        Exception: _say_crash,
+    }
     app = Starlette(routes=routes, exception_handlers=handlers)
     app.router.redirect_slashes = False
     return door.Door(app, keys=desk.keys, names=names, refuse=_refuse)
 
 
 def _endpoint(desk: Desk, verb: Verb) -> Endpoint:
+    """Return an endpoint that does what the verb says if the client's key has its level."""
     answer = partial(_stream, desk) if verb.run is None else partial(_run, desk, verb)
-    return _guarded(desk, verb.level, answer)
-
-
-def _guarded(desk: Desk, level: Level, answer: Endpoint) -> Endpoint:
-    """Return an endpoint that calls `answer` if the client's key has at least this level, and that
-    answers errors with problem details."""
 
     async def endpoint(request: Request) -> Response:
-        access: Access | None = request.scope.get(door.ACCESS)
-        if access is None or access.level < level:
-            title = f"this needs a key of the level {level.word}"
-            fix = f"babyagi serve open --token {level.word} prints one"
+        if request.scope[door.ACCESS].level < verb.level:
+            title = f"this needs a key of the level {verb.level.word}"
+            fix = f"babyagi serve open --token {verb.level.word} prints one"
             return wire.write_problem(403, title, fix, kind="level")
-        try:
-            return await answer(request)
-        except BabyagiError as error:
-            return wire.write_error(error, desk.settings.known_secrets)
-        except Exception as error:  # a bug of ours: it is logged, and the client is told
-            return wire.write_crash(error)
+        return await answer(request)
 
     return endpoint
 
@@ -485,17 +462,18 @@ async def _say_ready(desk: Desk, _request: Request) -> Response:
 # --------------------------------------------------------------------------------------------------
 
 
-def _refuse(refusal: Refusal, is_page: bool) -> ASGIApp:
-    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
-        status, title, detail = refusal.status, refusal.title, refusal.detail
-        page = board.render_refusal(refusal) if is_page else None
-        response = page or wire.write_problem(status, title, detail, kind="door")
-        response.headers["connection"] = "close"  # the rest of the request is not read
-        if refusal.retry_after_s:
-            response.headers["retry-after"] = str(refusal.retry_after_s)
-        await response(scope, receive, send)
+def _refuse(refusal: RequestError, scope: Scope) -> Response:
+    write = (
+        board.render_message if door.wants_page(scope) else partial(wire.write_problem, kind="door")
+    )
+    response = write(refusal.status, refusal.what, refusal.why)
+    response.headers["connection"] = "close"  # the rest of the request is not read
+    return response
 
-    return answer
+
+async def _say_error(desk: Desk, request: Request, error: BabyagiError) -> Response:
+    write = board.render_error if door.wants_page(request.scope) else wire.write_error
+    return write(error, desk.settings.known_secrets)
 
 
 async def _say_missing(_request: Request, _error: Exception) -> Response:
@@ -508,5 +486,6 @@ async def _say_wrong_method(_request: Request, error: Exception) -> Response:
     return response
 
 
-async def _say_crash(_request: Request, error: Exception) -> Response:
-    return wire.write_crash(error)
+async def _say_crash(_request: Request, _error: Exception) -> Response:
+    detail = "this is a bug; no stored data is lost, and the server's log has the traceback"
+    return wire.write_problem(500, "an unexpected error", detail, kind="unexpected")

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-import logging
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +17,7 @@ from starlette.responses import Response
 from babyagi import errors
 from babyagi.errors import BabyagiError, RequestError, find_fix, kind_of
 from babyagi.redaction import redact
+from babyagi.serve.door import WRONG_S
 from babyagi.text import clean
 from babyagi.verbs.verb_table import (
     clean_json,
@@ -31,14 +31,12 @@ if TYPE_CHECKING:
 
     from babyagi.verbs.verb_table import Answer
 
-logger = logging.getLogger(__name__)
-
 MAX_BODY_BYTES = 1_000_000
 BODY_TIMEOUT_S = 15.0
 MAX_PARAMETERS = 50
 PROBLEM = "application/problem+json"
 _NO_MARKUP = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
-RETRY_AFTER_S = 2
+RETRY_AFTER_S = {503: "2", 429: str(WRONG_S)}  # by status
 
 _ERRORS_BY_STATUS: Mapping[int, tuple[type[BabyagiError], ...]] = {
     404: (errors.NotFoundError,),
@@ -169,19 +167,24 @@ def write_problem(
     headers = {"cache-control": "no-store"}
     if status == 401:
         headers["www-authenticate"] = 'Bearer realm="babyagi"'
-    if status == 503:
-        headers["retry-after"] = str(RETRY_AFTER_S)
+    if status in RETRY_AFTER_S:
+        headers["retry-after"] = RETRY_AFTER_S[status]
     return Response(to_bytes(body), status_code=status, headers=headers, media_type=PROBLEM)
 
 
 def write_error(error: BabyagiError, secrets: Sequence[str]) -> Response:
     """Return a response that says what the command line says about the error: what happened, why,
     what to do, and which page of the guide to read. The `secrets` are removed from these texts."""
-    texts = (error.what, error.why, find_fix(error))
-    what, why, fix = (redact(text, secrets=secrets) for text in texts)
+    what, why, fix = texts_of(error, secrets)
     limit = error.limit if isinstance(error, errors.LimitReachedError) else ""
     more = {"try": fix, "guide": error.guide, "limit": limit}
     return write_problem(status_of(error), what, why, kind=kind_of(type(error)), **more)
+
+
+def texts_of(error: BabyagiError, secrets: Sequence[str]) -> list[str]:
+    """Return what happened, why, and what to do, without the `secrets`."""
+    texts = (error.what, error.why, find_fix(error))
+    return [redact(text, secrets=secrets) for text in texts]
 
 
 def status_of(error: BabyagiError) -> int:
@@ -189,9 +192,3 @@ def status_of(error: BabyagiError) -> int:
         return error.status
     by_status = _ERRORS_BY_STATUS.items()
     return next((status for status, kinds in by_status if isinstance(error, kinds)), _OTHER_STATUS)
-
-
-def write_crash(error: Exception) -> Response:
-    logger.error("a request raised an unexpected error", exc_info=error)
-    detail = "this is a bug; no stored data is lost, and the server's log has the traceback"
-    return write_problem(500, "an unexpected error", detail, kind="unexpected")

@@ -2,7 +2,7 @@
 
 import re
 
-from babyagi.pages.pictures import MAX_DRAWN, render_graph
+from babyagi.pages.pictures import render_graph
 from babyagi.tasks import TaskStatus
 from tests.cli import samples
 
@@ -44,21 +44,11 @@ def test_long_names_that_differ_in_their_last_word_are_told_apart():
     assert [label[-14:] for label in labels] == ["2026-01-12-we…", "2026-02-09-we…"]
 
 
-def test_of_ten_thousand_tasks_the_first_are_drawn_and_the_others_are_counted():
-    tasks = [make(1), *(make(n, (n + 8) // 10) for n in range(2, 10_001))]
-
-    drawing = render_graph(tasks, link=link)
-
-    assert drawing.count("<a data-drawer") == MAX_DRAWN
-    assert "9,760 more tasks are not drawn" in drawing
-    assert len(drawing) < 200_000
-
-
 def test_a_long_line_and_parents_that_make_no_sense_are_drawn():
-    line = [make(1), *(make(n, n - 1) for n in range(2, 3_000))]
+    line = [make(1), *(make(n, n - 1) for n in range(2, 300))]
     odd = [make(1, 2), make(2, 1), make(3, 3), make(4, 999)]
 
-    assert "2,759 more tasks" in render_graph(line, link=link)
+    assert render_graph(line, link=link).count("<a data-drawer") == 299
     assert render_graph(odd, link=link).count("<a data-drawer") == 4
     assert render_graph([], link=link) == ""
 

@@ -3,7 +3,7 @@ from datetime import timedelta
 
 import pytest
 
-from babyagi.reporting.metrics import read_metrics, write_metric
+from babyagi.reporting.metrics import read_metrics
 from babyagi.reporting.why import Why, explain_tasks, find_facts
 from babyagi.tasks import Limits, ObjectiveStatus, Proposal, StopReason, TaskStatus
 from babyagi.taskstore.schedules import Rule, ScheduleSpec
@@ -159,12 +159,3 @@ async def test_a_scrape_asks_as_many_queries_for_thirty_objectives_as_for_one(st
     for _ in range(30):
         await begin(store, "B")
     assert await count() == n_of_one < 12
-
-
-def test_a_label_is_quoted():
-    metric = write_metric("x", "a b", {(("l", 'a"b\\\n'),): 1})
-    assert metric.splitlines() == [
-        "# HELP babyagi_x a b",
-        "# TYPE babyagi_x gauge",
-        'babyagi_x{l="a\\"b\\\\\\n"} 1',
-    ]

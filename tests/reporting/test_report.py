@@ -24,7 +24,7 @@ def test_a_report_of_a_run_that_a_limit_ended_names_the_option_that_raises_it(re
         results=[],
     )
 
-    assert f"`babyagi extend --objective 3 {option} N`" in report
+    assert f"`babyagi extend --objective 3 {option} " in report
     assert option in [
         name for parameter in babyagi.commands["extend"].params for name in parameter.opts
     ]
@@ -110,8 +110,8 @@ def test_a_report_of_a_failed_run_says_how_to_try_what_was_given_up_again():
 
     assert "There are no results (no task was finished)." in report
     assert (
-        "`babyagi tasks retry TASK --objective 3` with one of the tasks that were given up, then "
-        "`babyagi resume --objective 3`"
+        "`babyagi tasks retry TASK --objective 3` with the number of a dead task (babyagi tasks), "
+        "then `babyagi resume --objective 3`"
     ) in report
 
 

@@ -159,8 +159,8 @@ async def test_a_tool_is_a_source_where_nothing_else_says_what_it_gave():
 
 def test_the_section_says_where_when_and_for_which_tasks():
     named = [
-        source("notes/a b.md", kind=SourceKind.FILE, task_ids=(1, 2, 3)),
         source(FLASK.url, task_ids=(2,), page=FLASK),
+        source("notes/a b.md", kind=SourceKind.FILE, task_ids=(1, 2, 3)),
         source("brave", kind=SourceKind.SEARCH, task_ids=tuple(range(1, 12))),
         source("github:tea/pot", kind=SourceKind.SEARCH),
         source("pipeline:docs", kind=SourceKind.SEARCH),
@@ -169,43 +169,13 @@ def test_the_section_says_where_when_and_for_which_tasks():
     assert listed(Sources(named=named), f"It is BSD ({FLASK.url}).") == (
         "## Sources\n\n"
         "* Flask's licence: <https://flask.example/licence> "
-        "(fetched 2026-11-22 12:00 UTC, sha256 abababababababab; task 2)\n\n"
-        "**Tasks used these too, and the answer does not name them:**\n\n"
+        "(fetched 2026-11-22 12:00 UTC, sha256 abababababababab; task 2)\n"
         "* `notes/a b.md` (tasks 1, 2, 3)\n"
-        "* asked the search engine brave (tasks 1, 2, 3, 4, 5, 6, 7, 8 and 3 more)\n"
-        "* searched the issues of tea/pot (task 1)\n"
-        "* asked the pipeline docs (task 1)"
+        "* asked brave (tasks 1, 2, 3, 4, 5 and 6 more)\n"
+        "* asked github:tea/pot (task 1)\n"
+        "* asked pipeline:docs (task 1)"
     )
     assert listed(Sources()) == ""
-
-
-def test_what_the_answer_names_is_listed_apart_from_what_tasks_used_besides():
-    files = ["car.csv", "docs/insurance.csv", "old/insurance.csv", "notes.md", "a+b.txt"]
-    named = [source(name, kind=SourceKind.FILE) for name in files]
-    named.append(source(FLASK.url, page=FLASK))
-    named.append(source("https://flask.example/", task_ids=(2,)))
-    answer = (
-        "See docs/insurance.csv:3, **notes.md**, scar.csv, a+b.txt.bak, <https://FLASK.example/l>."
-    )
-
-    first, others = listed(Sources(named=named), answer).split("\n\n**Tasks used these too")
-
-    assert [row.split(" (")[0] for row in first.split("\n")[2:]] == [
-        "* `docs/insurance.csv`", "* `notes.md`", f"* Flask's licence: <{FLASK.url}>"
-    ]  # fmt: skip
-    assert others.count("\n* ") == 4 and "old/insurance.csv" in others
-    assert (
-        "old/insurance.csv" not in listed(Sources(named=named), "In insurance.csv.").split("**")[2]
-    )
-
-
-def test_sources_are_one_list_where_the_answer_names_none_or_all_of_them():
-    named = [source(f"{name}.md", kind=SourceKind.FILE) for name in "abc"]
-
-    assert "**" not in listed(Sources(named=named), "It is BSD.")
-    assert "**" in listed(Sources(named=named), "如a.md所述")
-    assert "**" not in listed(Sources(named=named), "a.md, b.md and c.md")
-    assert "**" not in listed(Sources(named=named), "b.md", most=1)
 
 
 def test_of_many_sources_the_number_of_the_others_is_said():

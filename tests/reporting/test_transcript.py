@@ -113,7 +113,7 @@ def test_a_call_is_written_as_one_bounded_line():
 def test_the_first_line_of_a_result_says_something():
     assert first_line("\n\n## Findings\nmore") == "Findings"
     assert first_line("It holds:\n\n- one\n- two") == "It holds: one"
-    assert first_line("**Answer**\n\nThey run at **02:00**.") == "Answer: They run at 02:00."
+    assert first_line("**Answer:**\n\nThey run at **02:00**.") == "Answer: They run at 02:00."
     assert first_line("**Answer:** at 02:00") == "Answer: at 02:00"
     assert first_line("**Answer**") == "Answer"
     assert first_line("---\n\n* at 02:00") == "at 02:00"

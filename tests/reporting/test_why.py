@@ -168,9 +168,9 @@ TASKS = [
 ]
 
 
-def ask(task, known, **place):
+def ask(task, known):
     statuses = {1: TaskStatus.QUEUED, 2: TaskStatus.DONE, 7: TaskStatus.RUNNING}
-    return explain_task(task, known, status_by_id=statuses, **place)
+    return explain_task(task, known, status_by_id=statuses)
 
 
 @pytest.mark.parametrize(
@@ -216,11 +216,6 @@ def test_a_task_that_was_begun_may_go_on_at_the_limit_of_tasks():
     full = facts(spec=spec(max_tasks=5), n_begun=5)
 
     assert ask(queued(started_at=samples.START), full).why is Why.NEXT
-
-
-def test_the_place_of_a_task_is_said():
-    assert "number 3 among the tasks that can start now" in ask(queued(), facts(), place=3).says
-    assert "the next to start" in ask(queued(), facts(), place=1).says
 
 
 def test_an_outage_is_told_with_its_evidence_and_with_what_may_mend_it():

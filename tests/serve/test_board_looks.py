@@ -1,8 +1,6 @@
 """How the board says things."""
 
-from datetime import UTC, datetime, timedelta
-
-import pytest
+from datetime import datetime, timedelta, timezone
 
 from babyagi.serve.board import (
     mark_commands,
@@ -16,44 +14,18 @@ from babyagi.serve.board import (
 from babyagi.tasks import ObjectiveStatus, StopReason
 from tests.cli import samples
 
-NOW = datetime(2026, 12, 1, 12, 0, tzinfo=UTC)
+
+def test_a_moment_is_said_in_one_zone_for_who_has_no_script():
+    at = datetime(2026, 12, 1, 12, 0, 7, tzinfo=timezone(timedelta(hours=2)))
+
+    assert say_moment(at) == ('<time datetime="2026-12-01T10:00:07Z">2026-12-01 10:00 UTC</time>')
+    assert say_moment(None) == ""
 
 
-@pytest.mark.parametrize(
-    ("seconds", "words"),
-    [
-        (3, "just now"),
-        (-3, "in a moment"),
-        (50, "1 min ago"),
-        (3_590, "1 h ago"),
-        (-7_200, "in 2 h"),
-        (90_000, "1 day ago"),
-        (300_000, "3 days ago"),
-    ],
-)
-def test_a_moment_is_said_by_its_age_and_holds_the_moment_itself(seconds, words):
-    said = say_moment(NOW - timedelta(seconds=seconds), NOW)
-
-    assert f">{words}</time>" in said
-    assert f'datetime="{NOW - timedelta(seconds=seconds):%Y-%m-%dT%H:%M:%S}Z"' in said
-    assert say_moment(None, NOW) == ""
-
-
-def test_what_is_typed_is_code_and_the_rest_stays_text():
-    said = mark_commands('babyagi inbox answer 4 "…"  (babyagi inbox shows <it>)')
-
-    assert "<code>babyagi inbox answer 4 &#34;…&#34;</code>" in said
-    assert "<code>babyagi inbox</code> shows &lt;it&gt;)" in said
-    said = mark_commands("babyagi store rebuild --objective 1 --embedding-model NAME embeds again")
-    assert said.startswith(
-        "<code>babyagi store rebuild --objective 1 --embedding-model NAME</code>"
-    )
-    assert "<code>babyagi serve --files FOLDER</code>" in mark_commands(
-        "babyagi serve --files FOLDER"
-    )
-    assert mark_commands("wait for the lease") == "wait for the lease"
+def test_what_stands_in_backticks_is_code_and_the_rest_stays_text():
+    assert mark_commands("wait for the <lease>") == "wait for the &lt;lease&gt;"
     assert mark_commands("type `a <b>`") == "type <code>a &lt;b&gt;</code>"
-    assert say_advice("babyagi resume") == "In a terminal: <code>babyagi resume</code>"
+    assert say_advice("babyagi resume") == "In a terminal: babyagi resume"
     assert say_advice("answer one") == "Answer one."
 
 

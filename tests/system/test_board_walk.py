@@ -165,10 +165,8 @@ async def test_a_person_answers_and_changes_the_list(tmp_path):
         # what ends something is asked about first
         if not await page.locator(".card:has-text('Sing') details[open]").count():
             await page.click(".card:has-text('Sing') summary")
-        await page.click(".card:has-text('Sing') button:text-is('Cancel')")
-        await page.click("#confirm button:has-text('No')")
-        await page.click(".card:has-text('Sing') button:text-is('Cancel')")
-        await page.click("#confirm button:has-text('Yes')")
+        await page.click(".card:has-text('Sing') summary:text-is('Cancel')")
+        await page.click(".card:has-text('Sing') button:text-is('Yes')")
         await page.wait_for_selector(".column:nth-child(5) .card:has-text('Sing')")
 
 
@@ -216,8 +214,8 @@ async def test_a_schedule_is_added_paused_and_removed(tmp_path):
         await page.wait_for_selector(".objectives .chip:has-text('active')")
         await page.click("button:has-text('Pause')")
         await page.wait_for_selector(".objectives .chip:has-text('paused')")
-        await page.click("button:has-text('Remove')")
-        await page.click("#confirm button:has-text('Yes')")
+        await page.click("summary:has-text('Remove')")
+        await page.click("button:has-text('Yes')")
         await page.wait_for_selector("text=No schedule.")
 
 

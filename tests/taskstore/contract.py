@@ -3029,17 +3029,6 @@ class TaskStoreContract(KeyContract, ScheduleContract):
             1: TaskStatus.QUEUED,
         }
 
-    async def test_the_place_of_a_task_counts_those_before_it_that_could_be_claimed(
-        self, store, clock
-    ):
-        objective_id = await begin(store, "B", "C")
-        await store.add_tasks(objective_id, [Proposal(name="D", after=(3,)), Proposal(name="E")])
-        claim = await store.claim_task(objective_id, "w")
-        await store.release(claim, delay_s=60)
-        assert await store.place(await store.task(objective_id, 5)) == 3  # after B and C
-        clock.tick(61)
-        assert await store.place(await store.task(objective_id, 5)) == 4
-
     async def test_history_is_read_from_both_ends_and_of_one_task(self, store, clock):
         objective_id = await begin(store, "B")
         clock.tick(20)

@@ -208,7 +208,7 @@ document.addEventListener("click", (event) => {
 });
 
 document.addEventListener("keydown", (event) => {
-  if (event.key === "Escape" && !drawer.hidden && !byId("confirm").open) shut();
+  if (event.key === "Escape" && !drawer.hidden) shut();
   const tab = event.target.closest?.(".tabs a");
   const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
   if (tab && step) {
@@ -220,25 +220,6 @@ document.addEventListener("keydown", (event) => {
 
 // -- steering
 
-function isSure(form) {
-  const dialog = byId("confirm");
-  if (!form.dataset.ask) return Promise.resolve(true);
-  byId("confirm-says").textContent = form.dataset.ask;
-  dialog.returnValue = "no";
-  dialog.showModal();
-  dialog.querySelector("button[value=no]").focus();
-  return new Promise((done) => {
-    dialog.addEventListener("close", () => done(dialog.returnValue === "yes"), { once: true });
-  });
-}
-
-// a field that says that the person has confirmed; without it the server asks on a page of its own
-function sure() {
-  const field = document.createElement("input");
-  Object.assign(field, { type: "hidden", name: "sure", value: "yes" });
-  return field;
-}
-
 async function send(address, fields) {
   const answer = await fetch(address, { method: "POST", body: new URLSearchParams(fields), headers: { accept: "text/html" } });
   if (answer.ok) return true;
@@ -249,11 +230,8 @@ async function send(address, fields) {
 
 document.addEventListener("submit", async (event) => {
   const form = event.target;
-  if (!form.matches("form[data-quiet], form[data-ask]")) return;
+  if (!form.matches("form[data-quiet]")) return;
   event.preventDefault();
-  if (!(await isSure(form))) return;
-  if (form.dataset.ask) form.append(sure());
-  if (form.matches("[data-loud]")) { form.submit(); return; }
   const button = form.querySelector("button");
   const data = new FormData(form);
   button.disabled = true;

@@ -337,7 +337,6 @@ def _check_duty(row: Row) -> None:
 
 
 MAX_WINDOW = 200  # about how many rows one ordering or planning reads
-MAX_PLACE = 1000  # the most tasks that `place` counts before a task
 _MODEL_EVENTS = (events.MODEL_UNAVAILABLE, events.MODEL_AVAILABLE)
 
 
@@ -365,14 +364,6 @@ class Looking(SqlAccess):
             counts=transitions.counts(tx, objective_id),
             outage=event_from_row(newest) if newest is not None and is_down else None,
         )
-
-    @reading()
-    def place(self, tx: Transaction, task: Task) -> int:
-        """Return the position of a queued task among those that could be claimed now, from 1. At
-        most 1,000 tasks before it are counted."""
-        at = {"rank": task.rank, "task_id": task.id, "limit": MAX_PLACE}
-        found = tx.all("n_startable_before", objective_id=task.objective_id, **at)
-        return int(found[0]["n"]) + 1
 
     @reading(n_rows=ALL_ROWS)
     def vitals(self, tx: Transaction) -> Vitals:
