@@ -168,24 +168,18 @@ async def test_a_reply_that_is_no_list_of_facts_is_asked_for_again_then_nothing_
     assert (known.facts, known.facts_upto) == ((), 0)
 
 
-async def test_a_reply_that_is_paid_for_is_used_after_a_kill_and_not_asked_for_again(
-    tmp_path, open_log
-):
-    path = path_of(tmp_path, "tea")
-    await add(open_log(path), 1, 2)
-    kind = ConversationSummaryMemory(summary_frequency=2)
-    whole = Calls(lambda prompt, role: "the summary")
-    await update(kind, open_log(path), whole)
-    lines = path.read_bytes().splitlines(keepends=True)
-    (at,) = [n for n, line in enumerate(lines) if b'"kind": "completion"' in line]
+async def test_what_every_reply_took_is_summed_also_of_those_that_could_not_be_used(open_log):
+    log = open_log()
+    await add(log, 1)
+    calls = Calls(lambda prompt, role: "none")
+    with pytest.raises(MalformedReplyError):
+        await update(EntityMemory(update_every=1), log, calls)
+    noted = (await log.read()).used
 
-    # a kill at any line behind the reply
-    for n_left in range(at + 1, len(lines)):
-        path.write_bytes(b"".join(lines[:n_left]))
-        again = Calls(lambda prompt, role: "another summary")
-        assert await update(kind, open_log(path), again)
-        assert again.asked == []
-        assert (await open_log(path).read()).summary.text == "the summary"
+    await update(ConversationSummaryMemory(summary_frequency=1), log, calls)
+
+    assert (noted.calls, (await log.read()).used.calls) == (3, 4)
+    assert noted.tokens > 0
 
 
 async def test_a_long_wait_is_made_up_for_in_parts_that_fit(open_log):

@@ -8,7 +8,7 @@ import stat
 
 import pytest
 
-from babyagi.memory.log import parse_lines, path_of
+from babyagi.memory.log import parse, path_of
 from support.local_server import Answer, LocalServer
 from support.processes import babyagi, environ, finish, start
 
@@ -96,7 +96,7 @@ async def test_a_kill_between_what_was_noted_and_its_use_asks_for_nothing_twice(
     assert model.asked == ["answer", "note", "condense", "answer", "condense", "note"]
     assert "Rex knows trick 1-0." in model.shown[1]
     path = path_of(tmp_path / "home", "tea")
-    (fact,) = parse_lines(path.read_bytes()).facts
+    (fact,) = parse(path.read_bytes()).facts
     assert fact.text == "Rex knows many tricks."
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
@@ -117,7 +117,7 @@ async def test_a_kill_during_a_note_keeps_the_turn_and_the_next_question_makes_u
         ended = await babyagi(*line("Is he?"), env=env(server))
 
     assert ended.code == 0, ended.said
-    known = parse_lines(path_of(tmp_path / "home", "tea").read_bytes())
+    known = parse(path_of(tmp_path / "home", "tea").read_bytes())
     assert [turn.question for turn in known.turns] == ["Is Rex clever?", "Is he?"]
     assert known.facts_upto == 2
 
@@ -131,8 +131,8 @@ async def test_several_processes_that_ask_at_once_lose_no_turn_and_note_each_onc
         assert [one.code for one in ended] == [0] * 4, [one.said for one in ended]
         last = await babyagi(*line("And now?"), env=env(server))
 
-    known = parse_lines(path_of(tmp_path / "home", "tea").read_bytes())
-    assert last.code == 0 and known.facts_upto == 5 and known.n_damaged == 0
+    known = parse(path_of(tmp_path / "home", "tea").read_bytes())
+    assert last.code == 0 and known.facts_upto == 5
     assert [turn.n for turn in known.turns] == [1, 2, 3, 4, 5]
     assert {turn.question for turn in known.turns[:4]} == {f"Question {n}?" for n in range(4)}
     assert model.asked.count("answer") == 5 and model.asked.count("note") <= 5
@@ -178,7 +178,7 @@ async def test_a_conversation_that_is_killed_at_random_instants_goes_on_with_eve
             told += [f"Question {n}?"] if out else []
         last = await babyagi(*line("And now?"), env=env(server))
 
-    known = parse_lines(path_of(tmp_path / "home", "tea").read_bytes())
+    known = parse(path_of(tmp_path / "home", "tea").read_bytes())
     assert last.code == 0, last.said
     questions = [turn.question for turn in known.turns]
     assert len(questions) == len(set(questions)) and {*told, "And now?"} <= set(questions)
