@@ -174,30 +174,27 @@ class ResultSearch:
         )
         if not (found.nearest or found.by_words):
             return Ranking(ranked=(), degraded=found.degraded, with_marks=with_marks)
-        by_vectors = [task_id for task_id in best_first(found.nearest) if task_id not in exclude][
-            :n_wanted
-        ]
-        by_words = [task_id for task_id in found.by_words if task_id not in exclude]
+        nearest = [one for one in best_first(found.nearest) if one not in exclude][:n_wanted]
+        candidates = {*nearest, *found.by_words} - set(exclude)
         # in a fixed order, because sums of floats depend on it
-        read = sorted(
-            await self.results(list({*by_vectors, *by_words, *beside})),
-            key=lambda one: one.task_id,
-        )
+        read = sorted(await self.results(list({*candidates, *beside})), key=lambda one: one.task_id)
         texts = [self._read(text_of(one)) for one in read]
-        scores = Words(text).score(join_texts(texts)) if texts else []
-        score_by_id = {one.task_id: score for one, score in zip(read, scores, strict=True)}
-        candidates = {*by_vectors, *by_words}
-        ranked = self._rank(
-            [one for one in read if one.task_id in candidates],
-            score_by_id,
-            by_vectors=by_vectors,
-            nearest=found.nearest,
-            k=k,
+        shares = Words(text).score(join_texts(texts)) if texts else []
+        share_by_id = {one.task_id: share for one, share in zip(read, shares, strict=True)}
+        compared = [one for one in read if one.task_id in candidates]
+        similarity_by_place = {
+            place: found.nearest[one.task_id]
+            for place, one in enumerate(compared)
+            if one.task_id in found.nearest and not is_lexical(self._space)
+        }
+        ranked = rank(compared, [share_by_id[one.task_id] for one in compared], similarity_by_place)
+        ranked.sort(
+            key=lambda one: (one.score, one.result.created_at, one.result.task_id), reverse=True
         )
         return Ranking(
-            ranked=tuple(ranked),
+            ranked=tuple(ranked[:k]),
             degraded=found.degraded,
-            scores=score_by_id,
+            scores=share_by_id,
             with_marks=with_marks,
         )
 
@@ -390,42 +387,30 @@ class ResultSearch:
             ]
             await index.upsert(self._collection, items)
 
-    # -- ranking
-    # ----------------------------------------------------------------------------------------------
 
-    def _rank(
-        self,
-        results: Sequence[Result],
-        scores: Mapping[int, float],
-        *,
-        by_vectors: Sequence[int],
-        nearest: Mapping[int, float],
-        k: int,
-    ) -> list[RankedResult]:
-        """Return the `k` best results, best first.
+# -- ranking
+# --------------------------------------------------------------------------------------------------
 
-        Args:
-            scores: how much of the query each result contains, by task id.
-            by_vectors: task ids in the order of the vectors, nearest first.
-            nearest: cosine similarities by task id.
-        """
-        scores = {result.task_id: scores[result.task_id] for result in results}
-        near = scores
-        if by_vectors and not is_lexical(self._space):
-            near = find_nearness(scores, nearest)
-            scores = fuse(by_vectors, best_first(scores))
-        ranked = [
-            RankedResult(
-                result=one,
-                score=round(scores[one.task_id], 3),
-                nearness=round(near[one.task_id], 3),
-            )
-            for one in results
-        ]
-        ranked.sort(
-            key=lambda one: (one.score, one.result.created_at, one.result.task_id), reverse=True
-        )
-        return ranked[:k]
+
+def rank(
+    results: Sequence[Result], shares: Sequence[float], similarity_by_place: Mapping[int, float]
+) -> list[RankedResult]:
+    """Return the results with their scores, in their order. If two fit equally well, the later one
+    in the order has the higher score, once vectors count.
+
+    Args:
+        shares: how much of the query each result contains.
+        similarity_by_place: cosine similarities, by the place of the result in the order; empty if
+            the vectors do not know meaning.
+    """
+    near = scores = dict(enumerate(shares))
+    if similarity_by_place:
+        near = find_nearness(scores, similarity_by_place)
+        scores = fuse(best_first(similarity_by_place), best_first(scores))
+    return [
+        RankedResult(result=one, score=round(scores[place], 3), nearness=round(near[place], 3))
+        for place, one in enumerate(results)
+    ]
 
 
 def is_lexical(space: str) -> bool:
