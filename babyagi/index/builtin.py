@@ -80,8 +80,7 @@ class BuiltinIndex:
     async def upsert(self, collection: str, items: Sequence[IndexItem]) -> None:
         columns = self._collections.get(collection, _Columns())
         _check_lengths([item.vector for item in items], columns)
-        if items:
-            self._collections[collection] = columns
+        self._collections[collection] = columns
         for item in items:
             columns.put(item.id, item.vector)
 
@@ -89,7 +88,7 @@ class BuiltinIndex:
         import numpy as np
 
         columns = self._collections.get(collection)
-        if columns is None or k < 1:
+        if columns is None:
             return []
         _check_lengths([vector], columns)
         scores = columns.score(vector)

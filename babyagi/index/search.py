@@ -385,7 +385,8 @@ class ResultSearch:
                 for task_id, vector in vectors.items()
                 if n_bytes in (0, len(vector))
             ]
-            await index.upsert(self._collection, items)
+            if items:
+                await index.upsert(self._collection, items)
 
 
 # -- ranking

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import replace
@@ -27,7 +26,6 @@ from babyagi.llm.prompt import Message, Prompt, Speaker, fence
 from babyagi.memory.kinds import (
     ConversationMemory,
     ConversationSummaryMemory,
-    EntityMemory,
     Labelled,
     find_pending,
     is_due,
@@ -244,9 +242,6 @@ MAX_SUMMARY_CHARS = 4000
 MAX_FACTS = 20  # of one reply
 MAX_FACT_CHARS = 300
 MAX_ENTITY_CHARS = 60
-MAX_FACTS_OF_ONE = 12  # if there are more facts about one name, they are condensed into one
-MAX_CONDENSED_WORDS = 120
-MAX_CONDENSED_CHARS = 1200
 MAX_KNOWN_SHOWN = 60  # known facts, the newest, that are shown with the turns to search
 MAX_OUTPUT_TOKENS = 1200
 ASKING = ("?", "？", "؟", ";")  # the last one is the Greek question mark
@@ -287,12 +282,9 @@ async def update(
             for _ in range(MAX_ROUNDS if is_mine else 0):
                 known = await log.read()
                 pending = find_pending(kind, known)[:MAX_TURNS_AT_ONCE]
-                crowded = _find_crowded(known) if isinstance(kind, EntityMemory) else None
-                if crowded is not None:
-                    derived = await _condense(crowded, known, counted)
-                elif not pending or not (is_flush or is_due(kind, known)):
+                if not pending or not (is_flush or is_due(kind, known)):
                     break
-                elif isinstance(kind, ConversationSummaryMemory):
+                if isinstance(kind, ConversationSummaryMemory):
                     derived = await _summarize(pending, known, counted)
                 else:
                     derived = await _extract(pending, known, counted)
@@ -403,28 +395,6 @@ def find_fact_origins(text: str, turn: Turn, model: str) -> tuple[str, ...]:
 
 def _fold_sentence(text: str) -> str:
     return one_line(text).casefold().rstrip(".!。！ ")
-
-
-def _find_crowded(known: Known) -> str | None:
-    """Return a name with more than `MAX_FACTS_OF_ONE` facts; None if there is none."""
-    count = Counter(fold_name(fact.entity) for fact in known.facts)
-    return next((name for name, n in count.items() if n > MAX_FACTS_OF_ONE), None)
-
-
-async def _condense(name: str, known: Known, calls: Calls) -> Known:
-    facts = [fact for fact in known.facts if fold_name(fact.entity) == name]
-    prompt = _build_prompt(fill("condense", max_words=str(MAX_CONDENSED_WORDS)), show_facts(facts))
-
-    def read(completion: Completion) -> str:
-        return shorten(one_line(clean(completion.text)), MAX_CONDENSED_CHARS)
-
-    last = max(fact.turn for fact in facts)
-    path = f"condense/{name}/{last}"
-    asked = await ask(calls, path, prompt, role=Role.EXECUTION, read=read, may_be_cut=True)
-    origins = join_origins((f"model:{asked.completion.model}",), *(fact.origins for fact in facts))
-    fact = Fact(entity=facts[-1].entity, text=asked.value, turn=last, origins=origins)
-    others = [one for one in known.facts if one not in facts]
-    return replace(known, facts=(*others, fact))
 
 
 # -- prompts

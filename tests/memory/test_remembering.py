@@ -15,7 +15,7 @@ from babyagi.llm.port import Completion
 from babyagi.llm.prompt import bound_tokens
 from babyagi.memory.kinds import ConversationMemory, ConversationSummaryMemory, EntityMemory
 from babyagi.memory.log import path_of
-from babyagi.memory.remembering import MAX_FACTS_OF_ONE, Remembering, find_fact_origins, update
+from babyagi.memory.remembering import Remembering, find_fact_origins, update
 from babyagi.tasks import Role, Usage
 from babyagi.text import one_line
 from support.scripted import ScriptedModel
@@ -132,25 +132,6 @@ async def test_only_new_turns_are_looked_through_and_known_facts_are_not_kept_tw
     assert calls.asked == ["entities/1-1", "entities/2-2"]
     assert "answer 1" not in calls.prompts[1].messages[-1].text
     assert [fact.turn for fact in (await log.read()).facts] == [1]
-
-
-async def test_much_about_one_name_is_made_one_text_that_keeps_all_origins(open_log):
-    log = open_log()
-    n_facts = MAX_FACTS_OF_ONE + 1
-
-    def answer(prompt, role):
-        if "shorten" in prompt.messages[0].text:
-            return "Oak is everything."
-        return reply(*((("Oak" if n % 2 else "OAK"), f"fact {n}", 1) for n in range(n_facts)))
-
-    calls = Calls(answer)
-    await add(log, 1, made_from=["model:m", "file:oak.md"])
-
-    await update(EntityMemory(update_every=1), log, calls)
-
-    (fact,) = (await log.read()).facts
-    assert calls.asked == ["entities/1-1", "condense/oak/1"]
-    assert fact.text == "Oak is everything." and "file:oak.md" in fact.origins
 
 
 async def test_a_reply_that_is_no_list_of_facts_is_asked_for_again_then_nothing_is_kept(open_log):
