@@ -24,7 +24,7 @@ from babyagi.errors import (
     ModelUnavailableError,
     StoreUnusableError,
 )
-from babyagi.index.builtin import BuiltinIndex, score
+from babyagi.index.builtin import BuiltinIndex, score_all
 from babyagi.index.indexer import Embed, collection_of, id_head, scores_of, text_of
 from babyagi.index.port import IndexItem, VectorIndex
 from babyagi.index.trigrams import (
@@ -456,14 +456,3 @@ def find_nearness(
         key: max(share, (similarities.get(key, 0.0) - middle) / room)
         for key, share in shares.items()
     }
-
-
-def score_all(vectors: Mapping[int, bytes], query: bytes) -> dict[int, float]:
-    """Return the cosine similarity of each vector to the query, by task id. Vectors of another
-    length (from another model of the same name) are left out."""
-    fitting = {task_id: vector for task_id, vector in vectors.items() if len(vector) == len(query)}
-    return (
-        dict(zip(fitting, score(b"".join(fitting.values()), query).tolist(), strict=True))
-        if fitting
-        else {}
-    )

@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 
 from babyagi.errors import BabyagiError, NotFoundError
+from babyagi.index.builtin import score_all
 from babyagi.index.context import drop_repetitions
 from babyagi.index.indexer import Embed, text_of
 from babyagi.index.port import VectorIndex
@@ -21,7 +22,6 @@ from babyagi.index.search import (
     ResultSearch,
     is_lexical,
     rank,
-    score_all,
 )
 from babyagi.index.trigrams import Words
 from babyagi.tasks import Memory, Objective, Result

@@ -55,7 +55,6 @@ from babyagi.tools.base import Calls, PassedOn, takes
 logger = logging.getLogger(__name__)
 
 FLUSH_S = 60.0  # the longest wait for an update at the end of the work
-CUT_S = 5.0  # the same after an error
 CUT_OFF = "the update was cut off, and continues next time"
 
 OpenCalls = Callable[[Usage], AbstractAsyncContextManager[Calls | None]]
@@ -65,8 +64,8 @@ context yields None if a limit of the run is reached."""
 
 class Remembering:
     """The memory of an `Agent` during a run or a conversation, as an async context. On exit it
-    waits for a running update, at most `flush_s`, or `cut_s` after an error. An update that is cut
-    off continues next time.
+    waits for a running update, at most `FLUSH_S`, and cuts it off after an error. An update that is
+    cut off continues next time.
 
     Args:
         is_conversation: whether an update on exit covers the last turns, however few they are.
@@ -79,15 +78,11 @@ class Remembering:
         *,
         open_calls: OpenCalls,
         is_conversation: bool = False,
-        flush_s: float = FLUSH_S,
-        cut_s: float = CUT_S,
     ) -> None:
         self._kind = kind
         self._log = log
         self._open_calls = open_calls
         self._is_conversation = is_conversation
-        self._flush_s = flush_s
-        self._cut_s = cut_s
         self._updating: asyncio.Task[None] | None = None
         self._fault: BabyagiError | None = None
         self._used: Usage | None = None  # of the run whose turn was stored last
@@ -99,10 +94,10 @@ class Remembering:
     async def __aexit__(
         self, _: type[BaseException] | None, error: BaseException | None, __: TracebackType | None
     ) -> None:
-        await self.flush(self._flush_s if error is None else self._cut_s)
+        await self.flush(FLUSH_S if error is None else 0)
         if error is None and self._is_conversation and self._used and not self._has_failed:
             self._updating = asyncio.create_task(self._update(self._used, is_flush=True))
-            await self.flush(self._flush_s)
+            await self.flush(FLUSH_S)
         if error is None and self._fault is not None:
             raise self._fault
 
@@ -162,7 +157,7 @@ async def _note(log: MemoryLog, why: str) -> None:
     tries again."""
     why = shorten(one_line(why), MAX_FAULT_CHARS)
     logger.warning("an agent's memory was not updated: %s", why)
-    known: Known = await log.read()
+    known = await log.read()
     await log.change(lambda known: replace(known, fault=why), to=known.id)
 
 

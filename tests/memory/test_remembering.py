@@ -299,7 +299,9 @@ async def test_an_update_goes_on_beside_other_work_and_ends_with_it(open_log):
 
 
 @pytest.mark.parametrize("how", ["error", "cancelled", "long"])
-async def test_an_update_that_does_not_end_is_cut_off_within_its_bound(open_log, how):
+async def test_an_update_that_does_not_end_is_cut_off_within_its_bound(open_log, how, monkeypatch):
+    monkeypatch.setattr("babyagi.memory.remembering.FLUSH_S", 0.01)
+
     class Hanging(Calls):
         async def complete(self, path, prompt, *, role):
             self.asked.append(path)
@@ -314,8 +316,7 @@ async def test_an_update_that_does_not_end_is_cut_off_within_its_bound(open_log,
     kind = ConversationSummaryMemory(summary_frequency=1)
 
     async def work():
-        memory = Remembering(kind, log, open_calls=opened, flush_s=0.01, cut_s=0.01)
-        async with memory:
+        async with Remembering(kind, log, open_calls=opened) as memory:
             await memory.keep("q", "a", key="1", made_from=["model:m"], used=Usage())
             while not calls.asked:
                 await asyncio.sleep(0)
