@@ -87,13 +87,11 @@ class RankedResult:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ranking:
     """Results, best first. `degraded` says what was wrong with the index or the embedder, and is ""
-    if nothing was. `scores` has, by task id, the score of each result of this objective that was
-    compared. `with_marks` are the results of this objective that contain rare words of the marks
-    (the codes, numbers and names) in the query."""
+    if nothing was. `with_marks` are the results of this objective that contain rare words of the
+    marks (the codes, numbers and names) in the query."""
 
     ranked: tuple[RankedResult, ...]
     degraded: str = ""
-    scores: Mapping[int, float] = field(default_factory=dict)
     with_marks: Sequence[Result] = ()
 
     def __iter__(self) -> Iterator[RankedResult]:
@@ -147,7 +145,6 @@ class ResultSearch:
         k: int,
         embed: Embed,
         exclude: Collection[int] = (),
-        beside: Collection[int] = (),
         marks: Collection[str] = (),
     ) -> Ranking:
         """Return the `k` results that bear most on the text; fewer if there are fewer. If two fit
@@ -157,7 +154,6 @@ class ResultSearch:
             embed: called at most once, with the text followed by results without a vector. It may
                 return vectors for only the first of these texts.
             exclude: ids of tasks whose results are not wanted.
-            beside: ids of tasks whose results get a score in any case.
             marks: codes, numbers and names in the text. Results that contain a rare word of one are
                 returned as well.
 
@@ -177,26 +173,19 @@ class ResultSearch:
         nearest = [one for one in best_first(found.nearest) if one not in exclude][:n_wanted]
         candidates = {*nearest, *found.by_words} - set(exclude)
         # in a fixed order, because sums of floats depend on it
-        read = sorted(await self.results(list({*candidates, *beside})), key=lambda one: one.task_id)
-        texts = [self._read(text_of(one)) for one in read]
+        compared = sorted(await self.results(list(candidates)), key=lambda one: one.task_id)
+        texts = [self._read(text_of(one)) for one in compared]
         shares = Words(text).score(join_texts(texts)) if texts else []
-        share_by_id = {one.task_id: share for one, share in zip(read, shares, strict=True)}
-        compared = [one for one in read if one.task_id in candidates]
         similarity_by_place = {
             place: found.nearest[one.task_id]
             for place, one in enumerate(compared)
             if one.task_id in found.nearest and not is_lexical(self._space)
         }
-        ranked = rank(compared, [share_by_id[one.task_id] for one in compared], similarity_by_place)
+        ranked = rank(compared, shares, similarity_by_place)
         ranked.sort(
             key=lambda one: (one.score, one.result.created_at, one.result.task_id), reverse=True
         )
-        return Ranking(
-            ranked=tuple(ranked[:k]),
-            degraded=found.degraded,
-            scores=share_by_id,
-            with_marks=with_marks,
-        )
+        return Ranking(ranked=tuple(ranked[:k]), degraded=found.degraded, with_marks=with_marks)
 
     async def candidates(
         self, text: str, *, n: int, embed: Embed, marks: Collection[str] = ()

@@ -67,13 +67,12 @@ class SharedSearch(ResultSearch):
         k: int,
         embed: Embed,
         exclude: Collection[int] = (),
-        beside: Collection[int] = (),
         marks: Collection[str] = (),
     ) -> Ranking:
         """Return the `k` results of all objectives that bear most on the text. Arguments and errors
         are as in `ResultSearch.relevant`.
 
-        `exclude` and `beside` apply to the objective's own results only. If an own result fits as
+        `exclude` applies to the objective's own results only. If an own result fits as
         well as another objective's, the own one comes first. `degraded` also says which objectives
         were skipped.
         """
@@ -83,7 +82,6 @@ class SharedSearch(ResultSearch):
             k=k,
             embed=asking.embed_all,
             exclude=exclude,
-            beside=beside,
             marks=marks,
         )
         most = k if self._n_others is None else self._n_others
@@ -97,7 +95,6 @@ class SharedSearch(ResultSearch):
         return Ranking(
             ranked=tuple(kept[:k]),
             degraded="; ".join(filter(None, [own.degraded, *notes])),
-            scores=own.scores,
             with_marks=own.with_marks,
         )
 
