@@ -19,8 +19,8 @@ from babyagi.app.backends import utc_now
 from babyagi.app.model_clients import missing_key
 from babyagi.app.options import AgentOptions, Ask, SettingOptions, names_of, require_known
 from babyagi.app.toolbox import grant_to_files
-from babyagi.components.description import Granted, load_description, load_tool
-from babyagi.components.kinds import KEY_VARIABLES
+from babyagi.components.description import load_description, load_tool
+from babyagi.components.kinds import KEY_VARIABLES, Granted
 from babyagi.errors import NotFoundError, ParkedError
 from babyagi.inbox import describe, take_words
 from babyagi.index.hashing import HashEmbedder

@@ -21,7 +21,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from babyagi.index.builtin import BuiltinIndex, score
+from babyagi.index.builtin import BuiltinIndex, score_all
 from babyagi.index.context import BYTES_PER_TOKEN, fit
 from babyagi.index.hashing import HashEmbedder
 from babyagi.index.indexer import text_of
@@ -75,14 +75,12 @@ class Ways:
 
     async def by_vectors(self, embed: Embed) -> Rank:
         vectors = [vector for result in self._results for vector in await embed([text_of(result)])]
-        together = b"".join(vectors)
+        by_place = dict(enumerate(vectors))
 
         async def rank(text: str) -> list[int]:
-            scores = score(together, (await embed([text]))[0])
-            return [
-                self._results[place].task_id
-                for place in (-scores).argsort(kind="stable")[:N_CANDIDATES].tolist()
-            ]
+            scores = score_all(by_place, (await embed([text]))[0])
+            nearest = sorted(scores, key=lambda place: -scores[place])[:N_CANDIDATES]
+            return [self._results[place].task_id for place in nearest]
 
         return rank
 

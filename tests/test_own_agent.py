@@ -11,7 +11,7 @@ from babyagi.app.application import open_app
 from babyagi.errors import SettingsError
 from babyagi.files.home import forget, memory_of
 from babyagi.llm.prompt import Speaker, ToolCall
-from babyagi.memory.log import parse_lines, path_of
+from babyagi.memory.log import parse, path_of
 from babyagi.settings.load import load_here
 from babyagi.tasks import Effect, Role
 from support.scripted import ScriptedModel
@@ -153,7 +153,7 @@ def test_what_the_agent_remembers_is_shown_to_later_tasks_kept_once_and_goes_wit
     outcome = run(model, agent="agents.yaml", concurrency=1)
 
     path = path_of(home, memory_of(outcome.objective.uid))
-    known = parse_lines(path.read_bytes())
+    known = parse(path.read_bytes())
     assert [turn.key for turn in known.turns] == ["task:1/1", "task:2/1", "task:3/1"]
     assert known.turns[0].asked_from == ("person",) and known.turns[1].asked_from != ("person",)
     assert (known.summary.text, known.summary.upto) == ("They asked for prices.", 3)
@@ -201,7 +201,7 @@ async def test_the_memory_of_the_loops_agent_is_brought_up_to_date_beside_the_ne
             concurrency=1,
         )
 
-    known = parse_lines(path_of(home, memory_of(outcome.objective.uid)).read_bytes())
+    known = parse(path_of(home, memory_of(outcome.objective.uid)).read_bytes())
     assert len(outcome.results) == 3 and known.summary.upto == 3
 
 
@@ -219,7 +219,7 @@ async def test_what_a_limit_leaves_unread_of_the_last_tasks_stays_and_is_read_at
         await app.store.extend_objective(limited.objective.id, limits=limits)
     await babyagi.run_async("What does tea cost?", **given)
 
-    known = parse_lines(path_of(home, memory_of(limited.objective.uid)).read_bytes())
+    known = parse(path_of(home, memory_of(limited.objective.uid)).read_bytes())
     assert known.summary.upto == len(known.turns) > 1
 
 

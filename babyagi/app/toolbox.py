@@ -59,7 +59,8 @@ from babyagi.tools.recall import RECALL
 from babyagi.tools.search import build_web_search
 
 if TYPE_CHECKING:
-    from babyagi.components.description import AgentDescription, Granted
+    from babyagi.components.description import AgentDescription
+    from babyagi.components.kinds import Granted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -439,8 +440,7 @@ def load_agent(reference: str, settings: Settings) -> AgentDescription:
 def grant_to_files(settings: Settings) -> Granted:
     """Return what a file of agents may use: keys for its components, each from its own setting,
     environment variables, and the hosts that the person named."""
-    from babyagi.components.description import Granted
-    from babyagi.components.kinds import KEY_VARIABLES
+    from babyagi.components.kinds import KEY_VARIABLES, Granted
 
     return Granted(
         keys={variable: getattr(settings, variable.lower()).reveal() for variable in KEY_VARIABLES},

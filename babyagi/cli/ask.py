@@ -30,7 +30,7 @@ from babyagi.cli.text import (
 )
 from babyagi.errors import NotFoundError
 from babyagi.files.home import is_memory_of_objective
-from babyagi.memory.log import Known, MemoryLog, names_in, path_of, write_fact
+from babyagi.memory.log import Known, MemoryLog, names_in, path_of
 from babyagi.react.steps import (
     Act,
     AgentStep,
@@ -219,9 +219,6 @@ def _render_known(name: str, known: Known) -> Iterator[Line]:
         yield Line(f"The notes took {render_calls(known.used)}{cost}.", Style.DIM)
     if known.fault:
         yield Line(f"The last update of this memory failed: {known.fault}", Style.YELLOW)
-    if known.n_damaged:
-        what = f"{known.n_damaged} damaged lines of the memory's file are ignored."
-        yield Line(what, Style.YELLOW)
 
 
 def forget(name: str) -> None:
@@ -248,7 +245,7 @@ def _open(home: Path, name: str) -> MemoryLog:
 
 def _require(home: Path, name: str) -> Known:
     known = asyncio.run(_open(home, name).read())
-    if not known.id and not known.n_damaged:
+    if not known.id:
         raise NotFoundError(
             f"there is no conversation {name}",
             fix="babyagi show memory lists the stored conversations",
@@ -266,9 +263,8 @@ def _known_shape(known: Known) -> Json:
 
     return {
         "summary": pick(known.summary, "text upto origins"),
-        "facts": [write_fact(fact) for fact in known.facts],
+        "facts": [pick(fact, "entity text turn origins") for fact in known.facts],
         "said": [pick(one, "n at question asked_from answer made_from") for one in known.turns],
         "used": usage_shape(known.used),
         "fault": known.fault,
-        "damaged_lines": known.n_damaged,
     }

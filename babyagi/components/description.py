@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -22,19 +21,17 @@ from babyagi.components.document import (
     shown,
 )
 from babyagi.components.kinds import (
+    FOUND,
     Choice,
-    DeepsetPipeline,
-    IssueLink,
-    IssueSearch,
+    Granted,
     Kind,
     NoMemory,
     PromptModel,
     PromptNode,
     PromptTemplate,
     PythonRuntime,
-    RemotePipeline,
-    WebPages,
-    WebSearch,
+    Runnable,
+    Search,
     read_kinds,
     read_memory,
     reveal_key,
@@ -42,32 +39,22 @@ from babyagi.components.kinds import (
 from babyagi.errors import SettingsError, ToolError
 from babyagi.llm.prompt import Message, Prompt, Speaker, fence
 from babyagi.memory.kinds import ConversationMemory
-from babyagi.net.addresses import read_proxies
 from babyagi.react.asking import ask, read_text
 from babyagi.react.executor import build_agent_tool
 from babyagi.react.protocols.base import AgentProtocol, fill
 from babyagi.react.protocols.choice import AUTO
 from babyagi.react.protocols.text import text_protocol
 from babyagi.react.steps import AgentBounds
-from babyagi.retrieval.engines import ENGINES, Answering, Searcher
-from babyagi.retrieval.pages import Pages, WebRetriever
 from babyagi.retrieval.rank import rank, top_p
 from babyagi.tasks import Effect, Passage, Role, find_sources
 from babyagi.text import clean, disarm
 from babyagi.tools.base import Calls, Tool, run_composed, takes_text
-from babyagi.tools.issues import GitHub, build_issue_link, build_search_issues
-from babyagi.tools.pipelines import build_pipeline_search, deepset_pipeline, haystack_pipeline
-from babyagi.tools.python import build_python
 from babyagi.tools.search import (
-    build_engine_search,
-    build_web_search,
     number,
     split_numbered,
 )
 
 QUERY = "query"
-FOUND = "documents"
-"""The variable with the documents that a search found."""
 TRANSCRIPT = "transcript"
 MEMORY = "memory"
 _OF_AN_AGENT = (QUERY, "tool_names", "tool_names_with_descriptions", MEMORY, TRANSCRIPT)
@@ -77,7 +64,6 @@ _EFFECTS = (Effect.READ, Effect.IDEMPOTENT, Effect.ONCE)
 
 logger = logging.getLogger(__name__)
 
-Search = WebSearch | RemotePipeline | IssueSearch
 Work = PromptNode | PythonRuntime | Choice | Search
 """The kinds of component that can be a node of a pipeline."""
 
@@ -261,27 +247,6 @@ class AgentDescription:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Granted:
-    """What a person lets a file of agents use.
-
-    Attributes:
-        keys: the keys for services, by the names of their environment variables (`KEY_VARIABLES`);
-            '' for a variable that is not set.
-        variables: the environment variables. A variable `<NAME>_PARAMS_<PARAM>` overrides a
-            parameter of the component `<NAME>`.
-        hosts: the hosts that addresses in the file may name, besides the providers' own.
-        places: the folder in which programs take turns.
-        pages: fetches the pages that a `WebRetriever` opens.
-    """
-
-    keys: Mapping[str, str] = field(repr=False)
-    variables: Mapping[str, str] = field(repr=False)
-    hosts: tuple[str, ...] = ()
-    places: Path | None = None
-    pages: Pages | None = None
-
-
 def load_description(
     path: Path, name: str, *, granted: Granted, has_model: bool
 ) -> AgentDescription:
@@ -304,8 +269,7 @@ def load_description(
         model = None if has_model else builder.require_one_model()
         if model is None:
             return agent
-        key = reveal_key(model.api_key, granted.keys) if model.api_key else ""
-        return replace(agent, model=model.model, api_key=key)
+        return replace(agent, model=model.model, api_key=reveal_key(model.api_key, granted.keys))
 
 
 def load_tool(path: Path, target: str, name: str, description: str, *, granted: Granted) -> Tool:
@@ -359,10 +323,7 @@ class _Builder:
 
     def __init__(self, document: Document, granted: Granted) -> None:
         self._document = document
-        self._keys = granted.keys
-        self._places = granted.places
-        self._pages = granted.pages
-        self._proxies = read_proxies(granted.variables)
+        self._granted = granted
         self._kinds = read_kinds(document.components, granted.variables, hosts=granted.hosts)
         self._agents: dict[str, AgentDescription] = {}
         self._underway: list[str] = []
@@ -458,23 +419,13 @@ class _Builder:
 
     def _build_component(self, entry: ToolEntry, where: str, kind: Kind | None) -> Tool:
         """Return the tool of a component that an agent names directly, not in a pipeline."""
-        name, description = entry.name, entry.description
         match kind:
             case PromptNode():
                 stages = [Stage(name=entry.target, takes=(ROOT,), work=kind)]
                 check_flow(stages)
                 return self._build_pipeline(entry, stages)
-            case WebSearch() | RemotePipeline() | IssueSearch():
-                return self._build_search(kind, entry.target, name, description)
-            case PythonRuntime():
-                return build_python(name=name, description=description, places=self._places)
-            case IssueLink():
-                return build_issue_link(
-                    GitHub(repository=kind.repository),
-                    name=name,
-                    description=description,
-                    labels=kind.labels,
-                )
+            case Runnable():
+                return kind.build(entry.name, entry.description, self._granted)
             case None:
                 what = "there is no component, pipeline or agent"
                 raise fault(
@@ -487,19 +438,14 @@ class _Builder:
         )
 
     def _build_pipeline(self, entry: ToolEntry, stages: Sequence[Stage]) -> Tool:
-        tools: dict[str, Tool] = {}
         for stage in stages:
-            match stage.work:
-                case PromptNode():
-                    self._note_model(stage.work)
-                case PythonRuntime():
-                    tools[stage.name] = build_python(
-                        name="python", description="", places=self._places
-                    )
-                case Choice():
-                    pass
-                case search:
-                    tools[stage.name] = self._build_search(search, stage.name, "search", "")
+            if isinstance(stage.work, PromptNode):
+                self._note_model(stage.work)
+        tools = {
+            stage.name: stage.work.build(stage.work.called, "", self._granted)
+            for stage in stages
+            if isinstance(stage.work, Runnable)
+        }
         gives = entry.output_variable
         if gives and gives not in (there := [stage.gives for stage in stages]):
             raise fault(
@@ -517,40 +463,6 @@ class _Builder:
                 raise fault(what, "use only PromptNode, PythonRuntime and searches in a pipeline")
             stages.append(Stage(name=node.name, takes=node.inputs, work=kind))
         return stages
-
-    def _build_search(self, search: Search, component: str, name: str, description: str) -> Tool:
-        given: Any = getattr(search, "api_key", None)
-        key = reveal_key(given, self._keys) if given else ""
-        said: dict[str, Any] = {"name": name, "description": description}
-        at, proxies = search.base_url or search.own_url, self._proxies
-        match search:
-            case WebSearch():
-                engine = Answering(engine=ENGINES[search.engine], base_url=at, key=key)
-                said["domains"] = search.domains
-                if isinstance(search, WebPages):
-                    retriever = self._open_retriever(search, engine, component)
-                    return build_web_search(retriever, n_pages=search.n_pages, **said)
-                return build_engine_search(engine, top_k=search.top_k, proxies=proxies, **said)
-            case RemotePipeline():
-                place: Any = {"base_url": at, "params": search.params}
-                pipeline = (
-                    deepset_pipeline(search.workspace, search.pipeline, key=key, **place)
-                    if isinstance(search, DeepsetPipeline)
-                    else haystack_pipeline(**place)
-                )
-                said |= {"top_k": search.top_k, "effect": search.effect, "proxies": proxies}
-                return build_pipeline_search(pipeline, **said)
-            case IssueSearch():
-                github = GitHub(url=at, key=key, repository=search.repository)
-                return build_search_issues(github, top_k=search.top_k, proxies=proxies, **said)
-
-    def _open_retriever(self, search: WebPages, engine: Answering, component: str) -> WebRetriever:
-        if self._pages is None:
-            raise fault(f"component {shown(component)}: no page can be opened here")
-        searcher = Searcher([engine], monotonic=time.monotonic, proxies=self._proxies)
-        return WebRetriever(
-            searcher, self._pages, mode=search.mode, p=search.top_p, top_k=search.top_k
-        )
 
     def _note_model(self, node: PromptNode) -> None:
         if node.model is not None:
@@ -600,10 +512,10 @@ def _read_agent_template(
 def _before_transcript(template: PromptTemplate, where: str) -> PromptTemplate:
     """Return the template up to its placeholder for the transcript. Raises `SettingsError` if text
     follows the placeholder. `where` names the template in messages."""
-    before, *behind = template.split(TRANSCRIPT)
-    if not behind:
+    before, behind = template.partition(TRANSCRIPT)
+    if TRANSCRIPT not in template.variables:
         logger.warning("%s has no placeholder for the transcript; it is added at the end", where)
-    if "".join(behind).strip():
+    if behind.strip():
         raise fault(
             f"{where} has text after the placeholder of the transcript",
             "put {transcript} at the end of the template: each request continues the one before",

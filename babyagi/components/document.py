@@ -7,6 +7,7 @@ import re
 import stat
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
@@ -29,12 +30,10 @@ if TYPE_CHECKING:
 
 
 MAX_FILE_BYTES = 256 * 2**10
-MAX_VALUES = 10_000  # the values of an alias count each time that it is used
-MAX_DEPTH = 20
 
 _TAG = "tag:yaml.org,2002:"
-_TEXTS = (f"{_TAG}str", f"{_TAG}timestamp", f"{_TAG}value")
-_NUMBERS = tuple(_TAG + kind for kind in ("bool", "float", "int", "null"))
+_TEXTS = ("str", "timestamp", "value")
+_NUMBERS = ("bool", "float", "int", "null")
 
 
 def fault(what: str, fix: str = "") -> SettingsError:
@@ -77,82 +76,58 @@ def parse_yaml(text: str) -> Any:
     """Parse the YAML text.
 
     Raises:
-        SettingsError: the text is not YAML, has several documents, is too large once its aliases
-            are expanded, or contains other than plain values.
+        SettingsError: the text is not YAML, has several documents or an alias, or contains other
+            than plain values.
     """
     import yaml
 
     try:
         root = yaml.compose(text, Loader=yaml.SafeLoader)
-        return None if root is None else _Reading(yaml).read(root, 1)
+        make_number = yaml.constructor.SafeConstructor().construct_object
+        return None if root is None else _read_node(root, set(), make_number)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         problem = getattr(error, "problem", None) or getattr(error, "reason", None)
         where = f"line {mark.line + 1}: " if mark is not None else ""
         raise fault(f"{where}not YAML: {shown(problem or 'unreadable')[1:-1]}") from None
     except RecursionError:
-        raise fault(f"the file has values nested more than {MAX_DEPTH} deep") from None
+        raise fault("the file has values that are nested too deep") from None
 
 
-class _Reading:
-    """Converts YAML nodes to values, and counts the values. An alias is counted each time it is
-    used."""
-
-    def __init__(self, library: Any) -> None:
-        self._yaml = library
-        self._scalars = library.constructor.SafeConstructor()
-        self._n_values = 0
-
-    def read(self, node: yaml.Node, depth: int) -> Any:
-        self._n_values += 1
-        if self._n_values > MAX_VALUES:
-            raise fault(f"the file has more than {MAX_VALUES:,} values, including expanded aliases")
-        if depth > MAX_DEPTH:
-            raise fault(
-                f"{_line(node)}: values are nested more than {MAX_DEPTH} deep, or an anchor "
-                "contains itself"
-            )
-        if isinstance(node, self._yaml.MappingNode) and node.tag == f"{_TAG}map":
-            return self._read_mapping(node, depth)
-        if isinstance(node, self._yaml.SequenceNode) and node.tag == f"{_TAG}seq":
-            return [self.read(item, depth + 1) for item in node.value]
-        return self._read_scalar(node)
-
-    def _read_mapping(self, node: yaml.MappingNode, depth: int) -> dict[str, Any]:
-        values: dict[str, Any] = {}
-        for key_node, value_node in node.value:
-            if not isinstance(key_node, self._yaml.ScalarNode) or key_node.tag not in _TEXTS:
-                raise fault(
-                    f"{_line(key_node)}: a key must be a word, got {_kind_of_node(key_node)}"
-                )
-            key = key_node.value
-            if key in values:
-                raise fault(f"{_line(key_node)}: the key {shown(key)} occurs twice")
-            values[key] = self.read(value_node, depth + 1)
-        return values
-
-    def _read_scalar(self, node: yaml.Node) -> Any:
-        if node.tag in _TEXTS:
+def _read_node(node: yaml.Node, seen: set[int], make_number: Callable[[yaml.Node], Any]) -> Any:
+    """Return the value of a node. `seen` has the nodes that were read: an alias stands for a node
+    that was read before, so a small file cannot stand for a large one."""
+    where = f"line {node.start_mark.line + 1}"
+    if id(node) in seen:
+        what = f"{where}: an alias stands for this value, and a file of agents may have no alias"
+        raise fault(what, "write the value out in each place")
+    seen.add(id(node))
+    match node.id, node.tag.removeprefix(_TAG):
+        case "mapping", "map":
+            _check_keys([key for key, _ in node.value])
+            return {key.value: _read_node(one, seen, make_number) for key, one in node.value}
+        case "sequence", "seq":
+            return [_read_node(item, seen, make_number) for item in node.value]
+        case "scalar", kind if kind in _TEXTS:
             return node.value
-        if node.tag in _NUMBERS:
+        case "scalar", kind if kind in _NUMBERS:
             try:
-                return self._scalars.construct_object(node)
+                return make_number(node)
             except (ValueError, OverflowError):
-                raise fault(f"{_line(node)}: not a valid number") from None
-        raise fault(
-            f"{_line(node)}: the tag {shown(node.tag.replace(_TAG, '!!'))} makes an object, "
-            "and a file of agents may contain only plain values"
-        )
+                raise fault(f"{where}: not a valid number") from None
+    raise fault(
+        f"{where}: the tag {shown(node.tag.replace(_TAG, '!!'))} makes an object, "
+        "and a file of agents may contain only plain values"
+    )
 
 
-def _line(node: yaml.Node) -> str:
-    return f"line {node.start_mark.line + 1}"
-
-
-def _kind_of_node(node: yaml.Node) -> str:
-    if node.tag == f"{_TAG}merge":
-        return "a merge (<<)"
-    return f"a {node.id}" if node.id != "scalar" else shown(node.value)
+def _check_keys(keys: Sequence[yaml.Node]) -> None:
+    for at, key in enumerate(keys):
+        where = f"line {key.start_mark.line + 1}"
+        if key.id != "scalar" or key.tag.removeprefix(_TAG) not in _TEXTS:
+            raise fault(f"{where}: a key must be a word")
+        if any(key.value == other.value for other in keys[:at]):
+            raise fault(f"{where}: the key {shown(key.value)} occurs twice")
 
 
 # -- one mapping of the file, read by pydantic
@@ -269,7 +244,6 @@ def _kind_of_value(value: object) -> str:
 logger = logging.getLogger(__name__)
 
 ROOT = "Query"
-_OTHER_ROOT = "File"  # the root of indexing pipelines, which agents cannot use
 
 
 class Component(Entry):
@@ -284,7 +258,7 @@ class Node(Entry):
     """A component as a node of a pipeline. `inputs` are names of nodes, or the root `Query`."""
 
     name: Name
-    inputs: Texts = ()
+    inputs: Annotated[Texts, Field(min_length=1)]
 
 
 class PipelineEntry(Entry):
@@ -431,18 +405,25 @@ def _order_nodes(pipeline: PipelineEntry) -> list[Node]:
     """Return the nodes in the order of the file, except that each comes after its inputs.
 
     Raises:
-        SettingsError: two nodes have one name, there is not one root, `Query`, and one last node,
-            or the inputs form a cycle.
+        SettingsError: two nodes have one name, an input is neither a node nor `Query`, the inputs
+            form a cycle, or there are several last nodes.
     """
     where, nodes = f"pipeline {shown(pipeline.name)}", pipeline.nodes
-    _require_names(f"node in {where}", [node.name for node in nodes])
-    _check_roots(nodes, where)
+    _require_names(f"node in {where}", [ROOT, *(node.name for node in nodes)])
     left, ordered = {node.name: node for node in nodes}, list[Node]()
+    for node in nodes:
+        if unknown := set(node.inputs) - {ROOT, *left}:
+            raise fault(
+                f"{where}: {shown(node.name)} has the unknown input {shown(min(unknown))}",
+                f"name {ROOT} or a node of the pipeline",
+            )
+    try:
+        TopologicalSorter({node.name: {*node.inputs} for node in nodes}).prepare()
+    except CycleError as error:
+        circle = " → ".join(error.args[1])
+        raise fault(f"{where} contains a cycle: {circle}", "remove one of these inputs") from None
     while left:
-        ready = next((node for node in left.values() if not set(node.inputs) & set(left)), None)
-        if ready is None:
-            circle = " → ".join(_find_circle(left))
-            raise fault(f"{where} contains a cycle: {circle}", "remove one of these inputs")
+        ready = next(node for node in left.values() if not set(node.inputs) & set(left))
         ordered.append(left.pop(ready.name))
     taken = {name for node in nodes for name in node.inputs}
     ends = [node.name for node in ordered if node.name not in taken]
@@ -452,40 +433,3 @@ def _order_nodes(pipeline: PipelineEntry) -> list[Node]:
             "add one last node with all of them as inputs",
         )
     return ordered
-
-
-def _check_roots(nodes: Sequence[Node], where: str) -> None:
-    """Check that the only root is `Query`, and that every node has an input: the root or another
-    node."""
-    names = {node.name for node in nodes}
-    if names & {ROOT, _OTHER_ROOT}:
-        raise fault(
-            f"{where}: {ROOT} and {_OTHER_ROOT} are roots, not nodes",
-            "give the component another name",
-        )
-    roots = [root for root in (ROOT, _OTHER_ROOT) if any(root in node.inputs for node in nodes)]
-    roots += [node.name for node in nodes if not node.inputs]
-    if len(roots) > 1:
-        raise fault(
-            f"{where} has two roots: {roots[0]} and {roots[1]}",
-            f"give every node only {ROOT} and other nodes as inputs",
-        )
-    for node in nodes:
-        for name in node.inputs:
-            if name not in (*names, ROOT, _OTHER_ROOT):
-                raise fault(
-                    f"{where}: {shown(node.name)} has the unknown input {shown(name)}",
-                    f"name {ROOT} or a node of the pipeline",
-                )
-    if roots != [ROOT]:
-        raise fault(
-            f"{where} has no node with the input {ROOT}",
-            f"give its first node the line: inputs: [{ROOT}]",
-        )
-
-
-def _find_circle(left: Mapping[str, Node]) -> list[str]:
-    path = [next(iter(left))]
-    while path[-1] not in path[:-1]:
-        path.append(next(name for name in left[path[-1]].inputs if name in left))
-    return path[path.index(path[-1]) :][::-1]

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import logging
 import re
+import time
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self, cast
 
 from pydantic import AfterValidator, Field, SecretStr, model_validator
@@ -28,19 +30,37 @@ from babyagi.components.document import (
     shown,
 )
 from babyagi.memory.kinds import ConversationMemory, ConversationSummaryMemory, EntityMemory
-from babyagi.net.addresses import host_of
+from babyagi.net.addresses import Proxies, host_of, read_proxies
 from babyagi.react.protocols.base import load_prompt
 from babyagi.react.steps import MAX_STOP_WORDS
-from babyagi.retrieval.engines import ENGINES
-from babyagi.retrieval.pages import RetrieverMode
+from babyagi.retrieval.engines import ENGINES, Answering, Searcher
+from babyagi.retrieval.pages import Pages, RetrieverMode, WebRetriever
 from babyagi.sandbox.program import RESULT
 from babyagi.tasks import Effect
-from babyagi.tools.issues import GITHUB_KEY, GITHUB_URL, is_repository
-from babyagi.tools.pipelines import DEEPSET_KEY, DEEPSET_URL
-from babyagi.tools.search import MAX_DOMAINS
+from babyagi.tools.base import Tool
+from babyagi.tools.issues import (
+    GITHUB_KEY,
+    GITHUB_URL,
+    GitHub,
+    build_issue_link,
+    build_search_issues,
+    is_repository,
+)
+from babyagi.tools.pipelines import (
+    DEEPSET_KEY,
+    DEEPSET_URL,
+    build_pipeline_search,
+    deepset_pipeline,
+    haystack_pipeline,
+)
+from babyagi.tools.pipelines import RemotePipeline as Pipeline
+from babyagi.tools.python import build_python
+from babyagi.tools.search import MAX_DOMAINS, build_engine_search, build_web_search
 
 logger = logging.getLogger(__name__)
 
+FOUND = "documents"
+"""The variable with the documents that a search found."""
 MAX_TOP_K = 100
 MAX_MEMORY_NUMBER = 100_000
 MODEL_KEY = "OPENAI_API_KEY"
@@ -79,24 +99,82 @@ TopK = Annotated[Whole, Field(le=MAX_TOP_K), AfterValidator(lambda top_k: max(1,
 Share = Annotated[float, Number, Field(ge=0, le=1)]
 
 
-class Keyed(Entry):
-    """What has a key for a service, or `${VARIABLE}` in its place. It may only name the variable
-    that belongs to its type of component, so that a file cannot read other variables."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Granted:
+    """What a person lets a file of agents use.
+
+    Attributes:
+        keys: the keys for services, by the names of their environment variables (`KEY_VARIABLES`);
+            '' for a variable that is not set.
+        variables: the environment variables. A variable `<NAME>_PARAMS_<PARAM>` overrides a
+            parameter of the component `<NAME>`.
+        hosts: the hosts that addresses in the file may name, besides the providers' own.
+        places: the folder in which programs take turns.
+        pages: fetches the pages that a `WebRetriever` opens.
+    """
+
+    keys: Mapping[str, str] = field(repr=False)
+    variables: Mapping[str, str] = field(repr=False)
+    hosts: tuple[str, ...]
+    places: Path
+    pages: Pages
+
+    @property
+    def proxies(self) -> Proxies:
+        return read_proxies(self.variables)
+
+
+class Service(Entry):
+    """What a provider serves. `own` is the variable with the key for the provider, and the
+    provider's address."""
 
     variable: ClassVar[str] = ""
+    url: ClassVar[str] = ""
+
+    @property
+    def own(self) -> tuple[str, str]:
+        return self.variable, self.url
+
+
+class Keyed(Service):
+    """What has a key for a service, or `${VARIABLE}` in its place. It may only name the variable
+    that belongs to its type of component, so that a file cannot read other variables."""
 
     api_key: Secret | None = None
 
     @model_validator(mode="after")
     def _check_key(self) -> Self:
-        named, own = _find_variable(self.api_key) if self.api_key else "", self.own_variable
+        named, own = _find_variable(self.api_key) if self.api_key else "", self.own[0]
         if named not in ("", own):
             raise ValueError(f"has an api_key that names {named}, but only {own} is allowed")
         return self
 
+
+class Runnable(Entry):
+    """A component that is a tool. A tool within a pipeline is `called` so, and its output is the
+    variable `output_variable` of templates."""
+
+    called: ClassVar[str] = "search"
+    output_variable: ClassVar[str] = FOUND
+
+    def build(self, name: str, description: str, granted: Granted) -> Tool:
+        """Return the component as a tool.
+
+        Raises:
+            SettingsError: its key or address cannot be used.
+            ValueError: the name is invalid for a tool.
+        """
+        raise NotImplementedError
+
+
+class Search(Service, Runnable):
+    """A component that searches at a service. Its `base_url` is '' for the provider's own."""
+
+    base_url: str = ""
+
     @property
-    def own_variable(self) -> str:
-        return self.variable
+    def address(self) -> str:
+        return self.base_url or self.own[1]
 
 
 def _find_variable(key: SecretStr) -> str:
@@ -105,8 +183,9 @@ def _find_variable(key: SecretStr) -> str:
     return found[1] if found else ""
 
 
-def reveal_key(key: SecretStr, keys: Mapping[str, str]) -> str:
-    """Return the key for a service, which a file has itself, or `${VARIABLE}` in its place.
+def reveal_key(key: SecretStr | None, keys: Mapping[str, str]) -> str:
+    """Return the key for a service, which a file has itself, or `${VARIABLE}` in its place; '' if
+    it has none.
 
     Args:
         keys: the keys for services, by the names of their environment variables; '' for a variable
@@ -116,6 +195,8 @@ def reveal_key(key: SecretStr, keys: Mapping[str, str]) -> str:
         SettingsError: the variable is not set, or its value is not a key. The error does not show
             the value.
     """
+    if key is None:
+        return ""
     variable = _find_variable(key)
     found = (keys[variable] if variable else key.get_secret_value()).strip()
     if not found:
@@ -155,15 +236,13 @@ class PromptTemplate:
             lambda place: values[name] if (name := _variable(place)) else _literal(place), self.text
         )
 
-    def split(self, variable: str) -> list[str]:
-        """Return the texts before, between and after the placeholders of this variable, with the
-        placeholders of other variables in them."""
-        texts, start = [], 0
+    def partition(self, variable: str) -> tuple[str, str]:
+        """Return the texts before and behind the first placeholder of this variable; the whole text
+        and '' if it has none."""
         for place in _PLACE.finditer(self.text):
             if _variable(place) == variable:
-                texts.append(self.text[start : place.start()])
-                start = place.end()
-        return [*texts, self.text[start:]]
+                return self.text[: place.start()], self.text[place.end() :]
+        return self.text, ""
 
     def with_values(self, values: Mapping[str, str]) -> PromptTemplate:
         """Return the template with these placeholders replaced. Placeholders in the inserted text
@@ -198,26 +277,34 @@ class PromptNode:
     output_variable: str
 
 
-class WebSearch(Keyed):
+class WebSearch(Search, Keyed):
     """A web search with one engine: of the whole web, or only of the `domains` if there are any."""
 
     provider: Provider = Field("SerperDev", alias="search_engine_provider")
     api_key: Secret
-    base_url: str = ""
     top_k: TopK = 10
     domains: Annotated[Texts, Field(max_length=MAX_DOMAINS)] = Field((), alias="allowed_domains")
 
     @property
-    def own_variable(self) -> str:
-        return ENGINES[self.engine].key_variable
+    def own(self) -> tuple[str, str]:
+        engine = ENGINES[ENGINE_BY_PROVIDER[self.provider]]
+        return engine.key_variable, engine.base_url
 
-    @property
-    def engine(self) -> str:
-        return ENGINE_BY_PROVIDER[self.provider]
+    def build(self, name: str, description: str, granted: Granted) -> Tool:
+        return build_engine_search(
+            self.open(granted),
+            name=name,
+            description=description,
+            top_k=self.top_k,
+            domains=self.domains,
+            proxies=granted.proxies,
+        )
 
-    @property
-    def own_url(self) -> str:
-        return ENGINES[self.engine].base_url
+    def open(self, granted: Granted) -> Answering:
+        """Return the engine with its address and key."""
+        engine = ENGINES[ENGINE_BY_PROVIDER[self.provider]]
+        key = reveal_key(self.api_key, granted.keys)
+        return Answering(engine=engine, base_url=self.address, key=key)
 
 
 class SerpSearch(WebSearch):
@@ -235,6 +322,23 @@ class WebPages(WebSearch):
     top_p: Share = 1.0
     top_k: TopK = 5
 
+    def build(self, name: str, description: str, granted: Granted) -> Tool:
+        engine, proxies = self.open(granted), granted.proxies
+        retriever = WebRetriever(
+            Searcher([engine], monotonic=time.monotonic, proxies=proxies),
+            granted.pages,
+            mode=self.mode,
+            p=self.top_p,
+            top_k=self.top_k,
+        )
+        return build_web_search(
+            retriever,
+            name=name,
+            description=description,
+            n_pages=self.n_pages,
+            domains=self.domains,
+        )
+
 
 class Choice(Entry):
     """Chooses among the documents of a search those that are most relevant to the query: the first
@@ -246,51 +350,90 @@ class Choice(Entry):
     min_top_k: TopK = 1
 
 
-class PythonRuntime(Entry):
+class PythonRuntime(Runnable):
     """Runs the code that its input gave."""
 
+    called: ClassVar[str] = "python"
     output_variable: ClassVar[str] = RESULT
 
+    def build(self, name: str, description: str, granted: Granted) -> Tool:
+        return build_python(name=name, description=description, places=granted.places)
 
-class RemotePipeline(Entry):
+
+class RemotePipeline(Search):
     """A pipeline on a Haystack server."""
-
-    own_url: ClassVar[str] = ""
 
     base_url: Text
     top_k: TopK = 5
     effect: Effect = Effect.READ
     params: dict[str, Any] = Field({})
 
+    def build(self, name: str, description: str, granted: Granted) -> Tool:
+        return build_pipeline_search(
+            self.open(granted),
+            name=name,
+            description=description,
+            top_k=self.top_k,
+            effect=self.effect,
+            proxies=granted.proxies,
+        )
+
+    def open(self, granted: Granted) -> Pipeline:
+        """Return the pipeline with its address and key."""
+        return haystack_pipeline(base_url=self.address, params=self.params)
+
 
 class DeepsetPipeline(RemotePipeline, Keyed):
     """A pipeline of deepset Cloud."""
 
-    own_url: ClassVar[str] = DEEPSET_URL
     variable: ClassVar[str] = DEEPSET_KEY
+    url: ClassVar[str] = DEEPSET_URL
 
-    base_url: Text = DEEPSET_URL
+    base_url: str = ""
     workspace: Text
     pipeline: Text = Field(alias="pipeline_name")
     api_key: Secret
 
+    def open(self, granted: Granted) -> Pipeline:
+        return deepset_pipeline(
+            self.workspace,
+            self.pipeline,
+            key=reveal_key(self.api_key, granted.keys),
+            base_url=self.address,
+            params=self.params,
+        )
 
-class IssueSearch(Keyed):
+
+class IssueSearch(Search, Keyed):
     """A search in the issues of a repository on GitHub or a compatible server."""
 
-    own_url: ClassVar[str] = GITHUB_URL
     variable: ClassVar[str] = GITHUB_KEY
+    url: ClassVar[str] = GITHUB_URL
 
     repository: Repository
-    base_url: Text = GITHUB_URL
     top_k: TopK = 10
 
+    def build(self, name: str, description: str, granted: Granted) -> Tool:
+        key = reveal_key(self.api_key, granted.keys)
+        github = GitHub(url=self.address, key=key, repository=self.repository)
+        return build_search_issues(
+            github,
+            name=name,
+            description=description,
+            top_k=self.top_k,
+            proxies=granted.proxies,
+        )
 
-class IssueLink(Entry):
+
+class IssueLink(Runnable):
     """Makes links to the form for a new issue of a repository, filled in, with these `labels`."""
 
     repository: Repository
     labels: Texts = ()
+
+    def build(self, name: str, description: str, granted: Granted) -> Tool:
+        github = GitHub(repository=self.repository)
+        return build_issue_link(github, name=name, description=description, labels=self.labels)
 
 
 class NoMemory(Entry):
@@ -341,18 +484,7 @@ class FactsOfTurns(LastTurns):
     update_every: Annotated[Whole, Field(le=MAX_MEMORY_NUMBER)] = 0
 
 
-Kind = (
-    PromptModel
-    | PromptTemplate
-    | PromptNode
-    | WebSearch
-    | Choice
-    | PythonRuntime
-    | RemotePipeline
-    | IssueSearch
-    | IssueLink
-    | NoMemory
-)
+Kind = PromptModel | PromptTemplate | PromptNode | Runnable | Choice | NoMemory
 
 MEMORIES: Mapping[str, type[NoMemory]] = {
     "NoMemory": NoMemory,
@@ -489,9 +621,9 @@ def _build_node(
 def _require_host(name: str, kind: Kind, hosts: Collection[str]) -> None:
     """Check that the address of a service is the provider's own, or one that a person allows, so
     that the author of the file cannot receive the questions and the key for the service."""
-    if not isinstance(kind, WebSearch | RemotePipeline | IssueSearch):
+    if not isinstance(kind, Search):
         return
-    host, own = host_of(kind.base_url or kind.own_url), host_of(kind.own_url)
+    host, own = host_of(kind.address), host_of(kind.own[1])
     if host and host in (own, *hosts):
         return
     where = f"component {shown(name)}: base_url"

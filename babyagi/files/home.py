@@ -275,7 +275,7 @@ def forget(home: Path, uid: str) -> None:
         place_of(home, kind, uid).unlink(missing_ok=True)
     for kind in (PAGES, SCRATCH):
         shutil.rmtree(place_of(home, kind, uid), ignore_errors=True)
-    for suffix in (".jsonl", ".updating"):
+    for suffix in (".json", ".updating"):
         (home / MEMORIES / f"{memory_of(uid)}{suffix}").unlink(missing_ok=True)
     kept = [one for one in touched(home) if one[0] != uid]
     if kept != touched(home):

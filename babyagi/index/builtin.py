@@ -13,7 +13,7 @@ processor time after a call that takes less than 1 ms.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
@@ -80,8 +80,7 @@ class BuiltinIndex:
     async def upsert(self, collection: str, items: Sequence[IndexItem]) -> None:
         columns = self._collections.get(collection, _Columns())
         _check_lengths([item.vector for item in items], columns)
-        if items:
-            self._collections[collection] = columns
+        self._collections[collection] = columns
         for item in items:
             columns.put(item.id, item.vector)
 
@@ -89,7 +88,7 @@ class BuiltinIndex:
         import numpy as np
 
         columns = self._collections.get(collection)
-        if columns is None or k < 1:
+        if columns is None:
             return []
         _check_lengths([vector], columns)
         scores = columns.score(vector)
@@ -160,18 +159,15 @@ class UsualIndex:
         return await work(self._index)
 
 
-def score(vectors: bytes, vector: bytes) -> NDArray[np.float32]:
-    """Return the cosine similarity of each of `vectors` to `vector`.
-
-    Args:
-        vectors: concatenated unit vectors of little-endian float32.
-        vector: one such vector.
-    """
+def score_all(vectors: Mapping[int, bytes], query: bytes) -> dict[int, float]:
+    """Return the cosine similarity of each vector to the query, by task id. Vectors of another
+    length (from another model of the same name) are left out."""
     import numpy as np
 
-    matrix = np.frombuffer(vectors, dtype="<f4").reshape(-1, len(vector) // 4)
-    scores: NDArray[np.float32] = np.einsum("ij,j->i", matrix, np.frombuffer(vector, dtype="<f4"))
-    return scores
+    fitting = {task_id: vector for task_id, vector in vectors.items() if len(vector) == len(query)}
+    matrix = np.frombuffer(b"".join(fitting.values()), dtype="<f4").reshape(-1, len(query) // 4)
+    scores = np.einsum("ij,j->i", matrix, np.frombuffer(query, dtype="<f4"))
+    return dict(zip(fitting, scores.tolist(), strict=True))
 
 
 def _check_lengths(vectors: Sequence[bytes], columns: _Columns) -> None:

@@ -48,7 +48,7 @@ class Chosen:
 
     Attributes:
         text: the part of the result that the prompt contains.
-        score: how well the result fits, from 0 to 1.
+        score: how well the result fits, from 0 to 1; None if it is given without a search.
         reason: why it was chosen: `after` (the task depends on it), `parent` (the task was planned
             from it), `before` (an earlier try was shown it), `marks` (it has the codes, numbers,
             names or quoted terms of the task), `near`, or `shared` (it is from another objective).
@@ -57,7 +57,7 @@ class Chosen:
 
     result: Result
     text: str
-    score: float
+    score: float | None
     reason: str
     is_whole: bool
 
@@ -88,7 +88,6 @@ async def choose_context(
         k=N_POOL,
         embed=embed,
         exclude={task.id, *reason_by_id},
-        beside=reason_by_id,
         marks=find_marks(asked),
     )
     known = sorted(
@@ -104,7 +103,7 @@ async def choose_context(
         Chosen(
             result=result,
             text=text,
-            score=score_by_key.get(_key(result), found.scores.get(result.task_id, 0.0)),
+            score=score_by_key.get(_key(result)),
             reason=reason if result.objective_id == task.objective_id else "shared",
             is_whole=text == result.text,
         )

@@ -322,7 +322,26 @@ class Indexer:
             logger.info("%d results were missing in the index and were indexed again", len(lost))
 
     async def _feed(self, results: Sequence[Result], embed: Embed) -> None:
-        vectors = await load_vectors(self._source, results, space=self._space, embed=embed)
+        """Put the results into the index. Missing vectors are computed, and stored before."""
+        if not results:
+            return
+        task_ids = [result.task_id for result in results]
+        stored = await self._source.vectors(
+            self._objective_id, space=self._space, task_ids=task_ids
+        )
+        missing = [result for result in results if result.task_id not in stored]
+        vectors = dict(stored)
+        if missing:
+            new = await embed([text_of(result) for result in missing])
+            if len(new) != len(missing):
+                raise IndexUnavailableError(
+                    f"{len(missing)} texts were sent to the embedder, "
+                    f"but it returned {len(new)} vectors",
+                    guide="results",
+                )
+            made = {result.task_id: vector for result, vector in zip(missing, new, strict=True)}
+            await self._source.store_vectors(self._objective_id, space=self._space, vectors=made)
+            vectors |= made
         items = [
             IndexItem(
                 id=item_id(self._uid, result.task_id),
@@ -332,8 +351,7 @@ class Indexer:
             )
             for result in results
         ]
-        if items:
-            await self._index.upsert(self._collection, items)
+        await self._index.upsert(self._collection, items)
 
     async def _begin_anew(self, error: StoreUnusableError) -> None:
         """Drop the damaged index and mark all results as not indexed, so that it is rebuilt. The
@@ -353,39 +371,6 @@ class Indexer:
                 f"the damaged index cannot be removed: {again.what}", why=again.why, guide="results"
             ) from again
         await self._source.owe_index(self._objective_id)
-
-
-async def load_vectors(
-    source: TaskStore, results: Sequence[Result], *, space: str, embed: Embed
-) -> dict[int, bytes]:
-    """Return the vectors of the results by task id. Missing vectors are computed, and stored before
-    this returns.
-
-    Raises:
-        IndexUnavailableError: the embedder returned fewer or more vectors than there were texts.
-        Whatever `embed` raises.
-    """
-    if not results:
-        return {}
-    objective_id = results[0].objective_id
-    vectors = dict(
-        await source.vectors(
-            objective_id, space=space, task_ids=[result.task_id for result in results]
-        )
-    )
-    missing = [result for result in results if result.task_id not in vectors]
-    if missing:
-        new = await embed([text_of(result) for result in missing])
-        if len(new) != len(missing):
-            raise IndexUnavailableError(
-                f"{len(missing)} texts were sent to the embedder, "
-                f"but it returned {len(new)} vectors",
-                guide="results",
-            )
-        embedded = {result.task_id: vector for result, vector in zip(missing, new, strict=True)}
-        await source.store_vectors(objective_id, space=space, vectors=embedded)
-        vectors.update(embedded)
-    return vectors
 
 
 def text_of(result: Result) -> str:

@@ -75,13 +75,13 @@ class VectorIndex(Protocol):
         ...
 
     async def upsert(self, collection: str, items: Sequence[IndexItem]) -> None:
-        """Insert the items, replacing items with the same ids, and create the collection if it is
-        missing. If not all items can be written, raise an error."""
+        """Insert the items, at least one, replacing items with the same ids, and create the
+        collection if it is missing. If not all items can be written, raise an error."""
         ...
 
     async def query(self, collection: str, vector: bytes, *, k: int) -> list[Hit]:
         """Return the `k` nearest items, nearest first; fewer if there are fewer; [] for an unknown
-        collection."""
+        collection. `k` is at least 1."""
         ...
 
     async def ids(self, collection: str) -> list[str]:

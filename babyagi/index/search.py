@@ -24,7 +24,7 @@ from babyagi.errors import (
     ModelUnavailableError,
     StoreUnusableError,
 )
-from babyagi.index.builtin import BuiltinIndex, score
+from babyagi.index.builtin import BuiltinIndex, score_all
 from babyagi.index.indexer import Embed, collection_of, id_head, scores_of, text_of
 from babyagi.index.port import IndexItem, VectorIndex
 from babyagi.index.trigrams import (
@@ -87,13 +87,11 @@ class RankedResult:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ranking:
     """Results, best first. `degraded` says what was wrong with the index or the embedder, and is ""
-    if nothing was. `scores` has, by task id, the score of each result of this objective that was
-    compared. `with_marks` are the results of this objective that contain rare words of the marks
-    (the codes, numbers and names) in the query."""
+    if nothing was. `with_marks` are the results of this objective that contain rare words of the
+    marks (the codes, numbers and names) in the query."""
 
     ranked: tuple[RankedResult, ...]
     degraded: str = ""
-    scores: Mapping[int, float] = field(default_factory=dict)
     with_marks: Sequence[Result] = ()
 
     def __iter__(self) -> Iterator[RankedResult]:
@@ -147,7 +145,6 @@ class ResultSearch:
         k: int,
         embed: Embed,
         exclude: Collection[int] = (),
-        beside: Collection[int] = (),
         marks: Collection[str] = (),
     ) -> Ranking:
         """Return the `k` results that bear most on the text; fewer if there are fewer. If two fit
@@ -157,7 +154,6 @@ class ResultSearch:
             embed: called at most once, with the text followed by results without a vector. It may
                 return vectors for only the first of these texts.
             exclude: ids of tasks whose results are not wanted.
-            beside: ids of tasks whose results get a score in any case.
             marks: codes, numbers and names in the text. Results that contain a rare word of one are
                 returned as well.
 
@@ -174,32 +170,22 @@ class ResultSearch:
         )
         if not (found.nearest or found.by_words):
             return Ranking(ranked=(), degraded=found.degraded, with_marks=with_marks)
-        by_vectors = [task_id for task_id in best_first(found.nearest) if task_id not in exclude][
-            :n_wanted
-        ]
-        by_words = [task_id for task_id in found.by_words if task_id not in exclude]
+        nearest = [one for one in best_first(found.nearest) if one not in exclude][:n_wanted]
+        candidates = {*nearest, *found.by_words} - set(exclude)
         # in a fixed order, because sums of floats depend on it
-        read = sorted(
-            await self.results(list({*by_vectors, *by_words, *beside})),
-            key=lambda one: one.task_id,
+        compared = sorted(await self.results(list(candidates)), key=lambda one: one.task_id)
+        texts = [self._read(text_of(one)) for one in compared]
+        shares = Words(text).score(join_texts(texts)) if texts else []
+        similarity_by_place = {
+            place: found.nearest[one.task_id]
+            for place, one in enumerate(compared)
+            if one.task_id in found.nearest and not is_lexical(self._space)
+        }
+        ranked = rank(compared, shares, similarity_by_place)
+        ranked.sort(
+            key=lambda one: (one.score, one.result.created_at, one.result.task_id), reverse=True
         )
-        texts = [self._read(text_of(one)) for one in read]
-        scores = Words(text).score(join_texts(texts)) if texts else []
-        score_by_id = {one.task_id: score for one, score in zip(read, scores, strict=True)}
-        candidates = {*by_vectors, *by_words}
-        ranked = self._rank(
-            [one for one in read if one.task_id in candidates],
-            score_by_id,
-            by_vectors=by_vectors,
-            nearest=found.nearest,
-            k=k,
-        )
-        return Ranking(
-            ranked=tuple(ranked),
-            degraded=found.degraded,
-            scores=score_by_id,
-            with_marks=with_marks,
-        )
+        return Ranking(ranked=tuple(ranked[:k]), degraded=found.degraded, with_marks=with_marks)
 
     async def candidates(
         self, text: str, *, n: int, embed: Embed, marks: Collection[str] = ()
@@ -388,44 +374,33 @@ class ResultSearch:
                 for task_id, vector in vectors.items()
                 if n_bytes in (0, len(vector))
             ]
-            await index.upsert(self._collection, items)
+            if items:
+                await index.upsert(self._collection, items)
 
-    # -- ranking
-    # ----------------------------------------------------------------------------------------------
 
-    def _rank(
-        self,
-        results: Sequence[Result],
-        scores: Mapping[int, float],
-        *,
-        by_vectors: Sequence[int],
-        nearest: Mapping[int, float],
-        k: int,
-    ) -> list[RankedResult]:
-        """Return the `k` best results, best first.
+# -- ranking
+# --------------------------------------------------------------------------------------------------
 
-        Args:
-            scores: how much of the query each result contains, by task id.
-            by_vectors: task ids in the order of the vectors, nearest first.
-            nearest: cosine similarities by task id.
-        """
-        scores = {result.task_id: scores[result.task_id] for result in results}
-        near = scores
-        if by_vectors and not is_lexical(self._space):
-            near = find_nearness(scores, nearest)
-            scores = fuse(by_vectors, best_first(scores))
-        ranked = [
-            RankedResult(
-                result=one,
-                score=round(scores[one.task_id], 3),
-                nearness=round(near[one.task_id], 3),
-            )
-            for one in results
-        ]
-        ranked.sort(
-            key=lambda one: (one.score, one.result.created_at, one.result.task_id), reverse=True
-        )
-        return ranked[:k]
+
+def rank(
+    results: Sequence[Result], shares: Sequence[float], similarity_by_place: Mapping[int, float]
+) -> list[RankedResult]:
+    """Return the results with their scores, in their order. If two fit equally well, the later one
+    in the order has the higher score, once vectors count.
+
+    Args:
+        shares: how much of the query each result contains.
+        similarity_by_place: cosine similarities, by the place of the result in the order; empty if
+            the vectors do not know meaning.
+    """
+    near = scores = dict(enumerate(shares))
+    if similarity_by_place:
+        near = find_nearness(scores, similarity_by_place)
+        scores = fuse(best_first(similarity_by_place), best_first(scores))
+    return [
+        RankedResult(result=one, score=round(scores[place], 3), nearness=round(near[place], 3))
+        for place, one in enumerate(results)
+    ]
 
 
 def is_lexical(space: str) -> bool:
@@ -470,14 +445,3 @@ def find_nearness(
         key: max(share, (similarities.get(key, 0.0) - middle) / room)
         for key, share in shares.items()
     }
-
-
-def score_all(vectors: Mapping[int, bytes], query: bytes) -> dict[int, float]:
-    """Return the cosine similarity of each vector to the query, by task id. Vectors of another
-    length (from another model of the same name) are left out."""
-    fitting = {task_id: vector for task_id, vector in vectors.items() if len(vector) == len(query)}
-    return (
-        dict(zip(fitting, score(b"".join(fitting.values()), query).tolist(), strict=True))
-        if fitting
-        else {}
-    )

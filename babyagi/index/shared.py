@@ -1,8 +1,8 @@
 """Finds earlier results in all objectives of the store, for an objective with shared memory.
 
-In each other objective, candidates are found as that objective's own search would find them. They
-are scored together with the best of the objective's own results, so that all scores can be
-compared. Nothing of another objective is embedded or stored again.
+In each other objective, results are found as that objective's own search finds them. They are
+scored together with the best of the objective's own results, so that all scores can be compared.
+Nothing of another objective is embedded or stored again.
 """
 
 from __future__ import annotations
@@ -11,20 +11,17 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 
 from babyagi.errors import BabyagiError, NotFoundError
+from babyagi.index.builtin import score_all
 from babyagi.index.context import drop_repetitions
 from babyagi.index.indexer import Embed, text_of
 from babyagi.index.port import VectorIndex
 from babyagi.index.search import (
     EMBEDDING_TROUBLE,
-    N_CANDIDATES,
-    Candidates,
     RankedResult,
     Ranking,
     ResultSearch,
-    find_nearness,
-    fuse,
     is_lexical,
-    score_all,
+    rank,
 )
 from babyagi.index.trigrams import Words
 from babyagi.tasks import Memory, Objective, Result
@@ -34,7 +31,7 @@ N_OBJECTIVES = 20  # so many of the newest other objectives are searched
 # An objective with more results is skipped: if its index cannot be used, its vectors are held in
 # memory, 3 kB each.
 MAX_RESULTS = 5_000
-N_BY_WORDS = 3  # candidates of each objective that are found by words alone
+N_OF_EACH = 10  # so many results of each objective are compared with those of the others
 # At most so many results of other objectives are given to a task. A bound by score would not do:
 # unrelated results score almost as high as related ones.
 N_OTHERS = 2
@@ -70,13 +67,12 @@ class SharedSearch(ResultSearch):
         k: int,
         embed: Embed,
         exclude: Collection[int] = (),
-        beside: Collection[int] = (),
         marks: Collection[str] = (),
     ) -> Ranking:
         """Return the `k` results of all objectives that bear most on the text. Arguments and errors
         are as in `ResultSearch.relevant`.
 
-        `exclude` and `beside` apply to the objective's own results only. If an own result fits as
+        `exclude` applies to the objective's own results only. If an own result fits as
         well as another objective's, the own one comes first. `degraded` also says which objectives
         were skipped.
         """
@@ -86,33 +82,28 @@ class SharedSearch(ResultSearch):
             k=k,
             embed=asking.embed_all,
             exclude=exclude,
-            beside=beside,
             marks=marks,
         )
-        others, notes = await self._search_others(text, asking)
-        ranked = (
-            await self._rank_together([*own, *others], Words(text), asking) if others else list(own)
-        )
+        most = k if self._n_others is None else self._n_others
+        others, notes = await self._search_others(text, asking, k=max(most, N_OF_EACH))
+        # the best own one comes last, because the later one of two equals has the higher score
+        results = [*(entry.result for entry in own), *others][::-1]
+        ranked = await self._rank_together(results, text, asking) if others else [*own]
         foreign = [entry for entry in ranked if self._is_other(entry)]
-        best = drop_repetitions(
-            foreign,
-            limit=k if self._n_others is None else self._n_others,
-            beside=[entry.result for entry in own],
-        )
+        best = drop_repetitions(foreign, limit=most, beside=[entry.result for entry in own])
         kept = [entry for entry in ranked if entry in best or not self._is_other(entry)]
         return Ranking(
             ranked=tuple(kept[:k]),
             degraded="; ".join(filter(None, [own.degraded, *notes])),
-            scores=own.scores,
             with_marks=own.with_marks,
         )
 
     async def _search_others(
-        self, text: str, asking: _Asking
-    ) -> tuple[list[RankedResult], list[str]]:
-        """Return the candidates of the other objectives, not ranked yet, and a message for each
+        self, text: str, asking: _Asking, *, k: int
+    ) -> tuple[list[Result], list[str]]:
+        """Return the `k` best results of each of the other objectives, and a message for each
         objective that was skipped."""
-        found: dict[int, Candidates] = {}
+        found: list[Result] = []
         notes: list[str] = []
         for objective, search in await self._newest_others():
             try:
@@ -120,12 +111,11 @@ class SharedSearch(ResultSearch):
                 if n_results and (why := self._why_not(objective, n_results)):
                     notes.append(f"objective {objective.id} was skipped: {why}")
                 elif n_results:
-                    found[objective.id] = await search.candidates(
-                        text, n=N_CANDIDATES, embed=asking.embed_asked
-                    )
+                    others = await search.relevant(text, k=k, embed=asking.embed_asked)
+                    found += [entry.result for entry in others]
             except NotFoundError:
                 notes.append(f"objective {objective.id} was deleted meanwhile")
-        return await self._load(found), notes
+        return found, notes
 
     async def _newest_others(self) -> list[tuple[Objective, ResultSearch]]:
         """Return the newest other objectives with their searches. A search, with what it has in
@@ -152,64 +142,31 @@ class SharedSearch(ResultSearch):
             )
         return f"it has more than {MAX_RESULTS:,} results" if n_results > MAX_RESULTS else ""
 
-    async def _load(self, found: Mapping[int, Candidates]) -> list[RankedResult]:
-        """Return the results that are nearest among the candidates of all these objectives and, of
-        each objective, those that share most words with the query. Their scores are not computed
-        yet."""
-        near = [
-            (score, objective_id, task_id)
-            for objective_id, one in found.items()
-            for task_id, score in one.nearest.items()
-        ]
-        ids = {objective_id: set(one.by_words[:N_BY_WORDS]) for objective_id, one in found.items()}
-        for _, objective_id, task_id in sorted(near, reverse=True)[:N_CANDIDATES]:
-            ids[objective_id].add(task_id)
-        results: list[Result] = []
-        for objective_id, task_ids in ids.items():
-            with suppress(NotFoundError):  # deleted meanwhile
-                results += await self._source.results(objective_id, task_ids=list(task_ids))
-        return [RankedResult(result=result, score=0.0) for result in results]
-
     async def _rank_together(
-        self, entries: Sequence[RankedResult], words: Words, asking: _Asking
+        self, results: Sequence[Result], text: str, asking: _Asking
     ) -> list[RankedResult]:
         """Return the results with scores that can be compared, best first. If scores are equal, own
         results come before others', and later ones before earlier ones."""
-        scores = dict(enumerate(words.score([text_of(entry.result) for entry in entries])))
-        near = scores
+        shares = Words(text).score([text_of(one) for one in results])
+        similarities: dict[int, float] = {}
         if asking.vector and not is_lexical(self._space):
-            similarities = await self._similarities_to(asking.vector, entries)
-            by_vectors = sorted(
-                similarities, key=lambda place: (-round(similarities[place], 5), place)
-            )
-            near = find_nearness(scores, similarities)
-            scores = fuse(
-                by_vectors, sorted(scores, key=lambda place: (-round(scores[place], 5), place))
-            )
-        ranked = [
-            RankedResult(
-                result=entry.result, score=round(scores[place], 3), nearness=round(near[place], 3)
-            )
-            for place, entry in enumerate(entries)
-        ]
-        return sorted(ranked, key=self._weigh)
-
-    def _weigh(self, entry: RankedResult) -> tuple[float, bool, float]:
-        return -entry.score, self._is_other(entry), -entry.result.created_at.timestamp()
+            similarities = await self._similarities_to(asking.vector, results)
+        return sorted(
+            rank(results, shares, similarities),
+            key=lambda one: (-one.score, self._is_other(one), -one.result.created_at.timestamp()),
+        )
 
     def _is_other(self, entry: RankedResult) -> bool:
         return entry.result.objective_id != self._objective_id
 
-    async def _similarities_to(
-        self, query: bytes, entries: Sequence[RankedResult]
-    ) -> Mapping[int, float]:
-        """Return, by place in `entries`, the cosine similarity of each result that has a vector."""
+    async def _similarities_to(self, query: bytes, results: Sequence[Result]) -> dict[int, float]:
+        """Return, by place in `results`, the cosine similarity of each that has a vector."""
         similarities: dict[int, float] = {}
-        for objective_id in {entry.result.objective_id for entry in entries}:
+        for objective_id in {one.objective_id for one in results}:
             place_by_id = {
-                entry.result.task_id: place
-                for place, entry in enumerate(entries)
-                if entry.result.objective_id == objective_id
+                one.task_id: place
+                for place, one in enumerate(results)
+                if one.objective_id == objective_id
             }
             vectors: Mapping[int, bytes] = {}
             with suppress(NotFoundError):  # deleted meanwhile

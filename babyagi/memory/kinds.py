@@ -129,14 +129,17 @@ def _recollect_made(kind: ConversationMemory, known: Known, question: str) -> li
 
 
 def find_named(known: Known, question: str) -> list[Fact]:
-    """Return the facts about the names in the question, then about other names in the last
-    turns."""
+    """Return the facts about the names in the question, then about other names in the last turns;
+    about each name the newest first, because what does not fit is cut at the end."""
     near = " ".join(f"{turn.question} {turn.answer}" for turn in known.turns[-N_NEAR:])
     names = list(dict.fromkeys(fold_name(fact.entity) for fact in known.facts))
     first = [name for name in names if _names(question, name)]
     then = [name for name in names if name not in first and _names(near, name)]
     return [
-        fact for name in (*first, *then) for fact in known.facts if fold_name(fact.entity) == name
+        fact
+        for name in (*first, *then)
+        for fact in reversed(known.facts)
+        if fold_name(fact.entity) == name
     ]
 
 

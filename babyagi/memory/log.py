@@ -1,45 +1,44 @@
-"""The content of a memory, as lines that are only appended: the turns of a conversation, and what
-was derived from them.
+"""The log of a conversation with an agent: its turns, and what was derived from them.
 
 A named memory is a file in babyagi's home folder that only its owner can read; one without a name
-exists as long as its `MemoryLog`. All state is computed from the lines, so a kill loses at most the
-line that is being written. Several processes may append: each writes whole lines under a lock.
+exists as long as its `MemoryLog`. Each change replaces the file as a whole, under a lock, so a kill
+loses at most the change that is being written, and several processes may change it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import fcntl
-import json
 import os
 import re
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from babyagi.errors import SettingsError, StoreUnusableError
 from babyagi.files import private
 from babyagi.files.home import MEMORIES
-from babyagi.llm.port import Completion
+from babyagi.runtime.heavy_imports import import_whole
 from babyagi.tasks import Usage, find_sources
 from babyagi.text import clean
 
-SUFFIX = ".jsonl"
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+
+SUFFIX = ".json"
 MAX_SAID_CHARS = 8000  # of a question or an answer
 MAX_FAULT_CHARS = 300
-MAX_BYTES = 2**20  # a longer file is rewritten, with its newest turns and facts only
+MAX_BYTES = 2**20  # a longer file keeps only its newest turns and facts
 N_KEPT_TURNS = 100  # the newest turns, which stay even if the summary or the facts cover them
 N_MOST_TURNS = 500  # older turns go even if the summary or the facts do not cover them
 N_KEPT_FACTS = 1000
-VERSION = 1
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-
-Record = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,11 +89,8 @@ class Known:
         id: the memory's id; a memory that was deleted and begun again has a new one. Empty if
             nothing is stored.
         facts: in the order in which they were found, from the turns up to number `facts_upto`.
-        completions: the model's replies for an update that is not finished, by the path of each
-            call.
         used: the usage of all calls for updates of the memory.
         fault: why the last update failed; empty if it did not.
-        n_damaged: how many lines cannot be read.
     """
 
     id: str = ""
@@ -102,10 +98,8 @@ class Known:
     summary: Summary = field(default_factory=Summary)
     facts: tuple[Fact, ...] = ()
     facts_upto: int = 0
-    completions: Mapping[str, Completion] = field(default_factory=dict)
     used: Usage = field(default_factory=Usage)
     fault: str = ""
-    n_damaged: int = 0
 
     @property
     def last(self) -> int:
@@ -114,10 +108,10 @@ class Known:
 
 
 class MemoryLog:
-    """Reads and writes the lines of one memory.
+    """Reads and changes the content of one memory.
 
     Args:
-        path: the memory's file; None to keep the lines in this object only.
+        path: the memory's file; None to keep the content in this object only.
         clock: returns the time.
         new_id: returns a new id for the memory.
     """
@@ -128,14 +122,14 @@ class MemoryLog:
         self._path = path
         self._clock = clock
         self._new_id = new_id
-        self._bytes = b""
-        self._adding = threading.Lock()
+        self._known = Known()  # if there is no file
+        self._changing = threading.Lock()
         self._updating = threading.Lock()
 
     async def read(self) -> Known:
         """Return the content of the memory. Raises `StoreUnusableError` if its file cannot be
         read."""
-        return await asyncio.to_thread(lambda: parse_lines(self._load()))
+        return await asyncio.to_thread(self._read)
 
     async def add_turn(
         self,
@@ -148,20 +142,28 @@ class MemoryLog:
     ) -> None:
         """Store a turn on the disk, unless one with the same key is stored."""
 
-        def build(known: Known) -> list[Record]:
+        def add(known: Known) -> Known:
             if any(turn.key == key for turn in known.turns):
-                return []
-            said = {"question": _bound(question), "answer": _bound(answer)}
-            origins = {"asked_from": [*asked_from], "made_from": [*made_from]}
-            turn = {"kind": "turn", "n": known.last + 1, "key": key, **said, **origins}
-            return [turn | {"at": self._clock().isoformat()}]
+                return known
+            turn = Turn(
+                n=known.last + 1,
+                key=key,
+                at=self._clock(),
+                question=_bound(question),
+                answer=_bound(answer),
+                asked_from=tuple(asked_from),
+                made_from=tuple(made_from),
+            )
+            return replace(known, id=known.id or self._new_id(), turns=(*known.turns, turn))
 
-        await asyncio.to_thread(self._add, build)
+        await asyncio.to_thread(self._change, add)
 
-    async def add(self, record: Record, *, to: str) -> None:
-        """Store a record that was derived from the memory with the id `to`, unless that memory has
-        been deleted since."""
-        await asyncio.to_thread(self._add, lambda known: [record] if known.id == to else [])
+    async def change(self, derive: Callable[[Known], Known], *, to: str) -> None:
+        """Store what `derive` returns for the content of the memory with the id `to`, unless that
+        memory has been deleted since."""
+        await asyncio.to_thread(
+            self._change, lambda known: derive(known) if known.id == to else known
+        )
 
     async def forget(self) -> bool:
         """Delete the content of the memory. Return whether there was any."""
@@ -187,66 +189,50 @@ class MemoryLog:
             else:
                 yield True
 
-    # -- the bytes
+    # -- the file
     # ----------------------------------------------------------------------------------------------
 
-    def _load(self) -> bytes:
+    def _read(self) -> Known:
         if self._path is None:
-            return self._bytes
+            return self._known
         try:
-            return self._path.read_bytes()
+            return parse(self._path.read_bytes())
         except FileNotFoundError:
-            return b""
-        except OSError as error:
+            return Known()
+        except (OSError, ValueError) as error:
             raise _unusable(self._path, error) from error
 
-    def _add(self, build: Callable[[Known], list[Record]]) -> None:
+    def _change(self, make: Callable[[Known], Known]) -> None:
         with self._lock():
-            body = self._load()
-            known = parse_lines(body)
-            records = build(known)
-            if not records:
+            known = self._read()
+            made = make(known)
+            if made is known:
                 return
-            if not known.id:
-                head = {"kind": "memory", "v": VERSION, "id": self._new_id()}
-                records = [head, *records]
-            # a line that a kill cut off stays a line of its own
-            torn = b"\n" if body and not body.endswith(b"\n") else b""
-            self._append(torn + b"".join(map(_write, records)))
+            body = _type().dump_json(made)
             if len(body) > MAX_BYTES:
-                self._compact()
-
-    def _append(self, body: bytes) -> None:
-        if self._path is None:
-            self._bytes += body
-            return
-        try:
-            with open(self._path, "ab", opener=private.open_file) as file:
-                file.write(body)
-                file.flush()
-                os.fsync(file.fileno())
-        except OSError as error:
-            raise _unusable(self._path, error) from error
-
-    def _compact(self) -> None:
-        text = b"".join(map(_write, _shorten(parse_lines(self._load())))).decode()
-        if self._path is None:
-            self._bytes = text.encode()
-        else:
-            private.write_file(self._path, text)
+                made = _shorten(made)
+                body = _type().dump_json(made)
+            if self._path is None:
+                self._known = made
+                return
+            try:
+                _replace(self._path, body)
+            except OSError as error:
+                raise _unusable(self._path, error) from error
 
     def _forget(self) -> bool:
         with self._lock():
-            was_there = bool(self._load())
-            self._bytes = b""
-            if self._path is not None:
-                for path in (self._path, self._path.with_suffix(".updating")):
-                    path.unlink(missing_ok=True)
-        return was_there
+            if self._path is None:
+                known, self._known = self._known, Known()
+                return bool(known.id)
+            was_there = self._path.exists()
+            for path in (self._path, self._path.with_suffix(".updating")):
+                path.unlink(missing_ok=True)
+            return was_there
 
     @contextmanager
     def _lock(self) -> Iterator[None]:
-        with self._adding:
+        with self._changing:
             if self._path is None:
                 yield
                 return
@@ -268,11 +254,27 @@ def _open_lock(path: Path) -> Iterator[int]:
         os.close(file)
 
 
-def _unusable(path: Path, error: OSError) -> StoreUnusableError:
+def _replace(path: Path, body: bytes) -> None:
+    """Replace the content of the file. After a kill or a loss of power, the old or the new content
+    is there."""
+    new = path.with_suffix(".new")
+    with open(new, "wb", opener=private.open_file) as file:
+        file.write(body)
+        file.flush()
+        os.fsync(file.fileno())
+    new.replace(path)
+
+
+def _unusable(path: Path, error: OSError | ValueError) -> StoreUnusableError:
+    """Return the error for a memory whose file cannot be read or written. It shows nothing of what
+    the file holds."""
+    is_damaged = isinstance(error, ValueError)
+    why = "the file is damaged" if is_damaged else getattr(error, "strerror", "") or str(error)
+    other = "move it away" if is_damaged else "set BABYAGI_HOME to a folder that you may write to"
     return StoreUnusableError(
         f"the memory {path.name.removesuffix(SUFFIX)} cannot be used",
-        why=str(error.strerror or error),
-        fix=f"check {path}, or set BABYAGI_HOME to a folder that you may write to",
+        why=why,
+        fix=f"check {path}, or {other}",
         guide="tools",
     )
 
@@ -308,116 +310,35 @@ def names_in(home: Path) -> list[str]:
     return sorted(path.name.removesuffix(SUFFIX) for path in (home / MEMORIES).glob(f"*{SUFFIX}"))
 
 
-# -- from lines to content, and back
+# -- from bytes to content
 # --------------------------------------------------------------------------------------------------
 
 
-def parse_lines(body: bytes) -> Known:
-    """Return the content of a memory, computed from its lines. A line that cannot be read is
-    counted and ignored."""
-    known = Known()
-    for line in body.split(b"\n"):
-        if not line.strip():
-            continue
-        try:
-            known = _take(known, json.loads(line))
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-            known = replace(known, n_damaged=known.n_damaged + 1)
-    return known
+@cache
+def _type() -> TypeAdapter[Known]:
+    import_whole("pydantic")
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(Known)
 
 
-def _take(known: Known, record: Record) -> Known:
-    """Return the content of the memory after one more line."""
-    match record["kind"]:
-        case "memory":
-            return replace(known, id=str(record["id"]))
-        case "turn":
-            return replace(known, turns=(*known.turns, _read_turn(record)))
-        case "completion":
-            completion = Completion.from_json(record["output"])
-            completions = {**known.completions, str(record["path"]): completion}
-            return replace(known, completions=completions, used=known.used + completion.usage)
-        case "used":
-            return replace(known, used=Usage(**record["usage"]))
-        case "fault":
-            return replace(known, fault=str(record["why"]))
-    return replace(_take_made(known, record), completions={}, fault="")
+def parse(body: bytes) -> Known:
+    """Return the content of a memory from the bytes of its file. Raises `ValueError` if they are
+    damaged."""
+    return _type().validate_json(body)
 
 
-def _take_made(known: Known, record: Record) -> Known:
-    """Return the content of the memory after a record that was derived from its turns, such as a
-    summary."""
-    match record["kind"]:
-        case "summary":
-            text, upto = str(record["text"]), int(record["upto"])
-            summary = Summary(text=text, upto=upto, origins=_texts(record))
-            return replace(known, summary=summary)
-        case "facts":
-            facts = tuple(map(_read_fact, record["facts"]))
-            upto = int(record["upto"])
-            return replace(known, facts=(*known.facts, *facts), facts_upto=upto)
-        case "condensed":
-            fact = _read_fact(record["fact"])
-            others = [
-                one
-                for one in known.facts
-                if fold_name(one.entity) != fold_name(fact.entity) or one.turn > fact.turn
-            ]
-            return replace(known, facts=(*others, fact))
-    raise ValueError(f"a line is no record of a memory in the format of version {VERSION}")
-
-
-def _read_turn(record: Record) -> Turn:
-    return Turn(
-        n=int(record["n"]),
-        key=str(record["key"]),
-        at=datetime.fromisoformat(record["at"]),
-        question=str(record["question"]),
-        answer=str(record["answer"]),
-        asked_from=_texts(record, "asked_from"),
-        made_from=_texts(record, "made_from"),
-    )
-
-
-def _read_fact(record: Record) -> Fact:
-    return Fact(
-        entity=str(record["entity"]),
-        text=str(record["text"]),
-        turn=int(record["turn"]),
-        origins=_texts(record),
-    )
-
-
-def _texts(record: Record, name: str = "origins") -> tuple[str, ...]:
-    return tuple(map(str, record[name]))
-
-
-def write_fact(fact: Fact) -> dict[str, Any]:
-    return asdict(fact) | {"origins": [*fact.origins]}
-
-
-def _shorten(known: Known) -> Iterator[Record]:
-    """Yield the records of a shorter file: the newest turns and, as far as `N_MOST_TURNS` allows,
-    those that the summary or the facts do not cover; the summary; the newest facts."""
-    yield {"kind": "memory", "v": VERSION, "id": known.id}
+def _shorten(known: Known) -> Known:
+    """Return the content without old turns and facts: with the newest turns and, as far as
+    `N_MOST_TURNS` allows, those that the summary or the facts do not cover; and the newest
+    facts."""
     made = [upto for upto in (known.summary.upto, known.facts_upto) if upto]
     first = max(min([known.last - N_KEPT_TURNS, *made]), known.last - N_MOST_TURNS)
-    for turn in known.turns:
-        if turn.n > first:
-            fields = {name: getattr(turn, name) for name in Turn.__slots__}
-            yield {"kind": "turn", **fields, "at": turn.at.isoformat()}
-    if known.summary.upto:
-        yield {"kind": "summary", **asdict(known.summary)}
-    if known.facts_upto:
-        facts = [*map(write_fact, known.facts[-N_KEPT_FACTS:])]
-        yield {"kind": "facts", "facts": facts, "upto": known.facts_upto}
-    for path, completion in known.completions.items():
-        yield {"kind": "completion", "path": path, "output": completion.to_json()}
-    yield {"kind": "used", "usage": asdict(known.used)}
-
-
-def _write(record: Record) -> bytes:
-    return json.dumps(dict(record), ensure_ascii=False).encode("utf-8", "replace") + b"\n"
+    return replace(
+        known,
+        turns=tuple(turn for turn in known.turns if turn.n > first),
+        facts=known.facts[-N_KEPT_FACTS:],
+    )
 
 
 def fold_name(name: str) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import replace
@@ -27,7 +26,6 @@ from babyagi.llm.prompt import Message, Prompt, Speaker, fence
 from babyagi.memory.kinds import (
     ConversationMemory,
     ConversationSummaryMemory,
-    EntityMemory,
     Labelled,
     find_pending,
     is_due,
@@ -42,10 +40,10 @@ from babyagi.memory.log import (
     Fact,
     Known,
     MemoryLog,
+    Summary,
     Turn,
     fold_name,
     join_origins,
-    write_fact,
 )
 from babyagi.react.asking import ask
 from babyagi.react.protocols.base import fill, say
@@ -57,7 +55,7 @@ from babyagi.tools.base import Calls, PassedOn, takes
 logger = logging.getLogger(__name__)
 
 FLUSH_S = 60.0  # the longest wait for an update at the end of the work
-CUT_S = 5.0  # the same after an error or a cancellation
+CUT_OFF = "the update was cut off, and continues next time"
 
 OpenCalls = Callable[[Usage], AbstractAsyncContextManager[Calls | None]]
 """Takes the usage of a run, and returns the context of the calls for an update of the memory. The
@@ -66,8 +64,8 @@ context yields None if a limit of the run is reached."""
 
 class Remembering:
     """The memory of an `Agent` during a run or a conversation, as an async context. On exit it
-    waits for a running update, at most `flush_s`, or `cut_s` after an error. An update that is cut
-    off continues next time; replies that were paid for are kept.
+    waits for a running update, at most `FLUSH_S`, and cuts it off after an error. An update that is
+    cut off continues next time.
 
     Args:
         is_conversation: whether an update on exit covers the last turns, however few they are.
@@ -80,15 +78,11 @@ class Remembering:
         *,
         open_calls: OpenCalls,
         is_conversation: bool = False,
-        flush_s: float = FLUSH_S,
-        cut_s: float = CUT_S,
     ) -> None:
         self._kind = kind
         self._log = log
         self._open_calls = open_calls
         self._is_conversation = is_conversation
-        self._flush_s = flush_s
-        self._cut_s = cut_s
         self._updating: asyncio.Task[None] | None = None
         self._fault: BabyagiError | None = None
         self._used: Usage | None = None  # of the run whose turn was stored last
@@ -100,10 +94,10 @@ class Remembering:
     async def __aexit__(
         self, _: type[BaseException] | None, error: BaseException | None, __: TracebackType | None
     ) -> None:
-        await self.flush(self._flush_s if error is None else self._cut_s)
+        await self.flush(FLUSH_S if error is None else 0)
         if error is None and self._is_conversation and self._used and not self._has_failed:
             self._updating = asyncio.create_task(self._update(self._used, is_flush=True))
-            await self.flush(self._flush_s)
+            await self.flush(FLUSH_S)
         if error is None and self._fault is not None:
             raise self._fault
 
@@ -136,24 +130,11 @@ class Remembering:
             self._updating = asyncio.create_task(self._update(used))
 
     async def flush(self, within_s: float) -> None:
-        """Wait for the running update, and cancel it after `within_s` seconds."""
+        """Wait for the running update, and cut it off after `within_s` seconds."""
         updating, self._updating = self._updating, None
-        if updating is None:
-            return
-        try:
-            await asyncio.wait([updating], timeout=within_s)
-        except asyncio.CancelledError:
-            await asyncio.wait([updating], timeout=self._cut_s)
-            raise
-        finally:
-            is_cut = not updating.done()
-            updating.cancel()
-            await asyncio.wait([updating])
-        if is_cut:
-            self._has_failed = True
-            await _note_cut(self._log, within_s)
-        with suppress(asyncio.CancelledError):
-            updating.result()
+        if updating is not None:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(updating, within_s)
 
     async def _update(self, used: Usage, *, is_flush: bool = False) -> None:
         try:
@@ -165,10 +146,10 @@ class Remembering:
         except BabyagiError as error:
             self._has_failed = True
             await _note(self._log, error.what)
-
-
-async def _note_cut(log: MemoryLog, after_s: float) -> None:
-    await _note(log, f"the update was cut off after {after_s:g} s, and continues next time")
+        except asyncio.CancelledError:
+            self._has_failed = True
+            await _note(self._log, CUT_OFF)
+            raise
 
 
 async def _note(log: MemoryLog, why: str) -> None:
@@ -176,8 +157,8 @@ async def _note(log: MemoryLog, why: str) -> None:
     tries again."""
     why = shorten(one_line(why), MAX_FAULT_CHARS)
     logger.warning("an agent's memory was not updated: %s", why)
-    known: Known = await log.read()
-    await log.add({"kind": "fault", "why": why}, to=known.id)
+    known = await log.read()
+    await log.change(lambda known: replace(known, fault=why), to=known.id)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -238,14 +219,13 @@ class TaskMemory:
             async with asyncio.timeout(within_s):
                 await update(self._kind, self._log, calls, is_flush=is_flush)
         except TimeoutError:
-            await _note_cut(self._log, within_s or 0.0)
+            await _note(self._log, CUT_OFF)
         except FAULTS_OF_AN_UPDATE as error:
             await _note(self._log, error.what)
 
 
-# -- updates: a summary, or facts about names. One update runs at a time, across processes. Each
-# reply of the model is stored before it is used, so an interrupted update continues from the stored
-# replies, and none is paid for twice.
+# -- updates: a summary, or facts about names. One update runs at a time, across processes. What was
+# made of a reply is stored before the next is asked for, so an interrupted update continues there.
 # --------------------------------------------------------------------------------------------------
 
 
@@ -257,9 +237,6 @@ MAX_SUMMARY_CHARS = 4000
 MAX_FACTS = 20  # of one reply
 MAX_FACT_CHARS = 300
 MAX_ENTITY_CHARS = 60
-MAX_FACTS_OF_ONE = 12  # if there are more facts about one name, they are condensed into one
-MAX_CONDENSED_WORDS = 120
-MAX_CONDENSED_CHARS = 1200
 MAX_KNOWN_SHOWN = 60  # known facts, the newest, that are shown with the turns to search
 MAX_OUTPUT_TOKENS = 1200
 ASKING = ("?", "？", "؟", ";")  # the last one is the Greek question mark
@@ -269,23 +246,14 @@ _FACT = takes("entity", "fact", "turn", entity=_TEXT, fact=_TEXT, turn={"type": 
 FACTS_SCHEMA: Mapping[str, Any] = takes("facts", facts={"type": "array", "items": _FACT})
 
 
-class KeptCalls(PassedOn):
-    """Model calls that store each reply in the memory. A reply that is stored there is returned,
-    and the model is not called again."""
+class _Counted(PassedOn):
+    """Model calls, and `used`, the usage of their replies."""
 
-    def __init__(self, calls: Calls, log: MemoryLog, memory_id: str) -> None:
-        super().__init__(calls)
-        self._log = log
-        self._memory_id = memory_id
+    used = Usage()
 
     async def complete(self, path: str, prompt: Prompt, *, role: Role) -> Completion:
-        known = await self._log.read()
-        kept = known.completions.get(path) if known.id == self._memory_id else None
-        if kept is not None:
-            return kept
-        completion = await self._calls.complete(path, prompt, role=role)
-        record = {"kind": "completion", "path": path, "output": completion.to_json()}
-        await self._log.add(record, to=self._memory_id)
+        completion = await super().complete(path, prompt, role=role)
+        self.used += completion.usage
         return completion
 
 
@@ -298,22 +266,30 @@ async def update(
     Raises:
         Whatever `ask` raises; the finished parts of the update are kept.
     """
-    is_changed = False
+    is_changed, counted = False, _Counted(calls)
+
+    def store(now: Known) -> Known:
+        """Return the derived content, with the turns that were added meanwhile."""
+        return replace(derived, turns=now.turns, used=now.used, fault="")
+
     with log.updating() as is_mine:
-        for _ in range(MAX_ROUNDS if is_mine else 0):
-            known = await log.read()
-            pending = find_pending(kind, known)[:MAX_TURNS_AT_ONCE]
-            crowded = _find_crowded(known) if isinstance(kind, EntityMemory) else None
-            kept = KeptCalls(calls, log, known.id)
-            if crowded is not None:
-                await _condense(crowded, known, log, kept)
-            elif not pending or not (is_flush or is_due(kind, known)):
-                break
-            elif isinstance(kind, ConversationSummaryMemory):
-                await _summarize(pending, known, log, kept)
-            else:
-                await _extract(pending, known, log, kept)
-            is_changed = True
+        try:
+            for _ in range(MAX_ROUNDS if is_mine else 0):
+                known = await log.read()
+                pending = find_pending(kind, known)[:MAX_TURNS_AT_ONCE]
+                if not pending or not (is_flush or is_due(kind, known)):
+                    break
+                if isinstance(kind, ConversationSummaryMemory):
+                    derived = await _summarize(pending, known, counted)
+                else:
+                    derived = await _extract(pending, known, counted)
+                await log.change(store, to=known.id)
+                is_changed = True
+        finally:
+            if counted.used.calls:
+                await log.change(
+                    lambda now: replace(now, used=now.used + counted.used), to=known.id
+                )
     return is_changed
 
 
@@ -321,7 +297,7 @@ async def update(
 # --------------------------------------------------------------------------------------------------
 
 
-async def _summarize(turns: Sequence[Turn], known: Known, log: MemoryLog, calls: Calls) -> None:
+async def _summarize(turns: Sequence[Turn], known: Known, calls: Calls) -> Known:
     before: list[Labelled] = []
     if known.summary.text:
         origins = known.summary.origins
@@ -335,8 +311,8 @@ async def _summarize(turns: Sequence[Turn], known: Known, log: MemoryLog, calls:
     origins = join_origins(
         (f"model:{asked.completion.model}",), known.summary.origins, *map(_origins_of, turns)
     )
-    record = {"kind": "summary", "text": asked.value, "upto": turns[-1].n, "origins": [*origins]}
-    await log.add(record, to=known.id)
+    summary = Summary(text=asked.value, upto=turns[-1].n, origins=origins)
+    return replace(known, summary=summary)
 
 
 def _read_summary(completion: Completion) -> str:
@@ -347,7 +323,7 @@ def _read_summary(completion: Completion) -> str:
 # --------------------------------------------------------------------------------------------------
 
 
-async def _extract(turns: Sequence[Turn], known: Known, log: MemoryLog, calls: Calls) -> None:
+async def _extract(turns: Sequence[Turn], known: Known, calls: Calls) -> Known:
     shown = [*show_facts(known.facts[-MAX_KNOWN_SHOWN:]), *_show(turns)]
     prompt = _build_prompt(fill("entities", max_facts=str(MAX_FACTS)), shown, has_schema=True)
 
@@ -356,8 +332,7 @@ async def _extract(turns: Sequence[Turn], known: Known, log: MemoryLog, calls: C
 
     path = f"entities/{turns[0].n}-{turns[-1].n}"
     asked = await ask(calls, path, prompt, role=Role.EXECUTION, read=read)
-    facts = [*map(write_fact, asked.value)]
-    await log.add({"kind": "facts", "facts": facts, "upto": turns[-1].n}, to=known.id)
+    return replace(known, facts=(*known.facts, *asked.value), facts_upto=turns[-1].n)
 
 
 def _read_facts(completion: Completion, turns: Sequence[Turn], known: Known) -> list[Fact]:
@@ -415,27 +390,6 @@ def find_fact_origins(text: str, turn: Turn, model: str) -> tuple[str, ...]:
 
 def _fold_sentence(text: str) -> str:
     return one_line(text).casefold().rstrip(".!。！ ")
-
-
-def _find_crowded(known: Known) -> str | None:
-    """Return a name with more than `MAX_FACTS_OF_ONE` facts; None if there is none."""
-    count = Counter(fold_name(fact.entity) for fact in known.facts)
-    return next((name for name, n in count.items() if n > MAX_FACTS_OF_ONE), None)
-
-
-async def _condense(name: str, known: Known, log: MemoryLog, calls: Calls) -> None:
-    facts = [fact for fact in known.facts if fold_name(fact.entity) == name]
-    prompt = _build_prompt(fill("condense", max_words=str(MAX_CONDENSED_WORDS)), show_facts(facts))
-
-    def read(completion: Completion) -> str:
-        return shorten(one_line(clean(completion.text)), MAX_CONDENSED_CHARS)
-
-    last = max(fact.turn for fact in facts)
-    path = f"condense/{name}/{last}"
-    asked = await ask(calls, path, prompt, role=Role.EXECUTION, read=read, may_be_cut=True)
-    origins = join_origins((f"model:{asked.completion.model}",), *(fact.origins for fact in facts))
-    fact = Fact(entity=facts[-1].entity, text=asked.value, turn=last, origins=origins)
-    await log.add({"kind": "condensed", "fact": write_fact(fact)}, to=known.id)
 
 
 # -- prompts

@@ -8,7 +8,7 @@ from babyagi.agent import Agent
 from babyagi.cli.exits import ExitCode, code_of_run
 from babyagi.cli.root import run_guarded
 from babyagi.errors import SettingsError
-from babyagi.memory.log import parse_lines, path_of
+from babyagi.memory.log import parse, path_of
 from babyagi.react.steps import Stopped
 from support.local_server import Answer, LocalServer
 from support.processes import babyagi, environ
@@ -119,7 +119,7 @@ def test_a_conversation_goes_on_by_its_name_and_is_brought_up_to_date_without_a_
     for n in range(4):
         assert run_guarded(line) == ExitCode.OK
         # what came of the turn was read when the process ended, before two more turns came
-        known = parse_lines(path_of(tmp_path / "home", "tea").read_bytes())
+        known = parse(path_of(tmp_path / "home", "tea").read_bytes())
         assert max(known.summary.upto, known.facts_upto) == n + 1
 
     told = capsys.readouterr().err.splitlines()
@@ -161,7 +161,7 @@ def test_what_the_agent_of_an_objective_remembers_is_no_conversation(tmp_path, c
     folder = tmp_path / "home" / "memories"
     folder.mkdir(parents=True)
     for name in ("objective-0123456789abcdef", "objective-0123456789abcdef-5f", "objective-tea"):
-        (folder / f"{name}.jsonl").write_text('{"kind": "memory", "v": 1, "id": "i"}\n')
+        (folder / f"{name}.json").write_text('{"id": "i"}')
 
     for line in (["show", "memory", "--json"], ["show", "--json", "memory"]):
         assert run_guarded(line) == ExitCode.OK

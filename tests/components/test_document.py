@@ -3,7 +3,6 @@ do."""
 
 import os
 import re
-import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from babyagi.agent import Agent
-from babyagi.components.document import MAX_FILE_BYTES, MAX_VALUES, parse_yaml
+from babyagi.components.document import MAX_FILE_BYTES
 from babyagi.errors import SettingsError
 
 FILE = Path(__file__).parent.parent / "data" / "agents.haystack.yaml"
@@ -140,11 +139,11 @@ FAULTS = {
     "a name that is a list": (changed("name: Run", "name: [Run]"), "name must be text, got a list"),
     "a key that is no word": (
         changed("type: PythonRuntime", "1: 2"),
-        "line 7: a key must be a word, got '1'",
+        "line 7: a key must be a word",
     ),
     "a key that is a list": (
         changed("type: PythonRuntime", "[a]: 2"),
-        "a key must be a word, got a sequence",
+        "a key must be a word",
     ),
     "a key that stands twice": (
         changed("name: Run, ", "name: Run, name: Walk, "),
@@ -180,19 +179,19 @@ FAULTS = {
     ),
     "no root": (
         changed("inputs: [Query]", "inputs: [Run]"),
-        "pipeline 'line' has no node with the input Query",
+        "pipeline 'line' contains a cycle",
     ),
     "a node without inputs": (
         changed(", inputs: [Query]", ""),
-        "pipeline 'line' has no node with the input Query",
+        "pipeline 'line', node 'Ask' has no inputs",
     ),
-    "two roots": (
+    "the root of files": (
         changed("inputs: [Ask]", "inputs: [Ask, File]"),
-        "pipeline 'line' has two roots: Query and File",
+        "pipeline 'line': 'Run' has the unknown input 'File'",
     ),
-    "two roots, one a node": (
+    "an empty list of inputs": (
         changed("inputs: [Ask]", "inputs: []"),
-        "pipeline 'line' has two roots: Query and Run",
+        "node 'Run': inputs must be a list with at least one entry",
     ),
     "a cycle": (
         changed("inputs: [Query]", "inputs: [Query, Run]"),
@@ -201,7 +200,7 @@ FAULTS = {
     "two ends": (changed("inputs: [Ask]", "inputs: [Query]"), "has several last nodes: Ask, Run"),
     "a node called as the root": (
         changed("{name: Ask, inputs", "{name: Query, inputs"),
-        "Query and File are roots",
+        "two entries have the name 'Query'",
     ),
     "no nodes": (
         changed(NODES, "").replace("nodes:", "nodes: []"),
@@ -408,18 +407,18 @@ FAULTS = {
     ),
     "bytes": (changed("name: Run", "name: !!binary aGk="), "makes an object"),
     "a set": (changed("version: ignore", "version: !!set {a, b}"), "makes an object"),
-    "a merge": ("a: &a {b: 1}\nversion:\n  <<: *a", "a key must be a word, got a merge"),
+    "a merge": ("a: &a {b: 1}\nversion:\n  <<: *a", "a key must be a word"),
     "a number that cannot be read": (f"version: {'9' * 5000}", "not a valid number"),
     "a number for a float": ("version: 1:99:99.5e", "has no components"),
     "an alias of nothing": ("a: *b", "not YAML: found undefined alias"),
-    "an anchor in itself": ("a: &a [*a]", "an anchor contains itself"),
-    "a mapping in itself": ("a: &a {b: *a}", "an anchor contains itself"),
-    "deep": ("[" * 5000, "nested more than 20 deep"),
-    "deep, but closed": ("a: " + "[" * 30 + "]" * 30, "nested more than 20 deep"),
+    "an alias": ("a: &a {b: [1, 2]}\nc: *a", "line 1: an alias stands for this value"),
+    "an anchor in itself": ("a: &a [*a]", "may have no alias"),
+    "a mapping in itself": ("a: &a {b: *a}", "may have no alias"),
+    "deep": ("[" * 5000, "nested too deep"),
+    "deep, but closed": ("a: " + "[" * 5000 + "]" * 5000, "nested too deep"),
     "control characters": ("a: \x00b", "not YAML"),
     "binary": (b"\x7fELF\xff\xfe\x00", "is not UTF-8"),
     "too long": (b"#" * (MAX_FILE_BYTES + 1), "is longer than"),
-    "too many values": ("a: [" + "1," * (MAX_VALUES + 1) + "]", "more than 10,000 values"),
 }
 
 
@@ -435,24 +434,6 @@ def test_a_file_that_is_wrong_is_one_error_that_names_the_culprit(tmp_path, name
     assert raised.value.fix
     assert "\n" not in raised.value.what + raised.value.fix
     assert len(raised.value.what) < 400
-
-
-def test_an_alias_bomb_is_refused_before_it_grows(tmp_path):
-    bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n" + "".join(
-        f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 40)
-    )
-    tracemalloc.start()
-
-    with pytest.raises(SettingsError, match="more than 10,000 values"):
-        Agent.from_yaml(write(tmp_path, bomb))
-
-    _, peak_bytes = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert peak_bytes < 20_000_000
-
-
-def test_an_alias_that_stays_small_is_what_it_stands_for():
-    assert parse_yaml("a: &a {b: [1, 2]}\nc: *a") == {"a": {"b": [1, 2]}, "c": {"b": [1, 2]}}
 
 
 def test_a_path_that_is_no_file_of_text_is_refused(tmp_path):

@@ -342,7 +342,7 @@ def _let_indexer_catch_up(cast: Cast, home: Path) -> int:
 
 
 def _settle(line: list[str], cast: Cast) -> list[int]:
-    for _ in range(4):  # a damaged Chroma crashes two starts before it is emptied
+    for _ in range(4):  # a damaged Chroma crashes a start before it is emptied
         if "server" in cast.lines and cast.processes["server"].poll() is not None:
             cast.start("server")
         done = subprocess.run(

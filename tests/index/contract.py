@@ -70,7 +70,6 @@ class VectorIndexContract:
         await index.upsert("one", ITEMS)
 
         assert len(await index.query("one", ITEMS[0].vector, k=50)) == 3
-        assert await index.query("one", ITEMS[0].vector, k=0) == []
         assert await index.query("unknown", ITEMS[0].vector, k=5) == []
         assert await index.ids("unknown") == []
 

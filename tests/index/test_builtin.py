@@ -10,7 +10,7 @@ from tests.index.contract import VectorIndexContract
 # prints the processor seconds of the other threads, those of BLAS, during searches in 2,000 results
 SEARCHES = """
 import asyncio, math, struct, time
-from babyagi.index.builtin import BuiltinIndex, score
+from babyagi.index.builtin import BuiltinIndex, score_all
 from babyagi.index.port import IndexItem
 from babyagi.index.trigrams import Words
 
@@ -27,7 +27,7 @@ async def main():
     before_s = others_s()
     for vector in vectors[:5]:
         await index.query("c", vector, k=5)
-        score(b"".join(vectors), vector)
+        score_all(dict(enumerate(vectors)), vector)
         Words("what did the bakery earn in spring, and why").score(["The bakery earned. " * 400] * 200)
     print(others_s() - before_s)
 

@@ -64,7 +64,8 @@ async def test_what_a_task_was_derived_from_is_always_in_and_comes_first():
         ("Solar", "parent"),
         ("Museum", "near"),
     ]
-    assert all(0 <= entry.score <= 1 and entry.is_whole for entry in chosen)
+    assert [entry.score for entry in chosen[:3]] == [None] * 3
+    assert 0 < chosen[3].score <= 1 and all(entry.is_whole for entry in chosen)
 
 
 async def test_a_task_that_comes_after_very_many_is_given_a_piece_of_each():

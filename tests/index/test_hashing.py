@@ -4,7 +4,7 @@ import hashlib
 
 import pytest
 
-from babyagi.index.builtin import score
+from babyagi.index.builtin import score_all
 from babyagi.index.hashing import STOP_WORDS, HashEmbedder, split_words
 from tests.index.library import TEXTS
 from tests.llm.embedder_contract import LocalEmbedderContract
@@ -72,7 +72,8 @@ GOLDEN_ODD = {
 
 def near(query: str) -> list[str]:
     embedder = HashEmbedder()
-    scores = score(b"".join(map(embedder.embed_text, TEXTS.values())), embedder.embed_text(query))
+    vectors = dict(enumerate(map(embedder.embed_text, TEXTS.values())))
+    scores = score_all(vectors, embedder.embed_text(query))
     return sorted(TEXTS, key=lambda name: -scores[list(TEXTS).index(name)])
 
 
@@ -135,10 +136,10 @@ def test_misspelt_words_are_still_near():
     ],
 )
 def test_every_script_is_read(query, same, other):
-    vectors = b"".join(map(HashEmbedder().embed_text, (same, other)))
-    to_same, to_other = score(vectors, HashEmbedder().embed_text(query))
+    vectors = dict(enumerate(map(HashEmbedder().embed_text, (same, other))))
+    scores = score_all(vectors, HashEmbedder().embed_text(query))
 
-    assert to_same > to_other + 0.1
+    assert scores[0] > scores[1] + 0.1
 
 
 def test_the_commonest_words_say_nothing_beside_others():

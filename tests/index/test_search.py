@@ -73,18 +73,6 @@ def names(ranking):
     return [entry.result.task_name for entry in ranking]
 
 
-async def test_a_result_beside_the_candidates_gets_a_score_and_no_place():
-    store, objective, index, embed = await open_indexed()
-    search = ResultSearch(store, index, objective=objective)
-    everything = await search.relevant(QUERY, k=100, embed=embed)
-    last = everything.ranked[-1].result.task_id
-
-    found = await search.relevant(QUERY, k=100, embed=embed, exclude={last}, beside=[last])
-
-    assert names(found) == names(everything)[:-1]
-    assert found.scores[last] == everything.scores[last]
-
-
 @pytest.mark.usefixtures("many_results")
 async def test_the_index_gives_the_nearest_results_and_their_texts():
     store, objective, index, embed = await open_indexed()

@@ -115,6 +115,7 @@ async def test_the_query_is_embedded_once_and_nothing_of_other_objectives(memory
     ] == [{}, {}, {}]
 
 
+@pytest.mark.usefixtures("many_results")
 async def test_an_objective_without_a_result_of_its_own_finds_those_of_others(memory_store):
     other = await fill_library(memory_store, TEXTS, uid="other")
     mine = await fill_library(memory_store, {}, uid="mine")
@@ -139,6 +140,7 @@ async def test_another_space_is_passed_over_with_a_note_and_an_empty_objective_w
     )
 
 
+@pytest.mark.usefixtures("many_results")
 async def test_an_objective_that_is_deleted_during_the_search_is_passed_over(memory_store):
     gone = await fill_library(memory_store, TEXTS, uid="gone")
     other = await fill_library(memory_store, HOURS, uid="other")
@@ -155,7 +157,7 @@ async def test_an_objective_that_is_deleted_during_the_search_is_passed_over(mem
     assert found.degraded == f"objective {gone.id} was deleted meanwhile"
 
 
-async def test_an_objective_that_is_deleted_after_it_brought_its_candidates_is_left_out(
+async def test_an_objective_that_is_deleted_after_its_results_were_found_disturbs_no_search(
     memory_store,
 ):
     other = await fill_library(memory_store, TEXTS, uid="other")
@@ -167,14 +169,14 @@ async def test_an_objective_that_is_deleted_after_it_brought_its_candidates_is_l
         if objective_id == other.id and gone.id in [
             one.id for one in await memory_store.objectives()
         ]:
-            # the newest first, so its candidates are there
+            # the newest first, so its results are there
             await memory_store.delete_objective(gone.id)
         return await result_ids(objective_id, **wanted)
 
     memory_store.result_ids = list_and_delete
     found = await find(memory_store, mine)
 
-    assert {objective_id for objective_id, _ in whose(found)} == {other.id}
+    assert (other.id, "Museum") in whose(found) and found.degraded == ""
 
 
 @pytest.mark.usefixtures("many_results")
@@ -196,6 +198,7 @@ async def test_the_embedder_is_asked_once_when_it_is_in_trouble_and_words_find_t
     assert found.degraded == "compared by words only: the embedder is away"
 
 
+@pytest.mark.usefixtures("many_results")
 async def test_a_limit_ends_the_search_as_it_ends_one_in_the_own_results(memory_store):
     await fill_library(memory_store, TEXTS, uid="other")
     mine = await fill_library(memory_store, {}, uid="mine")

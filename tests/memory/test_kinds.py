@@ -147,15 +147,23 @@ def test_only_the_names_of_the_question_or_the_last_turn_bring_what_is_known():
         return [passage.text for label, passage in found if label == "known"]
 
     assert texts("How high is OAK  HILL?") == [
-        "Oak Hill: It is 300 m high. (turn 1)",
         "oak hill: Its owner is Ada. (turn 2)",
+        "Oak Hill: It is 300 m high. (turn 1)",
     ]
     assert texts("What about Oak Hills?") == []
     assert texts("漢口在哪里") == ["漢口: It is a port. (turn 1)"]
     assert texts("How old is it?", turns=(turn(3, "Where is Norvik Harbour?"),)) == [
         "Norvik Harbour: It has two piers. (turn 1)"
     ]
-    assert [p.origin for _, p in recollect(kind, known, "Oak Hill")] == ["model:m", "person"]
+    assert [p.origin for _, p in recollect(kind, known, "Oak Hill")] == ["person", "model:m"]
+
+
+def test_of_what_is_known_of_a_name_the_newest_is_shown_where_not_all_fits():
+    facts = tuple(fact("Oak", f"It has had {n} visitors.", n) for n in range(1, 200))
+
+    ((_, shown),) = recollect(EntityMemory(max_tokens=200), Known(facts=facts), "Oak?")
+
+    assert "(turn 199)" in shown.text and "(turn 1)" not in shown.text
 
 
 def test_something_is_due_after_so_many_turns_and_never_of_a_window_alone():

@@ -1,25 +1,23 @@
-"""The lines of a memory: what is added is there, whoever adds and whatever is cut off."""
+"""The file of a memory: what is added is there, whoever adds and whatever is cut off."""
 
 import asyncio
-import json
+import os
 import stat
+from dataclasses import replace
 
 import pytest
 
 from babyagi.errors import SettingsError, StoreUnusableError
-from babyagi.llm.port import Completion
 from babyagi.memory.log import (
     MAX_SAID_CHARS,
     N_KEPT_FACTS,
     N_KEPT_TURNS,
     Fact,
+    Summary,
     names_in,
-    parse_lines,
     path_of,
     require_name,
-    write_fact,
 )
-from babyagi.tasks import Usage
 
 
 async def add(log, n, **more):
@@ -66,32 +64,41 @@ async def test_many_who_add_at_once_lose_no_turn_and_no_number_is_there_twice(
     assert len({turn.key for turn in turns}) == 40
 
 
-async def test_a_line_that_a_kill_cut_off_loses_no_other(tmp_path, open_log):
+async def test_a_change_that_a_kill_cut_off_loses_nothing_that_was_there(
+    tmp_path, open_log, monkeypatch
+):
     path = path_of(tmp_path, "tea")
     await add(open_log(path), 1)
-    with path.open("ab") as file:
-        file.write(b'{"kind": "turn", "n": 2, "key": "k2", "question": "wh')
 
+    def die(file):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", die)
+        with pytest.raises(KeyboardInterrupt):
+            await add(open_log(path), 2)
     await add(open_log(path), 3)
 
     known = await open_log(path).read()
     assert [turn.question for turn in known.turns] == ["question 1", "question 3"]
-    assert known.n_damaged == 1
 
 
 @pytest.mark.parametrize(
-    "line",
-    [b"\xff\xfe", b"[]", b"null", b"{}", b'{"kind": "turn"}', b'{"kind": "later"}', b'"turn"'],
+    "body", [b"\xff\xfe", b"[]", b"", b'{"id": "s3cret', b'{"turns": ["s3cret"]}']
 )
-async def test_a_damaged_line_is_counted_and_passed_over(tmp_path, open_log, line):
+async def test_a_damaged_file_is_one_error_that_shows_nothing_of_it_and_stays_as_it_is(
+    tmp_path, open_log, body
+):
     path = path_of(tmp_path, "tea")
     await add(open_log(path), 1)
-    with path.open("ab") as file:
-        file.write(line + b"\n")
+    path.write_bytes(body)
 
-    known = await open_log(path).read()
+    with pytest.raises(StoreUnusableError, match="the memory tea cannot be used") as raised:
+        await add(open_log(path), 2)
 
-    assert (len(known.turns), known.n_damaged) == (1, 1)
+    assert raised.value.why == "the file is damaged"
+    assert "s3cret" not in str(raised.value) + raised.value.fix
+    assert path.read_bytes() == body
 
 
 async def test_a_forgotten_memory_is_gone_and_no_earlier_update_brings_it_back(tmp_path, open_log):
@@ -102,8 +109,8 @@ async def test_a_forgotten_memory_is_gone_and_no_earlier_update_brings_it_back(t
 
     assert await open_log(path).forget()
     await add(log, 2)
-    summary = {"kind": "summary", "text": "old", "upto": 1, "origins": ["model:m"]}
-    await log.add(summary, to=before)
+    summary = Summary(text="old", upto=1, origins=("model:m",))
+    await log.change(lambda known: replace(known, summary=summary), to=before)
 
     known = await log.read()
     assert [turn.question for turn in known.turns] == ["question 2"]
@@ -122,7 +129,7 @@ async def test_a_long_memory_is_shortened_and_says_the_same(tmp_path, open_log, 
         await add(log, at)
     known = await log.read()
     fact = Fact(entity="Oak", text="It is tall.", turn=n, origins=("person",))
-    await log.add({"kind": "facts", "facts": [write_fact(fact)], "upto": n}, to=known.id)
+    await log.change(lambda known: replace(known, facts=(fact,), facts_upto=n), to=known.id)
     for at in range(n + 1, n + 200):
         await add(log, at)
 
@@ -141,34 +148,14 @@ async def test_of_very_many_facts_the_newest_are_kept(tmp_path, open_log, monkey
     monkeypatch.setattr("babyagi.memory.log.MAX_BYTES", 20_000)
     await add(log, 1)
     known = await log.read()
-    facts = [
+    facts = tuple(
         Fact(entity=f"Oak {n}", text="It is tall.", turn=1, origins=("person",))
         for n in range(N_KEPT_FACTS + 50)
-    ]
-    await log.add({"kind": "facts", "facts": [*map(write_fact, facts)], "upto": 1}, to=known.id)
+    )
+    await log.change(lambda known: replace(known, facts=facts, facts_upto=1), to=known.id)
     await add(log, 2)
 
-    assert (await log.read()).facts == tuple(facts[50:])
-
-
-async def test_what_the_replies_took_is_summed_and_survives_the_shortening(open_log, monkeypatch):
-    log = open_log()
-    await add(log, 1)
-    usage = Usage(calls=1, prompt_tokens=10, completion_tokens=2, cost_usd=0.5)
-    completion = Completion(text="x", model="m", usage=usage)
-    to = (await log.read()).id
-    for n in (1, 2):
-        record = {"kind": "completion", "path": f"p{n}", "output": completion.to_json()}
-        await log.add(record, to=to)
-        summary = {"kind": "summary", "text": "s", "upto": 1, "origins": []}
-        await log.add(summary, to=to)
-    before = await log.read()
-
-    monkeypatch.setattr("babyagi.memory.log.MAX_BYTES", 1)
-    await add(log, 2)
-
-    assert before.used == usage + usage
-    assert (await log.read()).used == before.used
+    assert (await log.read()).facts == facts[50:]
 
 
 async def test_what_is_said_is_bounded(open_log):
@@ -202,16 +189,3 @@ async def test_a_file_that_cannot_be_used_is_one_error(tmp_path, open_log):
 
     with pytest.raises(StoreUnusableError, match="the memory tea cannot be used"):
         await open_log(path).read()
-
-
-def test_a_completion_is_there_until_something_was_made_of_it():
-    completion = Completion(text="a summary", model="m", usage=Usage(calls=1))
-    lines = [
-        {"kind": "memory", "v": 1, "id": "x"},
-        {"kind": "completion", "path": "summary/1-3", "output": completion.to_json()},
-        {"kind": "summary", "text": "a summary", "upto": 3, "origins": ["model:m"]},
-    ]
-    body = [json.dumps(line).encode() + b"\n" for line in lines]
-
-    assert parse_lines(b"".join(body[:2])).completions == {"summary/1-3": completion}
-    assert parse_lines(b"".join(body)).completions == {}

@@ -15,7 +15,7 @@ from babyagi.llm.port import Completion
 from babyagi.llm.prompt import bound_tokens
 from babyagi.memory.kinds import ConversationMemory, ConversationSummaryMemory, EntityMemory
 from babyagi.memory.log import path_of
-from babyagi.memory.remembering import MAX_FACTS_OF_ONE, Remembering, find_fact_origins, update
+from babyagi.memory.remembering import Remembering, find_fact_origins, update
 from babyagi.tasks import Role, Usage
 from babyagi.text import one_line
 from support.scripted import ScriptedModel
@@ -134,25 +134,6 @@ async def test_only_new_turns_are_looked_through_and_known_facts_are_not_kept_tw
     assert [fact.turn for fact in (await log.read()).facts] == [1]
 
 
-async def test_much_about_one_name_is_made_one_text_that_keeps_all_origins(open_log):
-    log = open_log()
-    n_facts = MAX_FACTS_OF_ONE + 1
-
-    def answer(prompt, role):
-        if "shorten" in prompt.messages[0].text:
-            return "Oak is everything."
-        return reply(*((("Oak" if n % 2 else "OAK"), f"fact {n}", 1) for n in range(n_facts)))
-
-    calls = Calls(answer)
-    await add(log, 1, made_from=["model:m", "file:oak.md"])
-
-    await update(EntityMemory(update_every=1), log, calls)
-
-    (fact,) = (await log.read()).facts
-    assert calls.asked == ["entities/1-1", "condense/oak/1"]
-    assert fact.text == "Oak is everything." and "file:oak.md" in fact.origins
-
-
 async def test_a_reply_that_is_no_list_of_facts_is_asked_for_again_then_nothing_is_kept(open_log):
     log = open_log()
     await add(log, 1)
@@ -168,24 +149,18 @@ async def test_a_reply_that_is_no_list_of_facts_is_asked_for_again_then_nothing_
     assert (known.facts, known.facts_upto) == ((), 0)
 
 
-async def test_a_reply_that_is_paid_for_is_used_after_a_kill_and_not_asked_for_again(
-    tmp_path, open_log
-):
-    path = path_of(tmp_path, "tea")
-    await add(open_log(path), 1, 2)
-    kind = ConversationSummaryMemory(summary_frequency=2)
-    whole = Calls(lambda prompt, role: "the summary")
-    await update(kind, open_log(path), whole)
-    lines = path.read_bytes().splitlines(keepends=True)
-    (at,) = [n for n, line in enumerate(lines) if b'"kind": "completion"' in line]
+async def test_what_every_reply_took_is_summed_also_of_those_that_could_not_be_used(open_log):
+    log = open_log()
+    await add(log, 1)
+    calls = Calls(lambda prompt, role: "none")
+    with pytest.raises(MalformedReplyError):
+        await update(EntityMemory(update_every=1), log, calls)
+    noted = (await log.read()).used
 
-    # a kill at any line behind the reply
-    for n_left in range(at + 1, len(lines)):
-        path.write_bytes(b"".join(lines[:n_left]))
-        again = Calls(lambda prompt, role: "another summary")
-        assert await update(kind, open_log(path), again)
-        assert again.asked == []
-        assert (await open_log(path).read()).summary.text == "the summary"
+    await update(ConversationSummaryMemory(summary_frequency=1), log, calls)
+
+    assert (noted.calls, (await log.read()).used.calls) == (3, 4)
+    assert noted.tokens > 0
 
 
 async def test_a_long_wait_is_made_up_for_in_parts_that_fit(open_log):
@@ -324,7 +299,9 @@ async def test_an_update_goes_on_beside_other_work_and_ends_with_it(open_log):
 
 
 @pytest.mark.parametrize("how", ["error", "cancelled", "long"])
-async def test_an_update_that_does_not_end_is_cut_off_within_its_bound(open_log, how):
+async def test_an_update_that_does_not_end_is_cut_off_within_its_bound(open_log, how, monkeypatch):
+    monkeypatch.setattr("babyagi.memory.remembering.FLUSH_S", 0.01)
+
     class Hanging(Calls):
         async def complete(self, path, prompt, *, role):
             self.asked.append(path)
@@ -339,8 +316,7 @@ async def test_an_update_that_does_not_end_is_cut_off_within_its_bound(open_log,
     kind = ConversationSummaryMemory(summary_frequency=1)
 
     async def work():
-        memory = Remembering(kind, log, open_calls=opened, flush_s=0.01, cut_s=0.01)
-        async with memory:
+        async with Remembering(kind, log, open_calls=opened) as memory:
             await memory.keep("q", "a", key="1", made_from=["model:m"], used=Usage())
             while not calls.asked:
                 await asyncio.sleep(0)

@@ -1,5 +1,4 @@
-"""Conversations that real processes keep: killed between what is paid for and what is made of it,
-and asked by several at once."""
+"""Conversations that real processes keep: killed at any instant, and asked by several at once."""
 
 import asyncio
 import json
@@ -8,7 +7,7 @@ import stat
 
 import pytest
 
-from babyagi.memory.log import parse_lines, path_of
+from babyagi.memory.log import parse, path_of
 from support.local_server import Answer, LocalServer
 from support.processes import babyagi, environ, finish, start
 
@@ -26,16 +25,15 @@ agents:
       memory: {type: EntityMemory, params: {update_every: 1}}
       tools: [{name: Try, pipeline_or_node: Run, description: computes}]
 """
-N_FACTS = 14  # of one name: more than are kept singly
+N_FACTS = 14
 
 
 class Model:
-    """Answers questions, notes facts, and makes them one text when `may_condense` is set."""
+    """Answers questions, and notes facts when `may_note` is set."""
 
     def __init__(self):
         self.asked: list[str] = []
         self.shown: list[str] = []
-        self.may_condense = asyncio.Event()
         self.may_note = asyncio.Event()
         self.may_note.set()
 
@@ -50,10 +48,6 @@ class Model:
                 for m in range(N_FACTS)
             ]
             return Answer(text=json.dumps({"facts": facts if n == 1 else []}))
-        if "You shorten" in system:
-            self.asked.append("condense")
-            await self.may_condense.wait()
-            return Answer(text="Rex knows many tricks.")
         self.asked.append("answer")
         self.shown.append(shown)
         return Answer(text="Yes.")
@@ -79,34 +73,11 @@ async def wait_for(model, what, n=1):
             await asyncio.sleep(0.02)
 
 
-async def test_a_kill_between_what_was_noted_and_its_use_asks_for_nothing_twice(tmp_path, env):
-    model = Model()
-    async with LocalServer(model) as server:
-        process = await start(*line("Is Rex clever?"), env=env(server))
-        await wait_for(model, "condense")
-        process.kill()
-        await process.communicate()
-        model.may_condense.set()
-
-        ended = await babyagi(*line("What can Rex do?"), env=env(server))
-
-    assert ended.code == 0, ended.said
-    assert "conversation tea: 1 turn" in ended.err and ended.out == "Yes.\n"
-    # the second note is that of the second turn
-    assert model.asked == ["answer", "note", "condense", "answer", "condense", "note"]
-    assert "Rex knows trick 1-0." in model.shown[1]
-    path = path_of(tmp_path / "home", "tea")
-    (fact,) = parse_lines(path.read_bytes()).facts
-    assert fact.text == "Rex knows many tricks."
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600
-
-
 async def test_a_kill_during_a_note_keeps_the_turn_and_the_next_question_makes_up_for_it(
     tmp_path, env
 ):
     model = Model()
     model.may_note.clear()
-    model.may_condense.set()
     async with LocalServer(model) as server:
         process = await start(*line("Is Rex clever?"), env=env(server))
         await wait_for(model, "note")
@@ -117,22 +88,24 @@ async def test_a_kill_during_a_note_keeps_the_turn_and_the_next_question_makes_u
         ended = await babyagi(*line("Is he?"), env=env(server))
 
     assert ended.code == 0, ended.said
-    known = parse_lines(path_of(tmp_path / "home", "tea").read_bytes())
+    path = path_of(tmp_path / "home", "tea")
+    known = parse(path.read_bytes())
+    assert "conversation tea: 1 turn" in ended.err and ended.out == "Yes.\n"
     assert [turn.question for turn in known.turns] == ["Is Rex clever?", "Is he?"]
     assert known.facts_upto == 2
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
 async def test_several_processes_that_ask_at_once_lose_no_turn_and_note_each_once(tmp_path, env):
     model = Model()
-    model.may_condense.set()
     async with LocalServer(model) as server:
         processes = [await start(*line(f"Question {n}?"), env=env(server)) for n in range(4)]
         ended = await asyncio.gather(*map(finish, processes))
         assert [one.code for one in ended] == [0] * 4, [one.said for one in ended]
         last = await babyagi(*line("And now?"), env=env(server))
 
-    known = parse_lines(path_of(tmp_path / "home", "tea").read_bytes())
-    assert last.code == 0 and known.facts_upto == 5 and known.n_damaged == 0
+    known = parse(path_of(tmp_path / "home", "tea").read_bytes())
+    assert last.code == 0 and known.facts_upto == 5
     assert [turn.n for turn in known.turns] == [1, 2, 3, 4, 5]
     assert {turn.question for turn in known.turns[:4]} == {f"Question {n}?" for n in range(4)}
     assert model.asked.count("answer") == 5 and model.asked.count("note") <= 5
@@ -140,7 +113,6 @@ async def test_several_processes_that_ask_at_once_lose_no_turn_and_note_each_onc
 
 async def test_a_conversation_can_be_looked_at_and_forgotten(tmp_path, env):
     model = Model()
-    model.may_condense.set()
     async with LocalServer(model) as server:
         await babyagi(*line("Is Rex clever?"), env=env(server))
         shown = await babyagi("show", "memory", "tea", env=env(server))
@@ -149,11 +121,11 @@ async def test_a_conversation_can_be_looked_at_and_forgotten(tmp_path, env):
         forgotten = await babyagi("store", "delete", "--memory", "tea", env=env(server))
         gone = await babyagi("show", "memory", "tea", env=env(server))
 
-    assert "Rex (turn 1): Rex knows many tricks." in shown.out
+    assert "Rex (turn 1): Rex knows trick 1-0." in shown.out
     assert "from model:some-model, person" in shown.out and "Is Rex clever?" in shown.out
-    assert "The notes took 2 calls, " in shown.out
+    assert "The notes took 1 call, " in shown.out
     found = json.loads(as_json.out)
-    assert (found["used"]["calls"], found["facts"][0]["turn"], found["fault"]) == (2, 1, "")
+    assert (found["used"]["calls"], found["facts"][0]["turn"], found["fault"]) == (1, 1, "")
     assert found["said"][0]["asked_from"] == ["person"]
     assert [(one["name"], one["turns"]) for one in json.loads(listed.out)] == [("tea", 1)]
     assert forgotten.out == "The conversation tea is deleted, with 1 turn.\n"
@@ -165,7 +137,6 @@ async def test_a_conversation_that_is_killed_at_random_instants_goes_on_with_eve
     tmp_path, env
 ):
     model, chance, told, n_kills = Model(), random.Random(16), [], 0
-    model.may_condense.set()
     async with LocalServer(model) as server:
         for n in range(10):
             process = await start(*line(f"Question {n}?"), env=env(server))
@@ -178,7 +149,7 @@ async def test_a_conversation_that_is_killed_at_random_instants_goes_on_with_eve
             told += [f"Question {n}?"] if out else []
         last = await babyagi(*line("And now?"), env=env(server))
 
-    known = parse_lines(path_of(tmp_path / "home", "tea").read_bytes())
+    known = parse(path_of(tmp_path / "home", "tea").read_bytes())
     assert last.code == 0, last.said
     questions = [turn.question for turn in known.turns]
     assert len(questions) == len(set(questions)) and {*told, "And now?"} <= set(questions)

@@ -8,7 +8,7 @@ import signal
 import pytest
 
 from babyagi.llm.prompt import Speaker, ToolCall
-from babyagi.memory.log import parse_lines
+from babyagi.memory.log import parse
 from support.local_server import Answer, LocalServer, agree_answer
 from support.processes import babyagi, environ, finish, start
 
@@ -132,6 +132,6 @@ async def test_a_run_that_is_killed_anywhere_asks_for_nothing_that_was_answered_
     assert {kind: model.asked.count(kind) for kind in ("call", "node", "answer", "summary")} == {
         kind: 2 if kind == hold else 1 for kind in ("call", "node", "answer", "summary")
     }
-    (path,) = (tmp_path / "home" / "memories").glob("objective-*.jsonl")
-    known = parse_lines(path.read_bytes())
+    (path,) = (tmp_path / "home" / "memories").glob("objective-*.json")
+    known = parse(path.read_bytes())
     assert [turn.n for turn in known.turns] == [1] and known.summary.upto == 1

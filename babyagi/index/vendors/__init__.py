@@ -5,8 +5,9 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
-from babyagi.errors import BabyagiError, IndexUnavailableError
+from babyagi.errors import BabyagiError, IndexUnavailableError, StoreUnusableError
 from babyagi.net.addresses import Proxies
+from babyagi.redaction import redact
 
 CALL_TIMEOUT_S = 20.0
 
@@ -17,6 +18,7 @@ class ServerIndex:
     it must close it.
 
     Args:
+        api_key: '' for a server that needs none.
         timeout_s: the time limit of a call.
         proxies: the proxies to use; those in the environment are ignored.
     """
@@ -27,8 +29,12 @@ class ServerIndex:
     install: str
     """What to do if the vendor's library cannot be imported."""
 
-    def __init__(self, *, timeout_s: float = CALL_TIMEOUT_S, proxies: Proxies | None) -> None:
-        self._timeout_s, self._proxies = timeout_s, proxies or Proxies()
+    def __init__(
+        self, *, api_key: str = "", timeout_s: float = CALL_TIMEOUT_S, proxies: Proxies | None
+    ) -> None:
+        self._api_key, self._timeout_s = api_key, timeout_s
+        self._proxies = proxies or Proxies()
+        self._server = self.vendor  # as errors call it
         self._client: Any = None
         self._opening = asyncio.Lock()  # the indexer and the first tasks call at the same time
 
@@ -64,7 +70,8 @@ class ServerIndex:
             what, why = f"{self.vendor} cannot be imported", str(error)
             raise IndexUnavailableError(what, why=why, fix=self.install, guide="results") from error
         except TimeoutError as error:
-            raise self._unavailable(str(error) or f"no answer within {timeout_s:g} s") from error
+            late = TimeoutError(str(error) or f"no answer within {timeout_s:g} s")
+            raise self._explain(late) from error
         except Exception as error:
             raise self._explain(error) from error
 
@@ -73,9 +80,20 @@ class ServerIndex:
         raise NotImplementedError
 
     def _explain(self, error: Exception) -> BabyagiError:
-        """Return this program's error for one of the vendor."""
+        """Return this program's error for one of the vendor: `StoreUnusableError`, after which the
+        collection is rebuilt, only if the collection is damaged."""
+        said = " ".join(f"{type(error).__name__}: {error}".split())
+        why = redact(said, secrets=[self._api_key])[:500]
+        if self._is_damage(error, why):
+            what = f"{self._server} cannot use the collection"
+            return StoreUnusableError(what, why=why, guide="results")
+        what, fix = f"{self._server} cannot answer now", self._find_fix(error, why)
+        return IndexUnavailableError(what, why=why, fix=fix, guide="results")
+
+    def _is_damage(self, error: Exception, why: str) -> bool:
+        """Return whether the error means that the collection cannot be used; `why` is its text."""
         raise NotImplementedError
 
-    def _unavailable(self, why: str) -> BabyagiError:
-        """Return the error for a server that cannot answer now."""
+    def _find_fix(self, error: Exception, why: str) -> str:
+        """Return what a person can do about a server that cannot answer."""
         raise NotImplementedError

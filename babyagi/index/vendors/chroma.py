@@ -23,7 +23,6 @@ from babyagi.files import private
 from babyagi.index.port import PING_TIMEOUT_S, Hit, IndexItem
 from babyagi.index.vendors import CALL_TIMEOUT_S, ServerIndex
 from babyagi.net.addresses import Proxies
-from babyagi.redaction import redact
 from babyagi.runtime.heavy_imports import import_chroma, showing_no_environment
 from babyagi.runtime.offload import Offload
 
@@ -108,9 +107,8 @@ class _Calls:
     read_lag_s = 0.0
     settings: Any  # of a new collection
 
-    async def _call(self, work: Callable[[ClientAPI], T], *, reads_graph: bool = True) -> T:
-        """Return what `work` returns of Chroma's client. `reads_graph`: it reads the files of the
-        graph. Raises only what the port promises."""
+    async def _call(self, work: Callable[[ClientAPI], T]) -> T:
+        """Return what `work` returns of Chroma's client. Raises only what the port promises."""
         raise NotImplementedError
 
     async def upsert(self, collection: str, items: Sequence[IndexItem]) -> None:
@@ -130,8 +128,7 @@ class _Calls:
                     metadatas=[{"task_id": item.task_id} for item in batch],
                 )
 
-        if items:
-            await self._call(put)
+        await self._call(put)
 
     async def query(self, collection: str, vector: bytes, *, k: int) -> list[Hit]:
         import numpy as np
@@ -144,14 +141,14 @@ class _Calls:
             pairs = zip(reply["ids"][0], (reply["distances"] or [[]])[0], strict=True)
             return [Hit(id=id_, score=1.0 - float(distance)) for id_, distance in pairs]
 
-        return await self._call(ask) if k > 0 else []
+        return await self._call(ask)
 
     async def ids(self, collection: str) -> list[str]:
         def list_ids(client: ClientAPI) -> list[str]:
             found = _find(client, collection)
             return list(found.get(include=[])["ids"]) if found else []
 
-        return await self._call(list_ids, reads_graph=False)
+        return await self._call(list_ids)
 
     async def drop(self, collection: str) -> None:
         from chromadb.errors import NotFoundError
@@ -160,7 +157,7 @@ class _Calls:
             with suppress(NotFoundError):
                 client.delete_collection(collection)
 
-        await self._call(remove, reads_graph=False)
+        await self._call(remove)
 
 
 def _find(client: ClientAPI, name: str) -> Collection | None:
@@ -182,8 +179,8 @@ def _find(client: ClientAPI, name: str) -> Collection | None:
 # * If two processes use one directory, entries get lost without an error. So a process locks the
 #   directory, and a second process gets an error.
 # * If a process is killed while Chroma writes its graph, the files may crash every later process.
-#   So a marker file exists during each call that may crash. If two starts in a row find it, the
-#   directory is emptied. The index is then rebuilt from the task store.
+#   So a marker file exists during each call. If a start finds it, the directory is emptied. The
+#   index is then rebuilt from the vectors in the task store.
 # * At import, Chroma reads the file `.env` of the working directory and environment variables
 #   without a prefix, and fails on some. Both are hidden from it.
 # * Chroma downloads a model to compute embeddings. Here it gets the vectors, so it needs no model.
@@ -194,7 +191,6 @@ def _find(client: ClientAPI, name: str) -> Collection | None:
 
 OWNER_FILE = ".babyagi-owner"
 CRASH_FILE = ".babyagi-may-crash"
-MAX_CRASHES = 2
 
 
 class ChromaIndex(_Calls):
@@ -214,7 +210,6 @@ class ChromaIndex(_Calls):
         self.settings = collection_settings(sync_threshold)
         self._directory, self._offload = directory, offload
         self._crash_mark = directory / CRASH_FILE
-        self._n_crashes = 0  # how many starts in a row found the marker of a crash
         self._owner_fd: int | None = None
         self._client: Client | None = None
 
@@ -244,9 +239,9 @@ class ChromaIndex(_Calls):
 
         await self._offload(close)
 
-    async def _call(self, work: Callable[[ClientAPI], T], *, reads_graph: bool = True) -> T:
+    async def _call(self, work: Callable[[ClientAPI], T]) -> T:
         def call() -> T:
-            with self._calling(reads_graph=reads_graph) as client:
+            with self._calling() as client:
                 return work(client)
 
         return await self._offload(call)
@@ -255,33 +250,23 @@ class ChromaIndex(_Calls):
     # ---------------------------------------------------------------------------------------
 
     @contextmanager
-    def _calling(self, *, reads_graph: bool) -> Iterator[Client]:
+    def _calling(self) -> Iterator[Client]:
         """Yield Chroma's client. While the caller uses it, a marker file exists: a process that
-        finds the file at its start knows that an earlier process crashed during a call.
-
-        Args:
-            reads_graph: whether the call reads the files of the graph, which crash the process if
-                they are damaged. If such a call succeeds, crashes are counted from 0 again.
-        """
+        finds the file at its start knows that an earlier process crashed during a call."""
         with translating():
             self._own()
-            with open(self._crash_mark, "w", encoding="ascii", opener=private.open_file) as file:
-                file.write(str(self._n_crashes))
+            os.close(private.open_file(self._crash_mark))
             try:
                 if self._client is None:
                     self._client = _open_client(self._directory)
-                    private.tighten(self._directory)
                 yield self._client
-                if reads_graph:
-                    private.tighten(self._directory)
-                    self._n_crashes = 0
             finally:
-                if self._n_crashes == 0:
-                    self._crash_mark.unlink(missing_ok=True)
+                private.tighten(self._directory)
+                self._crash_mark.unlink(missing_ok=True)
 
     def _own(self) -> None:
-        """Lock the directory, if this process has not done so yet, and empty it if `MAX_CRASHES`
-        starts in a row found the marker of a crash."""
+        """Lock the directory, if this process has not done so yet, and empty it if it has the
+        marker of a crash."""
         if self._owner_fd is not None:
             return
         make_directory(self._directory)
@@ -297,8 +282,7 @@ class ChromaIndex(_Calls):
             owned.is_owned_elsewhere = True
             raise owned from error
         self._owner_fd = owner_fd
-        self._n_crashes = _count_crashes(self._crash_mark)
-        if self._n_crashes >= MAX_CRASHES:
+        if self._crash_mark.exists():
             self._empty_directory()
 
     def _begin_anew(self) -> None:
@@ -312,7 +296,6 @@ class ChromaIndex(_Calls):
                 shutil.rmtree(path)
             elif path.name != OWNER_FILE:
                 path.unlink()
-        self._n_crashes = 0
 
     def _close_client(self) -> None:
         client, self._client = self._client, None
@@ -330,17 +313,6 @@ def make_directory(directory: Path) -> None:
     private.make_folder(directory)
     if not os.access(directory, os.W_OK | os.X_OK):
         raise PermissionError(f"{directory} cannot be written")
-
-
-def _count_crashes(mark: Path) -> int:
-    """Return how many starts in a row, including this one, have found the marker file, which is
-    left over if a process crashes during a call of Chroma."""
-    try:
-        return int(mark.read_text(encoding="ascii")) + 1
-    except FileNotFoundError:
-        return 0
-    except ValueError:
-        return 1
 
 
 def _open_client(directory: Path) -> Client:
@@ -385,7 +357,7 @@ class ChromaServerIndex(_Calls, ServerIndex):
         self, url: str, *, timeout_s: float = CALL_TIMEOUT_S, proxies: Proxies | None = None
     ) -> None:
         super().__init__(timeout_s=timeout_s, proxies=proxies)
-        self._url = url
+        self._url, self._server = url, f"the Chroma server {url}"
 
     async def ping(self) -> None:
         async with self._calling(min(PING_TIMEOUT_S, self._timeout_s)) as client:
@@ -396,7 +368,7 @@ class ChromaServerIndex(_Calls, ServerIndex):
         if client is not None:
             client._server._session.close()
 
-    async def _call(self, work: Callable[[ClientAPI], T], *, reads_graph: bool = True) -> T:
+    async def _call(self, work: Callable[[ClientAPI], T]) -> T:
         async with self._calling() as client:
             return await asyncio.to_thread(work, client)
 
@@ -404,18 +376,12 @@ class ChromaServerIndex(_Calls, ServerIndex):
         proxy = self._proxies.find(self._url)
         return await asyncio.to_thread(_open_server_client, self._url, proxy, self._timeout_s)
 
-    def _explain(self, error: Exception) -> BabyagiError:
-        why = redact(f"{type(error).__name__}: {error}")[:500]
-        if type(error).__name__ not in DAMAGE or TIME_MENDS.search(why):
-            return self._unavailable(why)
-        what = f"the Chroma server {self._url} cannot use the collection"
-        return StoreUnusableError(what, why=why, guide="results")
+    def _is_damage(self, error: Exception, why: str) -> bool:
+        return type(error).__name__ in DAMAGE and not TIME_MENDS.search(why)
 
-    def _unavailable(self, why: str) -> IndexUnavailableError:
+    def _find_fix(self, error: Exception, why: str) -> str:
         look = f"run curl {self._url}/api/v2/heartbeat to see whether the server runs"
-        fix = f"{look}; set CHROMA_URL if its address has changed"
-        what = f"the Chroma server {self._url} cannot answer now"
-        return IndexUnavailableError(what, why=why, fix=fix, guide="results")
+        return f"{look}; set CHROMA_URL if its address has changed"
 
 
 def _open_server_client(url: str, proxy: str | None, timeout_s: float) -> Client:

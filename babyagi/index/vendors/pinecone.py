@@ -18,11 +18,10 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
-from babyagi.errors import BabyagiError, IndexUnavailableError, StoreUnusableError
+from babyagi.errors import IndexUnavailableError, StoreUnusableError
 from babyagi.index.port import EXCERPT_CHARS, PING_TIMEOUT_S, Hit, IndexItem, to_numbers
 from babyagi.index.vendors import CALL_TIMEOUT_S, ServerIndex
 from babyagi.net.addresses import Proxies
-from babyagi.redaction import redact
 from babyagi.runtime.heavy_imports import import_whole
 
 # an estimate: the documentation gives no number (docs.pinecone.io, Check data freshness,
@@ -66,8 +65,8 @@ class PineconeIndex(ServerIndex):
         timeout_s: float = CALL_TIMEOUT_S,
         proxies: Proxies | None = None,
     ) -> None:
-        super().__init__(timeout_s=timeout_s, proxies=proxies)
-        self._api_key, self._cloud, self._region = api_key, cloud, region
+        super().__init__(api_key=api_key, timeout_s=timeout_s, proxies=proxies)
+        self._cloud, self._region = cloud, region
         self._host = host
         self._finding = asyncio.Lock()
         self._index_by_dimension: dict[int, Any] = {}
@@ -78,8 +77,6 @@ class PineconeIndex(ServerIndex):
             await self._client.list_indexes()
 
     async def upsert(self, collection: str, items: Sequence[IndexItem]) -> None:
-        if not items:
-            return
         dimension = len(items[0].vector) // 4
         async with self._calling(CREATE_TIMEOUT_S + self._timeout_s):
             held = await self._dimension_of(collection)
@@ -101,8 +98,6 @@ class PineconeIndex(ServerIndex):
             self._dimension_by_name[collection] = dimension
 
     async def query(self, collection: str, vector: bytes, *, k: int) -> list[Hit]:
-        if k < 1:
-            return []
         async with self._calling():
             index = await self._index(len(vector) // 4)
             if index is None:
@@ -243,18 +238,15 @@ class PineconeIndex(ServerIndex):
             proxy_url=self._proxies.find(self._host or "https://api.pinecone.io"),
         )
 
-    def _explain(self, error: Exception) -> BabyagiError:
-        said = " ".join(f"{type(error).__name__}: {error}".split())
-        why = redact(said, secrets=[self._api_key])[:500]
-        status = getattr(error, "status_code", None) or getattr(error, "status", None)
-        if status == 400 and MISMATCH.search(why):
-            what = "Pinecone cannot use the collection"
-            return StoreUnusableError(what, why=why, guide="results")
-        return self._unavailable(why, is_refused=status in (401, 402, 403))
+    def _is_damage(self, error: Exception, why: str) -> bool:
+        return _status_of(error) == 400 and MISMATCH.search(why) is not None
 
-    def _unavailable(self, why: str, *, is_refused: bool = False) -> IndexUnavailableError:
-        what, fix = "Pinecone cannot answer now", REFUSED if is_refused else AILING
-        return IndexUnavailableError(what, why=why, fix=fix, guide="results")
+    def _find_fix(self, error: Exception, why: str) -> str:
+        return REFUSED if _status_of(error) in (401, 402, 403) else AILING
+
+
+def _status_of(error: Exception) -> int | None:
+    return getattr(error, "status_code", None) or getattr(error, "status", None)
 
 
 def _batch_size(dimension: int) -> int:

@@ -18,11 +18,9 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from babyagi.errors import BabyagiError, IndexUnavailableError, StoreUnusableError
 from babyagi.index.port import PING_TIMEOUT_S, Hit, IndexItem, to_numbers
 from babyagi.index.vendors import CALL_TIMEOUT_S, ServerIndex
 from babyagi.net.addresses import Proxies
-from babyagi.redaction import redact
 from babyagi.runtime.heavy_imports import import_whole
 
 if TYPE_CHECKING:
@@ -64,9 +62,9 @@ class WeaviateIndex(ServerIndex):
         timeout_s: float = CALL_TIMEOUT_S,
         proxies: Proxies | None = None,
     ) -> None:
-        super().__init__(timeout_s=timeout_s, proxies=proxies)
-        self._url, self._api_key, self._grpc_port = url, api_key, grpc_port
-        self._is_embedded = is_embedded
+        super().__init__(api_key=api_key, timeout_s=timeout_s, proxies=proxies)
+        self._url, self._grpc_port, self._is_embedded = url, grpc_port, is_embedded
+        self._server = "the embedded Weaviate" if is_embedded else f"Weaviate at {url}"
 
     async def ping(self) -> None:
         """Call the server over HTTP and gRPC. An embedded server that is not running is not
@@ -85,7 +83,7 @@ class WeaviateIndex(ServerIndex):
     async def upsert(self, collection: str, items: Sequence[IndexItem]) -> None:
         name = class_name(collection)
         async with self._calling() as client:
-            if items and not await client.collections.exists(name):
+            if not await client.collections.exists(name):
                 await _create(client, name)
             for start in range(0, len(items), MAX_BATCH):
                 await self._insert(client, name, items[start : start + MAX_BATCH])
@@ -93,8 +91,6 @@ class WeaviateIndex(ServerIndex):
     async def query(self, collection: str, vector: bytes, *, k: int) -> list[Hit]:
         from weaviate.classes.query import MetadataQuery
 
-        if k < 1:
-            return []
         async with self._asking(collection) as asked:
             if asked is None:
                 return []
@@ -126,12 +122,8 @@ class WeaviateIndex(ServerIndex):
     async def _insert(
         self, client: WeaviateAsyncClient, name: str, items: Sequence[IndexItem]
     ) -> None:
-        """Insert a batch. Objects with the same ids are replaced.
-
-        Raises:
-            StoreUnusableError: the collection has vectors of another length.
-            IndexUnavailableError: an object was refused for another reason.
-        """
+        """Insert a batch. Objects with the same ids are replaced. Raises `RuntimeError` if the
+        server refused an object."""
         from weaviate.classes.data import DataObject
 
         objects = [
@@ -144,7 +136,7 @@ class WeaviateIndex(ServerIndex):
         ]
         done = await client.collections.use(name).data.insert_many(objects)
         for error in done.errors.values():
-            raise self._refusal(error.message)
+            raise RuntimeError(error.message)
 
     @asynccontextmanager
     async def _asking(self, collection: str) -> AsyncIterator[Any]:
@@ -198,33 +190,17 @@ class WeaviateIndex(ServerIndex):
     # -- errors
     # ----------------------------------------------------------------------------------------------
 
-    def _explain(self, error: Exception) -> BabyagiError:
-        return self._refusal(f"{type(error).__name__}: {error}")
+    def _is_damage(self, error: Exception, why: str) -> bool:
+        return MISMATCH.search(why) is not None
 
-    def _refusal(self, why: str) -> BabyagiError:
-        """Return this program's error for the message of the server: `StoreUnusableError`, after
-        which the collection is rebuilt, only if vectors do not fit the collection."""
-        why = redact(" ".join(why.split()), secrets=[self._api_key])[:500]
-        if MISMATCH.search(why):
-            what = f"{self._server} cannot use the collection"
-            return StoreUnusableError(what, why=why, guide="results")
-        return self._unavailable(why)
-
-    def _unavailable(self, why: str) -> IndexUnavailableError:
+    def _find_fix(self, error: Exception, why: str) -> str:
         if REFUSED.search(why):
-            fix = "set WEAVIATE_API_KEY to a key that may write"
-        elif self._is_embedded:
+            return "set WEAVIATE_API_KEY to a key that may write"
+        if self._is_embedded:
             where = f"WEAVIATE_URL=http://127.0.0.1:{EMBEDDED_PORT}"
-            fix = f"if an embedded server is still running, connect to it: {where}"
-        else:
-            host, port = grpc_address(self._url, self._grpc_port)
-            fix = f"check that {self._url} (WEAVIATE_URL) and {host}:{port} (gRPC) answer"
-        what = f"{self._server} cannot answer now"
-        return IndexUnavailableError(what, why=why, fix=fix, guide="results")
-
-    @property
-    def _server(self) -> str:
-        return "the embedded Weaviate" if self._is_embedded else f"Weaviate at {self._url}"
+            return f"if an embedded server is still running, connect to it: {where}"
+        host, port = grpc_address(self._url, self._grpc_port)
+        return f"check that {self._url} (WEAVIATE_URL) and {host}:{port} (gRPC) answer"
 
 
 def grpc_address(url: str, port: int | None = None) -> tuple[str, int]:

@@ -19,7 +19,7 @@ PLAIN_TYPES = ("string", "integer", "number", "boolean", "any")
 PLACE = re.compile(r"\{\{(\w+)\}\}")
 
 PROMPT_NAMES = tuple(
-    "text json held reflection agent node output memory summary entities condense words".split()
+    "text json held reflection agent node output memory summary entities words".split()
 )
 WRITTEN_CALL = "written in the text"  # the id of a call that the model wrote as text
 

@@ -139,7 +139,9 @@ def test_the_cloud_speaks_grpc_where_the_library_looks_for_it(url):
 def test_digits_and_words_in_the_name_of_a_collection_say_nothing_of_keys_or_vectors():
     name = class_name("dimension-forbidden-a401b")
 
-    error = WeaviateIndex("http://127.0.0.1:9")._refusal(f"could not find class {name} in schema")
+    error = WeaviateIndex("http://127.0.0.1:9")._explain(
+        RuntimeError(f"could not find class {name} in schema")
+    )
 
     assert isinstance(error, IndexUnavailableError)
     assert name in error.why and "WEAVIATE_API_KEY" not in error.fix
@@ -289,14 +291,14 @@ def test_only_vectors_that_do_not_fit_are_a_reason_to_begin_anew():
         "new node has a vector with length 2",
         "inconsistent vector dimensions",
     ):
-        assert isinstance(index._refusal(said), StoreUnusableError)
+        assert isinstance(index._explain(RuntimeError(said)), StoreUnusableError)
     for said in (
         "shard is read-only",
         "not enough memory",
         "could not find class Babyagi_x in schema",
         "status 429",
     ):
-        assert isinstance(index._refusal(said), IndexUnavailableError)
+        assert isinstance(index._explain(RuntimeError(said)), IndexUnavailableError)
 
 
 @pytest.mark.parametrize("name", ["babyagi-0a1b-ff00", "a.b", "Ünïcode", "9"])
