@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from babyagi.cli import main
+from support.command import run
 
 IMPORTED = (
     "babyagi.app.application",
@@ -134,4 +134,4 @@ def _become(
     err.close()
     sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115 (open to the end)
     sys.argv = ["babyagi", *line]
-    main()
+    run()
