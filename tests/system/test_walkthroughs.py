@@ -4,39 +4,40 @@ round every call.
 Promised is: what was recorded is never called again. A call that was made and not yet recorded when
 the process died is made once more
 (a model, a tool that reads), or a person is asked whether it was made (a tool that must not be
-repeated). Every walk in every protocol, with kills that are exceptions:
-`tests/react/test_walkthroughs.py`.
+repeated). Each test has one protocol, and with `LONG_TESTS` all of them; every walk in every
+protocol, with kills that are exceptions: `tests/react/test_walkthroughs.py`.
 """
 
 import asyncio
-import multiprocessing
+import os
 import random
 import signal
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from itertools import product
 
 import pytest
 
 from babyagi.inbox import Decision, decide
 from babyagi.tasks import StepState
-from support.forked import IMPORTED
+from support.forked import FORKS
 from support.local_server import Answer, LocalServer, agree_answer
 from support.processes import babyagi, environ, finish, look, rows, start
 from tests import walk_child
-from tests.react.walkthroughs import WALKTHROUGHS, Walkthrough, count_observations
+from tests.react.walkthroughs import PROTOCOLS, WALKTHROUGHS, Walkthrough, count_observations
 
 pytestmark = pytest.mark.system
 
+IS_LONG = "LONG_TESTS" in os.environ
 FIRST = "wanted execute/1/model"
 # behind "recorded" nothing happens before the next call
 BETWEEN = {"harbour": ("intended", "recorded"), "invoices": ("recorded",)}
-FORKS = multiprocessing.get_context("forkserver")
-# said before the first test, for all tests of this process fork from one server
-FORKS.set_forkserver_preload(
-    [*IMPORTED, "tests.walk_child", "truststore", "anyio._backends._asyncio"]
-)
 N_KILLS = 4
 UNTIL_NEXT_POINT_S = 0.02  # about what a process takes from one point to the next
+
+
+def in_form(one):
+    return pytest.mark.parametrize("spoken", PROTOCOLS if IS_LONG else [one])
 
 
 class Server(LocalServer):
@@ -161,7 +162,12 @@ def at_point_number(n):
     return kill
 
 
-@pytest.mark.parametrize(("walk", "spoken"), [("harbour", "native"), ("invoices", "text")])
+@pytest.mark.parametrize(
+    ("walk", "spoken"),
+    list(product(WALKTHROUGHS, PROTOCOLS))
+    if IS_LONG
+    else [("harbour", "native"), ("invoices", "text")],
+)
 async def test_a_kill_between_any_two_calls_repeats_none(walk, spoken, tmp_path):
     expected = WALKTHROUGHS[walk]
     async with open_walk(tmp_path, walk, spoken) as walked:
@@ -173,9 +179,10 @@ async def test_a_kill_between_any_two_calls_repeats_none(walk, spoken, tmp_path)
     assert walked.calls_made == expected.calls_made
 
 
-async def test_a_call_that_was_made_and_not_yet_recorded_is_made_once_more(tmp_path):
+@in_form("json")
+async def test_a_call_that_was_made_and_not_yet_recorded_is_made_once_more(spoken, tmp_path):
     expected = WALKTHROUGHS["harbour"]
-    async with open_walk(tmp_path, "harbour", "json") as walked:
+    async with open_walk(tmp_path, "harbour", spoken) as walked:
         answer, killed = await walked.live_on(("made",))
 
     assert (answer, killed) == (expected.answer, [f"made {path}" for path in paths_of(expected)])
@@ -183,8 +190,8 @@ async def test_a_call_that_was_made_and_not_yet_recorded_is_made_once_more(tmp_p
     assert walked.calls_made == [call for call in expected.calls_made for _ in range(2)]
 
 
-async def test_a_kill_at_any_instant_repeats_nothing_that_was_recorded(tmp_path):
-    spoken = "text in Japanese"
+@in_form("text in Japanese")
+async def test_a_kill_at_any_instant_repeats_nothing_that_was_recorded(spoken, tmp_path):
     expected, chance, answer = WALKTHROUGHS["invoices"], random.Random(f"walks {spoken}"), None
     path_by_call = {
         call: f"1/execute/{n}/tool/1" for n, call in enumerate(expected.calls_made, start=1)
@@ -217,9 +224,12 @@ async def test_a_kill_at_any_instant_repeats_nothing_that_was_recorded(tmp_path)
     assert len(walked.server.asked) + len(walked.calls_made) <= len(paths_of(expected)) + N_KILLS
 
 
-async def test_a_call_that_must_not_be_repeated_is_asked_about_and_never_made_again(tmp_path):
+@in_form("text")
+async def test_a_call_that_must_not_be_repeated_is_asked_about_and_never_made_again(
+    spoken, tmp_path
+):
     expected, killed_at = WALKTHROUGHS["harbour"], "made execute/3/tool/1"
-    async with open_walk(tmp_path, "harbour", "text", once="calculator") as walked:
+    async with open_walk(tmp_path, "harbour", spoken, once="calculator") as walked:
         assert await walked.live(lambda said: said == killed_at) is None
         assert await walked.live(never) == walk_child.WAITING
         await answer_the_open_step(walked.life, "2.4242784855673896")
