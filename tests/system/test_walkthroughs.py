@@ -37,7 +37,7 @@ UNTIL_NEXT_POINT_S = 0.02  # about what a process takes from one point to the ne
 
 
 def in_form(one):
-    return pytest.mark.parametrize("spoken", PROTOCOLS if IS_LONG else [one])
+    return pytest.mark.parametrize("spoken", list(PROTOCOLS) if IS_LONG else [one])
 
 
 class Server(LocalServer):
