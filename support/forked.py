@@ -1,5 +1,5 @@
-"""Processes of the command that need not start Python nor import anything: they are forked from
-a server of the standard library that has imported what a run needs."""
+"""Processes that need not start Python nor import anything: they are forked from a server of the
+standard library that has imported what the command and the children of tests need."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from collections.abc import Mapping
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from babyagi.cli import main
+from support.command import run
 
-IMPORTED = (
+_IMPORTED = (
+    "anyio._backends._asyncio",
     "babyagi.app.application",
     "babyagi.cli.root",
     "babyagi.cli.run",
@@ -26,9 +27,12 @@ IMPORTED = (
     "openai.resources.responses",
     "rich.console",
     "support.forked",
+    "tests.once_child",
+    "tests.walk_child",
+    "truststore",
 )
-_FORKS = multiprocessing.get_context("forkserver")
-_FORKS.set_forkserver_preload(list(IMPORTED))
+FORKS = multiprocessing.get_context("forkserver")
+FORKS.set_forkserver_preload(list(_IMPORTED))
 
 
 class Forked:
@@ -50,7 +54,7 @@ class Forked:
         self._loop = asyncio.get_running_loop()
         with _kept(out) as kept_out, _kept(err) as kept_err:
             streams = kept_out, kept_err
-            self._process = _FORKS.Process(
+            self._process = FORKS.Process(
                 target=_become, args=(line, dict(env), str(cwd), *streams)
             )
             self._process.start()
@@ -134,4 +138,4 @@ def _become(
     err.close()
     sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115 (open to the end)
     sys.argv = ["babyagi", *line]
-    main()
+    run()

@@ -64,7 +64,7 @@ def environ(home: Path, base_url: str = "", **more: str) -> dict[str, str]:
 def can_fork(env: Mapping[str, str]) -> bool:
     """Whether it is a process of the program that these tests belong to, with nothing put before
     it."""
-    return env.get("PYTHONPATH") == str(ROOT) and DEFAULTS not in env
+    return env.get("PYTHONPATH") == str(ROOT)
 
 
 def command(env: Mapping[str, str]) -> tuple[str, ...]:

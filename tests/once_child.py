@@ -1,19 +1,13 @@
 """A worker process with one tool that must not be repeated, which kills itself at a named point
-round the call.
-
-    python -m tests.once_child HOME POINT APPROVAL
-
-The tool appends a line to HOME/calls; POINT is `never` for a process that lives. Prints the stop
-reason.
-"""
+round the call."""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import signal
-import sys
 from collections.abc import Mapping
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
@@ -101,7 +95,13 @@ def answer(prompt: Prompt, role: Role) -> object:
     return "the limit is 40 euros a day:\n" + prompt.messages[-1].text
 
 
-async def run(home: Path, point: str, approval: Approval) -> None:
+def live(home: Path, point: str, approval: str, parent: Connection) -> None:
+    """Work in this home, and send the stop reason. The tool appends a line to the home's `calls`;
+    `point` is "never" for a process that lives."""
+    parent.send(asyncio.run(_run(home, point, Approval(approval))))
+
+
+async def _run(home: Path, point: str, approval: Approval) -> str:
     deadly, world = Deadly(point), World(model=ScriptedModel(answer))
     store = with_points(
         await open_sqlite(home / "tasks.db", clock=world.clock, offload=run_inline), deadly
@@ -111,9 +111,6 @@ async def run(home: Path, point: str, approval: Approval) -> None:
         await reap_namesakes(store, await store.workers(), name=worker.name, home="")
     known = await store.objectives()
     objective = known[0] if known else await world.start(approval=approval)
-    print((await world.run(objective)).stop_reason)
+    ended = await world.run(objective)
     await store.close()
-
-
-if __name__ == "__main__":
-    asyncio.run(run(Path(sys.argv[1]), sys.argv[2], Approval(sys.argv[3])))
+    return str(ended.stop_reason)

@@ -25,10 +25,8 @@ def cells(out):
     return [re.split(r"  +", line) for line in out.splitlines() if re.match(r"\d+  ", line)]
 
 
-@pytest.mark.parametrize("cadence", ["each", "batched"])
-def test_a_task_costs_the_same_tokens_at_any_length_of_the_queue_but_for_a_bounded_list(cadence):
-    n_tasks = "6" if cadence == "each" else "21"  # in batches up to eleven tasks share a planning
-    out = run("tokens", "--lengths", "10", "500", "--tasks", n_tasks, "--cadence", cadence)
+def test_a_task_costs_the_same_tokens_at_any_length_of_the_queue_but_for_a_bounded_list():
+    out = run("tokens", "--lengths", "10", "500", "--tasks", "6")
 
     assert "Results of 2 kB" in out and "Results of one sentence" in out
     assert [row[0] for row in cells(out)] == ["10", "500"] * 2
@@ -86,16 +84,10 @@ def test_a_long_run_leaves_no_descriptor_and_no_thread_over():
 
 
 def test_the_same_seed_and_the_same_model_give_the_same_events():
-    out = run("replay", "--seeds", "20")
+    out = run("replay", "--seeds", "8")
 
     assert "0 seeds gave two different runs" in out
-    assert int(re.findall(r"(\d+) different runs", out)[0]) > 17
-
-
-def test_workers_may_come_and_go_in_any_order():
-    out = run("joining", *"--store postgresql --repetitions 1 --seed 3".split())
-
-    assert "nothing lost, nothing done twice, nobody left early or hung: met" in out
+    assert int(re.findall(r"(\d+) different runs", out)[0]) > 5
 
 
 def test_the_overhead_benchmark_prints_every_figure_beside_its_goal():
@@ -115,7 +107,7 @@ def test_the_overhead_benchmark_prints_every_figure_beside_its_goal():
 
 
 def test_the_overhead_benchmark_prints_what_the_processor_time_of_a_task_is_spent_on():
-    out = run("overhead", "--work", "--tasks", "60", "--runs", "3")
+    out = run("overhead", "--work", "--tasks", "20", "--runs", "1")
 
     shares = re.findall(r"^(\S.*\S) +\d+ % +\d+\.\d\d ms$", out, re.MULTILINE)
     assert {"choosing what a task is shown", "planning", "indexing"} <= set(shares)
@@ -138,15 +130,6 @@ def test_the_parallel_benchmark_prints_how_long_the_tasks_took():
     assert len([line for line in out.splitlines() if line.startswith("8 ")]) == 1
 
 
-def test_the_parallel_benchmark_compares_four_workers_with_one():
-    out = run(
-        *("parallel", "--workers-on", "sqlite", "--shared-tasks", "12", "--latency-s", "0.05")
-    )
-
-    assert "12 independent tasks on sqlite" in out
-    assert [line[0] for line in out.splitlines() if line[:2] in ("1 ", "4 ")] == ["1", "4"]
-
-
 def test_the_steps_benchmark_prints_its_goal_beside_its_figure():
     out = run("steps", "--steps", "3", "--rounds", "1")
 
@@ -162,11 +145,3 @@ def test_the_sandbox_benchmark_prints_what_a_run_costs():
 
     for said in ("an interpreter that does nothing", "no import, 8 at once", "processor"):
         assert said in out
-
-
-def test_what_texts_are_compared_with_is_listed_with_its_line_and_its_reason():
-    out = run("house", "--compared")
-
-    assert re.search(r"^index/hashing\.py:\d+ +STOP_WORDS +\d+ +0 +stop words", out, re.MULTILINE)
-    for what in ("words compared with texts", "patterns compared with texts"):
-        assert re.search(rf"^{what} +\d+ +\d+", out, re.MULTILINE)

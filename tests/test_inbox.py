@@ -5,7 +5,7 @@ import asyncio
 import json
 import re
 import signal
-import sys
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -39,8 +39,10 @@ from babyagi.tasks import (
 from babyagi.taskstore.sqlite import open_sqlite
 from babyagi.tools.base import Sink, Tool, takes_text
 from babyagi.tools.catalog import build_ask_user
+from support.forked import FORKS
 from support.scripted import ScriptedModel
 from support.world import START, Clock, World
+from tests import once_child
 from tests.once_child import POINTS
 
 
@@ -397,18 +399,15 @@ async def test_where_nobody_may_be_asked_nothing_leaves_and_the_work_goes_on():
 
 
 async def work(home, point, approval):
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-m",
-        "tests.once_child",
-        str(home),
-        point,
-        approval,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-    )
-    out, err = await asyncio.wait_for(process.communicate(), 300)
-    return process.returncode, out.decode().strip() + err.decode()[-2000:]
+    here, there = FORKS.Pipe()
+    process = FORKS.Process(target=once_child.live, args=(home, point, approval, there))
+    process.start()
+    there.close()
+    await asyncio.to_thread(process.join, 300)
+    said = ""
+    with here, suppress(EOFError):
+        said = here.recv() if here.poll() else ""
+    return process.exitcode, said
 
 
 async def answer_in(home, decision, text=""):

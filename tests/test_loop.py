@@ -229,12 +229,13 @@ async def test_results_that_came_in_together_are_planned_from_in_one_call():
 
 
 async def test_in_batches_the_prioritizer_is_not_asked_about_tasks_that_all_begin_at_once():
-    script = Script({"Begin": propose("One", "Two", "Three", "Four", "Five", "Six")})
+    script = Script({"Begin": propose("One", "Two", "Three", "Four", "Five", "Six", "Seven")})
     world = make_world(script, concurrency=7, is_batched=True)
 
-    await world.run()
+    objective = await world.run()
 
     assert world.model.asked(Role.PRIORITIZATION) == []
+    assert objective.order_revision == 0  # an order that is begun finds no two tasks left to ask of
 
 
 @pytest.mark.parametrize("is_batched", [False, True], ids=["each", "batched"])

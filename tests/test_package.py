@@ -147,17 +147,3 @@ def test_the_installed_wheel_says_what_it_is_and_does_the_real_job_on_its_guide_
     assert "Stopped: finished" in report
     tasks = json.loads(babyagi("tasks", "--json", python=python, home=tmp_path))
     assert [task["status"] for task in tasks] == ["done"]
-
-
-def test_the_installed_wheel_plans_and_reads_file_by_file_without_a_network(python, tmp_path):
-    (guide,) = python.parent.parent.glob("lib/python3*/site-packages/babyagi/guide")
-    question = "What is lost when the program is killed, and how much can a run spend?"
-    # a first task of one's own lists the files, each of which becomes a task
-    asked = (question, "--task", "See what there is", "--files", str(guide))
-
-    out = babyagi("run", *asked, "--model", "rehearsal", python=python, home=tmp_path)
-
-    assert len(cited(out[out.index("# Report") :], guide)) >= 5
-    tasks = json.loads(babyagi("tasks", "--json", python=python, home=tmp_path))
-    assert len(tasks) >= 8
-    assert {task["status"] for task in tasks} == {"done"}

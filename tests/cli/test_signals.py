@@ -1,82 +1,46 @@
 """Real processes, stopped in the middle: `babyagi` against the local server."""
 
-import json
-import os
 import signal
-import subprocess
-import sys
 
 import pytest
+
+from support.local_server import LocalServer
+from support.processes import babyagi, environ, finish, look, start
 
 pytestmark = pytest.mark.system
 
 DOCUMENTS = ("limits", "recovery", "models", "safety")
 
 
-@pytest.fixture
-def endpoint():
-    command = [sys.executable, "-m", "support.local_server", "--latency-s", "0.2"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
-        assert server.stdout is not None
-        yield server.stdout.readline().strip()
-        server.send_signal(signal.SIGTERM)
-
-
-@pytest.fixture
-def environ(tmp_path, endpoint):
+@pytest.mark.parametrize(("signal_number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+async def test_a_run_that_is_stopped_says_how_to_go_on_and_goes_on_to_its_end(
+    signal_number, code, tmp_path
+):
     folder = tmp_path / "docs"
     folder.mkdir()
     for name in DOCUMENTS:
         (folder / f"{name}.md").write_text(f"# {name}\n\nThe {name} of a run stop it.\n")
-    return {
-        "PATH": os.environ["PATH"],
-        "BABYAGI_HOME": str(tmp_path / "home"),
-        "BABYAGI_RESULT_STORE": "builtin",
-        "BABYAGI_FILES": str(folder),
-        "OPENAI_BASE_URL": endpoint,
-        "BABYAGI_PROTOCOL": "untested",
-    }
-
-
-def babyagi(*line, environ, **options):
-    return subprocess.run(
-        [sys.executable, "-m", "babyagi", *line],
-        env=environ,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-        **options,
-    )
-
-
-@pytest.mark.parametrize(("signal_number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_a_run_that_is_stopped_says_how_to_go_on_and_goes_on_to_its_end(
-    signal_number, code, environ
-):
-    command = [sys.executable, "-m", "babyagi", "run", "What stops a run?", "--task", "Look"]
-    with subprocess.Popen(
-        command, env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as running:
+    async with LocalServer(latency_s=0.2) as server:
+        env = environ(tmp_path / "home", server.base_url, BABYAGI_FILES=str(folder))
+        running = await start("run", "What stops a run?", "--task", "Look", env=env)
         assert running.stderr is not None
-        seen = ""
-        while "task 1 done" not in seen:
-            line = running.stderr.readline()
+        seen = b""
+        while b"task 1 done" not in seen:
+            line = await running.stderr.readline()
             assert line, seen
             seen += line
         running.send_signal(signal_number)
-        out, err = running.communicate(timeout=300)
+        stopped = await finish(running)
+        n_done = (await look("status", env=env))["tasks"]["done"]
 
-    assert running.returncode == code
-    assert out == ""
-    assert "babyagi resume --objective 1" in err
-    assert "Traceback" not in err
-    n_done = json.loads(babyagi("status", "--json", environ=environ).stdout)["tasks"]["done"]
+        resumed = await babyagi("resume", env=env)
 
-    resumed = babyagi("resume", environ=environ)
-
-    assert resumed.returncode == 0, resumed.stderr
-    status = json.loads(babyagi("status", "--json", environ=environ).stdout)
-    results = json.loads(babyagi("show", "results", "--json", environ=environ).stdout)
+    assert stopped.code == code
+    assert stopped.out == ""
+    assert "babyagi resume --objective 1" in stopped.err
+    assert "Traceback" not in stopped.err
+    assert resumed.code == 0, resumed.said
+    status = await look("status", env=env)
+    results = await look("show", "results", env=env)
     assert status["stop_reason"] == "finished"
     assert len(results) == status["tasks"]["done"] > n_done

@@ -13,10 +13,3 @@ def campaign():
         return ended.stdout
 
     return run
-
-
-@pytest.fixture(params=["sqlite", "postgresql"])
-def store_url(request, tmp_path):
-    if request.param == "sqlite":
-        return f"sqlite://{tmp_path}/board.db"
-    return request.getfixturevalue("postgres_url")

@@ -1,4 +1,5 @@
-"""One race for each limit; more seeds: `python -m tests.faults.races`."""
+"""One race for each limit, each on another store; both, and more seeds: `python -m
+tests.faults.races`."""
 
 import pytest
 
@@ -10,8 +11,9 @@ LIMITS = Limits(max_cost_usd=0.25, max_tasks=20)
 pytestmark = [pytest.mark.faults, pytest.mark.system]
 
 
-async def test_workers_that_race_for_the_last_money_never_pass_the_limit(store_url):
-    race = await races.race(store_url, seed=1, by_cost=True, n_workers=3, limits=LIMITS)
+async def test_workers_that_race_for_the_last_money_never_pass_the_limit(tmp_path):
+    url = f"sqlite://{tmp_path}/board.db"
+    race = await races.race(url, seed=1, by_cost=True, n_workers=3, limits=LIMITS)
 
     assert race.is_good(by_cost=True), race
 

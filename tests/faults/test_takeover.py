@@ -1,4 +1,5 @@
-"""Each takeover once; twenty times, with a stopwatch: `python -m tests.faults.takeover`."""
+"""Each takeover once; twenty times on both stores, with a stopwatch: `python -m
+tests.faults.takeover`. Those of one home, on SQLite: `tests/system/test_lost_workers.py`."""
 
 import pytest
 
@@ -9,9 +10,9 @@ pytestmark = [pytest.mark.faults, pytest.mark.system]
 
 
 async def test_a_killed_workers_task_is_done_once_by_another_and_by_itself_when_it_starts_again(
-    store_url,
+    postgres_url,
 ):
-    async with open_board(store_url, model=takeover.HangingSurveyor(), is_timed=False) as board:
+    async with open_board(postgres_url, model=takeover.HangingSurveyor(), is_timed=False) as board:
         await board.start_workers("w1", "w2")
         found = await takeover.by_another(board, 1)
         assert found.is_once, board.look_over(1, 1)

@@ -16,7 +16,7 @@ class Note(BaseModel):
 
 
 @pytest.mark.parametrize("hint", [dict, list, Note, int, str | list, dict[str, Any]], ids=str)
-@pytest.mark.parametrize("depth", [101, 900, 950, 980])
+@pytest.mark.parametrize("depth", [101, 980])
 def test_of_a_reply_that_is_nested_without_end_nothing_deep_is_taken(hint, depth):
     output = output_type_of(hint)
     for opening, closing in (("[", "]"), ('{"a":', "}"), ('{"answer":', "}")):

@@ -4,20 +4,23 @@ round every call.
 Promised is: what was recorded is never called again. A call that was made and not yet recorded when
 the process died is made once more
 (a model, a tool that reads), or a person is asked whether it was made (a tool that must not be
-repeated).
+repeated). Each test has one protocol, and with `LONG_TESTS` all of them; every walk in every
+protocol, with kills that are exceptions: `tests/react/test_walkthroughs.py`.
 """
 
 import asyncio
-import multiprocessing
+import os
 import random
 import signal
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from itertools import product
 
 import pytest
 
 from babyagi.inbox import Decision, decide
 from babyagi.tasks import StepState
+from support.forked import FORKS
 from support.local_server import Answer, LocalServer, agree_answer
 from support.processes import babyagi, environ, finish, look, rows, start
 from tests import walk_child
@@ -25,20 +28,16 @@ from tests.react.walkthroughs import PROTOCOLS, WALKTHROUGHS, Walkthrough, count
 
 pytestmark = pytest.mark.system
 
-SPOKEN = pytest.mark.parametrize("spoken", PROTOCOLS)
-WALK = pytest.mark.parametrize("walk", WALKTHROUGHS)
+IS_LONG = "LONG_TESTS" in os.environ
 FIRST = "wanted execute/1/model"
 # behind "recorded" nothing happens before the next call
 BETWEEN = {"harbour": ("intended", "recorded"), "invoices": ("recorded",)}
-PRELOADED = [
-    "tests.walk_child",
-    "httpcore2",
-    "truststore",
-    "anyio._backends._asyncio",
-    "babyagi.taskstore.sqlite",
-]
 N_KILLS = 4
 UNTIL_NEXT_POINT_S = 0.02  # about what a process takes from one point to the next
+
+
+def in_form(one):
+    return pytest.mark.parametrize("spoken", list(PROTOCOLS) if IS_LONG else [one])
 
 
 class Server(LocalServer):
@@ -63,16 +62,12 @@ class Walk:
     def __init__(self, server, life):
         self.server = server
         self.life = life
-        self._context = multiprocessing.get_context("forkserver")
-        self._context.set_forkserver_preload(PRELOADED)
 
     async def live(self, kill, *, within_s=lambda: 0.0, **change):
         """Let one process go on until `kill` says so of a point, and kill it within so many
         seconds; return its answer, None if killed."""
-        here, there = self._context.Pipe()
-        process = self._context.Process(
-            target=walk_child.live, args=(replace(self.life, **change), there)
-        )
+        here, there = FORKS.Pipe()
+        process = FORKS.Process(target=walk_child.live, args=(replace(self.life, **change), there))
         process.start()
         there.close()
         try:
@@ -167,8 +162,12 @@ def at_point_number(n):
     return kill
 
 
-@SPOKEN
-@WALK
+@pytest.mark.parametrize(
+    ("walk", "spoken"),
+    list(product(WALKTHROUGHS, PROTOCOLS))
+    if IS_LONG
+    else [("harbour", "native"), ("invoices", "text")],
+)
 async def test_a_kill_between_any_two_calls_repeats_none(walk, spoken, tmp_path):
     expected = WALKTHROUGHS[walk]
     async with open_walk(tmp_path, walk, spoken) as walked:
@@ -180,7 +179,7 @@ async def test_a_kill_between_any_two_calls_repeats_none(walk, spoken, tmp_path)
     assert walked.calls_made == expected.calls_made
 
 
-@SPOKEN
+@in_form("json")
 async def test_a_call_that_was_made_and_not_yet_recorded_is_made_once_more(spoken, tmp_path):
     expected = WALKTHROUGHS["harbour"]
     async with open_walk(tmp_path, "harbour", spoken) as walked:
@@ -191,7 +190,7 @@ async def test_a_call_that_was_made_and_not_yet_recorded_is_made_once_more(spoke
     assert walked.calls_made == [call for call in expected.calls_made for _ in range(2)]
 
 
-@SPOKEN
+@in_form("text in Japanese")
 async def test_a_kill_at_any_instant_repeats_nothing_that_was_recorded(spoken, tmp_path):
     expected, chance, answer = WALKTHROUGHS["invoices"], random.Random(f"walks {spoken}"), None
     path_by_call = {
@@ -225,7 +224,7 @@ async def test_a_kill_at_any_instant_repeats_nothing_that_was_recorded(spoken, t
     assert len(walked.server.asked) + len(walked.calls_made) <= len(paths_of(expected)) + N_KILLS
 
 
-@SPOKEN
+@in_form("text")
 async def test_a_call_that_must_not_be_repeated_is_asked_about_and_never_made_again(
     spoken, tmp_path
 ):
@@ -293,7 +292,7 @@ class Endpoint:
 
 @pytest.mark.parametrize(
     ("setting", "spoken"),
-    [("native", "native"), ("json", "json"), ("text", "text"), ("untested", "text")],
+    [("native", "native"), ("json", "json"), ("untested", "text")],
 )
 async def test_a_person_chooses_the_protocol_and_a_killed_run_goes_on_in_it(
     setting, spoken, tmp_path
@@ -325,4 +324,4 @@ async def test_a_person_chooses_the_protocol_and_a_killed_run_goes_on_in_it(
     steps = rows(tmp_path / "home", "SELECT key FROM step WHERE kind = 'tool' ORDER BY id")
     assert [step["key"] for step in steps] == [f"1/execute/{n}/tool/1" for n in (1, 2, 3)]
     with_tools = sum(bool(record.body.get("tools")) for record in server.requests)
-    assert with_tools == {"native": 5, "json": 0, "text": 0, "untested": 1}[setting]
+    assert with_tools == {"native": 5, "json": 0, "untested": 1}[setting]

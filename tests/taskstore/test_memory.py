@@ -1,3 +1,5 @@
+"""What is the store in memory's alone; the rest is SQLite's code, as `test_sqlite.py` tests it."""
+
 import asyncio
 import gc
 import sqlite3
@@ -10,12 +12,7 @@ from babyagi.errors import StoreUnavailableError
 from babyagi.tasks import ObjectiveStatus
 from babyagi.taskstore.sqlite import MemoryTaskStore
 from support.virtual import VirtualClock, run_virtually
-from tests.taskstore.contract import Clock, TaskStoreContract, begin, make_spec
-
-
-class TestMemoryTaskStore(TaskStoreContract):
-    async def open_store(self, clock, tmp_path):
-        return MemoryTaskStore(clock), lambda: None
+from tests.taskstore.contract import Clock, begin, make_spec
 
 
 async def test_two_stores_in_memory_know_nothing_of_each_other():
