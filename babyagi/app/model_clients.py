@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
+from datetime import date, timedelta
 from typing import TYPE_CHECKING, cast
 
+from babyagi.app.backends import utc_now
 from babyagi.errors import CredentialsError, SettingsError
 from babyagi.files.home import remember_abilities, remembered_abilities
 from babyagi.index.hashing import HashEmbedder
@@ -25,6 +27,7 @@ from babyagi.llm.port import Abilities, Adaptive, ChatModel, Completion, Embedde
 from babyagi.llm.prices import Price, find_price
 from babyagi.llm.prompt import Prompt
 from babyagi.llm.rehearsal import RehearsalModel
+from babyagi.llm.retry import Deadline
 from babyagi.react.asking import find_abilities
 from babyagi.react.protocols.choice import AUTO, HELD, choose_protocol
 from babyagi.redaction import redact_url
@@ -37,7 +40,7 @@ from babyagi.settings.fields import (
     Settings,
 )
 from babyagi.tasks import Objective, Role
-from babyagi.text import nearest
+from babyagi.text import nearest, say_duration
 from babyagi.tools.base import Calls
 
 if TYPE_CHECKING:
@@ -51,6 +54,9 @@ _HOW = {
     "json": "as JSON",
     "text": "in labelled text",
 }
+
+REMEMBERED_DAYS = 7
+MAX_DEADLINE_S = 86_400.0
 
 AskHuman = Callable[[str], Awaitable[str]]
 
@@ -256,7 +262,7 @@ class Models:
         circuit breaker."""
         settings, is_models = self._settings, base_url == self._settings.openai_base_url
         if base_url not in self._endpoint_by_url:
-            self._endpoint_by_url[base_url] = Endpoint(
+            endpoint = Endpoint(
                 base_url=base_url,
                 api_key=Account(
                     key=settings.openai_api_key.reveal(),
@@ -268,7 +274,24 @@ class Models:
                 sleep=asyncio.sleep,
                 random=random.SystemRandom().random,
             )
+            endpoint.deadline = self._open_deadline(base_url)
+            self._endpoint_by_url[base_url] = endpoint
         return self._endpoint_by_url[base_url]
+
+    def _open_deadline(self, base_url: str) -> Deadline:
+        """Return the deadline of the calls to an address, which begins with what was remembered in
+        the last `REMEMBERED_DAYS`. The person is told when it grows."""
+        address, home = redact_url(base_url) or "OpenAI", self._settings.home
+
+        def remember(deadline_s: float) -> None:
+            with suppress(OSError):  # no answer is lost because the disk is full
+                remember_abilities(home, address, f"{deadline_s:g} {utc_now().date()}")
+            self._tell(
+                f"{address}: a call may be silent for {say_duration(deadline_s)} from now on"
+            )
+
+        known_s = _read_deadline(remembered_abilities(home, address))
+        return Deadline(self._settings.model_timeout_s, known_s=known_s, remember=remember)
 
     def _open_engine(self) -> Engine:
         """Return the engine that runs a GGUF model in this process; it is opened once, and loads
@@ -310,6 +333,16 @@ class Models:
             base_url=self._settings.openai_base_url,
             chosen=self._settings.price,
         )
+
+
+def _read_deadline(text: str) -> float:
+    """Parse a stored deadline and its day; 0 if it is old, or none."""
+    try:
+        known_s, day = text.split()
+        is_recent = utc_now().date() - date.fromisoformat(day) <= timedelta(days=REMEMBERED_DAYS)
+        return min(float(known_s), MAX_DEADLINE_S) if is_recent else 0.0
+    except ValueError:
+        return 0.0
 
 
 def address_of(model: str, settings: Settings) -> str:

@@ -99,13 +99,22 @@ class Deadline:
 
     Args:
         first_s: the deadline in the settings.
+        known_s: the deadline that an earlier process needed.
+        remember: stores a deadline that has grown.
 
     Attributes:
         now_s: the deadline of the calls that are sent now.
     """
 
-    def __init__(self, first_s: float) -> None:
-        self.first_s = self.now_s = first_s
+    def __init__(
+        self,
+        first_s: float,
+        *,
+        known_s: float = 0.0,
+        remember: Callable[[float], object] = lambda deadline_s: None,
+    ) -> None:
+        self.first_s, self.now_s = first_s, max(first_s, known_s)
+        self._remember = remember
         self._late_s = 0.0  # the longest vain wait
 
     @property
@@ -143,14 +152,20 @@ class Deadline:
                 is_over = not server_lives or silent_s >= N_DEADLINES * self.now_s
                 if is_over and not calling.done():
                     self._late_s = max(self._late_s, silent_s)
-                    self.now_s = self.next_s if server_lives else self.now_s
+                    if server_lives:
+                        self._grow()
                     raise SilenceError(waited_s, server_lives)
         finally:
             calling.cancel()
             await asyncio.wait([calling])
         answer = calling.result()
-        self.now_s = self.next_s
+        self._grow()
         return answer
+
+    def _grow(self) -> None:
+        if self.next_s > self.now_s:
+            self.now_s = self.next_s
+            self._remember(self.now_s)
 
 
 # -- the circuit breaker: an endpoint that is down gets only one request now and then, the probe
