@@ -25,7 +25,6 @@ from babyagi.errors import (
 from babyagi.redaction import redact, redact_url
 from babyagi.taskstore.sql import database
 from babyagi.taskstore.sql.database import (
-    QueuedWrite,
     Row,
     Scripts,
     Transaction,
@@ -293,7 +292,7 @@ RECONNECT_PAUSE_S = 1.0
 
 
 class Listener:
-    """Counts the commits of other processes, in a thread that the first call of `n_heard` starts.
+    """Hears of the commits of other processes, in a thread of its own.
 
     Args:
         connect: returns a new connection.
@@ -311,29 +310,16 @@ class Listener:
         self._connect = connect
         self._queries = queries
         self._is_own = is_own
-        self._n_heard = -1
         self._on_heard: Callable[[], None] = lambda: None
         self._thread: threading.Thread | None = None
-        self._lock = threading.Lock()
         self._closed_fd, self._close_fd = os.pipe()
 
-    def n_heard(self) -> int:
-        """Return a number that rises with each commit of another process. It also rises whenever
-        listening begins, because earlier commits may have been missed. It is -1 until listening has
-        begun for the first time."""
-        with self._lock:
-            if self._thread is None:
-                self._thread = threading.Thread(
-                    target=self._run, name="taskstore-listener", daemon=True
-                )
-                self._thread.start()
-        return self._n_heard
-
     def watch(self, on_heard: Callable[[], None]) -> None:
-        """Begin to listen for commits, and call `on_heard` in the listening thread whenever
-        `n_heard` rises."""
+        """Begin to listen. Call `on_heard` in the listening thread at each commit of another
+        process, and whenever listening begins, because earlier commits may have been missed."""
         self._on_heard = on_heard
-        self.n_heard()
+        self._thread = threading.Thread(target=self._run, name="taskstore-listener", daemon=True)
+        self._thread.start()
 
     def close(self) -> None:
         """End the listening thread. A second call does nothing."""
@@ -349,7 +335,7 @@ class Listener:
         while not self._is_closed(0):
             with suppress(psycopg.Error), self._connect() as connection:
                 connection.execute(self._queries["listen"])
-                self._hear_one()
+                self._on_heard()
                 self._hear(connection)
                 return
             if self._is_closed(RECONNECT_PAUSE_S):
@@ -365,11 +351,7 @@ class Listener:
                 connection.execute(self._queries["ping"])
             for notice in connection.notifies(timeout=0):
                 if not self._is_own(notice.pid):
-                    self._hear_one()
-
-    def _hear_one(self) -> None:
-        self._n_heard += 1
-        self._on_heard()
+                    self._on_heard()
 
     def _is_closed(self, timeout_s: float) -> bool:
         return bool(select.select([self._closed_fd], [], [], timeout_s)[0])
@@ -556,10 +538,8 @@ class PipelinedTransaction(Transaction):
 
 
 class PostgresDatabase:
-    """A PostgreSQL database with the task store. Every method except `data_version` blocks and must
-    be called in one of the store's threads."""
-
-    is_notified = True
+    """A PostgreSQL database with the task store. Every method blocks and must be called in
+    one of the store's threads."""
 
     def __init__(
         self,
@@ -625,18 +605,6 @@ class PostgresDatabase:
 
         return self._repeat_if_rolled_back(transact)
 
-    def queue_write(
-        self, work: Callable[[Transaction], T], *, objective_id: int | None, is_lasting: bool = True
-    ) -> QueuedWrite[T]:
-        return QueuedWrite(work, objective_id=objective_id, is_lasting=is_lasting, run=self._run)
-
-    def _run(self, write: QueuedWrite[Any]) -> None:
-        """Run this write in a transaction of its own. The server itself syncs the commits of
-        several connections to the disk together."""
-        write.done = self.write(
-            write.work, objective_id=write.objective_id, is_lasting=write.is_lasting
-        )
-
     def read(self, work: Callable[[Transaction], T]) -> T:
         def transact(connection: BoundedConnection) -> T:
             with in_pipeline(connection) as pipeline:
@@ -671,11 +639,6 @@ class PostgresDatabase:
 
     def watch(self, on_commit: Callable[[], None]) -> None:
         self._listener.watch(on_commit)
-
-    def data_version(self) -> int:
-        """Return the listener's count of commits by other processes. The first call starts the
-        listener."""
-        return self._listener.n_heard()
 
     def close(self) -> None:
         self._listener.close()

@@ -6,7 +6,6 @@ notices the commits of other processes.
 
 from __future__ import annotations
 
-import asyncio
 import fcntl
 import os
 import re
@@ -14,12 +13,11 @@ import sqlite3
 import threading
 import time
 import weakref
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, InvalidStateError, wait
 from contextlib import closing, contextmanager, nullcontext, suppress
 from datetime import datetime
 from functools import cache
-from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -29,7 +27,6 @@ from babyagi.runtime.offload import Offload, run_inline
 from babyagi.taskstore.sql import database
 from babyagi.taskstore.sql.database import (
     Cursor,
-    QueuedWrite,
     Row,
     Scripts,
     Transaction,
@@ -103,8 +100,10 @@ class FileLock:
     def _wait(self) -> int:
         """Wait for the lock in the kernel's queue, and return the new descriptor that holds it.
         Raise `StoreUnavailableError` after `LOCK_TIMEOUT_S`."""
-        fd = self._open_file(self._path)
-        if not _Wait(fd).is_over(LOCK_TIMEOUT_S):
+        fd, got = self._open_file(self._path), Future[None]()
+        threading.Thread(target=_take, args=(fd, got), name="taskstore-lock", daemon=True).start()
+        wait([got], LOCK_TIMEOUT_S)
+        if got.cancel():
             raise StoreUnavailableError(
                 f"the task store {self._path.with_suffix('')} is locked",
                 why=f"another process has held the lock on {self._path} for {LOCK_TIMEOUT_S:g} s",
@@ -113,32 +112,14 @@ class FileLock:
         return fd
 
 
-class _Wait:
-    """A thread that waits for the lock. If the caller stops waiting first, the thread continues
-    until it gets the lock, and then closes the file, which releases the lock."""
-
-    def __init__(self, fd: int) -> None:
-        self._fd = fd
-        self._is_left = False
-        self._mutex = threading.Lock()
-        self._got = threading.Event()
-        threading.Thread(target=self._run, name="taskstore-lock", daemon=True).start()
-
-    def is_over(self, timeout_s: float) -> bool:
-        """Wait at most `timeout_s` seconds until the thread has the lock, and return whether it
-        has. If False, the thread closes the descriptor."""
-        self._got.wait(timeout_s)
-        with self._mutex:
-            self._is_left = not self._got.is_set()
-        return not self._is_left
-
-    def _run(self) -> None:
-        fcntl.flock(self._fd, fcntl.LOCK_EX)
-        with self._mutex:
-            if self._is_left:
-                os.close(self._fd)
-            else:
-                self._got.set()
+def _take(fd: int, got: Future[None]) -> None:
+    """Wait for the lock on the open file, and say so. If the caller has stopped waiting, close the
+    file, which releases the lock."""
+    fcntl.flock(fd, fcntl.LOCK_EX)
+    try:
+        got.set_result(None)
+    except InvalidStateError:
+        os.close(fd)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -162,6 +143,7 @@ class FileWatch:
         self._path = str(path)
         self._on_commit = on_commit
         self._is_closed = False
+        self._mutex = threading.Lock()  # held while a commit is passed over, or looked for
         self._seen = self._glance()
         self._thread = threading.Thread(target=self._run, name="taskstore-watch", daemon=True)
         self._thread.start()
@@ -179,23 +161,25 @@ class FileWatch:
         At the end, the file's modification time is set to now, so that even an immediate next
         commit changes it: the times that the kernel sets are milliseconds apart.
         """
-        is_known = self._glance() == self._seen
-        yield
-        if is_known:
-            now_ns = time.time_ns()
-            with suppress(OSError):
-                os.utime(self._path, ns=(now_ns, now_ns))
-                self._seen = self._glance()
+        with self._mutex:
+            is_known = self._glance() == self._seen
+            yield
+            if is_known:
+                now_ns = time.time_ns()
+                with suppress(OSError):
+                    os.utime(self._path, ns=(now_ns, now_ns))
+                    self._seen = self._glance()
 
     def _run(self) -> None:
         looks_again = True
         while not self._is_closed:
             time.sleep(LOOK_S)  # waiting for a threading.Event would cost 1.5 times as much
-            seen = self._glance()
-            is_new = seen != self._seen
-            if is_new or looks_again:
+            with self._mutex:
+                seen, before = self._glance(), self._seen
+                self._seen = seen
+            if seen != before or looks_again:
                 self._on_commit()
-            self._seen, looks_again = seen, is_new
+            looks_again = seen != before
 
     def _glance(self) -> tuple[int, int] | None:
         try:
@@ -217,7 +201,6 @@ class FileWatch:
 T = TypeVar("T")
 
 BUSY_TIMEOUT_S = 10.0
-MAX_TOGETHER = 32  # the most queued writes in one transaction, so that others wait only briefly
 VALUE = re.compile(r"(?<![:\w]):([a-z_]\w*)")  # the name of a value in a query
 MAX_REPEATED = 20  # the most rows in one repeated statement (`repeat_select`)
 # statements in the cache besides the named queries: BEGIN, COMMIT and the like, and repeated ones
@@ -335,8 +318,6 @@ class SqliteEngine:
         scripts: None stands for those of this program.
     """
 
-    is_notified = False
-
     def __init__(
         self, where: str, *, clock: Callable[[], datetime], scripts: Scripts | None = None
     ) -> None:
@@ -346,68 +327,11 @@ class SqliteEngine:
         self._queries = database.load_queries("sqlite")
         self._columns_by_query: dict[str, tuple[str, ...]] = {}
         self._connection: sqlite3.Connection | None = None
-        self._queued: deque[QueuedWrite[Any]] = deque()
 
     def write(
         self, work: Callable[[Transaction], T], *, objective_id: int | None, is_lasting: bool = True
     ) -> T:
         return self.read(work)
-
-    def queue_write(
-        self, work: Callable[[Transaction], T], *, objective_id: int | None, is_lasting: bool = True
-    ) -> QueuedWrite[T]:
-        write = QueuedWrite(
-            work, objective_id=objective_id, is_lasting=is_lasting, run=self._run_queued
-        )
-        self._queued.append(write)
-        return write
-
-    def _run_queued(self, _: QueuedWrite[Any]) -> None:
-        """Run up to `MAX_TOGETHER` queued writes in one transaction, with a savepoint for each."""
-        writes = list(islice(self._waiting(), MAX_TOGETHER))
-        is_lasting = any(write.is_lasting for write in writes)
-
-        def work(tx: Transaction) -> None:
-            for write in writes:
-                self._run_in_savepoint(write)
-
-        try:
-            if len(writes) == 1:
-                writes[0].done = self.write(
-                    writes[0].work, objective_id=None, is_lasting=is_lasting
-                )
-            else:
-                self.write(work, objective_id=None, is_lasting=is_lasting)
-        except BaseException as error:
-            for write in writes:
-                write.error = error
-        finally:
-            for write in writes:
-                write.is_over = True
-
-    def _waiting(self) -> Iterator[QueuedWrite[Any]]:
-        """Remove the writes from the queue, and yield those that were not cancelled."""
-        while self._queued:
-            write = self._queued.popleft()
-            if not write.is_over:
-                yield write
-
-    def _run_in_savepoint(self, write: QueuedWrite[Any]) -> None:
-        """Run one queued write in a savepoint, and store its outcome or its error in it. Raise the
-        error only if SQLite has rolled the whole transaction back because of it."""
-        connection = self._open()
-        connection.execute("SAVEPOINT one")
-        try:
-            with self._errors():
-                tx = self._begin_on(connection)
-                write.done = write.work(tx)
-                tx.finish()
-        except Exception as error:
-            if not connection.in_transaction:
-                raise
-            connection.execute("ROLLBACK TO one")
-            write.error = error
-        connection.execute("RELEASE one")
 
     def read(self, work: Callable[[Transaction], T]) -> T:
         with self._errors():
@@ -423,11 +347,6 @@ class SqliteEngine:
     def find_damage(self) -> list[str]:
         with self._errors():
             return damage_in(self._open())
-
-    def data_version(self) -> int:
-        """Return a number that changes when another connection commits."""
-        with self._errors():
-            return int(self._open().execute("PRAGMA data_version").fetchone()[0])
 
     def _open(self) -> sqlite3.Connection:
         if self._connection is None:
@@ -820,12 +739,6 @@ class MemoryTaskStore(TaskStore):
 
     def __init__(self, clock: Callable[[], datetime]) -> None:
         super().__init__(MemoryDatabase(clock=clock), offload=run_inline, tell=lambda _: None)
-
-    async def wait_for_change(self, *, timeout_s: float) -> None:
-        await asyncio.sleep(timeout_s)  # no other process or store object can write here
-
-    async def _next_commit(self, written: asyncio.Event, version: int) -> None:
-        await written.wait()
 
 
 async def open_sqlite(

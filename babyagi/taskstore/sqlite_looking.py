@@ -84,9 +84,6 @@ class LookingDatabase(SqliteEngine):
         with self._errors(), self._reading() as connection:
             return damage_in(connection)
 
-    def data_version(self) -> int:
-        return hash((_glance(self.path), _glance(self._wal)))
-
     def watch(self, on_commit: Callable[[], None]) -> None:
         self._watch = FileWatch(self._wal, on_commit=on_commit)
 
