@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict, replace
 from datetime import datetime, timedelta
 from functools import partial
 from types import ModuleType
@@ -117,171 +117,6 @@ from babyagi.text import BM25_LENGTH_SHARE, BM25_SATURATION
 # --------------------------------------------------------------------------------------------------
 
 
-@dataclass(slots=True, kw_only=True)
-class _Reading:
-    """One pass over all tables that lists damaged rows. References between rows are checked after
-    the rows that they refer to were read."""
-
-    tx: Transaction
-    objective_id: int | None
-    damages: list[str] = field(default_factory=list)
-    n_by_piece: Counter[str] = field(default_factory=Counter)
-    task_by_id: dict[tuple[int, int], _Links] = field(default_factory=dict)
-    damaged_tasks: set[tuple[int, int]] = field(default_factory=set)
-
-    def read(self) -> Verification:
-        check_worker = partial(worker_from_row, now_us=0)
-        worker_ids = {row["id"] for row in self._sound("workers", "worker {id}", check_worker)}
-        last_by_objective = {
-            row["id"]: row["last_task_id"]
-            for row in self._sound("every_objective", "objective {id}", _check_objective)
-        }
-        check_task = _check_sealed("task", task_from_row)
-        for row in self._sound("every_task", "task {id} of objective {objective_id}", check_task):
-            self._note_task(row, worker_ids, last_by_objective)
-        self._compare_after()
-        self._require_task(
-            "every_step",
-            "step {key} of {owner} of objective {objective_id} (row {id})",
-            _check_step,
-        )
-        self._require_task(
-            "every_result",
-            "the result of task {task_id} of objective {objective_id} (row {id})",
-            database.result_from_row,
-        )
-        self._require_task(
-            "every_vector",
-            "the vector of task {task_id} of objective {objective_id} in {space}",
-            _check_vector,
-        )
-        self._require_task(
-            "every_event",
-            "event {id} of objective {objective_id}",
-            _check_sealed("event", event_from_row),
-        )
-        for row in self._sound(
-            "every_duty", "the duty to {duty} of objective {objective_id}", _check_duty
-        ):
-            if row["worker_id"] is not None and row["worker_id"] not in worker_ids:
-                self._note("the duty to {duty} of objective {objective_id}", row)
-        for row in self._sound(
-            "every_joined", "an objective that worker {worker_id} serves", database.joined_from_row
-        ):
-            if row["worker_id"] not in worker_ids:
-                self._note("an objective that worker {worker_id} serves", row)
-        if self.objective_id is None:
-            self._read_schedules()
-            list(self._sound("every_keyed", "the request with the key {key}", _check_keyed))
-        n = self.n_by_piece
-        return Verification(
-            n_rows=n.total(),
-            n_steps=n["every_step"],
-            n_results=n["every_result"],
-            damages=tuple(dict.fromkeys(self.damages)),
-        )
-
-    def _read_schedules(self) -> None:
-        check = _check_sealed("schedule", schedule_from_row)
-        ids = {row["id"] for row in self._sound("every_schedule", "schedule {id}", check)}
-        name = "the tick of schedule {schedule_id} at {due_us}"
-        for row in self._sound("every_tick", name, database.tick_from_row):
-            if row["schedule_id"] not in ids:
-                self._note(name, row)
-
-    def _sound(self, query: str, name: str, check: Callable[[Row], object]) -> Iterator[Row]:
-        """Yield the sound rows of a query. Add every other row to `damages`, as `name` with the
-        row's columns filled in.
-
-        Args:
-            check: raises if the row cannot be converted or its checksum is wrong.
-        """
-        for row in self.tx.each(query, objective_id=self.objective_id):
-            self.n_by_piece[query] += 1
-            try:
-                _require_text(row)
-                check(row)
-            except (StoreUnusableError, *database.FAULTS):
-                self._note(name, row)
-                if query == "every_task":
-                    self.damaged_tasks.add((row["objective_id"], row["id"]))
-            else:
-                yield row
-
-    def _note(self, name: str, row: Row) -> None:
-        self.damages.append(database.name_row(name, row).encode("utf-8", "replace").decode())
-
-    # -- references between rows
-    # -------------------------------------------------------------------------------------------
-
-    def _note_task(self, row: Row, worker_ids: set[str], last_by_objective: dict[int, int]) -> None:
-        task = database.task_from_row(row)
-        key = (task.objective_id, task.id)
-        self.task_by_id[key] = _Links(
-            status=task.status, blockers=row["blockers"], after=frozenset(task.after)
-        )
-        is_held_by_nobody = row["worker_id"] is not None and row["worker_id"] not in worker_ids
-        if is_held_by_nobody or not 0 < task.id <= last_by_objective.get(
-            task.objective_id, task.id
-        ):
-            self._note("task {id} of objective {objective_id}", row)
-            self.damaged_tasks.add(key)
-
-    def _compare_after(self) -> None:
-        after_by_id: dict[tuple[int, int], set[int]] = {}
-        for row in self.tx.each("every_after", objective_id=self.objective_id):
-            self.n_by_piece["every_after"] += 1
-            after_by_id.setdefault((row["objective_id"], row["task_id"]), set()).add(
-                row["after_id"]
-            )
-        for key in sorted(self.task_by_id.keys() | after_by_id.keys(), key=str):
-            task, after = self.task_by_id.get(key), after_by_id.get(key, set())
-            if (
-                task is not None
-                and task.after == after
-                and task.blockers == self._count_blockers(key[0], after)
-            ):
-                continue
-            if key not in self.damaged_tasks and not self._leads_to_damage(key[0], after):
-                self.damages.append(
-                    f"the tasks that task {key[1]} of objective {key[0]} comes after"
-                )
-
-    def _count_blockers(self, objective_id: int, after: set[int]) -> int:
-        """Return how many of the tasks `after` are not done, dead or cancelled; -1 when one of them
-        does not exist."""
-        named = [self.task_by_id.get((objective_id, task_id)) for task_id in after]
-        return (
-            -1
-            if None in named
-            else sum(task is not None and task.status not in lifecycle.SETTLED for task in named)
-        )
-
-    def _leads_to_damage(self, objective_id: int, after: set[int]) -> bool:
-        return any((objective_id, task_id) in self.damaged_tasks for task_id in after)
-
-    def _require_task(self, query: str, name: str, check: Callable[[Row], object]) -> None:
-        """Add to `damages` the rows of a query that are damaged or belong to no existing task."""
-        for row in self._sound(query, name, check):
-            task_id = lifecycle.task_of(row["owner"]) if query == "every_step" else row["task_id"]
-            key = (row["objective_id"], task_id)
-            if task_id is not None and key not in self.task_by_id and key not in self.damaged_tasks:
-                self._note(name, row)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Links:
-    """What a task's row says about the tasks that it comes after, to compare with other rows."""
-
-    status: str
-    blockers: int
-    after: frozenset[int]
-
-
-# -- one row
-# --------------------------------------------------------------------------------------------------
-
-
 def _require_text(row: Row) -> None:
     """Raise `ValueError` when a text in the row is not valid UTF-8. `read_unchecked` returns such
     texts."""
@@ -319,10 +154,6 @@ def _check_sealed(table: str, convert: Callable[[Row], object]) -> Callable[[Row
     return check
 
 
-def _check_step(row: Row) -> None:
-    lifecycle.task_of(database.step_from_row(row).owner)
-
-
 def _check_vector(row: Row) -> None:
     _require(row["seal"] is None or row["seal"] == database.seal_vector(row["vector"]))
 
@@ -330,6 +161,62 @@ def _check_vector(row: Row) -> None:
 def _check_duty(row: Row) -> None:
     Duty(row["duty"])
     database.require_types(row, texts=("owner",), numbers=("claim_no", "upto", "delay_us"))
+
+
+# For each query: the name of its rows for a person, and what raises if such a row cannot be
+# converted or its checksum is wrong.
+_CHECKS: Mapping[str, tuple[str, Callable[[Row], object]]] = {
+    "workers": ("worker {id}", partial(worker_from_row, now_us=0)),
+    "every_objective": ("objective {id}", _check_objective),
+    "every_task": ("task {id} of objective {objective_id}", _check_sealed("task", task_from_row)),
+    "every_after": (
+        "the tasks that task {task_id} of objective {objective_id} comes after",
+        partial(database.require_types, numbers=("objective_id", "task_id", "after_id")),
+    ),
+    "every_step": (
+        "step {key} of {owner} of objective {objective_id} (row {id})",
+        database.step_from_row,
+    ),
+    "every_result": (
+        "the result of task {task_id} of objective {objective_id} (row {id})",
+        result_from_row,
+    ),
+    "every_vector": (
+        "the vector of task {task_id} of objective {objective_id} in {space}",
+        _check_vector,
+    ),
+    "every_event": (
+        "event {id} of objective {objective_id}",
+        _check_sealed("event", event_from_row),
+    ),
+    "every_duty": ("the duty to {duty} of objective {objective_id}", _check_duty),
+    "every_joined": ("an objective that worker {worker_id} serves", joined_from_row),
+    "every_schedule": ("schedule {id}", _check_sealed("schedule", schedule_from_row)),
+    "every_tick": ("the tick of schedule {schedule_id} at {due_us}", tick_from_row),
+    "every_keyed": ("the request with the key {key}", _check_keyed),
+}
+
+
+def _read_every_row(tx: Transaction, objective_id: int | None) -> Verification:
+    damages: list[str] = []
+    n_by_query: Counter[str] = Counter()
+    for query, (name, check) in _CHECKS.items():
+        for row in tx.each(query, objective_id=objective_id):
+            n_by_query[query] += 1
+            named = name.format_map(row)
+            try:
+                _require_text(row)
+                check(row)
+            except (StoreUnusableError, *database.FAULTS):
+                damages.append(named)
+    damages += [row["name"] for row in tx.each("contradictions", objective_id=objective_id)]
+    printable = (name.encode("utf-8", "replace").decode() for name in damages)
+    return Verification(
+        n_rows=n_by_query.total(),
+        n_steps=n_by_query["every_step"],
+        n_results=n_by_query["every_result"],
+        damages=tuple(dict.fromkeys(printable)),
+    )
 
 
 # -- what a person looks at
@@ -393,7 +280,7 @@ class Looking(SqlAccess):
             if objective_id is not None:
                 transitions.objective_row(tx, objective_id)
             try:
-                return _Reading(tx=tx, objective_id=objective_id).read()
+                return _read_every_row(tx, objective_id)
             except KeyError as missing:  # SQLite stores the schema as text, which can be damaged
                 raise database.damaged("a table", why=f"it has no column {missing}") from missing
 
