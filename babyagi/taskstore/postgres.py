@@ -10,7 +10,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypeVar, cast
 
@@ -254,17 +253,6 @@ class Connections:
 
 
 @contextmanager
-def rolled_back_on_error(connection: psycopg.Connection[Any]) -> Iterator[None]:
-    """Roll the transaction back if the body of the context raises."""
-    try:
-        yield
-    except BaseException:
-        with suppress(psycopg.Error):
-            connection.execute("ROLLBACK")
-        raise
-
-
-@contextmanager
 def in_pipeline(connection: BoundedConnection) -> Iterator[StatementPipeline]:
     """Enter the connection's pipeline mode, which stays on after the context. If the body of the
     context raises, leave it and roll the transaction back."""
@@ -357,85 +345,6 @@ class Listener:
         return bool(select.select([self._closed_fd], [], [], timeout_s)[0])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Schema:
-    """The task store's schema in the database of this connection.
-
-    Attributes:
-        queries: the named SQL queries.
-        where: the URL without its password.
-    """
-
-    connection: psycopg.Connection[Any]
-    queries: Mapping[str, str]
-    scripts: Scripts
-    where: str
-
-    def require_current(self) -> None:
-        """Create the schema if the database is empty. Raise `StoreUnusableError` if the schema has
-        another version than this program needs, if the tables are not those of a task store, or if
-        the database does not use UTF-8."""
-        encoding = self._row("encoding")["encoding"]
-        if encoding != "UTF8":
-            raise StoreUnusableError(
-                f"the task store {self.where} cannot be used",
-                why=f"the database has the encoding {encoding}, but only UTF8 can store every text",
-                fix="create a database with ENCODING 'UTF8'",
-                guide="store",
-            )
-        version = self._version() or self.migrate()[1]
-        if version < self.scripts.version:
-            raise StoreUnusableError(
-                f"the task store {self.where} was written by an older babyagi",
-                why=(
-                    f"the store has schema version {version}, this program needs version "
-                    f"{self.scripts.version}"
-                ),
-                fix="stop every worker, make a backup (pg_dump), then: babyagi store migrate",
-                guide="store",
-            )
-
-    def require_readable(self) -> None:
-        """Raise `StoreUnusableError` if this program cannot read the schema, or there is none.
-        Nothing is created."""
-        if self._version() == 0:
-            raise NotFoundError(
-                "there is no objective yet",
-                why=f"the task store {self.where} is empty",
-                fix='babyagi run "an objective"',
-                guide="start",
-            )
-
-    def migrate(self) -> tuple[int, int]:
-        """Upgrade the schema of the version before, or create it in an empty database, in one
-        transaction, unless another process has just done so. Raise `StoreUnusableError` for every
-        other version, and while workers of the older program are running.
-
-        Returns:
-            The version before and after.
-        """
-        with rolled_back_on_error(self.connection):
-            self.connection.execute("BEGIN ISOLATION LEVEL READ COMMITTED")
-            self._row("lock_schema")
-            self._row("clock", given_us=None)
-            before, script = database.find_script(self._tx(), self.scripts, where=self.where)
-            if before == 0 and self._row("has_schema") is None:
-                self.connection.execute(self.queries["create_schema"])
-            if script:  # it has several statements
-                self.connection.execute(script, prepare=False)
-            self.connection.execute("COMMIT")
-        return before, self.scripts.version
-
-    def _version(self) -> int:
-        return database.read_version(self._tx(), known=self.scripts.version, where=self.where)
-
-    def _tx(self) -> Transaction:
-        return Transaction(self.connection, queries=self.queries, now_us=0)
-
-    def _row(self, query: str, **values: Any) -> Any:
-        return self.connection.execute(self.queries[query], values).fetchone()
-
-
 # --------------------------------------------------------------------------------------------------
 # The PostgreSQL driver: locks, transactions and commits. This code does not depend on the methods
 # of the task store.
@@ -458,7 +367,7 @@ TRIES = 5
 # If the answer to a COMMIT was lost, the server is asked for so long whether the commit happened.
 COMMIT_DOUBT_S = 60.0
 COMMIT_ASK_PAUSE_S = 0.2
-READING = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY"
+SNAPSHOT = "ISOLATION LEVEL REPEATABLE READ, READ ONLY"
 PLANS_S = 5.0  # lifetime of query plans: a plan for a table of ten rows is bad for ten thousand
 
 
@@ -548,15 +457,16 @@ class PostgresDatabase:
         clock: Callable[[], datetime] | None = None,
         scripts: Scripts | None = None,
         only_looks: bool = False,
+        migrates: bool = False,
     ) -> None:
-        """Connect, and create the schema if the database is empty. An older schema is refused,
-        because only `migrate` upgrades it.
+        """Connect, and create the schema if the database is empty.
 
         Args:
             url: `postgresql://user:password@host:port/database`.
             clock: the time to use instead of the server's clock, for tests.
             scripts: None stands for those of this program.
             only_looks: create and write nothing, and read an older schema too.
+            migrates: upgrade an older schema, which is refused otherwise.
 
         Raises:
             SettingsError, StoreUnusableError, StoreUnavailableError.
@@ -570,20 +480,76 @@ class PostgresDatabase:
         self._listener = Listener(
             self._connections.connect, queries=self._queries, is_own=self._connections.has_pid
         )
-        scripts = load_scripts("postgres") if scripts is None else scripts
-        self.known_version = scripts.version
+        self._scripts = load_scripts("postgres") if scripts is None else scripts
+        self.known_version = self._scripts.version
         try:
             with translating_errors(self.where):
-                schema = Schema(
-                    connection=self._connections.outside_pipeline(),
-                    queries=self._queries,
-                    scripts=scripts,
-                    where=self.where,
-                )
-                schema.require_readable() if only_looks else schema.require_current()
+                connection = self._connections.outside_pipeline()
+                self.version_before = self._read_version(connection)
+                if only_looks:
+                    self._require_tables()
+                elif migrates or not self.version_before:
+                    self._migrate(connection)
+                else:
+                    self._require_current()
         except BaseException:
             self.close()
             raise
+
+    # -- the schema
+    # ----------------------------------------------------------------------------------------------
+
+    def _read_version(self, connection: BoundedConnection) -> int:
+        tx = Transaction(connection, queries=self._queries, now_us=0)
+        return database.read_version(tx, known=self.known_version, where=self.where)
+
+    def _require_tables(self) -> None:
+        if self.version_before == 0:
+            raise NotFoundError(
+                "there is no objective yet",
+                why=f"the task store {self.where} is empty",
+                fix='babyagi run "an objective"',
+                guide="start",
+            )
+
+    def _require_current(self) -> None:
+        if self.version_before < self.known_version:
+            raise StoreUnusableError(
+                f"the task store {self.where} was written by an older babyagi",
+                why=(
+                    f"the store has schema version {self.version_before}, this program needs "
+                    f"version {self.known_version}"
+                ),
+                fix="stop every worker, make a backup (pg_dump), then: babyagi store migrate",
+                guide="store",
+            )
+
+    def _migrate(self, connection: BoundedConnection) -> None:
+        """Upgrade the schema of the version before, or create it in an empty database, in one
+        transaction, unless another process has just done so. Raise `StoreUnusableError` for every
+        other version, while workers of the older program are running, and if the database does not
+        use UTF-8."""
+        encoding = self._query_one(connection, "encoding")["encoding"]
+        if encoding != "UTF8":
+            raise StoreUnusableError(
+                f"the task store {self.where} cannot be used",
+                why=f"the database has the encoding {encoding}, but only UTF8 can store every text",
+                fix="create a database with ENCODING 'UTF8'",
+                guide="store",
+            )
+        with connection.transaction():
+            connection.execute("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")
+            self._query_one(connection, "lock_schema")
+            self._query_one(connection, "clock", given_us=None)
+            tx = Transaction(connection, queries=self._queries, now_us=0)
+            self.version_before, script = database.find_script(tx, self._scripts, where=self.where)
+            if not (self.version_before or self._query_one(connection, "has_schema")):
+                connection.execute(self._queries["create_schema"])
+            if script:  # it has several statements
+                connection.execute(script, prepare=False)
+
+    # -- transactions
+    # ----------------------------------------------------------------------------------------------
 
     def write(
         self, work: Callable[[Transaction], T], *, objective_id: int | None, is_lasting: bool = True
@@ -608,7 +574,7 @@ class PostgresDatabase:
     def read(self, work: Callable[[Transaction], T]) -> T:
         def transact(connection: BoundedConnection) -> T:
             with in_pipeline(connection) as pipeline:
-                connection.execute(READING)
+                connection.execute(f"BEGIN {SNAPSHOT}")
                 done = work(self._transaction(connection, pipeline, first="clock"))
                 connection.execute("COMMIT")
                 pipeline.end()
@@ -625,12 +591,10 @@ class PostgresDatabase:
 
         def transact(connection: BoundedConnection) -> T:
             connection.leave_pipeline()
-            with rolled_back_on_error(connection):
-                connection.execute(READING)
+            with connection.transaction():
+                connection.execute(f"SET TRANSACTION {SNAPSHOT}")
                 now_us = self._query_one(connection, "clock", given_us=self._given_us())["now_us"]
-                done = work(StreamedTransaction(connection, queries=self._queries, now_us=now_us))
-                connection.execute("COMMIT")
-            return done
+                return work(StreamedTransaction(connection, queries=self._queries, now_us=now_us))
 
         return self._repeat_if_rolled_back(transact)
 
@@ -722,15 +686,8 @@ class PostgresDatabase:
 def migrate(url: str, *, scripts: Scripts | None = None) -> tuple[int, int]:
     """Upgrade the schema of this database to this program's version, and return the version before
     and after. Raises the errors of `PostgresDatabase`."""
-    connections = Connections(url)
-    scripts = load_scripts("postgres") if scripts is None else scripts
-    with translating_errors(connections.shown), closing(connections):
-        return Schema(
-            connection=connections.outside_pipeline(),
-            queries=load_queries(),
-            scripts=scripts,
-            where=connections.shown,
-        ).migrate()
+    with closing(PostgresDatabase(url, scripts=scripts, migrates=True)) as opened:
+        return opened.version_before, opened.known_version
 
 
 NOW_US = "CAST(nullif(current_setting('babyagi.now_us', true), '') AS BIGINT)"

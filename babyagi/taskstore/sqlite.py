@@ -55,10 +55,13 @@ class FileLock:
         path: the file to lock.
         open_file: opens the file and returns a descriptor. To wait for the lock, the file is opened
             once more, because an flock belongs to an open file description.
+        how: `LOCK_EX` to write, or `LOCK_SH` to keep writers out.
     """
 
-    def __init__(self, path: Path, *, open_file: Callable[[Path], int]) -> None:
-        self._path = path
+    def __init__(
+        self, path: Path, *, open_file: Callable[[Path], int], how: int = fcntl.LOCK_EX
+    ) -> None:
+        self._path, self._how = path, how
         self._open_file = open_file
         self._fd = open_file(path)
         self._waited_fd = -1  # the second descriptor, if the lock was taken by waiting, else -1
@@ -79,7 +82,7 @@ class FileLock:
         that succeeded."""
         for pause_s in PAUSES_S:
             try:
-                fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                fcntl.flock(self._fd, self._how | fcntl.LOCK_NB)
             except BlockingIOError:
                 pass
             except OSError as error:  # some network file systems have no locks
@@ -101,7 +104,9 @@ class FileLock:
         """Wait for the lock in the kernel's queue, and return the new descriptor that holds it.
         Raise `StoreUnavailableError` after `LOCK_TIMEOUT_S`."""
         fd, got = self._open_file(self._path), Future[None]()
-        threading.Thread(target=_take, args=(fd, got), name="taskstore-lock", daemon=True).start()
+        threading.Thread(
+            target=_take, args=(fd, self._how, got), name="taskstore-lock", daemon=True
+        ).start()
         wait([got], LOCK_TIMEOUT_S)
         if got.cancel():
             raise StoreUnavailableError(
@@ -112,10 +117,10 @@ class FileLock:
         return fd
 
 
-def _take(fd: int, got: Future[None]) -> None:
+def _take(fd: int, how: int, got: Future[None]) -> None:
     """Wait for the lock on the open file, and say so. If the caller has stopped waiting, close the
     file, which releases the lock."""
-    fcntl.flock(fd, fcntl.LOCK_EX)
+    fcntl.flock(fd, how)
     try:
         got.set_result(None)
     except InvalidStateError:

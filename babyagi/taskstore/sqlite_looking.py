@@ -12,22 +12,20 @@ from __future__ import annotations
 import fcntl
 import os
 import sqlite3
-import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 from typing import TypeVar
 from urllib.parse import quote
 
-from babyagi.errors import StoreUnavailableError, StoreUnusableError
+from babyagi.errors import StoreUnusableError
 from babyagi.runtime.offload import Offload
 from babyagi.taskstore.sql import database
 from babyagi.taskstore.sql.database import Transaction
 from babyagi.taskstore.sql.store import TaskStore
 from babyagi.taskstore.sqlite import (
-    LOCK_TIMEOUT_S,
-    PAUSES_S,
+    FileLock,
     FileWatch,
     MemoryTaskStore,
     SqliteEngine,
@@ -101,7 +99,7 @@ class LookingDatabase(SqliteEngine):
     def _reading(self) -> Iterator[sqlite3.Connection]:
         """Yield a connection for one transaction."""
         with self._writers_kept_out():
-            if not self._has_log():
+            if _size_of(self._wal) <= 0:
                 with closing(self._open_as(UNCHANGING)) as connection:
                     yield connection
                 return
@@ -128,54 +126,33 @@ class LookingDatabase(SqliteEngine):
             raise
         return connection
 
-    def _has_log(self) -> bool:
-        found = _glance(self._wal)
-        return found is not None and found[1] > 0
-
     @contextmanager
     def _writers_kept_out(self) -> Iterator[None]:
         """Share the lock that each writing process takes. Without a lock file, or without the right
         to read it, no process can be writing here.
 
         Raises:
-            StoreUnavailableError: a process has held the lock for `LOCK_TIMEOUT_S`.
+            StoreUnavailableError, StoreUnusableError: see `FileLock`.
         """
-        fd = -1
-        with suppress(OSError):
-            fd = os.open(self._lock_path, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            if fd >= 0:
-                self._share(fd)
+        with ExitStack() as kept_out:
+            with suppress(OSError):
+                lock = FileLock(self._lock_path, open_file=_open_to_read, how=fcntl.LOCK_SH)
+                kept_out.callback(lock.close)
+                kept_out.enter_context(lock)
             yield
-        finally:
-            if fd >= 0:
-                os.close(fd)
-
-    def _share(self, fd: int) -> None:
-        deadline_s = time.monotonic() + LOCK_TIMEOUT_S
-        while time.monotonic() < deadline_s:
-            try:
-                fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            except BlockingIOError:
-                time.sleep(PAUSES_S[-1])
-            except OSError:  # a file system without locks, on which nothing can write a store
-                return
-            else:
-                return
-        raise StoreUnavailableError(
-            f"the task store {self.where} is locked",
-            why=f"another process has held the lock on {self._lock_path} for {LOCK_TIMEOUT_S:g} s",
-            guide="store",
-        )
 
 
-def _glance(path: Path) -> tuple[int, int] | None:
-    """Return the modification time and the size of the file; None when there is none. Raises
-    `StoreUnusableError` if that cannot be found out."""
+def _open_to_read(path: Path) -> int:
+    return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+
+
+def _size_of(path: Path) -> int:
+    """Return the size of the file in bytes; -1 when there is none. Raises `StoreUnusableError` if
+    that cannot be found out."""
     try:
-        found = path.stat()
+        return path.stat().st_size
     except (FileNotFoundError, NotADirectoryError):
-        return None
+        return -1
     except OSError as error:
         raise StoreUnusableError(
             f"the task store {path} cannot be read",
@@ -183,7 +160,6 @@ def _glance(path: Path) -> tuple[int, int] | None:
             fix="let this user read the file and its folder",
             guide="store",
         ) from error
-    return found.st_mtime_ns, found.st_size
 
 
 async def open_for_looking(
@@ -200,7 +176,7 @@ async def open_for_looking(
         StoreUnusableError, StoreUnavailableError: see `LookingDatabase`.
     """
     path = Path(path)
-    if _glance(path) is not None:
+    if _size_of(path) >= 0:
         opened = await offload(lambda: LookingDatabase(path, clock=clock))
         if opened.version > 0:
             return TaskStore(opened, offload=offload, tell=lambda _: None)
