@@ -9,7 +9,7 @@ import select
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from typing import Any, TypeVar, cast
 
@@ -74,38 +74,29 @@ def translate(
     statement can have caused it."""
     # on one line, without what looks like a key
     why = redact(" ".join(str(error).split()))[:WHY_CHARS]
-    if error.sqlstate is None:
-        if isinstance(error, psycopg.OperationalError) and not LASTING_WORDS.search(why):
-            return StoreUnavailableError(
-                f"the task store {shown} cannot answer now", why=why, guide="store"
-            )
-        if isinstance(error, psycopg.ProgrammingError):
-            return SettingsError(
-                f"the address of the task store is not a valid PostgreSQL URL: {shown}",
-                why=_QUOTED.sub('"***"', why),
-                fix="BABYAGI_TASK_STORE=postgresql://USER:PASSWORD@HOST/DATABASE",
-                guide="store",
-            )
-        return _unusable(shown, why) if isinstance(error, psycopg.OperationalError) else None
-    if error.sqlstate in LASTING_CODES or error.sqlstate[:2] in LASTING:
-        return _unusable(shown, why)
-    if error.sqlstate[:2] in PASSING:
-        return StoreUnavailableError(
-            f"the task store {shown} cannot answer now", why=why, guide="store"
+    if error.sqlstate is None and isinstance(error, psycopg.ProgrammingError):
+        return SettingsError(
+            f"the address of the task store is not a valid PostgreSQL URL: {shown}",
+            why=_QUOTED.sub('"***"', why),
+            fix="BABYAGI_TASK_STORE=postgresql://USER:PASSWORD@HOST/DATABASE",
+            guide="store",
         )
-    return None
-
-
-def _unusable(shown: str, why: str) -> StoreUnusableError:
-    return StoreUnusableError(
-        f"the task store {shown} cannot be used",
-        why=why,
-        fix=(
-            "check user, password, host and database of BABYAGI_TASK_STORE, and the rights "
-            "of that user"
-        ),
-        guide="store",
-    )
+    if error.sqlstate is None:
+        is_passing = isinstance(error, psycopg.OperationalError)
+        is_lasting = is_passing and bool(LASTING_WORDS.search(why))
+    else:
+        is_passing = error.sqlstate[:2] in PASSING
+        is_lasting = error.sqlstate in LASTING_CODES or error.sqlstate[:2] in LASTING
+    if is_lasting:
+        return StoreUnusableError(
+            f"the task store {shown} cannot be used",
+            why=why,
+            fix="check user, password, host and database of BABYAGI_TASK_STORE, and the rights of "
+            "that user",
+            guide="store",
+        )
+    what = f"the task store {shown} cannot answer now"
+    return StoreUnavailableError(what, why=why, guide="store") if is_passing else None
 
 
 # --------------------------------------------------------------------------------------------------
@@ -681,13 +672,6 @@ class PostgresDatabase:
             why="the connection was lost during a commit, and it is unknown whether the commit "
             "succeeded",
         )
-
-
-def migrate(url: str, *, scripts: Scripts | None = None) -> tuple[int, int]:
-    """Upgrade the schema of this database to this program's version, and return the version before
-    and after. Raises the errors of `PostgresDatabase`."""
-    with closing(PostgresDatabase(url, scripts=scripts, migrates=True)) as opened:
-        return opened.version_before, opened.known_version
 
 
 NOW_US = "CAST(nullif(current_setting('babyagi.now_us', true), '') AS BIGINT)"

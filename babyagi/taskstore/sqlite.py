@@ -13,9 +13,9 @@ import sqlite3
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, InvalidStateError, wait
-from contextlib import closing, contextmanager, nullcontext, suppress
+from contextlib import ExitStack, closing, contextmanager, nullcontext, suppress
 from datetime import datetime
 from functools import cache
 from pathlib import Path
@@ -207,9 +207,8 @@ T = TypeVar("T")
 
 BUSY_TIMEOUT_S = 10.0
 VALUE = re.compile(r"(?<![:\w]):([a-z_]\w*)")  # the name of a value in a query
-MAX_REPEATED = 20  # the most rows in one repeated statement (`repeat_select`)
-# statements in the cache besides the named queries: BEGIN, COMMIT and the like, and repeated ones
-N_OWN_STATEMENTS = 20 + MAX_REPEATED
+# statements in the cache besides the named queries: BEGIN, COMMIT and the like
+N_OWN_STATEMENTS = 20
 PASSING_CODES = (
     sqlite3.SQLITE_BUSY,
     sqlite3.SQLITE_LOCKED,
@@ -240,49 +239,13 @@ def number_values(sql: str) -> tuple[str, tuple[str, ...], bool]:
     return numbered, names, "now_us" in names
 
 
-@cache
-def repeat_select(sql: str, n: int) -> tuple[str, tuple[str, ...]]:
-    """Return an `INSERT … SELECT` statement with its `SELECT` repeated for n rows, and the names of
-    one row's values in order. The statement takes the values of the first row, then those of the
-    second, and so on."""
-    into, select, row = sql.rstrip(";").partition("SELECT")
-    rows = " UNION ALL ".join([select + re.sub(VALUE, "?", row)] * n)
-    return into + rows, tuple(re.findall(VALUE, sql))
-
-
 class SqliteTransaction(Transaction):
     """A transaction on SQLite. Its rows are dictionaries, because `sqlite3.Row` searches the column
-    names each time a value is read.
+    names each time a value is read."""
 
-    Args:
-        columns_by_query: a cache of the column names of each query, to which this transaction adds.
-    """
-
-    def __init__(
-        self,
-        connection: sqlite3.Connection,
-        *,
-        queries: Mapping[str, str],
-        now_us: int,
-        columns_by_query: dict[str, tuple[str, ...]],
-    ) -> None:
-        super().__init__(connection, queries=queries, now_us=now_us)
-        self._columns_by_query = columns_by_query
-
-    def _rows(self, query: str, cursor: Any) -> Iterator[Row]:
-        columns = self._columns_by_query.get(query)
-        if columns is None:
-            columns = tuple(column[0] for column in cursor.description)
-            self._columns_by_query[query] = columns
+    def _rows(self, cursor: Any) -> Iterator[Row]:
+        columns = [column[0] for column in cursor.description]
         return (dict(zip(columns, values, strict=True)) for values in cursor)
-
-    def _run_together(self, query: str, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Write the rows that `run_later` collected, by a statement that repeats its `SELECT`. This
-        takes less than half as long as passing the rows as JSON."""
-        for begin in range(0, len(rows), MAX_REPEATED):
-            some = rows[begin : begin + MAX_REPEATED]
-            sql, names = repeat_select(self._queries[query], len(some))
-            self._connection.execute(sql, [row[name] for row in some for name in names])
 
     def _send(self, sql: str, values: Mapping[str, Any]) -> Cursor:
         numbered, names, has_time = number_values(sql)
@@ -296,22 +259,6 @@ class SqliteTransaction(Transaction):
         self._connection.cursor().executemany(
             numbered, [[{**now, **row}[name] for name in names] for row in rows]
         )
-
-
-def damage_in(connection: sqlite3.Connection) -> list[str]:
-    """Return what SQLite finds wrong with the file."""
-    found = [str(row[0]) for row in connection.execute("PRAGMA integrity_check(20)")]
-    return [] if found == ["ok"] else found
-
-
-@contextmanager
-def reading_any_text(connection: sqlite3.Connection) -> Iterator[None]:
-    """In this context, a text that is no UTF-8 is read as well."""
-    connection.text_factory = lambda content: content.decode("utf-8", "surrogateescape")
-    try:
-        yield
-    finally:
-        connection.text_factory = str
 
 
 class SqliteEngine:
@@ -329,8 +276,8 @@ class SqliteEngine:
         self._clock = clock
         self._scripts = load_scripts("sqlite") if scripts is None else scripts
         self.where, self.known_version = where, self._scripts.version
+        self.version_before = self.known_version
         self._queries = database.load_queries("sqlite")
-        self._columns_by_query: dict[str, tuple[str, ...]] = {}
         self._connection: sqlite3.Connection | None = None
 
     def write(
@@ -338,20 +285,30 @@ class SqliteEngine:
     ) -> T:
         return self.read(work)
 
+    @contextmanager
+    def _to_read(self) -> Iterator[sqlite3.Connection]:
+        """Yield the connection for one read."""
+        yield self._open()
+
     def read(self, work: Callable[[Transaction], T]) -> T:
-        with self._errors():
-            return self._transact("BEGIN", work)
+        with self._errors(), self._to_read() as connection:
+            return self._transact("BEGIN", work, connection=connection)
 
     def read_at_once(self, work: Callable[[Transaction], T]) -> T:
         raise StoreUnavailableError(f"{self.where} is read as any other work is done")
 
     def read_unchecked(self, work: Callable[[Transaction], T]) -> T:
-        with reading_any_text(self._open()):
-            return self.read(work)
+        with self._errors(), self._to_read() as connection:
+            connection.text_factory = lambda content: content.decode("utf-8", "surrogateescape")
+            try:
+                return self._transact("BEGIN", work, connection=connection)
+            finally:
+                connection.text_factory = str
 
     def find_damage(self) -> list[str]:
-        with self._errors():
-            return damage_in(self._open())
+        with self._errors(), self._to_read() as connection:
+            found = [str(row[0]) for row in connection.execute("PRAGMA integrity_check(20)")]
+        return [] if found == ["ok"] else found
 
     def _open(self) -> sqlite3.Connection:
         if self._connection is None:
@@ -359,19 +316,10 @@ class SqliteEngine:
         return self._connection
 
     def _transact(
-        self,
-        begin: str,
-        work: Callable[[Transaction], T],
-        *,
-        connection: sqlite3.Connection | None = None,
+        self, begin: str, work: Callable[[Transaction], T], *, connection: sqlite3.Connection
     ) -> T:
-        """Run `work` in one transaction and return what it returns.
-
-        Args:
-            begin: the statement that begins the transaction.
-            connection: None stands for the connection for writing.
-        """
-        connection = self._open() if connection is None else connection
+        """Run `work` in one transaction, which the statement `begin` begins, and return what it
+        returns."""
         connection.execute(begin)
         try:
             tx = self._begin_on(connection)
@@ -385,12 +333,8 @@ class SqliteEngine:
         return done
 
     def _begin_on(self, connection: sqlite3.Connection) -> Transaction:
-        return SqliteTransaction(
-            connection,
-            queries=self._queries,
-            now_us=from_time(self._clock()),
-            columns_by_query=self._columns_by_query,
-        )
+        now_us = from_time(self._clock())
+        return SqliteTransaction(connection, queries=self._queries, now_us=now_us)
 
     def _connect(
         self, *pragmas: str, timeout_s: float = BUSY_TIMEOUT_S, address: str = ""
@@ -518,9 +462,8 @@ class SqliteDatabase(SqliteEngine):
         self._wal = path.with_name(path.name + "-wal")
         self._lock = FileLock(path.with_name(path.name + ".lock"), open_file=self._open_private)
         self._watch: FileWatch | None = None
-        self._wal_fd = -1
+        self._opened_things = ExitStack()  # closes what was opened, the last first
         self._is_synced = True  # whether all commits of this object are on the disk
-        self._reader: sqlite3.Connection | None = None
         self._reading = threading.Lock()  # because one thread reads and another one closes
         try:
             with self._errors(), self._lock:
@@ -533,12 +476,16 @@ class SqliteDatabase(SqliteEngine):
                 self._connection = self._connect(
                     f"page_size = {PAGE_BYTES}", "synchronous = NORMAL"
                 )
+                self._opened_things.callback(self._connection.close)
                 self._check()
                 self._migrate()
                 self._reader = self._connect("query_only = ON", timeout_s=0.0)
+                self._opened_things.callback(self._reader.close)
                 self._wal_fd = os.open(self._wal, os.O_RDONLY)
+                self._opened_things.callback(os.close, self._wal_fd)
         except BaseException:
-            self._abandon()
+            self._opened_things.close()
+            self._lock.close()
             raise
 
     def write(
@@ -550,7 +497,7 @@ class SqliteDatabase(SqliteEngine):
             n_before = connection.total_changes
             passing_over = self._watch.passing_over() if self._watch else nullcontext()
             with self._lock, passing_over:
-                done = self._transact("BEGIN IMMEDIATE", work)
+                done = self._transact("BEGIN IMMEDIATE", work, connection=connection)
             self._is_synced &= connection.total_changes == n_before
         if is_lasting and not self._is_synced:
             self._sync()
@@ -567,15 +514,15 @@ class SqliteDatabase(SqliteEngine):
             ) from error
         self._is_synced = True
 
-    def read(self, work: Callable[[Transaction], T]) -> T:
+    @contextmanager
+    def _to_read(self) -> Iterator[sqlite3.Connection]:
         self._require_own_file()
-        return super().read(work)
+        yield self._open()
 
     def read_at_once(self, work: Callable[[Transaction], T]) -> T:
         self._require_own_file()
         with self._errors(), self._reading:
-            if self._reader is None:
-                raise StoreUnavailableError(f"the task store {self.where} is closed")
+            self._open()
             return self._transact("BEGIN", work, connection=self._reader)
 
     def watch(self, on_commit: Callable[[], None]) -> None:
@@ -588,19 +535,15 @@ class SqliteDatabase(SqliteEngine):
             self._watch.close()
         if self._connection is None:
             return
-        self._close_reader()
-        with self._errors(), self._lock:
+        with self._errors(), self._lock, self._reading, self._opened_things:
+            connection, self._connection = self._connection, None
             try:
-                self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+                connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
             except sqlite3.OperationalError as error:
                 # the traceback of an interrupted read still holds its cursor; everything stays in
                 # the log, for the next process that opens the store
                 if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_LOCKED:
                     raise
-            finally:
-                self._connection.close()
-                self._connection = None
-        os.close(self._wal_fd)
         self._lock.close()
 
     # -- opening
@@ -635,6 +578,7 @@ class SqliteDatabase(SqliteEngine):
         connection = self._open()
         tx = self._begin_on(connection)
         version, script = database.find_script(tx, self._scripts, where=self.where)
+        self.version_before = version
         # the first change to the file, made only after the file was found to be a task store
         connection.execute("PRAGMA journal_mode = WAL").fetchall()
         if version and script:
@@ -670,22 +614,6 @@ class SqliteDatabase(SqliteEngine):
         with closing(sqlite3.connect(unfinished, isolation_level=None)) as copy:
             self._open().backup(copy)
         unfinished.replace(path)
-
-    def _close_reader(self) -> None:
-        with self._reading:
-            if self._reader is not None:
-                self._reader.close()
-                self._reader = None
-
-    def _abandon(self) -> None:
-        """Close everything that an unsuccessful `__init__` has opened."""
-        self._close_reader()
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
-        if self._wal_fd >= 0:
-            os.close(self._wal_fd)
-        self._lock.close()
 
 
 def _identity(path: str) -> tuple[int, int] | None:

@@ -29,8 +29,6 @@ from babyagi.taskstore.sqlite import (
     FileWatch,
     MemoryTaskStore,
     SqliteEngine,
-    damage_in,
-    reading_any_text,
 )
 
 T = TypeVar("T")
@@ -59,28 +57,21 @@ class LookingDatabase(SqliteEngine):
         self._wal = path.with_name(path.name + "-wal")
         self._lock_path = path.with_name(path.name + ".lock")
         self._watch: FileWatch | None = None
-        with self._errors(), self._reading() as connection:
+        with self._errors(), self._to_read() as connection:
             tx = self._begin_on(connection)
-            self.version = database.read_version(tx, known=self.known_version, where=self.where)
-
-    def read(self, work: Callable[[Transaction], T]) -> T:
-        with self._errors(), self._reading() as connection:
-            return self._transact("BEGIN", work, connection=connection)
+            self.version_before = database.read_version(
+                tx, known=self.known_version, where=self.where
+            )
 
     def read_unchecked(self, work: Callable[[Transaction], T]) -> T:
-        if self.version < self.known_version:
+        if self.version_before < self.known_version:
             raise StoreUnusableError(
                 f"the task store {self.where} is of an earlier version, and its rows cannot be "
                 "checked before it is updated",
                 fix="babyagi store migrate updates it, while no earlier worker is running",
                 guide="store",
             )
-        with self._errors(), self._reading() as connection, reading_any_text(connection):
-            return self._transact("BEGIN", work, connection=connection)
-
-    def find_damage(self) -> list[str]:
-        with self._errors(), self._reading() as connection:
-            return damage_in(connection)
+        return super().read_unchecked(work)
 
     def watch(self, on_commit: Callable[[], None]) -> None:
         self._watch = FileWatch(self._wal, on_commit=on_commit)
@@ -96,8 +87,7 @@ class LookingDatabase(SqliteEngine):
     # ----------------------------------------------------------------------------------------------
 
     @contextmanager
-    def _reading(self) -> Iterator[sqlite3.Connection]:
-        """Yield a connection for one transaction."""
+    def _to_read(self) -> Iterator[sqlite3.Connection]:
         with self._writers_kept_out():
             if _size_of(self._wal) <= 0:
                 with closing(self._open_as(UNCHANGING)) as connection:
@@ -178,6 +168,6 @@ async def open_for_looking(
     path = Path(path)
     if _size_of(path) >= 0:
         opened = await offload(lambda: LookingDatabase(path, clock=clock))
-        if opened.version > 0:
+        if opened.version_before > 0:
             return TaskStore(opened, offload=offload, tell=lambda _: None)
     return MemoryTaskStore(clock)

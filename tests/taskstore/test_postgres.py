@@ -5,7 +5,7 @@ import sqlite3
 import sys
 import threading
 from collections import defaultdict
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -27,7 +27,7 @@ from babyagi.runtime.offload import ThreadOffload, run_inline
 from babyagi.tasks import Duty, ObjectiveStatus, Proposal, TaskStatus
 from babyagi.taskstore import postgres
 from babyagi.taskstore.nouns import Intention, Kept, Outcome, Planned
-from babyagi.taskstore.postgres import PostgresDatabase, migrate
+from babyagi.taskstore.postgres import PostgresDatabase
 from babyagi.taskstore.sql import database
 from babyagi.taskstore.sql.database import PAUSE_S
 from babyagi.taskstore.sql.store import TaskStore, open_postgres
@@ -301,6 +301,11 @@ def old_url(empty_url):
     with psycopg.connect(empty_url, autocommit=True) as connection:
         connection.execute(unpack("postgres.sql"))
     return empty_url
+
+
+def migrate(url, *, scripts=None):
+    with closing(PostgresDatabase(url, scripts=scripts, migrates=True)) as opened:
+        return opened.version_before, opened.known_version
 
 
 def connect(url):

@@ -28,7 +28,6 @@ from babyagi.taskstore.sql import database
 from babyagi.taskstore.sql.database import from_time
 from babyagi.taskstore.sqlite import (
     LOOK_S,
-    MAX_REPEATED,
     SqliteDatabase,
     open_sqlite,
 )
@@ -931,14 +930,10 @@ async def test_the_events_of_a_transaction_are_in_their_order_however_many_they_
     objective_id = await begin(store)
     last_id = await store.last_event_id(objective_id)
 
-    await store.add_tasks(
-        objective_id, [Proposal(name=f"Task {number}") for number in range(3 * MAX_REPEATED + 1)]
-    )
+    await store.add_tasks(objective_id, [Proposal(name=f"Task {number}") for number in range(61)])
 
     added = await store.events(objective_id, after_id=last_id, limit=1000)
-    assert [event.data["name"] for event in added] == [
-        f"Task {number}" for number in range(3 * MAX_REPEATED + 1)
-    ]
+    assert [event.data["name"] for event in added] == [f"Task {number}" for number in range(61)]
     await store.close()
 
 

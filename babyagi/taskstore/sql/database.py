@@ -123,9 +123,9 @@ class Transaction:
         self._send_many(sql, rows)
 
     def run_later(self, query: str, row: Mapping[str, Any]) -> None:
-        """Collect a row that `query` will write together with the other rows collected for it:
-        before a query reads a table that they change, and at the latest when the transaction
-        ends."""
+        """Collect a row that `query` will write together with the other rows collected for it, as
+        JSON in `:rows`: before a query reads a table that they change, and at the latest when the
+        transaction ends."""
         written = find_tables(self._queries[query]).written
         self._later.setdefault(query, []).append(row)
         self._awaited |= written
@@ -135,7 +135,7 @@ class Transaction:
         """Write the rows that `run_later` collected. The driver calls this before it commits."""
         later, self._later, self._awaited = self._later, {}, frozenset()
         for query, rows in later.items():
-            self._run_together(query, rows)
+            self._execute(query, {"rows": json.dumps(rows)})
 
     def one(self, query: str, **values: Any) -> Row | None:
         """Return the first row, or None when the query returns no row."""
@@ -154,7 +154,7 @@ class Transaction:
     def each(self, query: str, **values: Any) -> Iterator[Row]:
         """Yield the rows one by one, without caching them, for results that do not fit in
         memory."""
-        yield from self._rows(query, self._execute(query, values))
+        yield from self._rows(self._execute(query, values))
 
     def has(self, query: str, **values: Any) -> bool:
         return bool(self.all(query, **values))
@@ -162,7 +162,7 @@ class Transaction:
     def _fetch(self, query: str, values: Mapping[str, Any]) -> Sequence[Row]:
         return list(self.each(query, **values))
 
-    def _rows(self, query: str, cursor: Cursor) -> Iterable[Row]:
+    def _rows(self, cursor: Cursor) -> Iterable[Row]:
         return list(cursor.fetchall())
 
     def _execute(self, query: str, values: Mapping[str, Any]) -> Cursor:
@@ -173,19 +173,11 @@ class Transaction:
         self._forget(tables.written)
         return self._send(sql, values)
 
-    def _run_together(self, query: str, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Write the rows that `run_later` collected for `query`, in one statement that takes them
-        as JSON in `:rows`."""
-        self._execute(query, {"rows": json.dumps(rows)})
-
     def _send(self, sql: str, values: Mapping[str, Any]) -> Cursor:
-        return self._connection.execute(sql, self._complete(sql, values))
+        return self._connection.execute(sql, values)
 
     def _send_many(self, sql: str, rows: Iterable[Mapping[str, Any]]) -> None:
-        self._connection.cursor().executemany(sql, [self._complete(sql, row) for row in rows])
-
-    def _complete(self, sql: str, values: Mapping[str, Any]) -> Mapping[str, Any]:
-        return {**values, "now_us": self.now_us} if ":now_us" in sql else values
+        self._connection.cursor().executemany(sql, list(rows))
 
     def _forget(self, tables: Set[str]) -> None:
         """Drop the cached rows of all queries that read one of these tables."""
@@ -209,6 +201,9 @@ class Database(Protocol):
 
     where: str
     """The file or the URL, without the password, for messages."""
+
+    version_before: int
+    """The version of the schema that the database had when it was opened."""
 
     known_version: int
     """The version of this program's schema."""
@@ -474,6 +469,7 @@ class SqlAccess:
         self, database: Database, *, offload: Offload, tell: Callable[[str], None]
     ) -> None:
         self._database = database
+        self.versions = (database.version_before, database.known_version)
         self._offload = offload
         self._tell = tell
         self._n_calm = CALM_WRITES

@@ -174,7 +174,7 @@ class Steps(SqlAccess):
         question is not stored, and the task is queued again. It can be claimed when one of those
         questions is answered.
         """
-        task = transitions.fenced_task(tx, fence, TaskStatus.RUNNING)
+        task = transitions.fenced_task(tx, fence)
         known, _ = _find(tx, fence, key)
         if known is not None and known.state is StepState.DONE:
             return known

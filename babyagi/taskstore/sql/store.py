@@ -16,11 +16,10 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import datetime, timedelta
 from functools import partial
-from types import ModuleType
 from typing import Any
 
 from babyagi import events
-from babyagi.errors import LeaseLostError, NotFoundError, SettingsError, StoreUnusableError
+from babyagi.errors import LeaseLostError, SettingsError, StoreUnusableError
 from babyagi.redaction import redact_url
 from babyagi.runtime.offload import Offload
 from babyagi.tasks import (
@@ -937,6 +936,7 @@ async def open_postgres(
     tell: Callable[[str], None] = lambda _: None,
     clock: Callable[[], datetime] | None = None,
     only_looks: bool = False,
+    migrates: bool = False,
 ) -> TaskStore:
     """Open the task store in this PostgreSQL database. In an empty database, create the schema.
 
@@ -948,7 +948,7 @@ async def open_postgres(
         tell: called with a message for a person when the store cannot be written, once for each
             outage.
         clock: the time to use instead of the server's clock, for tests.
-        only_looks: create, upgrade and write nothing (`PostgresDatabase`).
+        only_looks, migrates: see `PostgresDatabase`.
 
     Raises:
         SettingsError: the driver is not installed, or the URL cannot be parsed.
@@ -956,28 +956,8 @@ async def open_postgres(
             has another version.
         StoreUnavailableError: the server cannot be reached.
     """
-    driver = _load_postgres(url)
-    database = await offload(
-        lambda: driver.PostgresDatabase(url, clock=clock, only_looks=only_looks)
-    )
-    return TaskStore(database, offload=offload, tell=tell)
-
-
-async def migrate_postgres(url: str, *, offload: Offload) -> tuple[int, int]:
-    """Upgrade the schema of this PostgreSQL database to this program's version, and return the
-    version before and after.
-
-    Raises:
-        StoreUnusableError: as `open_postgres`, or a worker has a living lease.
-        SettingsError, StoreUnavailableError: as `open_postgres`.
-    """
-    driver = _load_postgres(url)
-    return await offload(lambda: driver.migrate(url))
-
-
-def _load_postgres(url: str) -> ModuleType:
     try:
-        from babyagi.taskstore import postgres
+        from babyagi.taskstore.postgres import PostgresDatabase
     except ImportError as error:
         raise SettingsError(
             f"the task store {redact_url(url)} needs the package psycopg, which cannot be imported",
@@ -985,7 +965,10 @@ def _load_postgres(url: str) -> ModuleType:
             fix="pip install 'psycopg[binary]>=3.3.9'",
             guide="store",
         ) from error
-    return postgres
+    opened = await offload(
+        lambda: PostgresDatabase(url, clock=clock, only_looks=only_looks, migrates=migrates)
+    )
+    return TaskStore(opened, offload=offload, tell=tell)
 
 
 class TaskStore(
@@ -1225,12 +1208,7 @@ class TaskStore(
     @reading()
     def task(self, tx: Transaction, objective_id: int, task_id: int) -> Task:
         """Return the task. Raises `NotFoundError`."""
-        try:
-            return transitions.read_task(tx, objective_id, task_id)
-        except NotFoundError:
-            # if the objective itself is missing, raise that error instead
-            transitions.objective_row(tx, objective_id)
-            raise
+        return transitions.read_task(tx, objective_id, task_id)
 
     async def tasks(
         self,

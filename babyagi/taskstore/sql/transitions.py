@@ -7,7 +7,7 @@ the worker still holds its claim), and it counts (limits and counters).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -84,30 +84,17 @@ def objective_of(tx: Transaction, row: Row) -> Objective:
     return objective_from_row(row, held=held, active_us=active_us_now(tx, row))
 
 
-def _no_task(objective_id: int, task_id: int) -> NotFoundError:
-    return NotFoundError(
-        f"objective {objective_id} has no task {task_id}",
-        fix=f"babyagi tasks --objective {objective_id} shows the tasks that exist",
-        guide="looking",
-    )
-
-
 def read_task(tx: Transaction, objective_id: int, task_id: int) -> Task:
+    """Return the task. Raise `NotFoundError` if there is none, or no such objective."""
     row = tx.one("task", objective_id=objective_id, task_id=task_id)
     if row is None:
-        raise _no_task(objective_id, task_id)
+        objective_row(tx, objective_id)
+        raise NotFoundError(
+            f"objective {objective_id} has no task {task_id}",
+            fix=f"babyagi tasks --objective {objective_id} shows the tasks that exist",
+            guide="looking",
+        )
     return task_from_row(row)
-
-
-def read_tasks(tx: Transaction, objective_id: int, task_ids: Sequence[int]) -> list[Task]:
-    """Return the tasks in the order of their ids in `task_ids`. Raise `NotFoundError` when one of
-    them does not exist."""
-    rows = tx.all("some_tasks", objective_id=objective_id, task_ids=to_json(list(task_ids)))
-    row_by_id = {row["id"]: row for row in rows}
-    for task_id in task_ids:
-        if task_id not in row_by_id:
-            raise _no_task(objective_id, task_id)
-    return [task_from_row(row_by_id[task_id]) for task_id in task_ids]
 
 
 def counts(tx: Transaction, objective_id: int) -> dict[TaskStatus, int]:
@@ -324,13 +311,11 @@ def allow_questions(tx: Transaction, objective_id: int) -> None:
 # --------------------------------------------------------------------------------------------------
 
 
-def fenced_task(tx: Transaction, fence: Fence, *statuses: TaskStatus) -> Task:
-    """Return the task that `fence` identifies a claim of. Raise `LeaseLostError` if the worker no
-    longer holds that claim, or if `statuses` are given and the task has none of them."""
+def fenced_task(tx: Transaction, fence: Fence) -> Task:
+    """Return the running task that `fence` identifies a claim of. Raise `LeaseLostError` if the
+    worker no longer holds that claim: a task that is released has no worker."""
     row = tx.one("task", objective_id=fence.objective_id, task_id=lifecycle.task_of(fence.owner))
     if row is None or (row["worker_id"], row["claim_no"]) != (fence.worker_id, fence.claim_no):
-        raise lifecycle.lost(fence)
-    if statuses and row["status"] not in statuses:
         raise lifecycle.lost(fence)
     return task_from_row(row)
 
