@@ -356,15 +356,6 @@ class SqliteEngine:
             raise
         return connection
 
-    def _run_script(self, script: str) -> None:
-        """Run the script in one transaction."""
-        connection = self._open()
-        try:
-            connection.executescript(f"BEGIN IMMEDIATE;\n{script}\nCOMMIT;")
-        finally:
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
-
     @contextmanager
     def _errors(self) -> Iterator[None]:
         """In this context, translate SQLite's errors into the store's errors."""
@@ -583,8 +574,11 @@ class SqliteDatabase(SqliteEngine):
         connection.execute("PRAGMA journal_mode = WAL").fetchall()
         if version and script:
             self._back_up(version)
-        if script:
-            self._run_script(script)
+        try:
+            connection.executescript(f"BEGIN IMMEDIATE;\n{script}\nCOMMIT;")
+        finally:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
 
     def _require_own_file(self) -> None:
         """Raise `StoreUnusableError` if the path no longer leads to the open file. Otherwise SQLite

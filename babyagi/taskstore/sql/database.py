@@ -279,17 +279,12 @@ def fill(sql: str, queries: Mapping[str, str]) -> str:
 def parse_queries(text: str) -> dict[str, str]:
     """Return the queries in the text by name. A line `-- name --` stands before each query; other
     comment lines are removed. Raises `ValueError` when two queries have the same name."""
-    queries: dict[str, list[str]] = {}
-    name = ""
-    for line in text.splitlines():
-        if line.startswith("-- ") and line.endswith(" --"):
-            name = line[3:-3]
-            if name in queries:
-                raise ValueError(f"two SQL queries have the name {name}")
-            queries[name] = []
-        elif name and not line.startswith("--"):
-            queries[name].append(line)
-    return {name: "\n".join(lines).strip() for name, lines in queries.items()}
+    _, *pieces = re.split(r"^-- (\w+) --$", text, flags=re.MULTILINE)
+    names, queries = pieces[::2], pieces[1::2]
+    if len(set(names)) < len(names):
+        raise ValueError(f"two SQL queries have the same name: {', '.join(names)}")
+    without_comments = (re.sub(r"^--.*$", "", one, flags=re.MULTILINE) for one in queries)
+    return dict(zip(names, map(str.strip, without_comments), strict=True))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

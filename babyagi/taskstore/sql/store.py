@@ -16,6 +16,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import datetime, timedelta
 from functools import partial
+from itertools import accumulate
 from typing import Any
 
 from babyagi import events
@@ -236,21 +237,7 @@ class Looking(SqlAccess):
         """Return the facts from which one sees whether the objective makes progress, and why not.
         Raises `NotFoundError`."""
         row = transitions.objective_row(tx, objective_id)
-        newest = tx.one(
-            "newest_events",
-            objective_id=objective_id,
-            after_id=0,
-            task_id=None,
-            kinds=to_json(_MODEL_EVENTS),
-            limit=1,
-        )
-        is_down = newest is not None and newest["kind"] == events.MODEL_UNAVAILABLE
-        return _standing(
-            tx,
-            row,
-            counts=transitions.counts(tx, objective_id),
-            outage=event_from_row(newest) if newest is not None and is_down else None,
-        )
+        return _standing(tx, row, counts=transitions.counts(tx, objective_id))
 
     @reading()
     def place(self, tx: Transaction, task: Task) -> int:
@@ -262,8 +249,7 @@ class Looking(SqlAccess):
 
     @reading(n_rows=ALL_ROWS)
     def vitals(self, tx: Transaction) -> Vitals:
-        """Return measurements of the whole store, from one read of the database, with a number of
-        queries that does not grow with the store."""
+        """Return measurements of the whole store, from one read of the database."""
         return _measure(tx)
 
     async def verify(self, objective_id: int | None = None) -> Verification:
@@ -290,16 +276,23 @@ class Looking(SqlAccess):
         )
 
 
-def _standing(
-    tx: Transaction, row: Row, *, counts: Mapping[TaskStatus, int], outage: Event | None
-) -> Standing:
+def _standing(tx: Transaction, row: Row, *, counts: Mapping[TaskStatus, int]) -> Standing:
+    newest = tx.one(
+        "newest_events",
+        objective_id=row["id"],
+        after_id=0,
+        task_id=None,
+        kinds=to_json(_MODEL_EVENTS),
+        limit=1,
+    )
+    is_down = newest is not None and newest["kind"] == events.MODEL_UNAVAILABLE
     return Standing(
         objective=transitions.objective_of(tx, row),
         counts=counts,
         n_begun=row["n_begun"],
         n_tasks_without_progress=row["n_barren"],
         n_tries_without_answer=row["n_fruitless"],
-        outage=outage,
+        outage=event_from_row(newest) if newest is not None and is_down else None,
         at=to_time(tx.now_us),
     )
 
@@ -311,47 +304,18 @@ def _standing(
 def _measure(tx: Transaction) -> Vitals:
     at_us = {"until_answered_us": transitions.UNTIL_ANSWERED_US}
     queues = {row["objective_id"]: row for row in tx.all("queues", **at_us)}
-    n_queued: Counter[str] = Counter()
-    for row in queues.values():
-        n_queued[row["status"]] += _queue_of(row, now_us=tx.now_us).n
-    counted = tx.all("counted_events")
-    outages = _find_outages(counted, at=to_time(tx.now_us))
-    n_by_event: Counter[str] = Counter()
-    for row in counted:
-        n_by_event[row["kind"]] += int(row["n"])
-    newest_first = tx.all("open_objectives", limit=ALL_ROWS)
-    active = [row for row in newest_first if row["status"] == ObjectiveStatus.ACTIVE]
     standings = [
-        (
-            _standing(tx, row, counts={}, outage=outages.get(row["id"])),
-            _queue_of(queues.get(row["id"]), now_us=tx.now_us),
-        )
-        for row in reversed(active)
+        (_standing(tx, row, counts={}), _queue_of(queues.get(row["id"]), now_us=tx.now_us))
+        for row in reversed(tx.all("open_objectives", limit=ALL_ROWS))
+        if row["status"] == ObjectiveStatus.ACTIVE
     ]
     return Vitals(
         at=to_time(tx.now_us),
         standings=standings,
         workers=_read_workers(tx),
-        n_queued_paused=n_queued[ObjectiveStatus.PAUSED],
-        n_queued_ended=n_queued[ObjectiveStatus.ENDED],
         totals={(row["name"], row["word"], row["more"]): int(row["n"]) for row in tx.all("totals")},
-        n_by_event=n_by_event,
         next_tick_s=wait_for_tick_s(tx),
     )
-
-
-def _find_outages(counted: Sequence[Row], *, at: datetime) -> Mapping[int, Event]:
-    """Return the newest outage event by objective id, for the objectives whose model did not answer
-    when it was last called. The events have no data, and the time `at`."""
-    last_ids = {(row["objective_id"], row["kind"]): row["last_id"] for row in counted}
-    return {
-        objective_id: Event(
-            id=last_id, objective_id=objective_id, task_id=None, kind=kind, data={}, at=at
-        )
-        for (objective_id, kind), last_id in last_ids.items()
-        if kind == events.MODEL_UNAVAILABLE
-        and last_id > last_ids.get((objective_id, events.MODEL_AVAILABLE), 0)
-    }
 
 
 def _queue_of(row: Row | None, *, now_us: int) -> Queue:
@@ -866,16 +830,11 @@ def choose_words(n_by_word: Mapping[str, int]) -> list[str]:
     Args:
         n_by_word: how many results contain each word.
     """
-    chosen: list[str] = []
-    n_results = 0
-    for word in sorted(
-        (word for word, n in n_by_word.items() if n), key=lambda word: (n_by_word[word], word)
-    ):
-        n_results += n_by_word[word]
-        if n_results > COMMON_WORD:
-            break
-        chosen.append(word)
-    return chosen
+    by_rarity = sorted((n, word) for word, n in n_by_word.items() if n)
+    totals = accumulate(n for n, _ in by_rarity)
+    return [
+        word for (_, word), total in zip(by_rarity, totals, strict=True) if total <= COMMON_WORD
+    ]
 
 
 def order_by_words(found: Iterable[tuple[str, int, int]]) -> list[int]:
@@ -1148,8 +1107,7 @@ class TaskStore(
     @reading()
     def report(self, tx: Transaction, objective_id: int) -> str | None:
         """Return the objective's report as Markdown; None before it is written."""
-        transitions.objective_row(tx, objective_id)
-        markdown: str | None = tx.all("report", objective_id=objective_id)[0]["report"]
+        markdown: str | None = rows_in(tx, "report", objective_id)[0]["report"]
         return markdown
 
     @reading(n_rows=MAX_WINDOW)

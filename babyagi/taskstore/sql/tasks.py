@@ -139,7 +139,7 @@ class Recording(SqlAccess):
         task = lifecycle.lacked(task, lack=lack)
         _note_lacked(tx, task)
         if task.n_lacks >= lifecycle.MAX_LACKS:
-            transitions.count_no_answer(tx, task.objective_id)
+            tx.run("count_no_answer", objective_id=task.objective_id)
             _give_up_lacking(tx, task)
         else:
             status = transitions.free_task(tx, task, to=TaskStatus.RECORDED)
@@ -201,7 +201,7 @@ class Recording(SqlAccess):
             error=lifecycle.storable(error, max_chars=lifecycle.MAX_DETAIL_CHARS),
             try_no=task.try_no + 1,
         )
-        transitions.count_no_answer(tx, task.objective_id)
+        tx.run("count_no_answer", objective_id=task.objective_id)
         status = TaskStatus.DEAD if task.failures >= max_failures else TaskStatus.QUEUED
         status = transitions.free_task(tx, task, to=status, delay_s=delay_s)
         data = {"error": task.error, "failures": task.failures}

@@ -8,7 +8,7 @@ the worker still holds its claim), and it counts (limits and counters).
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from babyagi import events
@@ -409,13 +409,6 @@ class Progress:
             n_tries_without_answer=0,
             n_answers=self.n_answers + int(not is_repeat),
         )
-
-
-def count_no_answer(tx: Transaction, objective_id: int) -> None:
-    """Store that one more try of the objective gave no answer."""
-    progress = Progress.of(objective_row(tx, objective_id))
-    progress = progress.after_try(is_answered=False, is_repeat=False, n_added=0)
-    tx.run("count_progress", objective_id=objective_id, **asdict(progress))
 
 
 def note_freed(tx: Transaction, task: Task, status: TaskStatus) -> None:
