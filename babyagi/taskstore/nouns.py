@@ -223,7 +223,6 @@ class Standing:
 
     Attributes:
         counts: the number of tasks with each status.
-        n_begun: number of tasks that a worker has claimed at least once.
         n_tasks_without_progress, n_tries_without_answer: as in `lifecycle.Snapshot`.
         outage: the event of the present outage; None when the model answered the last call, or was
             not called yet.
@@ -232,7 +231,6 @@ class Standing:
 
     objective: Objective
     counts: Mapping[TaskStatus, int]
-    n_begun: int
     n_tasks_without_progress: int
     n_tries_without_answer: int
     outage: Event | None

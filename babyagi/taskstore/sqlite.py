@@ -13,7 +13,7 @@ import sqlite3
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, InvalidStateError, wait
 from contextlib import ExitStack, closing, contextmanager, nullcontext, suppress
 from datetime import datetime
@@ -253,13 +253,6 @@ class SqliteTransaction(Transaction):
             values = {**values, "now_us": self._now_us}
         return self._connection.execute(numbered, [*map(values.__getitem__, names)])
 
-    def _send_many(self, sql: str, rows: Iterable[Mapping[str, Any]]) -> None:
-        numbered, names, _ = number_values(sql)
-        now = {"now_us": self._now_us}
-        self._connection.cursor().executemany(
-            numbered, [[{**now, **row}[name] for name in names] for row in rows]
-        )
-
 
 class SqliteEngine:
     """A SQLite database, in a file or in memory. A subclass opens the connection and sees to the
@@ -279,6 +272,7 @@ class SqliteEngine:
         self.version_before = self.known_version
         self._queries = database.load_queries("sqlite")
         self._connection: sqlite3.Connection | None = None
+        self._watch: FileWatch | None = None
 
     def write(
         self, work: Callable[[Transaction], T], *, objective_id: int | None, is_lasting: bool = True
@@ -309,6 +303,9 @@ class SqliteEngine:
         with self._errors(), self._to_read() as connection:
             found = [str(row[0]) for row in connection.execute("PRAGMA integrity_check(20)")]
         return [] if found == ["ok"] else found
+
+    def watch(self, on_commit: Callable[[], None]) -> None:
+        self._watch = FileWatch(Path(f"{self.where}-wal"), on_commit=on_commit)
 
     def _open(self) -> sqlite3.Connection:
         if self._connection is None:
@@ -450,9 +447,7 @@ class SqliteDatabase(SqliteEngine):
         path = path.resolve() if path.is_symlink() else path
         super().__init__(str(path), clock=clock, scripts=scripts)
         self.path = path
-        self._wal = path.with_name(path.name + "-wal")
         self._lock = FileLock(path.with_name(path.name + ".lock"), open_file=self._open_private)
-        self._watch: FileWatch | None = None
         self._opened_things = ExitStack()  # closes what was opened, the last first
         self._is_synced = True  # whether all commits of this object are on the disk
         self._reading = threading.Lock()  # because one thread reads and another one closes
@@ -472,7 +467,7 @@ class SqliteDatabase(SqliteEngine):
                 self._migrate()
                 self._reader = self._connect("query_only = ON", timeout_s=0.0)
                 self._opened_things.callback(self._reader.close)
-                self._wal_fd = os.open(self._wal, os.O_RDONLY)
+                self._wal_fd = os.open(f"{self.where}-wal", os.O_RDONLY)
                 self._opened_things.callback(os.close, self._wal_fd)
         except BaseException:
             self._opened_things.close()
@@ -515,9 +510,6 @@ class SqliteDatabase(SqliteEngine):
         with self._errors(), self._reading:
             self._open()
             return self._transact("BEGIN", work, connection=self._reader)
-
-    def watch(self, on_commit: Callable[[], None]) -> None:
-        self._watch = FileWatch(self._wal, on_commit=on_commit)
 
     def close(self) -> None:
         """Copy the write-ahead log into the database file, and close both. A second call does
@@ -639,9 +631,6 @@ class MemoryDatabase(SqliteEngine):
         # from Python 3.13 on an unclosed connection causes a warning
         self._close = weakref.finalize(self, connection.close)
         connection.deserialize(_blank_store())
-
-    def watch(self, on_commit: Callable[[], None]) -> None:
-        """Do nothing: no other connection can commit."""
 
     def close(self) -> None:
         self._close()

@@ -26,7 +26,6 @@ from babyagi.taskstore.sql.database import Transaction
 from babyagi.taskstore.sql.store import TaskStore
 from babyagi.taskstore.sqlite import (
     FileLock,
-    FileWatch,
     MemoryTaskStore,
     SqliteEngine,
 )
@@ -54,9 +53,7 @@ class LookingDatabase(SqliteEngine):
         path = path.resolve() if path.is_symlink() else path
         super().__init__(str(path), clock=clock)
         self.path = path
-        self._wal = path.with_name(path.name + "-wal")
         self._lock_path = path.with_name(path.name + ".lock")
-        self._watch: FileWatch | None = None
         with self._errors(), self._to_read() as connection:
             tx = self._begin_on(connection)
             self.version_before = database.read_version(
@@ -73,9 +70,6 @@ class LookingDatabase(SqliteEngine):
             )
         return super().read_unchecked(work)
 
-    def watch(self, on_commit: Callable[[], None]) -> None:
-        self._watch = FileWatch(self._wal, on_commit=on_commit)
-
     def close(self) -> None:
         if self._watch is not None:
             self._watch.close()
@@ -89,7 +83,7 @@ class LookingDatabase(SqliteEngine):
     @contextmanager
     def _to_read(self) -> Iterator[sqlite3.Connection]:
         with self._writers_kept_out():
-            if _size_of(self._wal) <= 0:
+            if _size_of(Path(f"{self.where}-wal")) <= 0:
                 with closing(self._open_as(UNCHANGING)) as connection:
                     yield connection
                 return

@@ -117,11 +117,6 @@ class Transaction:
         """Run a statement that writes, and return how many rows it changed."""
         return int(self._execute(query, values).rowcount)
 
-    def run_many(self, query: str, rows: Iterable[Mapping[str, Any]]) -> None:
-        sql = self._queries[query]
-        self._forget(find_tables(sql).written)
-        self._send_many(sql, rows)
-
     def run_later(self, query: str, row: Mapping[str, Any]) -> None:
         """Collect a row that `query` will write together with the other rows collected for it, as
         JSON in `:rows`: before a query reads a table that they change, and at the latest when the
@@ -175,9 +170,6 @@ class Transaction:
 
     def _send(self, sql: str, values: Mapping[str, Any]) -> Cursor:
         return self._connection.execute(sql, values)
-
-    def _send_many(self, sql: str, rows: Iterable[Mapping[str, Any]]) -> None:
-        self._connection.cursor().executemany(sql, list(rows))
 
     def _forget(self, tables: Set[str]) -> None:
         """Drop the cached rows of all queries that read one of these tables."""
@@ -855,10 +847,7 @@ def checks_from_json(text: str) -> Checks:
 
 
 def lack_to_json(lack: Lack | None) -> str:
-    if lack is None:
-        return ""
-    fields = asdict(lack)
-    return to_json({key: one for key, one in fields.items() if one or key in ("what", "shown")})
+    return "" if lack is None else to_json(asdict(lack))
 
 
 def lack_from_json(text: str) -> Lack | None:
@@ -880,7 +869,7 @@ def task_name_from_row(row: Row) -> TaskName:
         name=row["name"],
         status=TaskStatus(row["status"]),
         is_lacking=bool(row["lack"]),
-        origins=_texts_from_json(row["origins"]),
+        origins=_list_from_json(row["origins"], str),
     )
 
 
@@ -896,8 +885,8 @@ def task_from_row(row: Row) -> Task:
         status=TaskStatus(row["status"]),
         rank=row["rank"],
         parent_id=row["parent_id"],
-        after=_numbers_from_json(row["after_ids"]),
-        origins=_texts_from_json(row["origins"]),
+        after=_list_from_json(row["after_ids"], int),
+        origins=_list_from_json(row["origins"], str),
         try_no=row["try_no"],
         claim_no=row["claim_no"],
         failures=row["failures"],
@@ -914,24 +903,16 @@ def task_from_row(row: Row) -> Task:
 
 
 @lru_cache(maxsize=N_CACHED_TEXTS)
-def _numbers_from_json(text: str) -> tuple[int, ...]:
-    numbers = tuple(json.loads(text))
-    if not all(type(number) is int for number in numbers):
-        raise TypeError(f"this is no list of numbers: {text[:100]}")
-    return numbers
-
-
-@lru_cache(maxsize=N_CACHED_TEXTS)
 def _texts_to_json(texts: tuple[str, ...]) -> str:
     return to_json(texts)
 
 
 @lru_cache(maxsize=N_CACHED_TEXTS)
-def _texts_from_json(text: str) -> tuple[str, ...]:
-    texts = json.loads(text)
-    if not (isinstance(texts, list) and all(isinstance(one, str) for one in texts)):
-        raise TypeError(f"this is no list of texts: {text[:100]}")
-    return tuple(texts)
+def _list_from_json(text: str, kind: type[int] | type[str]) -> tuple[Any, ...]:
+    values = json.loads(text)
+    if not (isinstance(values, list) and all(type(value) is kind for value in values)):
+        raise TypeError(f"this is no list of {kind.__name__}: {text[:100]}")
+    return tuple(values)
 
 
 def policy_to_json(spec: ScheduleSpec) -> str:
@@ -1135,7 +1116,7 @@ def result_from_row(row: Row) -> Result:
         objective_id=row["objective_id"],
         task_name=row["task_name"],
         text=row["text"],
-        origins=_texts_from_json(row["origins"]),
+        origins=_list_from_json(row["origins"], str),
         lack=row["lack"],
         is_planned=row["task_status"] != TaskStatus.RECORDED,
         created_at=to_time(row["created_at_us"]),
@@ -1193,7 +1174,7 @@ def step_from_row(row: Row) -> Step:
         state=StepState(row["state"]),
         output=row["output"],
         model=row["model"],
-        origins=_texts_from_json(row["origins"]),
+        origins=_list_from_json(row["origins"], str),
         reservation=Reservation(
             calls=row["held_calls"],
             tokens=row["held_tokens"],

@@ -225,7 +225,6 @@ def _read_every_row(tx: Transaction, objective_id: int | None) -> Verification:
 
 MAX_WINDOW = 200  # about how many rows one ordering or planning reads
 MAX_PLACE = 1000  # the most tasks that `place` counts before a task
-_MODEL_EVENTS = (events.MODEL_UNAVAILABLE, events.MODEL_AVAILABLE)
 
 
 class Looking(SqlAccess):
@@ -237,7 +236,8 @@ class Looking(SqlAccess):
         """Return the facts from which one sees whether the objective makes progress, and why not.
         Raises `NotFoundError`."""
         row = transitions.objective_row(tx, objective_id)
-        return _standing(tx, row, counts=transitions.counts(tx, objective_id))
+        outage = tx.one("outages", objective_id=objective_id)
+        return _standing(tx, row, counts=transitions.counts(tx, objective_id), outage=outage)
 
     @reading()
     def place(self, tx: Transaction, task: Task) -> int:
@@ -249,7 +249,8 @@ class Looking(SqlAccess):
 
     @reading(n_rows=ALL_ROWS)
     def vitals(self, tx: Transaction) -> Vitals:
-        """Return measurements of the whole store, from one read of the database."""
+        """Return measurements of the whole store, from one read of the database, with a number of
+        queries that does not grow with the store."""
         return _measure(tx)
 
     async def verify(self, objective_id: int | None = None) -> Verification:
@@ -276,23 +277,15 @@ class Looking(SqlAccess):
         )
 
 
-def _standing(tx: Transaction, row: Row, *, counts: Mapping[TaskStatus, int]) -> Standing:
-    newest = tx.one(
-        "newest_events",
-        objective_id=row["id"],
-        after_id=0,
-        task_id=None,
-        kinds=to_json(_MODEL_EVENTS),
-        limit=1,
-    )
-    is_down = newest is not None and newest["kind"] == events.MODEL_UNAVAILABLE
+def _standing(
+    tx: Transaction, row: Row, *, counts: Mapping[TaskStatus, int], outage: Row | None
+) -> Standing:
     return Standing(
         objective=transitions.objective_of(tx, row),
         counts=counts,
-        n_begun=row["n_begun"],
         n_tasks_without_progress=row["n_barren"],
         n_tries_without_answer=row["n_fruitless"],
-        outage=event_from_row(newest) if newest is not None and is_down else None,
+        outage=None if outage is None else event_from_row(outage),
         at=to_time(tx.now_us),
     )
 
@@ -304,8 +297,12 @@ def _standing(tx: Transaction, row: Row, *, counts: Mapping[TaskStatus, int]) ->
 def _measure(tx: Transaction) -> Vitals:
     at_us = {"until_answered_us": transitions.UNTIL_ANSWERED_US}
     queues = {row["objective_id"]: row for row in tx.all("queues", **at_us)}
+    outages = {row["objective_id"]: row for row in tx.all("outages", objective_id=None)}
     standings = [
-        (_standing(tx, row, counts={}), _queue_of(queues.get(row["id"]), now_us=tx.now_us))
+        (
+            _standing(tx, row, counts={}, outage=outages.get(row["id"])),
+            _queue_of(queues.get(row["id"]), now_us=tx.now_us),
+        )
         for row in reversed(tx.all("open_objectives", limit=ALL_ROWS))
         if row["status"] == ObjectiveStatus.ACTIVE
     ]
@@ -361,13 +358,15 @@ class Workers(SqlAccess):
 
         `worker.lease_until` and the fields that the store fills in are ignored.
         """
-        values = {
-            "name": worker.name,
-            "host": worker.host,
-            "pid": worker.pid,
-            "home": worker.home,
-        }
-        tx.run("put_worker", worker_id=worker.id, **values, lease_us=limits.to_us(lease_s))
+        tx.run(
+            "put_worker",
+            worker_id=worker.id,
+            name=worker.name,
+            host=worker.host,
+            pid=worker.pid,
+            home=worker.home,
+            lease_us=limits.to_us(lease_s),
+        )
 
     @writing(objective_at=1)
     def join_objective(
@@ -794,19 +793,14 @@ def _committed_microusd(row: Row) -> int:
 # --------------------------------------------------------------------------------------------------
 
 
-def _names_query(objective_id: int, *, limit: int, after_id: int) -> tuple[str, dict[str, int]]:
-    """Return the name of the query for task names, and its values."""
-    values = {"objective_id": objective_id, "limit": limit}
-    return (
-        ("changed_names", {**values, "after_id": after_id}) if after_id else ("task_names", values)
-    )
-
-
 def _task_names(tx: Transaction, objective_id: int, *, limit: int, after_id: int) -> TaskNames:
-    query, values = _names_query(objective_id, limit=limit, after_id=after_id)
     at = {"objective_id": objective_id, "until_us": ALL_ROWS}
     tx.prefetch("last_event_id", **at)
-    newest_first = tx.all(query, **values)
+    newest_first = (
+        tx.all("changed_names", objective_id=objective_id, limit=limit, after_id=after_id)
+        if after_id
+        else tx.all("task_names", objective_id=objective_id, limit=limit)
+    )
     event_id = int(tx.all("last_event_id", **at)[0]["id"])
     if not event_id:
         transitions.objective_row(tx, objective_id)
@@ -1147,8 +1141,6 @@ class TaskStore(
         Raises `NotFoundError`."""
         at = {"objective_id": objective_id}
         statuses = to_json([TaskStatus.RECORDED])
-        query, values = _names_query(objective_id, limit=limit, after_id=after_id)
-        tx.prefetch(query, **values)
         tx.prefetch("finished_ids", **at, limit=n_finished)
         tx.prefetch("tasks_with_status", **at, statuses=statuses, limit=ALL_ROWS)
         listed = _task_names(tx, objective_id, limit=limit, after_id=after_id)
@@ -1387,11 +1379,8 @@ class TaskStore(
         no new embeddings."""
         transitions.objective_row(tx, objective_id)
         at = {"objective_id": objective_id, "space": space}
-        rows = (
-            {**at, "task_id": task_id, "vector": vector, "seal": seal_vector(vector)}
-            for task_id, vector in vectors.items()
-        )
-        tx.run_many("put_vector", rows)
+        for task_id, vector in vectors.items():
+            tx.run("put_vector", **at, task_id=task_id, vector=vector, seal=seal_vector(vector))
 
     @reading(n_rows=ALL_ROWS)
     def vectors(

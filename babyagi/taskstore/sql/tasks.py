@@ -493,12 +493,9 @@ def _deal_ranks(
     rank."""
     rank_by_id = {row["id"]: row["rank"] for row in rows}
     dealt = lifecycle.deal_ranks(rank_by_id.items(), wanted)
-    changed = [
-        {"objective_id": objective_id, "task_id": task_id, "rank": rank}
-        for task_id, rank in dealt.items()
-        if rank != rank_by_id[task_id]
-    ]
-    tx.run_many("set_rank", changed)
+    changed = {id_: rank for id_, rank in dealt.items() if rank != rank_by_id[id_]}
+    for task_id, rank in changed.items():
+        tx.run("set_rank", objective_id=objective_id, task_id=task_id, rank=rank)
     return list(dealt), len(changed)
 
 

@@ -7,7 +7,6 @@ the worker still holds its claim), and it counts (limits and counters).
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -496,21 +495,6 @@ class Claims(SqlAccess):
         _prefetch_claim_facts(tx, objective_id, worker_id="")
         return _look_for_work(tx, objective_id, worker_id="")[0]
 
-    async def claim_next(
-        self, objective_id: int, worker_id: str, *, deferral: Deferral
-    ) -> tuple[Claimable, Claim | DutyClaim | None]:
-        """Read what `claimable` returns, and claim the first thing in it: the first duty (such as
-        planning) that `deferral` does not postpone, as `claim_duty` does, else a task, as
-        `claim_task` does.
-
-        Returns:
-            What was read before the claim, and the claim. The claim is None when there is nothing
-            to claim, or this worker may not claim in the objective.
-        """
-        return await self._claim(
-            objective_id, worker_id, lambda found: lifecycle.first_duty(found, deferral)
-        )
-
     async def claim_task(self, objective_id: int, worker_id: str) -> Claim | None:
         """Claim the best claimable task: the queued task with the lowest `(rank, id)` whose `after`
         tasks are all done, dead or cancelled and whose `not_before` has passed.
@@ -520,17 +504,24 @@ class Claims(SqlAccess):
         because an agent has said that it is met, is stalled (`lifecycle.may_start`), or has reached
         its time limit. At the limit of tasks, only tasks that were claimed before can be claimed.
         """
-        _, claim = await self._claim(objective_id, worker_id, lambda _: None)
+        _, claim = await self.claim_next(objective_id, worker_id, deferral=None)
         return claim if isinstance(claim, Claim) else None
 
     @writing(is_lasting=False)
-    def _claim(
-        self,
-        tx: Transaction,
-        objective_id: int,
-        worker_id: str,
-        first_duty: Callable[[Claimable], Duty | None],
+    def claim_next(
+        self, tx: Transaction, objective_id: int, worker_id: str, *, deferral: Deferral | None
     ) -> tuple[Claimable, Claim | DutyClaim | None]:
+        """Read what `claimable` returns, and claim the first thing in it: the first duty (such as
+        planning) that `deferral` does not postpone, as `claim_duty` does, else a task, as
+        `claim_task` does.
+
+        Args:
+            deferral: None postpones every duty.
+
+        Returns:
+            What was read before the claim, and the claim. The claim is None when there is nothing
+            to claim, or this worker may not claim in the objective.
+        """
         _prefetch_claim_facts(tx, objective_id, worker_id)
         standing = _standing(tx, objective_id, worker_id)
         # a newer program may have upgraded the schema since this process opened the store
@@ -542,7 +533,7 @@ class Claims(SqlAccess):
         claimable, task = _look_for_work(tx, objective_id, worker_id)
         if not standing["can_serve"]:
             return claimable, None
-        duty = first_duty(claimable)
+        duty = None if deferral is None else lifecycle.first_duty(claimable, deferral)
         if duty is not None:
             return claimable, _claim_duty(tx, objective_id, worker_id, duty)
         return claimable, None if task is None else _claim_task(tx, task, worker_id)

@@ -1,4 +1,4 @@
--- The measurements of the whole store.
+-- The measurements of the whole store, in a number of queries that does not grow with it.
 
 -- queues --
 -- The queued tasks of each objective, counted by what they wait for, and since when the oldest of those that wait only for a worker has done so.
@@ -14,6 +14,18 @@ SELECT t.objective_id, o.status,
                  AND t.not_before_us < :until_answered_us)
                 THEN CASE WHEN t.not_before_us > t.created_at_us THEN t.not_before_us ELSE t.created_at_us END END) AS since_us
   FROM task AS t JOIN objective AS o ON o.id = t.objective_id WHERE t.status = 'queued' GROUP BY t.objective_id, o.status;
+
+-- outages --
+-- Of the objective :objective_id, or of every objective when it is NULL: the event of the outage in which its model did not answer when it was
+-- last called, if there is one. The kinds are those of the index `event_counted`.
+SELECT e.* FROM event AS e
+  JOIN (SELECT max(CASE kind WHEN 'model.unavailable' THEN id ELSE 0 END) AS down_id,
+               max(CASE kind WHEN 'model.available' THEN id ELSE 0 END) AS up_id
+          FROM event
+         WHERE kind IN ('task.failed', 'task.dead', 'worker.lost', 'model.unavailable', 'model.available')
+           AND (CAST(:objective_id AS BIGINT) IS NULL OR objective_id = :objective_id)
+         GROUP BY objective_id) AS n ON n.down_id = e.id
+ WHERE n.down_id > n.up_id;
 
 -- totals --
 -- Numbers of rows by name and two words, and sums.
