@@ -586,6 +586,8 @@ def _objective_of(argument: Any) -> int:
 # -- waiting for commits, by this store object and by others
 # --------------------------------------------------------------------------------------------------
 
+# How long `wait_for_events` waits after a commit, so that one read finds the events of a burst.
+BURST_S = 0.02
 # The shortest time between two returns of `wait_for_change`. After a quiet time it returns at once.
 PAUSE_S = 0.05
 
@@ -625,6 +627,7 @@ class Waiting(SqlAccess):
                 changed = self._changed
                 while await self.last_event_id(objective_id) <= after_id:
                     await changed.wait()
+                    await asyncio.sleep(BURST_S)
                     changed = self._changed
 
     async def wait_for_change(self, *, timeout_s: float) -> None:
