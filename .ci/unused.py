@@ -41,6 +41,7 @@ connect_unix_socket, handle_starttag, handle_endtag, handle_data
     tools_test,
     demo,
     doctor,
+    migrate,
     retry,
     move,
     edit,

@@ -146,7 +146,7 @@ _OUTSIDE = re.compile(r"file:|scratch:|private:|web:|search:|tool:|more:\d{1,9}$
 _PRIVATE = re.compile(r"file:|private:|tool:(?:list_files|read_file|search_files|write_file)$")
 
 
-def _require_utc(name: str, at: datetime | None) -> None:
+def require_utc(name: str, at: datetime | None) -> None:
     if at is not None and at.tzinfo is not UTC and at.utcoffset() != UTC.utcoffset(None):
         raise ValueError(f"{name} must be an aware UTC datetime, got {at!r}")
 
@@ -163,7 +163,7 @@ class Fetched:
     asked_url: str = ""
 
     def __post_init__(self) -> None:
-        _require_utc("fetched_at", self.fetched_at)
+        require_utc("fetched_at", self.fetched_at)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

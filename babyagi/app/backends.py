@@ -16,7 +16,7 @@ from babyagi.index.port import VectorIndex
 from babyagi.runtime.offload import ThreadOffload
 from babyagi.settings.fields import Settings
 from babyagi.tasks import Objective
-from babyagi.taskstore.sql.store import TaskStore, migrate_postgres, open_postgres
+from babyagi.taskstore.sql.store import TaskStore, open_postgres
 from babyagi.taskstore.sqlite import open_sqlite
 from babyagi.taskstore.sqlite_looking import open_for_looking
 
@@ -35,6 +35,7 @@ async def open_store(
     tell: Callable[[str], None] = lambda _: None,
     only_looks: bool = False,
     creates: bool = True,
+    migrates: bool = False,
 ) -> AsyncIterator[TaskStore]:
     """Yield the task store that the settings name, and close it afterwards.
 
@@ -42,6 +43,7 @@ async def open_store(
         tell: see `open_sqlite`.
         only_looks: open it read-only; nothing is created, upgraded or written.
         creates: create the home folder and the store if they are missing.
+        migrates: upgrade a store on a server, too. One in a file is upgraded by being opened.
 
     Raises:
         NotFoundError: the store is missing and is not created, because what is to be changed cannot
@@ -62,7 +64,9 @@ async def open_store(
     offload = ThreadOffload(name="taskstore", n_threads=N_SERVER_CONNECTIONS if is_server else 1)
     try:
         if is_server:
-            store = await open_postgres(address, offload=offload, tell=tell, only_looks=only_looks)
+            store = await open_postgres(
+                address, offload=offload, tell=tell, only_looks=only_looks, migrates=migrates
+            )
         elif only_looks:
             store = await open_for_looking(_path_of(settings), clock=utc_now, offload=offload)
         else:
@@ -86,23 +90,16 @@ def _path_of(settings: Settings) -> Path:
     return Path(address.removeprefix("sqlite://")) if address else settings.home / "tasks.db"
 
 
-async def migrate_store(settings: Settings) -> tuple[int, int] | None:
-    """Update the schema of the task store while no worker runs. Return the versions before and
-    after; None for a SQLite file, which is updated by being opened.
+async def migrate_store(settings: Settings) -> tuple[int, int]:
+    """Upgrade the schema of the task store while no worker runs. Return the versions before and
+    after.
 
     Raises:
         StoreUnusableError: a worker is running, or the database cannot be used (see
             `open_postgres`).
     """
-    address = settings.task_store.reveal()
-    if not is_on_a_server(settings):
-        async with open_store(settings, creates=False):
-            return None
-    offload = ThreadOffload(name="taskstore")
-    try:
-        return await migrate_postgres(address, offload=offload)
-    finally:
-        offload.close()
+    async with open_store(settings, creates=False, migrates=True) as store:
+        return store.versions
 
 
 def utc_now() -> datetime:

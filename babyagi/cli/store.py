@@ -207,8 +207,7 @@ def migrate() -> None:
     No worker may run meanwhile. A store in a file is upgraded by any command that changes it, too.
     """
 
-    versions = asyncio.run(migrate_store(load(needs=STORE).settings))
-    before, after = versions or ("", "")
+    before, after = asyncio.run(migrate_store(load(needs=STORE).settings))
     if before == after:
         echo("The task store has this program's version.")
     else:

@@ -72,7 +72,7 @@ def _measure_tasks(vitals: Vitals) -> list[str]:
         _measure_oldest(vitals, holds),
         *_measure_workers(vitals),
         *(
-            _one(name, says, vitals.n_by_event.get(kind, 0))
+            _one(name, says, totals.get(("events", kind, ""), 0))
             for name, (kind, says) in _COUNTED.items()
         ),
     ]
@@ -80,8 +80,8 @@ def _measure_tasks(vitals: Vitals) -> list[str]:
 
 def _count_held(vitals: Vitals, holds: Sequence[Why]) -> dict[str, int]:
     held = Counter({str(why): 0 for why in _HOLDS})
-    held[Why.PAUSED] += vitals.n_queued_paused
-    held[Why.ENDED] += vitals.n_queued_ended
+    held[Why.PAUSED] += vitals.totals.get(("queued", "paused", ""), 0)
+    held[Why.ENDED] += vitals.totals.get(("queued", "ended", ""), 0)
     for (_, queue), why in zip(vitals.standings, holds, strict=True):
         held[Why.AFTER] += queue.n_after
         held[Why.LACK] += queue.n_lack

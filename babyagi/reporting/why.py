@@ -344,7 +344,7 @@ def _find_limit(facts: Facts, *, is_begun: bool) -> Reason | None:
     objective, limits = facts.objective, facts.objective.spec.limits
     if is_reached(limits.max_time_s, objective.active_s):
         name = "time"
-    elif is_reached(limits.max_tasks, facts.standing.n_begun) and not is_begun:
+    elif is_reached(limits.max_tasks, objective.n_begun) and not is_begun:
         name = "tasks"
     else:
         name = objective.overspent or (

@@ -471,8 +471,12 @@ def open_step(fence: Fence, *, key: str, kind: str, request: str, at: datetime) 
     because a person may have to read it. The hash depends on the request alone, so it is the same
     in every try."""
     request = storable(request)
-    request_hash = hashlib.sha256(request.encode()).hexdigest()[:32]
-    return new_step(fence, key=key, at=at, kind=kind, request_hash=request_hash, request=request)
+    hashed = hash_request(request)
+    return new_step(fence, key=key, at=at, kind=kind, request_hash=hashed, request=request)
+
+
+def hash_request(request: str) -> str:
+    return hashlib.sha256(request.encode()).hexdigest()[:32]
 
 
 def decide_change(spec: ObjectiveSpec, step: Step) -> ObjectiveSpec:

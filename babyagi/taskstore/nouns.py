@@ -223,7 +223,6 @@ class Standing:
 
     Attributes:
         counts: the number of tasks with each status.
-        n_begun: number of tasks that a worker has claimed at least once.
         n_tasks_without_progress, n_tries_without_answer: as in `lifecycle.Snapshot`.
         outage: the event of the present outage; None when the model answered the last call, or was
             not called yet.
@@ -232,7 +231,6 @@ class Standing:
 
     objective: Objective
     counts: Mapping[TaskStatus, int]
-    n_begun: int
     n_tasks_without_progress: int
     n_tries_without_answer: int
     outage: Event | None
@@ -260,10 +258,6 @@ class Queue:
     n_free: int = 0
     free_s: float = 0.0
 
-    @property
-    def n(self) -> int:
-        return self.n_after + self.n_lack + self.n_asking + self.n_delayed + self.n_free
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Vitals:
@@ -271,21 +265,16 @@ class Vitals:
 
     Attributes:
         standings: the `Standing` and the `Queue` of each active objective. Here `Standing.counts`
-            is empty, and `Standing.outage` has no data.
-        n_queued_paused, n_queued_ended: numbers of queued tasks of paused and of ended objectives.
+            is empty.
         totals: counts by (name of the measurement, label, label), as the SQL query `totals` returns
             them.
-        n_by_event: how often each counted kind of event has happened.
         next_tick_s: seconds until the next tick of a schedule; None when no tick is to come.
     """
 
     at: datetime
     standings: Sequence[tuple[Standing, Queue]]
     workers: Sequence[Worker]
-    n_queued_paused: int
-    n_queued_ended: int
     totals: Mapping[tuple[str, str, str], int]
-    n_by_event: Mapping[str, int]
     next_tick_s: float | None
 
 

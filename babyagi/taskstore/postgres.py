@@ -9,8 +9,7 @@ import select
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from typing import Any, TypeVar, cast
 
@@ -25,7 +24,6 @@ from babyagi.errors import (
 from babyagi.redaction import redact, redact_url
 from babyagi.taskstore.sql import database
 from babyagi.taskstore.sql.database import (
-    QueuedWrite,
     Row,
     Scripts,
     Transaction,
@@ -76,38 +74,29 @@ def translate(
     statement can have caused it."""
     # on one line, without what looks like a key
     why = redact(" ".join(str(error).split()))[:WHY_CHARS]
-    if error.sqlstate is None:
-        if isinstance(error, psycopg.OperationalError) and not LASTING_WORDS.search(why):
-            return StoreUnavailableError(
-                f"the task store {shown} cannot answer now", why=why, guide="store"
-            )
-        if isinstance(error, psycopg.ProgrammingError):
-            return SettingsError(
-                f"the address of the task store is not a valid PostgreSQL URL: {shown}",
-                why=_QUOTED.sub('"***"', why),
-                fix="BABYAGI_TASK_STORE=postgresql://USER:PASSWORD@HOST/DATABASE",
-                guide="store",
-            )
-        return _unusable(shown, why) if isinstance(error, psycopg.OperationalError) else None
-    if error.sqlstate in LASTING_CODES or error.sqlstate[:2] in LASTING:
-        return _unusable(shown, why)
-    if error.sqlstate[:2] in PASSING:
-        return StoreUnavailableError(
-            f"the task store {shown} cannot answer now", why=why, guide="store"
+    if error.sqlstate is None and isinstance(error, psycopg.ProgrammingError):
+        return SettingsError(
+            f"the address of the task store is not a valid PostgreSQL URL: {shown}",
+            why=_QUOTED.sub('"***"', why),
+            fix="BABYAGI_TASK_STORE=postgresql://USER:PASSWORD@HOST/DATABASE",
+            guide="store",
         )
-    return None
-
-
-def _unusable(shown: str, why: str) -> StoreUnusableError:
-    return StoreUnusableError(
-        f"the task store {shown} cannot be used",
-        why=why,
-        fix=(
-            "check user, password, host and database of BABYAGI_TASK_STORE, and the rights "
-            "of that user"
-        ),
-        guide="store",
-    )
+    if error.sqlstate is None:
+        is_passing = isinstance(error, psycopg.OperationalError)
+        is_lasting = is_passing and bool(LASTING_WORDS.search(why))
+    else:
+        is_passing = error.sqlstate[:2] in PASSING
+        is_lasting = error.sqlstate in LASTING_CODES or error.sqlstate[:2] in LASTING
+    if is_lasting:
+        return StoreUnusableError(
+            f"the task store {shown} cannot be used",
+            why=why,
+            fix="check user, password, host and database of BABYAGI_TASK_STORE, and the rights of "
+            "that user",
+            guide="store",
+        )
+    what = f"the task store {shown} cannot answer now"
+    return StoreUnavailableError(what, why=why, guide="store") if is_passing else None
 
 
 # --------------------------------------------------------------------------------------------------
@@ -255,17 +244,6 @@ class Connections:
 
 
 @contextmanager
-def rolled_back_on_error(connection: psycopg.Connection[Any]) -> Iterator[None]:
-    """Roll the transaction back if the body of the context raises."""
-    try:
-        yield
-    except BaseException:
-        with suppress(psycopg.Error):
-            connection.execute("ROLLBACK")
-        raise
-
-
-@contextmanager
 def in_pipeline(connection: BoundedConnection) -> Iterator[StatementPipeline]:
     """Enter the connection's pipeline mode, which stays on after the context. If the body of the
     context raises, leave it and roll the transaction back."""
@@ -293,7 +271,7 @@ RECONNECT_PAUSE_S = 1.0
 
 
 class Listener:
-    """Counts the commits of other processes, in a thread that the first call of `n_heard` starts.
+    """Hears of the commits of other processes, in a thread of its own.
 
     Args:
         connect: returns a new connection.
@@ -311,29 +289,16 @@ class Listener:
         self._connect = connect
         self._queries = queries
         self._is_own = is_own
-        self._n_heard = -1
         self._on_heard: Callable[[], None] = lambda: None
         self._thread: threading.Thread | None = None
-        self._lock = threading.Lock()
         self._closed_fd, self._close_fd = os.pipe()
 
-    def n_heard(self) -> int:
-        """Return a number that rises with each commit of another process. It also rises whenever
-        listening begins, because earlier commits may have been missed. It is -1 until listening has
-        begun for the first time."""
-        with self._lock:
-            if self._thread is None:
-                self._thread = threading.Thread(
-                    target=self._run, name="taskstore-listener", daemon=True
-                )
-                self._thread.start()
-        return self._n_heard
-
     def watch(self, on_heard: Callable[[], None]) -> None:
-        """Begin to listen for commits, and call `on_heard` in the listening thread whenever
-        `n_heard` rises."""
+        """Begin to listen. Call `on_heard` in the listening thread at each commit of another
+        process, and whenever listening begins, because earlier commits may have been missed."""
         self._on_heard = on_heard
-        self.n_heard()
+        self._thread = threading.Thread(target=self._run, name="taskstore-listener", daemon=True)
+        self._thread.start()
 
     def close(self) -> None:
         """End the listening thread. A second call does nothing."""
@@ -349,7 +314,7 @@ class Listener:
         while not self._is_closed(0):
             with suppress(psycopg.Error), self._connect() as connection:
                 connection.execute(self._queries["listen"])
-                self._hear_one()
+                self._on_heard()
                 self._hear(connection)
                 return
             if self._is_closed(RECONNECT_PAUSE_S):
@@ -365,93 +330,10 @@ class Listener:
                 connection.execute(self._queries["ping"])
             for notice in connection.notifies(timeout=0):
                 if not self._is_own(notice.pid):
-                    self._hear_one()
-
-    def _hear_one(self) -> None:
-        self._n_heard += 1
-        self._on_heard()
+                    self._on_heard()
 
     def _is_closed(self, timeout_s: float) -> bool:
         return bool(select.select([self._closed_fd], [], [], timeout_s)[0])
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Schema:
-    """The task store's schema in the database of this connection.
-
-    Attributes:
-        queries: the named SQL queries.
-        where: the URL without its password.
-    """
-
-    connection: psycopg.Connection[Any]
-    queries: Mapping[str, str]
-    scripts: Scripts
-    where: str
-
-    def require_current(self) -> None:
-        """Create the schema if the database is empty. Raise `StoreUnusableError` if the schema has
-        another version than this program needs, if the tables are not those of a task store, or if
-        the database does not use UTF-8."""
-        encoding = self._row("encoding")["encoding"]
-        if encoding != "UTF8":
-            raise StoreUnusableError(
-                f"the task store {self.where} cannot be used",
-                why=f"the database has the encoding {encoding}, but only UTF8 can store every text",
-                fix="create a database with ENCODING 'UTF8'",
-                guide="store",
-            )
-        version = self._version() or self.migrate()[1]
-        if version < self.scripts.version:
-            raise StoreUnusableError(
-                f"the task store {self.where} was written by an older babyagi",
-                why=(
-                    f"the store has schema version {version}, this program needs version "
-                    f"{self.scripts.version}"
-                ),
-                fix="stop every worker, make a backup (pg_dump), then: babyagi store migrate",
-                guide="store",
-            )
-
-    def require_readable(self) -> None:
-        """Raise `StoreUnusableError` if this program cannot read the schema, or there is none.
-        Nothing is created."""
-        if self._version() == 0:
-            raise NotFoundError(
-                "there is no objective yet",
-                why=f"the task store {self.where} is empty",
-                fix='babyagi run "an objective"',
-                guide="start",
-            )
-
-    def migrate(self) -> tuple[int, int]:
-        """Upgrade the schema of the version before, or create it in an empty database, in one
-        transaction, unless another process has just done so. Raise `StoreUnusableError` for every
-        other version, and while workers of the older program are running.
-
-        Returns:
-            The version before and after.
-        """
-        with rolled_back_on_error(self.connection):
-            self.connection.execute("BEGIN ISOLATION LEVEL READ COMMITTED")
-            self._row("lock_schema")
-            self._row("clock", given_us=None)
-            before, script = database.find_script(self._tx(), self.scripts, where=self.where)
-            if before == 0 and self._row("has_schema") is None:
-                self.connection.execute(self.queries["create_schema"])
-            if script:  # it has several statements
-                self.connection.execute(script, prepare=False)
-            self.connection.execute("COMMIT")
-        return before, self.scripts.version
-
-    def _version(self) -> int:
-        return database.read_version(self._tx(), known=self.scripts.version, where=self.where)
-
-    def _tx(self) -> Transaction:
-        return Transaction(self.connection, queries=self.queries, now_us=0)
-
-    def _row(self, query: str, **values: Any) -> Any:
-        return self.connection.execute(self.queries[query], values).fetchone()
 
 
 # --------------------------------------------------------------------------------------------------
@@ -476,7 +358,7 @@ TRIES = 5
 # If the answer to a COMMIT was lost, the server is asked for so long whether the commit happened.
 COMMIT_DOUBT_S = 60.0
 COMMIT_ASK_PAUSE_S = 0.2
-READING = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY"
+SNAPSHOT = "ISOLATION LEVEL REPEATABLE READ, READ ONLY"
 PLANS_S = 5.0  # lifetime of query plans: a plan for a table of ten rows is bad for ten thousand
 
 
@@ -556,10 +438,8 @@ class PipelinedTransaction(Transaction):
 
 
 class PostgresDatabase:
-    """A PostgreSQL database with the task store. Every method except `data_version` blocks and must
-    be called in one of the store's threads."""
-
-    is_notified = True
+    """A PostgreSQL database with the task store. Every method blocks and must be called in
+    one of the store's threads."""
 
     def __init__(
         self,
@@ -568,15 +448,16 @@ class PostgresDatabase:
         clock: Callable[[], datetime] | None = None,
         scripts: Scripts | None = None,
         only_looks: bool = False,
+        migrates: bool = False,
     ) -> None:
-        """Connect, and create the schema if the database is empty. An older schema is refused,
-        because only `migrate` upgrades it.
+        """Connect, and create the schema if the database is empty.
 
         Args:
             url: `postgresql://user:password@host:port/database`.
             clock: the time to use instead of the server's clock, for tests.
             scripts: None stands for those of this program.
             only_looks: create and write nothing, and read an older schema too.
+            migrates: upgrade an older schema, which is refused otherwise.
 
         Raises:
             SettingsError, StoreUnusableError, StoreUnavailableError.
@@ -590,20 +471,76 @@ class PostgresDatabase:
         self._listener = Listener(
             self._connections.connect, queries=self._queries, is_own=self._connections.has_pid
         )
-        scripts = load_scripts("postgres") if scripts is None else scripts
-        self.known_version = scripts.version
+        self._scripts = load_scripts("postgres") if scripts is None else scripts
+        self.known_version = self._scripts.version
         try:
             with translating_errors(self.where):
-                schema = Schema(
-                    connection=self._connections.outside_pipeline(),
-                    queries=self._queries,
-                    scripts=scripts,
-                    where=self.where,
-                )
-                schema.require_readable() if only_looks else schema.require_current()
+                connection = self._connections.outside_pipeline()
+                self.version_before = self._read_version(connection)
+                if only_looks:
+                    self._require_tables()
+                elif migrates or not self.version_before:
+                    self._migrate(connection)
+                else:
+                    self._require_current()
         except BaseException:
             self.close()
             raise
+
+    # -- the schema
+    # ----------------------------------------------------------------------------------------------
+
+    def _read_version(self, connection: BoundedConnection) -> int:
+        tx = Transaction(connection, queries=self._queries, now_us=0)
+        return database.read_version(tx, known=self.known_version, where=self.where)
+
+    def _require_tables(self) -> None:
+        if self.version_before == 0:
+            raise NotFoundError(
+                "there is no objective yet",
+                why=f"the task store {self.where} is empty",
+                fix='babyagi run "an objective"',
+                guide="start",
+            )
+
+    def _require_current(self) -> None:
+        if self.version_before < self.known_version:
+            raise StoreUnusableError(
+                f"the task store {self.where} was written by an older babyagi",
+                why=(
+                    f"the store has schema version {self.version_before}, this program needs "
+                    f"version {self.known_version}"
+                ),
+                fix="stop every worker, make a backup (pg_dump), then: babyagi store migrate",
+                guide="store",
+            )
+
+    def _migrate(self, connection: BoundedConnection) -> None:
+        """Upgrade the schema of the version before, or create it in an empty database, in one
+        transaction, unless another process has just done so. Raise `StoreUnusableError` for every
+        other version, while workers of the older program are running, and if the database does not
+        use UTF-8."""
+        encoding = self._query_one(connection, "encoding")["encoding"]
+        if encoding != "UTF8":
+            raise StoreUnusableError(
+                f"the task store {self.where} cannot be used",
+                why=f"the database has the encoding {encoding}, but only UTF8 can store every text",
+                fix="create a database with ENCODING 'UTF8'",
+                guide="store",
+            )
+        with connection.transaction():
+            connection.execute("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")
+            self._query_one(connection, "lock_schema")
+            self._query_one(connection, "clock", given_us=None)
+            tx = Transaction(connection, queries=self._queries, now_us=0)
+            self.version_before, script = database.find_script(tx, self._scripts, where=self.where)
+            if not (self.version_before or self._query_one(connection, "has_schema")):
+                connection.execute(self._queries["create_schema"])
+            if script:  # it has several statements
+                connection.execute(script, prepare=False)
+
+    # -- transactions
+    # ----------------------------------------------------------------------------------------------
 
     def write(
         self, work: Callable[[Transaction], T], *, objective_id: int | None, is_lasting: bool = True
@@ -625,22 +562,10 @@ class PostgresDatabase:
 
         return self._repeat_if_rolled_back(transact)
 
-    def queue_write(
-        self, work: Callable[[Transaction], T], *, objective_id: int | None, is_lasting: bool = True
-    ) -> QueuedWrite[T]:
-        return QueuedWrite(work, objective_id=objective_id, is_lasting=is_lasting, run=self._run)
-
-    def _run(self, write: QueuedWrite[Any]) -> None:
-        """Run this write in a transaction of its own. The server itself syncs the commits of
-        several connections to the disk together."""
-        write.done = self.write(
-            write.work, objective_id=write.objective_id, is_lasting=write.is_lasting
-        )
-
     def read(self, work: Callable[[Transaction], T]) -> T:
         def transact(connection: BoundedConnection) -> T:
             with in_pipeline(connection) as pipeline:
-                connection.execute(READING)
+                connection.execute(f"BEGIN {SNAPSHOT}")
                 done = work(self._transaction(connection, pipeline, first="clock"))
                 connection.execute("COMMIT")
                 pipeline.end()
@@ -657,12 +582,10 @@ class PostgresDatabase:
 
         def transact(connection: BoundedConnection) -> T:
             connection.leave_pipeline()
-            with rolled_back_on_error(connection):
-                connection.execute(READING)
+            with connection.transaction():
+                connection.execute(f"SET TRANSACTION {SNAPSHOT}")
                 now_us = self._query_one(connection, "clock", given_us=self._given_us())["now_us"]
-                done = work(StreamedTransaction(connection, queries=self._queries, now_us=now_us))
-                connection.execute("COMMIT")
-            return done
+                return work(StreamedTransaction(connection, queries=self._queries, now_us=now_us))
 
         return self._repeat_if_rolled_back(transact)
 
@@ -671,11 +594,6 @@ class PostgresDatabase:
 
     def watch(self, on_commit: Callable[[], None]) -> None:
         self._listener.watch(on_commit)
-
-    def data_version(self) -> int:
-        """Return the listener's count of commits by other processes. The first call starts the
-        listener."""
-        return self._listener.n_heard()
 
     def close(self) -> None:
         self._listener.close()
@@ -754,20 +672,6 @@ class PostgresDatabase:
             why="the connection was lost during a commit, and it is unknown whether the commit "
             "succeeded",
         )
-
-
-def migrate(url: str, *, scripts: Scripts | None = None) -> tuple[int, int]:
-    """Upgrade the schema of this database to this program's version, and return the version before
-    and after. Raises the errors of `PostgresDatabase`."""
-    connections = Connections(url)
-    scripts = load_scripts("postgres") if scripts is None else scripts
-    with translating_errors(connections.shown), closing(connections):
-        return Schema(
-            connection=connections.outside_pipeline(),
-            queries=load_queries(),
-            scripts=scripts,
-            where=connections.shown,
-        ).migrate()
 
 
 NOW_US = "CAST(nullif(current_setting('babyagi.now_us', true), '') AS BIGINT)"

@@ -16,7 +16,7 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from babyagi.tasks import ObjectiveSpec
+from babyagi.tasks import ObjectiveSpec, require_utc
 from babyagi.text import say_duration
 
 MIN_EVERY_S = 60.0
@@ -78,11 +78,6 @@ class ScheduleStatus(StrEnum):
     REMOVED = "removed"
 
 
-def _require_utc(name: str, at: datetime | None) -> None:
-    if at is not None and at.utcoffset() != UTC.utcoffset(None):
-        raise ValueError(f"{name} must be an aware UTC datetime, got {at!r}")
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
     """When ticks are due. Exactly one of three is set: `cron`, an expression of five fields in the
@@ -96,8 +91,8 @@ class Rule:
     begins_at: datetime
 
     def __post_init__(self) -> None:
-        _require_utc("at", self.at)
-        _require_utc("begins_at", self.begins_at)
+        require_utc("at", self.at)
+        require_utc("begins_at", self.begins_at)
         if bool(self.cron) + bool(self.every_s) + (self.at is not None) != 1:
             raise ValueError("it starts by exactly one of cron, every and at")
         if self.every_s and not self.every_s >= MIN_EVERY_S:

@@ -6,7 +6,6 @@ notices the commits of other processes.
 
 from __future__ import annotations
 
-import asyncio
 import fcntl
 import os
 import re
@@ -14,12 +13,11 @@ import sqlite3
 import threading
 import time
 import weakref
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, nullcontext, suppress
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, InvalidStateError, wait
+from contextlib import ExitStack, closing, contextmanager, nullcontext, suppress
 from datetime import datetime
 from functools import cache
-from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -29,7 +27,6 @@ from babyagi.runtime.offload import Offload, run_inline
 from babyagi.taskstore.sql import database
 from babyagi.taskstore.sql.database import (
     Cursor,
-    QueuedWrite,
     Row,
     Scripts,
     Transaction,
@@ -58,10 +55,13 @@ class FileLock:
         path: the file to lock.
         open_file: opens the file and returns a descriptor. To wait for the lock, the file is opened
             once more, because an flock belongs to an open file description.
+        how: `LOCK_EX` to write, or `LOCK_SH` to keep writers out.
     """
 
-    def __init__(self, path: Path, *, open_file: Callable[[Path], int]) -> None:
-        self._path = path
+    def __init__(
+        self, path: Path, *, open_file: Callable[[Path], int], how: int = fcntl.LOCK_EX
+    ) -> None:
+        self._path, self._how = path, how
         self._open_file = open_file
         self._fd = open_file(path)
         self._waited_fd = -1  # the second descriptor, if the lock was taken by waiting, else -1
@@ -82,7 +82,7 @@ class FileLock:
         that succeeded."""
         for pause_s in PAUSES_S:
             try:
-                fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                fcntl.flock(self._fd, self._how | fcntl.LOCK_NB)
             except BlockingIOError:
                 pass
             except OSError as error:  # some network file systems have no locks
@@ -103,8 +103,12 @@ class FileLock:
     def _wait(self) -> int:
         """Wait for the lock in the kernel's queue, and return the new descriptor that holds it.
         Raise `StoreUnavailableError` after `LOCK_TIMEOUT_S`."""
-        fd = self._open_file(self._path)
-        if not _Wait(fd).is_over(LOCK_TIMEOUT_S):
+        fd, got = self._open_file(self._path), Future[None]()
+        threading.Thread(
+            target=_take, args=(fd, self._how, got), name="taskstore-lock", daemon=True
+        ).start()
+        wait([got], LOCK_TIMEOUT_S)
+        if got.cancel():
             raise StoreUnavailableError(
                 f"the task store {self._path.with_suffix('')} is locked",
                 why=f"another process has held the lock on {self._path} for {LOCK_TIMEOUT_S:g} s",
@@ -113,32 +117,14 @@ class FileLock:
         return fd
 
 
-class _Wait:
-    """A thread that waits for the lock. If the caller stops waiting first, the thread continues
-    until it gets the lock, and then closes the file, which releases the lock."""
-
-    def __init__(self, fd: int) -> None:
-        self._fd = fd
-        self._is_left = False
-        self._mutex = threading.Lock()
-        self._got = threading.Event()
-        threading.Thread(target=self._run, name="taskstore-lock", daemon=True).start()
-
-    def is_over(self, timeout_s: float) -> bool:
-        """Wait at most `timeout_s` seconds until the thread has the lock, and return whether it
-        has. If False, the thread closes the descriptor."""
-        self._got.wait(timeout_s)
-        with self._mutex:
-            self._is_left = not self._got.is_set()
-        return not self._is_left
-
-    def _run(self) -> None:
-        fcntl.flock(self._fd, fcntl.LOCK_EX)
-        with self._mutex:
-            if self._is_left:
-                os.close(self._fd)
-            else:
-                self._got.set()
+def _take(fd: int, how: int, got: Future[None]) -> None:
+    """Wait for the lock on the open file, and say so. If the caller has stopped waiting, close the
+    file, which releases the lock."""
+    fcntl.flock(fd, how)
+    try:
+        got.set_result(None)
+    except InvalidStateError:
+        os.close(fd)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -162,6 +148,7 @@ class FileWatch:
         self._path = str(path)
         self._on_commit = on_commit
         self._is_closed = False
+        self._mutex = threading.Lock()  # held while a commit is passed over, or looked for
         self._seen = self._glance()
         self._thread = threading.Thread(target=self._run, name="taskstore-watch", daemon=True)
         self._thread.start()
@@ -179,23 +166,25 @@ class FileWatch:
         At the end, the file's modification time is set to now, so that even an immediate next
         commit changes it: the times that the kernel sets are milliseconds apart.
         """
-        is_known = self._glance() == self._seen
-        yield
-        if is_known:
-            now_ns = time.time_ns()
-            with suppress(OSError):
-                os.utime(self._path, ns=(now_ns, now_ns))
-                self._seen = self._glance()
+        with self._mutex:
+            is_known = self._glance() == self._seen
+            yield
+            if is_known:
+                now_ns = time.time_ns()
+                with suppress(OSError):
+                    os.utime(self._path, ns=(now_ns, now_ns))
+                    self._seen = self._glance()
 
     def _run(self) -> None:
         looks_again = True
         while not self._is_closed:
             time.sleep(LOOK_S)  # waiting for a threading.Event would cost 1.5 times as much
-            seen = self._glance()
-            is_new = seen != self._seen
-            if is_new or looks_again:
+            with self._mutex:
+                seen, before = self._glance(), self._seen
+                self._seen = seen
+            if seen != before or looks_again:
                 self._on_commit()
-            self._seen, looks_again = seen, is_new
+            looks_again = seen != before
 
     def _glance(self) -> tuple[int, int] | None:
         try:
@@ -217,11 +206,9 @@ class FileWatch:
 T = TypeVar("T")
 
 BUSY_TIMEOUT_S = 10.0
-MAX_TOGETHER = 32  # the most queued writes in one transaction, so that others wait only briefly
 VALUE = re.compile(r"(?<![:\w]):([a-z_]\w*)")  # the name of a value in a query
-MAX_REPEATED = 20  # the most rows in one repeated statement (`repeat_select`)
-# statements in the cache besides the named queries: BEGIN, COMMIT and the like, and repeated ones
-N_OWN_STATEMENTS = 20 + MAX_REPEATED
+# statements in the cache besides the named queries: BEGIN, COMMIT and the like
+N_OWN_STATEMENTS = 20
 PASSING_CODES = (
     sqlite3.SQLITE_BUSY,
     sqlite3.SQLITE_LOCKED,
@@ -252,78 +239,19 @@ def number_values(sql: str) -> tuple[str, tuple[str, ...], bool]:
     return numbered, names, "now_us" in names
 
 
-@cache
-def repeat_select(sql: str, n: int) -> tuple[str, tuple[str, ...]]:
-    """Return an `INSERT … SELECT` statement with its `SELECT` repeated for n rows, and the names of
-    one row's values in order. The statement takes the values of the first row, then those of the
-    second, and so on."""
-    into, select, row = sql.rstrip(";").partition("SELECT")
-    rows = " UNION ALL ".join([select + re.sub(VALUE, "?", row)] * n)
-    return into + rows, tuple(re.findall(VALUE, sql))
-
-
 class SqliteTransaction(Transaction):
     """A transaction on SQLite. Its rows are dictionaries, because `sqlite3.Row` searches the column
-    names each time a value is read.
+    names each time a value is read."""
 
-    Args:
-        columns_by_query: a cache of the column names of each query, to which this transaction adds.
-    """
-
-    def __init__(
-        self,
-        connection: sqlite3.Connection,
-        *,
-        queries: Mapping[str, str],
-        now_us: int,
-        columns_by_query: dict[str, tuple[str, ...]],
-    ) -> None:
-        super().__init__(connection, queries=queries, now_us=now_us)
-        self._columns_by_query = columns_by_query
-
-    def _rows(self, query: str, cursor: Any) -> Iterator[Row]:
-        columns = self._columns_by_query.get(query)
-        if columns is None:
-            columns = tuple(column[0] for column in cursor.description)
-            self._columns_by_query[query] = columns
+    def _rows(self, cursor: Any) -> Iterator[Row]:
+        columns = [column[0] for column in cursor.description]
         return (dict(zip(columns, values, strict=True)) for values in cursor)
-
-    def _run_together(self, query: str, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Write the rows that `run_later` collected, by a statement that repeats its `SELECT`. This
-        takes less than half as long as passing the rows as JSON."""
-        for begin in range(0, len(rows), MAX_REPEATED):
-            some = rows[begin : begin + MAX_REPEATED]
-            sql, names = repeat_select(self._queries[query], len(some))
-            self._connection.execute(sql, [row[name] for row in some for name in names])
 
     def _send(self, sql: str, values: Mapping[str, Any]) -> Cursor:
         numbered, names, has_time = number_values(sql)
         if has_time:
             values = {**values, "now_us": self._now_us}
         return self._connection.execute(numbered, [*map(values.__getitem__, names)])
-
-    def _send_many(self, sql: str, rows: Iterable[Mapping[str, Any]]) -> None:
-        numbered, names, _ = number_values(sql)
-        now = {"now_us": self._now_us}
-        self._connection.cursor().executemany(
-            numbered, [[{**now, **row}[name] for name in names] for row in rows]
-        )
-
-
-def damage_in(connection: sqlite3.Connection) -> list[str]:
-    """Return what SQLite finds wrong with the file."""
-    found = [str(row[0]) for row in connection.execute("PRAGMA integrity_check(20)")]
-    return [] if found == ["ok"] else found
-
-
-@contextmanager
-def reading_any_text(connection: sqlite3.Connection) -> Iterator[None]:
-    """In this context, a text that is no UTF-8 is read as well."""
-    connection.text_factory = lambda content: content.decode("utf-8", "surrogateescape")
-    try:
-        yield
-    finally:
-        connection.text_factory = str
 
 
 class SqliteEngine:
@@ -335,99 +263,49 @@ class SqliteEngine:
         scripts: None stands for those of this program.
     """
 
-    is_notified = False
-
     def __init__(
         self, where: str, *, clock: Callable[[], datetime], scripts: Scripts | None = None
     ) -> None:
         self._clock = clock
         self._scripts = load_scripts("sqlite") if scripts is None else scripts
         self.where, self.known_version = where, self._scripts.version
+        self.version_before = self.known_version
         self._queries = database.load_queries("sqlite")
-        self._columns_by_query: dict[str, tuple[str, ...]] = {}
         self._connection: sqlite3.Connection | None = None
-        self._queued: deque[QueuedWrite[Any]] = deque()
+        self._watch: FileWatch | None = None
 
     def write(
         self, work: Callable[[Transaction], T], *, objective_id: int | None, is_lasting: bool = True
     ) -> T:
         return self.read(work)
 
-    def queue_write(
-        self, work: Callable[[Transaction], T], *, objective_id: int | None, is_lasting: bool = True
-    ) -> QueuedWrite[T]:
-        write = QueuedWrite(
-            work, objective_id=objective_id, is_lasting=is_lasting, run=self._run_queued
-        )
-        self._queued.append(write)
-        return write
-
-    def _run_queued(self, _: QueuedWrite[Any]) -> None:
-        """Run up to `MAX_TOGETHER` queued writes in one transaction, with a savepoint for each."""
-        writes = list(islice(self._waiting(), MAX_TOGETHER))
-        is_lasting = any(write.is_lasting for write in writes)
-
-        def work(tx: Transaction) -> None:
-            for write in writes:
-                self._run_in_savepoint(write)
-
-        try:
-            if len(writes) == 1:
-                writes[0].done = self.write(
-                    writes[0].work, objective_id=None, is_lasting=is_lasting
-                )
-            else:
-                self.write(work, objective_id=None, is_lasting=is_lasting)
-        except BaseException as error:
-            for write in writes:
-                write.error = error
-        finally:
-            for write in writes:
-                write.is_over = True
-
-    def _waiting(self) -> Iterator[QueuedWrite[Any]]:
-        """Remove the writes from the queue, and yield those that were not cancelled."""
-        while self._queued:
-            write = self._queued.popleft()
-            if not write.is_over:
-                yield write
-
-    def _run_in_savepoint(self, write: QueuedWrite[Any]) -> None:
-        """Run one queued write in a savepoint, and store its outcome or its error in it. Raise the
-        error only if SQLite has rolled the whole transaction back because of it."""
-        connection = self._open()
-        connection.execute("SAVEPOINT one")
-        try:
-            with self._errors():
-                tx = self._begin_on(connection)
-                write.done = write.work(tx)
-                tx.finish()
-        except Exception as error:
-            if not connection.in_transaction:
-                raise
-            connection.execute("ROLLBACK TO one")
-            write.error = error
-        connection.execute("RELEASE one")
+    @contextmanager
+    def _to_read(self) -> Iterator[sqlite3.Connection]:
+        """Yield the connection for one read."""
+        yield self._open()
 
     def read(self, work: Callable[[Transaction], T]) -> T:
-        with self._errors():
-            return self._transact("BEGIN", work)
+        with self._errors(), self._to_read() as connection:
+            return self._transact("BEGIN", work, connection=connection)
 
     def read_at_once(self, work: Callable[[Transaction], T]) -> T:
         raise StoreUnavailableError(f"{self.where} is read as any other work is done")
 
     def read_unchecked(self, work: Callable[[Transaction], T]) -> T:
-        with reading_any_text(self._open()):
-            return self.read(work)
+        with self._errors(), self._to_read() as connection:
+            connection.text_factory = lambda content: content.decode("utf-8", "surrogateescape")
+            try:
+                return self._transact("BEGIN", work, connection=connection)
+            finally:
+                connection.text_factory = str
 
     def find_damage(self) -> list[str]:
-        with self._errors():
-            return damage_in(self._open())
+        with self._errors(), self._to_read() as connection:
+            found = [str(row[0]) for row in connection.execute("PRAGMA integrity_check(20)")]
+        return [] if found == ["ok"] else found
 
-    def data_version(self) -> int:
-        """Return a number that changes when another connection commits."""
-        with self._errors():
-            return int(self._open().execute("PRAGMA data_version").fetchone()[0])
+    def watch(self, on_commit: Callable[[], None]) -> None:
+        self._watch = FileWatch(Path(f"{self.where}-wal"), on_commit=on_commit)
 
     def _open(self) -> sqlite3.Connection:
         if self._connection is None:
@@ -435,19 +313,10 @@ class SqliteEngine:
         return self._connection
 
     def _transact(
-        self,
-        begin: str,
-        work: Callable[[Transaction], T],
-        *,
-        connection: sqlite3.Connection | None = None,
+        self, begin: str, work: Callable[[Transaction], T], *, connection: sqlite3.Connection
     ) -> T:
-        """Run `work` in one transaction and return what it returns.
-
-        Args:
-            begin: the statement that begins the transaction.
-            connection: None stands for the connection for writing.
-        """
-        connection = self._open() if connection is None else connection
+        """Run `work` in one transaction, which the statement `begin` begins, and return what it
+        returns."""
         connection.execute(begin)
         try:
             tx = self._begin_on(connection)
@@ -461,12 +330,8 @@ class SqliteEngine:
         return done
 
     def _begin_on(self, connection: sqlite3.Connection) -> Transaction:
-        return SqliteTransaction(
-            connection,
-            queries=self._queries,
-            now_us=from_time(self._clock()),
-            columns_by_query=self._columns_by_query,
-        )
+        now_us = from_time(self._clock())
+        return SqliteTransaction(connection, queries=self._queries, now_us=now_us)
 
     def _connect(
         self, *pragmas: str, timeout_s: float = BUSY_TIMEOUT_S, address: str = ""
@@ -487,15 +352,6 @@ class SqliteEngine:
             connection.close()
             raise
         return connection
-
-    def _run_script(self, script: str) -> None:
-        """Run the script in one transaction."""
-        connection = self._open()
-        try:
-            connection.executescript(f"BEGIN IMMEDIATE;\n{script}\nCOMMIT;")
-        finally:
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
@@ -591,12 +447,9 @@ class SqliteDatabase(SqliteEngine):
         path = path.resolve() if path.is_symlink() else path
         super().__init__(str(path), clock=clock, scripts=scripts)
         self.path = path
-        self._wal = path.with_name(path.name + "-wal")
         self._lock = FileLock(path.with_name(path.name + ".lock"), open_file=self._open_private)
-        self._watch: FileWatch | None = None
-        self._wal_fd = -1
+        self._opened_things = ExitStack()  # closes what was opened, the last first
         self._is_synced = True  # whether all commits of this object are on the disk
-        self._reader: sqlite3.Connection | None = None
         self._reading = threading.Lock()  # because one thread reads and another one closes
         try:
             with self._errors(), self._lock:
@@ -609,12 +462,16 @@ class SqliteDatabase(SqliteEngine):
                 self._connection = self._connect(
                     f"page_size = {PAGE_BYTES}", "synchronous = NORMAL"
                 )
+                self._opened_things.callback(self._connection.close)
                 self._check()
                 self._migrate()
                 self._reader = self._connect("query_only = ON", timeout_s=0.0)
-                self._wal_fd = os.open(self._wal, os.O_RDONLY)
+                self._opened_things.callback(self._reader.close)
+                self._wal_fd = os.open(f"{self.where}-wal", os.O_RDONLY)
+                self._opened_things.callback(os.close, self._wal_fd)
         except BaseException:
-            self._abandon()
+            self._opened_things.close()
+            self._lock.close()
             raise
 
     def write(
@@ -626,7 +483,7 @@ class SqliteDatabase(SqliteEngine):
             n_before = connection.total_changes
             passing_over = self._watch.passing_over() if self._watch else nullcontext()
             with self._lock, passing_over:
-                done = self._transact("BEGIN IMMEDIATE", work)
+                done = self._transact("BEGIN IMMEDIATE", work, connection=connection)
             self._is_synced &= connection.total_changes == n_before
         if is_lasting and not self._is_synced:
             self._sync()
@@ -643,19 +500,16 @@ class SqliteDatabase(SqliteEngine):
             ) from error
         self._is_synced = True
 
-    def read(self, work: Callable[[Transaction], T]) -> T:
+    @contextmanager
+    def _to_read(self) -> Iterator[sqlite3.Connection]:
         self._require_own_file()
-        return super().read(work)
+        yield self._open()
 
     def read_at_once(self, work: Callable[[Transaction], T]) -> T:
         self._require_own_file()
         with self._errors(), self._reading:
-            if self._reader is None:
-                raise StoreUnavailableError(f"the task store {self.where} is closed")
+            self._open()
             return self._transact("BEGIN", work, connection=self._reader)
-
-    def watch(self, on_commit: Callable[[], None]) -> None:
-        self._watch = FileWatch(self._wal, on_commit=on_commit)
 
     def close(self) -> None:
         """Copy the write-ahead log into the database file, and close both. A second call does
@@ -664,19 +518,15 @@ class SqliteDatabase(SqliteEngine):
             self._watch.close()
         if self._connection is None:
             return
-        self._close_reader()
-        with self._errors(), self._lock:
+        with self._errors(), self._lock, self._reading, self._opened_things:
+            connection, self._connection = self._connection, None
             try:
-                self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+                connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
             except sqlite3.OperationalError as error:
                 # the traceback of an interrupted read still holds its cursor; everything stays in
                 # the log, for the next process that opens the store
                 if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_LOCKED:
                     raise
-            finally:
-                self._connection.close()
-                self._connection = None
-        os.close(self._wal_fd)
         self._lock.close()
 
     # -- opening
@@ -711,12 +561,16 @@ class SqliteDatabase(SqliteEngine):
         connection = self._open()
         tx = self._begin_on(connection)
         version, script = database.find_script(tx, self._scripts, where=self.where)
+        self.version_before = version
         # the first change to the file, made only after the file was found to be a task store
         connection.execute("PRAGMA journal_mode = WAL").fetchall()
         if version and script:
             self._back_up(version)
-        if script:
-            self._run_script(script)
+        try:
+            connection.executescript(f"BEGIN IMMEDIATE;\n{script}\nCOMMIT;")
+        finally:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
 
     def _require_own_file(self) -> None:
         """Raise `StoreUnusableError` if the path no longer leads to the open file. Otherwise SQLite
@@ -746,22 +600,6 @@ class SqliteDatabase(SqliteEngine):
         with closing(sqlite3.connect(unfinished, isolation_level=None)) as copy:
             self._open().backup(copy)
         unfinished.replace(path)
-
-    def _close_reader(self) -> None:
-        with self._reading:
-            if self._reader is not None:
-                self._reader.close()
-                self._reader = None
-
-    def _abandon(self) -> None:
-        """Close everything that an unsuccessful `__init__` has opened."""
-        self._close_reader()
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
-        if self._wal_fd >= 0:
-            os.close(self._wal_fd)
-        self._lock.close()
 
 
 def _identity(path: str) -> tuple[int, int] | None:
@@ -794,9 +632,6 @@ class MemoryDatabase(SqliteEngine):
         self._close = weakref.finalize(self, connection.close)
         connection.deserialize(_blank_store())
 
-    def watch(self, on_commit: Callable[[], None]) -> None:
-        """Do nothing: no other connection can commit."""
-
     def close(self) -> None:
         self._close()
         self._connection = None
@@ -820,12 +655,6 @@ class MemoryTaskStore(TaskStore):
 
     def __init__(self, clock: Callable[[], datetime]) -> None:
         super().__init__(MemoryDatabase(clock=clock), offload=run_inline, tell=lambda _: None)
-
-    async def wait_for_change(self, *, timeout_s: float) -> None:
-        await asyncio.sleep(timeout_s)  # no other process or store object can write here
-
-    async def _next_commit(self, written: asyncio.Event, version: int) -> None:
-        await written.wait()
 
 
 async def open_sqlite(

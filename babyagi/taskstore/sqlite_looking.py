@@ -12,27 +12,22 @@ from __future__ import annotations
 import fcntl
 import os
 import sqlite3
-import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 from typing import TypeVar
 from urllib.parse import quote
 
-from babyagi.errors import StoreUnavailableError, StoreUnusableError
+from babyagi.errors import StoreUnusableError
 from babyagi.runtime.offload import Offload
 from babyagi.taskstore.sql import database
 from babyagi.taskstore.sql.database import Transaction
 from babyagi.taskstore.sql.store import TaskStore
 from babyagi.taskstore.sqlite import (
-    LOCK_TIMEOUT_S,
-    PAUSES_S,
-    FileWatch,
+    FileLock,
     MemoryTaskStore,
     SqliteEngine,
-    damage_in,
-    reading_any_text,
 )
 
 T = TypeVar("T")
@@ -58,37 +53,22 @@ class LookingDatabase(SqliteEngine):
         path = path.resolve() if path.is_symlink() else path
         super().__init__(str(path), clock=clock)
         self.path = path
-        self._wal = path.with_name(path.name + "-wal")
         self._lock_path = path.with_name(path.name + ".lock")
-        self._watch: FileWatch | None = None
-        with self._errors(), self._reading() as connection:
+        with self._errors(), self._to_read() as connection:
             tx = self._begin_on(connection)
-            self.version = database.read_version(tx, known=self.known_version, where=self.where)
-
-    def read(self, work: Callable[[Transaction], T]) -> T:
-        with self._errors(), self._reading() as connection:
-            return self._transact("BEGIN", work, connection=connection)
+            self.version_before = database.read_version(
+                tx, known=self.known_version, where=self.where
+            )
 
     def read_unchecked(self, work: Callable[[Transaction], T]) -> T:
-        if self.version < self.known_version:
+        if self.version_before < self.known_version:
             raise StoreUnusableError(
                 f"the task store {self.where} is of an earlier version, and its rows cannot be "
                 "checked before it is updated",
                 fix="babyagi store migrate updates it, while no earlier worker is running",
                 guide="store",
             )
-        with self._errors(), self._reading() as connection, reading_any_text(connection):
-            return self._transact("BEGIN", work, connection=connection)
-
-    def find_damage(self) -> list[str]:
-        with self._errors(), self._reading() as connection:
-            return damage_in(connection)
-
-    def data_version(self) -> int:
-        return hash((_glance(self.path), _glance(self._wal)))
-
-    def watch(self, on_commit: Callable[[], None]) -> None:
-        self._watch = FileWatch(self._wal, on_commit=on_commit)
+        return super().read_unchecked(work)
 
     def close(self) -> None:
         if self._watch is not None:
@@ -101,10 +81,9 @@ class LookingDatabase(SqliteEngine):
     # ----------------------------------------------------------------------------------------------
 
     @contextmanager
-    def _reading(self) -> Iterator[sqlite3.Connection]:
-        """Yield a connection for one transaction."""
+    def _to_read(self) -> Iterator[sqlite3.Connection]:
         with self._writers_kept_out():
-            if not self._has_log():
+            if _size_of(Path(f"{self.where}-wal")) <= 0:
                 with closing(self._open_as(UNCHANGING)) as connection:
                     yield connection
                 return
@@ -131,54 +110,33 @@ class LookingDatabase(SqliteEngine):
             raise
         return connection
 
-    def _has_log(self) -> bool:
-        found = _glance(self._wal)
-        return found is not None and found[1] > 0
-
     @contextmanager
     def _writers_kept_out(self) -> Iterator[None]:
         """Share the lock that each writing process takes. Without a lock file, or without the right
         to read it, no process can be writing here.
 
         Raises:
-            StoreUnavailableError: a process has held the lock for `LOCK_TIMEOUT_S`.
+            StoreUnavailableError, StoreUnusableError: see `FileLock`.
         """
-        fd = -1
-        with suppress(OSError):
-            fd = os.open(self._lock_path, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            if fd >= 0:
-                self._share(fd)
+        with ExitStack() as kept_out:
+            with suppress(OSError):
+                lock = FileLock(self._lock_path, open_file=_open_to_read, how=fcntl.LOCK_SH)
+                kept_out.callback(lock.close)
+                kept_out.enter_context(lock)
             yield
-        finally:
-            if fd >= 0:
-                os.close(fd)
-
-    def _share(self, fd: int) -> None:
-        deadline_s = time.monotonic() + LOCK_TIMEOUT_S
-        while time.monotonic() < deadline_s:
-            try:
-                fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            except BlockingIOError:
-                time.sleep(PAUSES_S[-1])
-            except OSError:  # a file system without locks, on which nothing can write a store
-                return
-            else:
-                return
-        raise StoreUnavailableError(
-            f"the task store {self.where} is locked",
-            why=f"another process has held the lock on {self._lock_path} for {LOCK_TIMEOUT_S:g} s",
-            guide="store",
-        )
 
 
-def _glance(path: Path) -> tuple[int, int] | None:
-    """Return the modification time and the size of the file; None when there is none. Raises
-    `StoreUnusableError` if that cannot be found out."""
+def _open_to_read(path: Path) -> int:
+    return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+
+
+def _size_of(path: Path) -> int:
+    """Return the size of the file in bytes; -1 when there is none. Raises `StoreUnusableError` if
+    that cannot be found out."""
     try:
-        found = path.stat()
+        return path.stat().st_size
     except (FileNotFoundError, NotADirectoryError):
-        return None
+        return -1
     except OSError as error:
         raise StoreUnusableError(
             f"the task store {path} cannot be read",
@@ -186,7 +144,6 @@ def _glance(path: Path) -> tuple[int, int] | None:
             fix="let this user read the file and its folder",
             guide="store",
         ) from error
-    return found.st_mtime_ns, found.st_size
 
 
 async def open_for_looking(
@@ -203,8 +160,8 @@ async def open_for_looking(
         StoreUnusableError, StoreUnavailableError: see `LookingDatabase`.
     """
     path = Path(path)
-    if _glance(path) is not None:
+    if _size_of(path) >= 0:
         opened = await offload(lambda: LookingDatabase(path, clock=clock))
-        if opened.version > 0:
+        if opened.version_before > 0:
             return TaskStore(opened, offload=offload, tell=lambda _: None)
     return MemoryTaskStore(clock)

@@ -39,7 +39,7 @@ from babyagi.tasks import Claim, Duty, Fence, ObjectiveStatus, Step, StepState
 from babyagi.taskstore import lifecycle
 from babyagi.taskstore.nouns import Intention
 from babyagi.taskstore.sql import database as sql
-from babyagi.taskstore.sql import steps, tasks, transitions
+from babyagi.taskstore.sql import tasks, transitions
 from babyagi.taskstore.sql.database import Transaction, step_from_row, to_time
 from babyagi.taskstore.sql.store import TaskStore
 from babyagi.taskstore.sqlite import open_sqlite
@@ -138,10 +138,6 @@ def _release_nothing() -> None:
     Transaction.all = find_some  # type: ignore[assignment,method-assign]
 
 
-def _check_no_limit() -> None:
-    steps._check_limits = lambda tx, fence, wanted: None
-
-
 def _find_no_duplicate() -> None:
     tasks._Batch._find_repeated = lambda self, one: None  # type: ignore[method-assign]
 
@@ -157,14 +153,6 @@ def _settle_nothing() -> None:
         return any(lifecycle.is_open(step_from_row(row)) for row in rows if row["owner"] == owner)
 
     transitions.settle = only_ask
-
-
-def _intend_nothing_once() -> None:
-    def intend(tx: Transaction, fence: Fence, intention: Intention) -> Step:
-        asked = {"kind": lifecycle.ONCE, "request": intention.request}
-        return lifecycle.open_step(fence, key=intention.key, at=to_time(0), **asked)
-
-    steps._intend_once = intend
 
 
 def _replace(where: str, make: Callable[[Any], Any]) -> None:
@@ -199,6 +187,21 @@ def _call_with(where: str, **changed: Any) -> Callable[[], None]:
         return lambda *args, **kwargs: call(*args, **{**kwargs, **changed})
 
     return lambda: _replace(where, wrap)
+
+
+def _intend_nothing_once() -> None:
+    def wrap(intend: Callable[..., Any]) -> Callable[..., Any]:
+        async def but_once(self: TaskStore, fence: Fence, **asked: Any) -> Step:
+            intention: Intention = asked["intention"]
+            if intention.kind != lifecycle.ONCE:
+                step: Step = await intend(self, fence, **asked)
+                return step
+            call = {"key": intention.key, "kind": lifecycle.ONCE, "request": intention.request}
+            return lifecycle.open_step(fence, at=to_time(0), **call)
+
+        return but_once
+
+    _replace("taskstore.sql.store:TaskStore.intend_step", wrap)
 
 
 def _forget_signs() -> None:
@@ -358,7 +361,7 @@ MUTANTS = (
     Mutant(name="a result is taken from any worker", plant=_ignore_the_fence),
     Mutant(name="tasks are claimed without regard to the order", plant=_ignore_the_order),
     Mutant(name="dead workers keep what they held", plant=_release_nothing),
-    Mutant(name="no limit is checked", plant=_check_no_limit),
+    Mutant(name="no limit is checked", plant=_give("taskstore.limits:require_call_allowed", None)),
     Mutant(name="a result that is no answer is kept", plant=lambda: _run_nothing("delete_result")),
     Mutant(name="what is in the list is added again", plant=_find_no_duplicate),
     Mutant(name="an objective that is started again begins anew", plant=_know_no_objective),
@@ -582,7 +585,7 @@ PROMISES: tuple[tuple[str, tuple[Mutant, ...]], ...] = (
         (
             Mutant(
                 name="no limit is checked",
-                plant=_check_no_limit,
+                plant=_give("taskstore.limits:require_call_allowed", None),
                 test=f"{CONTRACT}"
                 "::test_spent_and_held_never_exceed_a_limit_and_the_reports_slice_is_kept",
             ),

@@ -29,14 +29,13 @@ ASKING = {
 }
 
 
-def facts(*, workers=None, asked=(), outage=None, counts=None, n_begun=1, **changes):
+def facts(*, workers=None, asked=(), outage=None, counts=None, **changes):
     """An objective that one worker serves, unless something is changed."""
     plain = samples.running_objective()
     ended = {"status", "stop_reason"} & set(changes)
     standing = Standing(
         objective=samples.objective(**changes) if ended else replace(plain, **changes),
         counts={TaskStatus.QUEUED: 1} if counts is None else counts,
-        n_begun=n_begun,
         n_tasks_without_progress=0,
         n_tries_without_answer=0,
         outage=outage,
@@ -248,7 +247,7 @@ def test_an_objective_that_was_set_aside_says_for_what():
         (facts(counts={TaskStatus.RECORDED: 1}), [], Why.PLANNING, "1 result is recorded"),
         (facts(counts={TaskStatus.WAITING: 2}), [], Why.ANSWER, "2 tasks wait for your answer"),
         (facts(counts={TaskStatus.DONE: 2}), [], Why.CHECKING, "all tasks are done"),
-        (facts(spec=spec(max_tasks=1)), [], Why.LIMIT, "the limit of tasks is reached"),
+        (facts(spec=spec(max_tasks=1), n_begun=1), [], Why.LIMIT, "the limit of tasks is reached"),
         (facts(stop_reason=StopReason.FINISHED), [], Why.ENDED, "it has ended (finished)"),
         (facts(stop_reason=None, status="paused"), [], Why.PAUSED, "it is paused"),
     ],

@@ -3071,7 +3071,7 @@ class TaskStoreContract(KeyContract, ScheduleContract):
         down = {"reason": "no answer", "retry_in_s": 5.0}
         await store.append_event(objective_id, kind=events.MODEL_UNAVAILABLE, data=down)
         standing = await store.standing(objective_id)
-        assert (standing.n_begun, standing.at, standing.outage.data["retry_in_s"]) == (
+        assert (standing.objective.n_begun, standing.at, standing.outage.data["retry_in_s"]) == (
             1,
             clock.now,
             5.0,

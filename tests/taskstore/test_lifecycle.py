@@ -328,7 +328,7 @@ def test_two_pieces_of_sql_with_one_name_are_refused():
         "a": "SELECT 1;",
         "b": "SELECT 2;",
     }
-    with pytest.raises(ValueError, match="two SQL queries"):
+    with pytest.raises(ValueError, match="same name"):
         parse_queries("-- a --\nSELECT 1;\n-- a --\nSELECT 2;")
 
 

@@ -17,7 +17,7 @@ from babyagi.inbox import Decision, decide
 from babyagi.llm.rehearsal import RehearsalModel
 from babyagi.runtime.offload import run_inline
 from babyagi.tasks import Limits, ObjectiveStatus, Role, StepState, TaskStatus
-from babyagi.taskstore.sql.store import migrate_postgres, open_postgres
+from babyagi.taskstore.sql.store import open_postgres
 from babyagi.taskstore.sqlite import open_sqlite
 from babyagi.tools.catalog import build_ask_user
 from babyagi.tools.files import build_file_tools
@@ -79,7 +79,7 @@ async def open_old_sqlite(folder, clock):
 async def open_old_postgres(url, clock):
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(unpack("postgres.sql"))
-    await migrate_postgres(url, offload=run_inline)
+    await (await open_postgres(url, offload=run_inline, migrates=True)).close()
     return await open_postgres(url, clock=clock, offload=run_inline)
 
 

@@ -5,7 +5,7 @@ import sqlite3
 import sys
 import threading
 from collections import defaultdict
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -27,9 +27,9 @@ from babyagi.runtime.offload import ThreadOffload, run_inline
 from babyagi.tasks import Duty, ObjectiveStatus, Proposal, TaskStatus
 from babyagi.taskstore import postgres
 from babyagi.taskstore.nouns import Intention, Kept, Outcome, Planned
-from babyagi.taskstore.postgres import PostgresDatabase, migrate
+from babyagi.taskstore.postgres import PostgresDatabase
 from babyagi.taskstore.sql import database
-from babyagi.taskstore.sql.database import POLL_S
+from babyagi.taskstore.sql.database import PAUSE_S
 from babyagi.taskstore.sql.store import TaskStore, open_postgres
 from babyagi.taskstore.sqlite import open_sqlite
 from support.postgres_server import PASSWORD, PostgresServer
@@ -301,6 +301,11 @@ def old_url(empty_url):
     with psycopg.connect(empty_url, autocommit=True) as connection:
         connection.execute(unpack("postgres.sql"))
     return empty_url
+
+
+def migrate(url, *, scripts=None):
+    with closing(PostgresDatabase(url, scripts=scripts, migrates=True)) as opened:
+        return opened.version_before, opened.known_version
 
 
 def connect(url):
@@ -579,7 +584,7 @@ async def test_a_commit_whose_answer_is_lost_is_known_to_be_done(postgres_server
         tx.count_changed("bump_order", objective_id=objective_id)
         proxy.lose_next_answer()
 
-    store._database.queue_write(work, objective_id=objective_id)()
+    store._database.write(work, objective_id=objective_id)
     assert proxy.n_lost == 1
     assert (await store.objective(objective_id)).order_revision == 1
     await store.close()
@@ -811,6 +816,15 @@ async def test_the_same_objective_started_by_many_at_once_is_one(postgres_url):
 
 
 @pytest.fixture
+async def listening(postgres_url):
+    offload = ThreadOffload()
+    store = await open_postgres(postgres_url, offload=offload)
+    yield store
+    await store.close()
+    offload.close()
+
+
+@pytest.fixture
 async def other(postgres_url):
     other = await open_postgres(postgres_url, offload=run_inline)
     yield other
@@ -818,45 +832,45 @@ async def other(postgres_url):
 
 
 async def test_a_commit_of_another_store_ends_the_wait_for_a_change_and_ones_own_do_not(
-    store, other
+    listening, other
 ):
-    objective_id = await begin(store)
-    await store.wait_for_change(timeout_s=3600)
+    objective_id = await begin(listening)
+    await listening.wait_for_change(timeout_s=3600)
     async with asyncio.timeout(120), asyncio.TaskGroup() as group:
-        wait = group.create_task(store.wait_for_change(timeout_s=3600))
-        await store.switch_objective(objective_id, to=ObjectiveStatus.PAUSED)
-        await asyncio.sleep(3 * POLL_S)
+        wait = group.create_task(listening.wait_for_change(timeout_s=3600))
+        await listening.switch_objective(objective_id, to=ObjectiveStatus.PAUSED)
+        await asyncio.sleep(3 * PAUSE_S)
         assert not wait.done()
         await other.switch_objective(objective_id, to=ObjectiveStatus.ACTIVE)
-    last = await store.last_event_id(objective_id)
+    last = await listening.last_event_id(objective_id)
     async with asyncio.timeout(120), asyncio.TaskGroup() as group:
-        group.create_task(store.wait_for_events(objective_id, after_id=last, timeout_s=3600))
+        group.create_task(listening.wait_for_events(objective_id, after_id=last, timeout_s=3600))
         await asyncio.sleep(0)
         await other.switch_objective(objective_id, to=ObjectiveStatus.PAUSED)
 
 
-async def test_a_waiter_is_woken_by_every_commit(store, other):
+async def test_a_waiter_is_woken_by_every_commit(listening, other):
     objective_id = await begin(other)
-    await store.wait_for_change(timeout_s=3600)
+    await listening.wait_for_change(timeout_s=3600)
     async with asyncio.timeout(120):
         for _ in range(10):
-            waiting = asyncio.create_task(store.wait_for_change(timeout_s=3600))
-            await asyncio.sleep(POLL_S * 0.7)
+            waiting = asyncio.create_task(listening.wait_for_change(timeout_s=3600))
+            await asyncio.sleep(PAUSE_S * 0.7)
             await other.append_event(objective_id, kind="said", data={})
             await waiting
 
 
 async def test_a_listener_that_was_cut_off_hears_again(
-    store, other, postgres_server, postgres_url, monkeypatch
+    listening, other, postgres_server, postgres_url, monkeypatch
 ):
     monkeypatch.setattr(postgres, "RECONNECT_PAUSE_S", 0.05)
     objective_id = await begin(other)
-    await store.wait_for_change(timeout_s=3600)
+    await listening.wait_for_change(timeout_s=3600)
     cut_connections(postgres_server, postgres_url)
     async with asyncio.timeout(120):
-        await store.wait_for_change(timeout_s=3600)  # nobody knows what was missed
+        await listening.wait_for_change(timeout_s=3600)  # nobody knows what was missed
         async with asyncio.TaskGroup() as group:
-            group.create_task(store.wait_for_change(timeout_s=3600))
+            group.create_task(listening.wait_for_change(timeout_s=3600))
             await other.switch_objective(objective_id, to=ObjectiveStatus.PAUSED)
 
 

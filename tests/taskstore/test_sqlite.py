@@ -28,8 +28,6 @@ from babyagi.taskstore.sql import database
 from babyagi.taskstore.sql.database import from_time
 from babyagi.taskstore.sqlite import (
     LOOK_S,
-    MAX_REPEATED,
-    MAX_TOGETHER,
     SqliteDatabase,
     open_sqlite,
 )
@@ -343,26 +341,6 @@ async def names_of(path, objective_id):
     return names
 
 
-async def test_writes_that_wait_together_are_one_transaction_in_their_order(tmp_path):
-    statements: list[str] = []
-    async with store_whose_thread_is_busy(tmp_path / "tasks.db") as (store, objective_id, go):
-        store._database._open().set_trace_callback(statements.append)
-        together = await line_up(
-            *(store.claim_task(objective_id, "w") for _ in range(4)),
-            *(adding(store, objective_id, f"New {number}") for number in range(3)),
-        )
-        go()
-        *claims, last = await asyncio.gather(*together[:4])
-        plans = await asyncio.gather(*together[4:])
-    assert [claim.task.id for claim in claims] == [1, 2, 3]
-    assert last is None
-    assert [plan.added[0].id for plan in plans] == [4, 5, 6]
-    assert [sql for sql in statements if sql.startswith(("BEGIN", "COMMIT"))] == [
-        "BEGIN IMMEDIATE",
-        "COMMIT",
-    ]
-
-
 async def test_a_refused_write_leaves_no_trace_and_harms_none_beside_it(tmp_path):
     def fail_at_the_end(tx):
         tx.run("set_rank", objective_id=1, task_id=1, rank=99)
@@ -383,35 +361,7 @@ async def test_a_refused_write_leaves_no_trace_and_harms_none_beside_it(tmp_path
     assert names[-2:] == ["First", "Second"]
 
 
-async def test_each_of_the_writes_hears_when_their_commit_fails_and_none_was_made(tmp_path):
-    async with store_whose_thread_is_busy(tmp_path / "tasks.db") as (store, objective_id, go):
-        connection = store._database._open()
-        n_pages = connection.execute("PRAGMA page_count").fetchone()[0]
-        connection.execute(f"PRAGMA max_page_count = {n_pages}")
-        together = await line_up(
-            adding(store, objective_id, "Small"),
-            *(adding(store, objective_id, letter * 2000) for letter in "abcdefgh" * 4),
-        )
-        go()
-        heard = await asyncio.gather(*together, return_exceptions=True)
-        n_made = sum(not isinstance(one, StoreUnavailableError) for one in heard)
-    assert n_made < len(heard)
-    assert len(await names_of(tmp_path / "tasks.db", objective_id)) == 3 + n_made
-
-
-async def test_a_write_behind_more_that_were_given_up_than_go_together_is_made(tmp_path):
-    async with store_whose_thread_is_busy(tmp_path / "tasks.db") as (store, objective_id, go):
-        *given_up, last = await line_up(
-            *(adding(store, objective_id, f"New {number}") for number in range(MAX_TOGETHER + 2))
-        )
-        for one in given_up:
-            one.cancel()
-        await asyncio.wait(given_up)
-        go()
-        assert [task.name for task in (await last).added] == [f"New {MAX_TOGETHER + 1}"]
-
-
-async def test_a_write_that_nobody_waits_for_any_more_is_not_made_along_with_others(tmp_path):
+async def test_a_write_that_nobody_waits_for_any_more_is_not_made(tmp_path):
     async with store_whose_thread_is_busy(tmp_path / "tasks.db") as (store, objective_id, go):
         first, given_up, second = await line_up(
             *(adding(store, objective_id, name) for name in ("First", "Given up", "Second"))
@@ -980,14 +930,10 @@ async def test_the_events_of_a_transaction_are_in_their_order_however_many_they_
     objective_id = await begin(store)
     last_id = await store.last_event_id(objective_id)
 
-    await store.add_tasks(
-        objective_id, [Proposal(name=f"Task {number}") for number in range(3 * MAX_REPEATED + 1)]
-    )
+    await store.add_tasks(objective_id, [Proposal(name=f"Task {number}") for number in range(61)])
 
     added = await store.events(objective_id, after_id=last_id, limit=1000)
-    assert [event.data["name"] for event in added] == [
-        f"Task {number}" for number in range(3 * MAX_REPEATED + 1)
-    ]
+    assert [event.data["name"] for event in added] == [f"Task {number}" for number in range(61)]
     await store.close()
 
 
@@ -1091,19 +1037,14 @@ async def test_three_processes_one_of_them_killed_do_each_task_exactly_once(tmp_
     await do_each_task_once(tmp_path / "tasks.db")
 
 
-async def test_a_write_of_another_connection_wakes_who_waits(tmp_path):
-    waiting, writing = (
-        await open_inline(tmp_path / "tasks.db"),
-        await open_inline(tmp_path / "tasks.db"),
-    )
+async def test_a_write_of_another_connection_wakes_who_waits(two_stores):
+    waiting, writing = two_stores
     objective_id = await begin(writing)
     last = await waiting.last_event_id(objective_id)
     async with asyncio.timeout(120), asyncio.TaskGroup() as group:
         group.create_task(waiting.wait_for_events(objective_id, after_id=last, timeout_s=3600))
         await asyncio.sleep(0)
         await writing.switch_objective(objective_id, to=ObjectiveStatus.PAUSED)
-    await waiting.close()
-    await writing.close()
 
 
 @pytest.mark.parametrize("n_turns", range(5))
@@ -1131,17 +1072,16 @@ async def take_turns(n):
         await asyncio.sleep(0)
 
 
-@pytest.fixture(params=["in a thread", "inline"])
-async def two_stores(request, tmp_path):
-    """One that waits, as a worker or as a simulation does, and one that writes."""
-    offload = ThreadOffload() if request.param == "in a thread" else run_inline
+@pytest.fixture
+async def two_stores(tmp_path):
+    """One that waits, as a worker does, and one that writes."""
+    offload = ThreadOffload()
     waiting = await open_sqlite(tmp_path / "tasks.db", clock=Clock(), offload=offload)
     writing = await open_inline(tmp_path / "tasks.db")
     yield waiting, writing
     await waiting.close()
     await writing.close()
-    if isinstance(offload, ThreadOffload):
-        offload.close()
+    offload.close()
     assert "taskstore-watch" not in [thread.name for thread in threading.enumerate()]
 
 

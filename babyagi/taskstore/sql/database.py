@@ -21,10 +21,10 @@ from datetime import UTC, datetime, timedelta
 from functools import cache, lru_cache, partial, wraps
 from importlib.resources import files
 from types import MappingProxyType
-from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, cast
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from babyagi.errors import NotFoundError, StoreUnavailableError, StoreUnusableError
-from babyagi.runtime.offload import Offload, run_inline
+from babyagi.runtime.offload import Offload, now_s, run_inline
 from babyagi.tasks import (
     Approval,
     CheckedPart,
@@ -117,15 +117,10 @@ class Transaction:
         """Run a statement that writes, and return how many rows it changed."""
         return int(self._execute(query, values).rowcount)
 
-    def run_many(self, query: str, rows: Iterable[Mapping[str, Any]]) -> None:
-        sql = self._queries[query]
-        self._forget(find_tables(sql).written)
-        self._send_many(sql, rows)
-
     def run_later(self, query: str, row: Mapping[str, Any]) -> None:
-        """Collect a row that `query` will write together with the other rows collected for it:
-        before a query reads a table that they change, and at the latest when the transaction
-        ends."""
+        """Collect a row that `query` will write together with the other rows collected for it, as
+        JSON in `:rows`: before a query reads a table that they change, and at the latest when the
+        transaction ends."""
         written = find_tables(self._queries[query]).written
         self._later.setdefault(query, []).append(row)
         self._awaited |= written
@@ -135,7 +130,7 @@ class Transaction:
         """Write the rows that `run_later` collected. The driver calls this before it commits."""
         later, self._later, self._awaited = self._later, {}, frozenset()
         for query, rows in later.items():
-            self._run_together(query, rows)
+            self._execute(query, {"rows": json.dumps(rows)})
 
     def one(self, query: str, **values: Any) -> Row | None:
         """Return the first row, or None when the query returns no row."""
@@ -154,7 +149,7 @@ class Transaction:
     def each(self, query: str, **values: Any) -> Iterator[Row]:
         """Yield the rows one by one, without caching them, for results that do not fit in
         memory."""
-        yield from self._rows(query, self._execute(query, values))
+        yield from self._rows(self._execute(query, values))
 
     def has(self, query: str, **values: Any) -> bool:
         return bool(self.all(query, **values))
@@ -162,7 +157,7 @@ class Transaction:
     def _fetch(self, query: str, values: Mapping[str, Any]) -> Sequence[Row]:
         return list(self.each(query, **values))
 
-    def _rows(self, query: str, cursor: Cursor) -> Iterable[Row]:
+    def _rows(self, cursor: Cursor) -> Iterable[Row]:
         return list(cursor.fetchall())
 
     def _execute(self, query: str, values: Mapping[str, Any]) -> Cursor:
@@ -173,19 +168,8 @@ class Transaction:
         self._forget(tables.written)
         return self._send(sql, values)
 
-    def _run_together(self, query: str, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Write the rows that `run_later` collected for `query`, in one statement that takes them
-        as JSON in `:rows`."""
-        self._execute(query, {"rows": json.dumps(rows)})
-
     def _send(self, sql: str, values: Mapping[str, Any]) -> Cursor:
-        return self._connection.execute(sql, self._complete(sql, values))
-
-    def _send_many(self, sql: str, rows: Iterable[Mapping[str, Any]]) -> None:
-        self._connection.cursor().executemany(sql, [self._complete(sql, row) for row in rows])
-
-    def _complete(self, sql: str, values: Mapping[str, Any]) -> Mapping[str, Any]:
-        return {**values, "now_us": self.now_us} if ":now_us" in sql else values
+        return self._connection.execute(sql, values)
 
     def _forget(self, tables: Set[str]) -> None:
         """Drop the cached rows of all queries that read one of these tables."""
@@ -199,44 +183,6 @@ class Transaction:
                 del answers[question]
 
 
-class QueuedWrite(Generic[T]):
-    """A write that waits in a driver's queue, and later its outcome. Calling it, in a thread of the
-    store's offload, carries it out and returns what `work` returned.
-
-    Args:
-        work, objective_id, is_lasting: as for `Database.queue_write`.
-        run: carries out this write, perhaps together with others in the queue, and stores the
-            outcome in this object. An error is raised or stored in `error`.
-    """
-
-    def __init__(
-        self,
-        work: Callable[[Transaction], T],
-        *,
-        objective_id: int | None,
-        is_lasting: bool,
-        run: Callable[[QueuedWrite[Any]], None],
-    ) -> None:
-        self.work = work
-        self.objective_id = objective_id
-        self.is_lasting = is_lasting
-        self.is_over = False
-        self.done: T | None = None
-        self.error: BaseException | None = None
-        self._run = run
-
-    def __call__(self) -> T:
-        if not self.is_over:
-            self._run(self)
-        if self.error is not None:
-            raise self.error
-        return cast(T, self.done)
-
-    def cancel(self) -> None:
-        """Remove the write from the queue if it has not begun."""
-        self.is_over = True
-
-
 class Database(Protocol):
     """What the SQL store needs of a database driver. The methods block, so call them in a thread of
     the store's offload.
@@ -248,20 +194,17 @@ class Database(Protocol):
     where: str
     """The file or the URL, without the password, for messages."""
 
+    version_before: int
+    """The version of the schema that the database had when it was opened."""
+
     known_version: int
     """The version of this program's schema."""
 
-    is_notified: bool
-    """Whether `data_version` returns at once, because a thread of the driver is notified of
-    commits. If False, `data_version` queries the database, so it may block."""
-
-    def queue_write(
+    def write(
         self, work: Callable[[Transaction], T], *, objective_id: int | None, is_lasting: bool = True
-    ) -> QueuedWrite[T]:
-        """Queue a write, and return an object that runs `work` in one transaction when called, and
-        returns what it returns. When `work` raises, nothing is changed. When the database asks for
-        the transaction to be repeated, `work` runs again. A driver may run several queued writes in
-        one transaction; each of them succeeds or fails by itself.
+    ) -> T:
+        """Run `work` in one transaction, and return what it returns. When `work` raises, nothing is
+        changed. When the database asks for the transaction to be repeated, `work` runs again.
 
         Args:
             objective_id: the objective to lock; other processes cannot write to it until the
@@ -287,12 +230,9 @@ class Database(Protocol):
         pages and indexes."""
 
     def watch(self, on_commit: Callable[[], None]) -> None:
-        """Until `close`, call `on_commit` in a thread of the driver whenever any process, including
-        this one, may have committed. Call this method once only."""
-
-    def data_version(self) -> int:
-        """Return a number that differs from the previous one if another process or connection has
-        committed since."""
+        """Until `close`, call `on_commit` in a thread of the driver whenever another process, or
+        another connection of this one, may have committed, and once at the beginning. Call this
+        method once only."""
 
     def close(self) -> None:
         """Close the database. A second call does nothing."""
@@ -331,17 +271,12 @@ def fill(sql: str, queries: Mapping[str, str]) -> str:
 def parse_queries(text: str) -> dict[str, str]:
     """Return the queries in the text by name. A line `-- name --` stands before each query; other
     comment lines are removed. Raises `ValueError` when two queries have the same name."""
-    queries: dict[str, list[str]] = {}
-    name = ""
-    for line in text.splitlines():
-        if line.startswith("-- ") and line.endswith(" --"):
-            name = line[3:-3]
-            if name in queries:
-                raise ValueError(f"two SQL queries have the name {name}")
-            queries[name] = []
-        elif name and not line.startswith("--"):
-            queries[name].append(line)
-    return {name: "\n".join(lines).strip() for name, lines in queries.items()}
+    _, *pieces = re.split(r"^-- (\w+) --$", text, flags=re.MULTILINE)
+    names, queries = pieces[::2], pieces[1::2]
+    if len(set(names)) < len(names):
+        raise ValueError(f"two SQL queries have the same name: {', '.join(names)}")
+    without_comments = (re.sub(r"^--.*$", "", one, flags=re.MULTILINE) for one in queries)
+    return dict(zip(names, map(str.strip, without_comments), strict=True))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -521,16 +456,14 @@ class SqlAccess:
         self, database: Database, *, offload: Offload, tell: Callable[[str], None]
     ) -> None:
         self._database = database
+        self.versions = (database.version_before, database.known_version)
         self._offload = offload
         self._tell = tell
         self._n_calm = CALM_WRITES
-        self._written = asyncio.Event()
-        self._version_seen = -1
-        self._may_have_changed = asyncio.Event()  # set when any process may have committed
+        self._changed = asyncio.Event()  # set, and replaced, when anyone may have committed
+        self._others = asyncio.Event()  # set when another process may have committed
         self._is_watching = False
-        self._is_in_doubt = True
-        self._looked_at_s = 0.0
-        self._pause_s = MIN_PAUSE_S
+        self._woken_at_s = 0.0
         self._secret = ""
 
     async def _write(
@@ -545,12 +478,10 @@ class SqlAccess:
         """
         once = ONCE.get()
         work = once(work) if once is not None else work
-        write = self._database.queue_write(work, objective_id=objective_id, is_lasting=is_lasting)
         try:
-            done = await self._offload(write)
-        except asyncio.CancelledError:
-            write.cancel()
-            raise
+            done = await self._offload(
+                lambda: self._database.write(work, objective_id=objective_id, is_lasting=is_lasting)
+            )
         except StoreUnavailableError as error:
             if self._n_calm >= CALM_WRITES:
                 self._tell(
@@ -563,8 +494,7 @@ class SqlAccess:
             self._n_calm += 1
             return done
         finally:
-            self._written.set()
-            self._written = asyncio.Event()
+            self._note_change()
 
     async def _read(self, work: Callable[[Transaction], T], *, n_rows: int = 1) -> T:
         """Run `work` on one consistent state of the store, and return what it returns.
@@ -577,6 +507,11 @@ class SqlAccess:
             with suppress(StoreUnavailableError):
                 return self._database.read_at_once(work)
         return await self._offload(lambda: self._database.read(work))
+
+    def _note_change(self) -> None:
+        """Wake whoever waits for events, because there may be new ones."""
+        self._changed.set()
+        self._changed = asyncio.Event()
 
     async def close(self) -> None:
         """Close the database. A second call does nothing."""
@@ -651,10 +586,10 @@ def _objective_of(argument: Any) -> int:
 # -- waiting for commits, by this store object and by others
 # --------------------------------------------------------------------------------------------------
 
-POLL_S = 0.05
-# The shortest and the longest pause between two reads of the data version. After a quiet time the
-# version is read at once; while commits keep coming, the pause doubles up to the longest.
-MIN_PAUSE_S, MAX_PAUSE_S = 0.01, 0.08
+# How long `wait_for_events` waits after a commit, so that one read finds the events of a burst.
+BURST_S = 0.02
+# The shortest time between two returns of `wait_for_change`. After a quiet time it returns at once.
+PAUSE_S = 0.05
 
 
 class Waiting(SqlAccess):
@@ -686,24 +621,14 @@ class Waiting(SqlAccess):
     async def wait_for_events(self, objective_id: int, *, after_id: int, timeout_s: float) -> None:
         """Wait until the objective has an event with an id above `after_id`, whichever process
         wrote it, or until `timeout_s` seconds have passed."""
+        self._watch()
         with suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):
-                written, version = self._written, await self._data_version()
+                changed = self._changed
                 while await self.last_event_id(objective_id) <= after_id:
-                    await self._next_commit(written, version)
-                    written, version = self._written, await self._data_version()
-
-    async def _next_commit(self, written: asyncio.Event, version: int) -> None:
-        """Wait until this store object commits, which sets `written`, or until the data version is
-        no longer `version`, because another process has committed."""
-        while not written.is_set():
-            try:
-                # `wait_for` of Python 3.11 swallows a cancellation that comes with the event
-                async with asyncio.timeout(POLL_S):
-                    await written.wait()
-            except TimeoutError:
-                if await self._data_version() != version:
-                    return
+                    await changed.wait()
+                    await asyncio.sleep(BURST_S)
+                    changed = self._changed
 
     async def wait_for_change(self, *, timeout_s: float) -> None:
         """Wait until another process, or another store object on the same tables, has committed
@@ -712,51 +637,29 @@ class Waiting(SqlAccess):
 
         Commits of this store object do not count, because a worker that looks for work would wake
         itself by looking. The wait may end early, for a change that does not concern the caller. It
-        ends at most once every 50 ms, and does not raise while the store is unavailable.
+        ends at most once every `PAUSE_S`, and does not raise while the store is unavailable.
         """
+        self._watch()
         with suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):
-                while True:
-                    await self._wait_for_commit()
-                    with suppress(StoreUnavailableError):
-                        version = await self._data_version()
-                        self._is_in_doubt = False
-                        if version != self._version_seen:
-                            self._version_seen = version
-                            return
+                await asyncio.sleep(self._woken_at_s + PAUSE_S - now_s())
+                await self._others.wait()
+                # before the caller reads, so that a commit during its read counts as new
+                self._others.clear()
+                self._woken_at_s = now_s()
 
-    async def _wait_for_commit(self) -> None:
-        """Wait until any process may have committed since the data version was last read. Return at
-        once if that read failed."""
-        # a simulation has virtual time, which a thread would not follow
-        if self._offload is run_inline:
-            await asyncio.sleep(MAX_PAUSE_S)
-            return
-        loop = asyncio.get_running_loop()
-        if not self._is_watching:
+    def _watch(self) -> None:
+        """Notice the commits of other processes from now on. A simulation has none to notice: a
+        thread would not follow its virtual time."""
+        if not (self._is_watching or self._offload is run_inline):
             self._is_watching = True
-            self._database.watch(partial(self._note_commit, loop))
-        await asyncio.sleep(max(0.0, self._looked_at_s + self._pause_s - loop.time()))
-        if not self._is_in_doubt:
-            await self._may_have_changed.wait()
-        # cleared before the version is read, so that a commit during the read counts as new
-        self._may_have_changed.clear()
-        is_calm = loop.time() - self._looked_at_s > MAX_PAUSE_S
-        self._pause_s = MIN_PAUSE_S if is_calm else min(2 * self._pause_s, MAX_PAUSE_S)
-        self._is_in_doubt, self._looked_at_s = True, loop.time()
+            self._database.watch(partial(self._note_commit, asyncio.get_running_loop()))
 
     def _note_commit(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Set `_may_have_changed` in the event loop. Called in a thread of the driver."""
-        if not self._may_have_changed.is_set():
-            with suppress(RuntimeError):  # the loop is closed, so nothing waits in it
-                loop.call_soon_threadsafe(self._may_have_changed.set)
-
-    async def _data_version(self) -> int:
-        return (
-            self._database.data_version()
-            if self._database.is_notified
-            else await self._offload(self._database.data_version)
-        )
+        """Wake whoever waits in the event loop. Called in a thread of the driver."""
+        with suppress(RuntimeError):  # the loop is closed, so nothing waits in it
+            loop.call_soon_threadsafe(self._others.set)
+            loop.call_soon_threadsafe(self._note_change)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -947,10 +850,7 @@ def checks_from_json(text: str) -> Checks:
 
 
 def lack_to_json(lack: Lack | None) -> str:
-    if lack is None:
-        return ""
-    fields = asdict(lack)
-    return to_json({key: one for key, one in fields.items() if one or key in ("what", "shown")})
+    return "" if lack is None else to_json(asdict(lack))
 
 
 def lack_from_json(text: str) -> Lack | None:
@@ -972,7 +872,7 @@ def task_name_from_row(row: Row) -> TaskName:
         name=row["name"],
         status=TaskStatus(row["status"]),
         is_lacking=bool(row["lack"]),
-        origins=_texts_from_json(row["origins"]),
+        origins=_list_from_json(row["origins"], str),
     )
 
 
@@ -988,8 +888,8 @@ def task_from_row(row: Row) -> Task:
         status=TaskStatus(row["status"]),
         rank=row["rank"],
         parent_id=row["parent_id"],
-        after=_numbers_from_json(row["after_ids"]),
-        origins=_texts_from_json(row["origins"]),
+        after=_list_from_json(row["after_ids"], int),
+        origins=_list_from_json(row["origins"], str),
         try_no=row["try_no"],
         claim_no=row["claim_no"],
         failures=row["failures"],
@@ -1006,24 +906,16 @@ def task_from_row(row: Row) -> Task:
 
 
 @lru_cache(maxsize=N_CACHED_TEXTS)
-def _numbers_from_json(text: str) -> tuple[int, ...]:
-    numbers = tuple(json.loads(text))
-    if not all(type(number) is int for number in numbers):
-        raise TypeError(f"this is no list of numbers: {text[:100]}")
-    return numbers
-
-
-@lru_cache(maxsize=N_CACHED_TEXTS)
 def _texts_to_json(texts: tuple[str, ...]) -> str:
     return to_json(texts)
 
 
 @lru_cache(maxsize=N_CACHED_TEXTS)
-def _texts_from_json(text: str) -> tuple[str, ...]:
-    texts = json.loads(text)
-    if not (isinstance(texts, list) and all(isinstance(one, str) for one in texts)):
-        raise TypeError(f"this is no list of texts: {text[:100]}")
-    return tuple(texts)
+def _list_from_json(text: str, kind: type[int] | type[str]) -> tuple[Any, ...]:
+    values = json.loads(text)
+    if not (isinstance(values, list) and all(type(value) is kind for value in values)):
+        raise TypeError(f"this is no list of {kind.__name__}: {text[:100]}")
+    return tuple(values)
 
 
 def policy_to_json(spec: ScheduleSpec) -> str:
@@ -1227,7 +1119,7 @@ def result_from_row(row: Row) -> Result:
         objective_id=row["objective_id"],
         task_name=row["task_name"],
         text=row["text"],
-        origins=_texts_from_json(row["origins"]),
+        origins=_list_from_json(row["origins"], str),
         lack=row["lack"],
         is_planned=row["task_status"] != TaskStatus.RECORDED,
         created_at=to_time(row["created_at_us"]),
@@ -1285,7 +1177,7 @@ def step_from_row(row: Row) -> Step:
         state=StepState(row["state"]),
         output=row["output"],
         model=row["model"],
-        origins=_texts_from_json(row["origins"]),
+        origins=_list_from_json(row["origins"], str),
         reservation=Reservation(
             calls=row["held_calls"],
             tokens=row["held_tokens"],

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar
+from typing import Any
 
 from babyagi.errors import SettingsError
 from babyagi.tasks import Objective, Step, Task
@@ -20,6 +20,7 @@ from babyagi.taskstore.schedules import Schedule
 from babyagi.taskstore.sql import transitions
 from babyagi.taskstore.sql.database import (
     ONCE,
+    Once,
     Row,
     SqlAccess,
     Transaction,
@@ -27,8 +28,6 @@ from babyagi.taskstore.sql.database import (
     step_from_row,
     writing,
 )
-
-T = TypeVar("T")
 
 
 class Keys(SqlAccess):
@@ -57,7 +56,7 @@ class Keys(SqlAccess):
         answer, made, is_repeated = await self._earlier(request)
         if answer is not None:
             return answer
-        token = ONCE.set(_Once(request))
+        token = ONCE.set(_once(request))
         try:
             answer, objective_id = await make(made, is_repeated)
         finally:
@@ -87,30 +86,24 @@ class Keys(SqlAccess):
         return str(row["answer"])
 
 
-class _Once:
-    """Changes the first write that it is called with: its transaction takes the key as well. If the
-    key is taken, nothing is written, and what the earlier request made is returned."""
+def _once(request: KeyedRequest) -> Once:
+    """Return what changes the first write that it is called with: its transaction takes the key as
+    well. If the key is taken, nothing is written, and what the earlier request made is returned."""
+    left = [request]
 
-    def __init__(self, request: KeyedRequest) -> None:
-        self._request = request
-        self._is_used = False
-
-    def __call__(self, work: Callable[[Transaction], T]) -> Callable[[Transaction], T]:
-        if self._is_used:
-            return work
-        self._is_used = True
-        key, content = self._request.key, self._request.content
-
-        def once(tx: Transaction) -> T:
-            if not tx.count_changed("begin_keyed", key=key, request=content):
-                row = _row_of(tx, self._request)
+    def change(work: Callable[[Transaction], Any]) -> Callable[[Transaction], Any]:
+        def once(tx: Transaction) -> Any:
+            if not tx.count_changed("begin_keyed", key=request.key, request=request.content):
+                row = _row_of(tx, request)
                 return _read_made(tx, json.loads(row["made"])) if row else work(tx)
             done = work(tx)
             made = json.dumps(_write_made(done))
-            tx.run("keep_made", key=key, made=made, objective_id=_objective_of(done))
+            tx.run("keep_made", key=request.key, made=made, objective_id=_objective_of(done))
             return done
 
-        return once
+        return once if left and left.pop() else work
+
+    return change
 
 
 def _row_of(tx: Transaction, request: KeyedRequest) -> Row | None:

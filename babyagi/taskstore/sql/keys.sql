@@ -22,4 +22,4 @@ DELETE FROM keyed_request WHERE at_us < :now_us - :age_us;
 UPDATE keyed_request SET answer = NULL WHERE objective_id = :objective_id;
 
 -- every_keyed --
-SELECT * FROM keyed_request ORDER BY key;
+SELECT * FROM keyed_request WHERE CAST(:objective_id AS BIGINT) IS NULL ORDER BY key;

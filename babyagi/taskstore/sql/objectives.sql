@@ -77,6 +77,10 @@ UPDATE objective SET spec = :spec, seal = :seal WHERE id = :objective_id;
 -- How many tasks in a row brought nothing new, how many tries in a row gave no answer, and how many answers there are.
 UPDATE objective SET n_barren = :n_tasks_without_progress, n_fruitless = :n_tries_without_answer, n_answers = :n_answers WHERE id = :objective_id;
 
+-- count_no_answer --
+-- One more try in a row gave no answer.
+UPDATE objective SET n_fruitless = n_fruitless + 1 WHERE id = :objective_id;
+
 -- count_afresh --
 -- A person has changed something: set the counts of tasks and tries without progress to 0.
 UPDATE objective SET n_barren = 0, n_fruitless = 0, checks = '{}' WHERE id = :objective_id;

@@ -85,7 +85,7 @@ UPDATE schedule SET due_us = :due_us, fires_at_us = :fires_at_us, status = :stat
 UPDATE schedule SET status = :status WHERE id = :schedule_id;
 
 -- every_schedule --
-SELECT * FROM schedule ORDER BY id;
+SELECT * FROM schedule WHERE CAST(:objective_id AS BIGINT) IS NULL ORDER BY id;
 
 -- every_tick --
-SELECT * FROM tick ORDER BY schedule_id, due_us;
+SELECT * FROM tick WHERE CAST(:objective_id AS BIGINT) IS NULL ORDER BY schedule_id, due_us;

@@ -5,10 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 from babyagi import events
-from babyagi.tasks import Duty, Fence, Reservation, Step, StepState, TaskStatus, Usage
+from babyagi.tasks import Duty, Fence, Step, StepState, TaskStatus, Usage
 from babyagi.taskstore import lifecycle, limits
 from babyagi.taskstore.nouns import Intention, Kept, Outcome
 from babyagi.taskstore.sql import transitions
@@ -62,22 +61,38 @@ class Steps(SqlAccess):
             ObjectiveStoppedError: the objective is paused, or has ended and the owner is neither
                 `report` nor `index`.
         """
-        if intention.kind == lifecycle.ONCE:
-            return _intend_once(tx, fence, intention)
-        if first is None or first.key == intention.key:
-            record_first(tx, fence, first)
+        if first is None:
             tx.prefetch("objective", objective_id=fence.objective_id)
-            _find_fenced(tx, fence, intention.key)
-            return _intend_found(tx, fence, intention, *_find(tx, fence, intention.key))
-        n_lost = _find_fenced(tx, fence, first.key, intention.key)
-        # read before `first` is recorded, which does not change this step
-        found = _find(tx, fence, intention.key)
-        match first:
-            case Outcome():
-                _record(tx, fence, first)
-            case Kept():
-                _put_found(tx, fence, first, n_lost=n_lost)
-        return _intend_found(tx, fence, intention, *found)
+        n_lost = _find_fenced(tx, fence, intention.key, "" if first is None else first.key)
+        # read before `first` is recorded, which changes another step
+        known, is_held = _find(tx, fence, intention.key)
+        if first is not None:
+            _record_made(tx, fence, first, n_lost=n_lost)
+            if first.key == intention.key:
+                known, is_held = _find(tx, fence, intention.key)
+        if known is not None:
+            if intention.kind == lifecycle.ONCE and known.state is StepState.INTENDED:
+                return transitions.leave_unknown(tx, known)
+            is_own = is_held and known.claim_no == fence.claim_no
+            if is_own or known.state is not StepState.INTENDED:
+                return known
+        wanted = limits.countable_reservation(intention.reservation)
+        objective = transitions.read_objective(tx, fence.objective_id)
+        limits.require_call_allowed(objective, owner=fence.owner, reservation=wanted)
+        request = lifecycle.storable(intention.request)
+        step = replace(
+            known or lifecycle.new_step(fence, key=intention.key, at=to_time(tx.now_us)),
+            claim_no=fence.claim_no,
+            kind=intention.kind,
+            request_hash=intention.request_hash or lifecycle.hash_request(request),
+            request=request,
+            model=intention.model,
+            reservation=wanted,
+        )
+        tx.run("put_step", **step_to_values(step, is_held=True))
+        data = {"owner": step.owner, "key": step.key, "kind": step.kind, "model": step.model}
+        transitions.append_step_event(tx, step, events.STEP_INTENDED, **data)
+        return step
 
     async def record_step(self, fence: Fence, made: Outcome | Kept) -> Step:
         """Record the outcome of an intended step, replace its reservation by the usage, and return
@@ -159,7 +174,7 @@ class Steps(SqlAccess):
         question is not stored, and the task is queued again. It can be claimed when one of those
         questions is answered.
         """
-        task = transitions.fenced_task(tx, fence, TaskStatus.RUNNING)
+        task = transitions.fenced_task(tx, fence)
         known, _ = _find(tx, fence, key)
         if known is not None and known.state is StepState.DONE:
             return known
@@ -237,112 +252,60 @@ def record_first(tx: Transaction, fence: Fence, first: Outcome | Kept | None) ->
         _record_made(tx, fence, first)
 
 
-def _record_made(tx: Transaction, fence: Fence, made: Outcome | Kept) -> Step:
-    if isinstance(made, Outcome):
-        return _record(tx, fence, made)
-    return _put_found(tx, fence, made, n_lost=_find_fenced(tx, fence, made.key))
-
-
-def _intend_found(
-    tx: Transaction, fence: Fence, intention: Intention, known: Step | None, is_held: bool
+def _record_made(
+    tx: Transaction, fence: Fence, made: Outcome | Kept, *, n_lost: int | None = None
 ) -> Step:
-    """Record that the call is intended, and return its step. The caller has checked that the worker
-    still holds the claim.
+    """Record the outcome of a call, or a step that cost nothing.
 
     Args:
-        known: the step that exists already under this key, if any.
-        is_held: whether `known` holds a reservation.
+        n_lost: what `_find_fenced` returned; None if the caller has not called it.
     """
-    if known is not None and (
-        known.state is StepState.DONE or (is_held and known.claim_no == fence.claim_no)
-    ):
-        return known
-    wanted = limits.countable_reservation(intention.reservation)
-    _check_limits(tx, fence, wanted)
-    asked: dict[str, Any] = {
-        "kind": intention.kind,
-        "request_hash": intention.request_hash,
-        "request": lifecycle.storable(intention.request),
-        "model": intention.model,
-        "reservation": wanted,
-    }
-    step = (
-        lifecycle.new_step(fence, key=intention.key, at=to_time(tx.now_us), **asked)
-        if known is None
-        else replace(known, claim_no=fence.claim_no, **asked)
-    )
-    tx.run("put_step", **step_to_values(step, is_held=True))
-    _note_intended(tx, step)
-    return step
-
-
-def _intend_once(tx: Transaction, fence: Fence, intention: Intention) -> Step:
-    transitions.fenced_task(tx, fence, TaskStatus.RUNNING)
-    known, _ = _find(tx, fence, intention.key)
-    if known is not None:
-        is_open = known.state is StepState.INTENDED
-        return transitions.leave_unknown(tx, known) if is_open else known
-    _check_limits(tx, fence, Reservation())
-    asked = {"kind": lifecycle.ONCE, "request": intention.request}
-    step = lifecycle.open_step(fence, key=intention.key, at=to_time(tx.now_us), **asked)
-    tx.run("put_step", **step_to_values(step, is_held=True))
-    _note_intended(tx, step)
-    return step
-
-
-def _note_intended(tx: Transaction, step: Step) -> None:
-    data = {"owner": step.owner, "key": step.key, "kind": step.kind, "model": step.model}
-    transitions.append_step_event(tx, step, events.STEP_INTENDED, **data)
-
-
-def _abandon(tx: Transaction, fence: Fence, *, key: str, usage: Usage) -> Step:
-    """Record that an intended call gave no outcome: release its reservation (or what was charged
-    for it when its claim ended), and count `usage`."""
-    transitions.objective_row(tx, fence.objective_id)
-    known, is_held = _find(tx, fence, key)
-    step = known or lifecycle.new_step(fence, key=key, at=to_time(tx.now_us))
-    reserved = limits.reserved_for(step, claim_no=fence.claim_no)
-    spent = limits.countable_usage(usage)
-    step, is_held, counted = limits.end_call(step, spent, claim_no=fence.claim_no, is_held=is_held)
-    if not usage.unconfirmed_tokens:
-        transitions.note_overspending(tx, step, spent, reserved)
-    # no call of another claim can still record an outcome in it
-    is_own = step.claim_no == fence.claim_no and not step.unconfirmed
-    if step.state is StepState.INTENDED and is_own:
-        tx.run("delete_step", objective_id=fence.objective_id, owner=fence.owner, key=key)
-    elif known is not None:
-        tx.run("put_step", **step_to_values(step, is_held=is_held))
-    transitions.charge(tx, fence.objective_id, fence.owner, counted)
-    data = lifecycle.step_data(step, counted)
-    transitions.append_step_event(tx, step, events.STEP_ABANDONED, **data)
-    return step
+    if isinstance(made, Outcome):
+        return _record(tx, fence, made)
+    n_lost = _find_fenced(tx, fence, made.key) if n_lost is None else n_lost
+    return _put_found(tx, fence, made, n_lost=n_lost)
 
 
 def _record(tx: Transaction, fence: Fence, outcome: Outcome) -> Step:
-    if outcome.output is None:
-        return _abandon(tx, fence, key=outcome.key, usage=outcome.usage)
+    """Record the outcome of a call, or that it gave none: release its reservation (or what was
+    charged for it when its claim ended), and count its usage."""
     known, is_held = _find(tx, fence, outcome.key)
+    has_output = outcome.output is not None
     if known is None:
         transitions.objective_row(tx, fence.objective_id)
-    elif known.state is StepState.DONE and known.claim_no == fence.claim_no and not is_held:
-        return known  # the first commit only seemed to fail; its usage is not counted again
+    elif has_output and _is_repeated(known, fence, is_held=is_held):
+        return known
     at = to_time(tx.now_us)
     step = known or lifecycle.new_step(fence, key=outcome.key, at=at)
     reserved = limits.reserved_for(step, claim_no=fence.claim_no)
     usage = limits.countable_usage(outcome.usage)
     step, is_held, counted = limits.end_call(step, usage, claim_no=fence.claim_no, is_held=is_held)
-    step = lifecycle.done_step(
-        step, output=outcome.output, model=outcome.model, origins=outcome.origins, at=at
-    )
-    tx.run("put_step", **step_to_values(step, is_held=is_held))
-    transitions.charge(tx, fence.objective_id, fence.owner, counted, has_progressed=True)
+    if outcome.output is not None:
+        step = lifecycle.done_step(
+            step, output=outcome.output, model=outcome.model, origins=outcome.origins, at=at
+        )
+    # no call of another claim can still record an outcome in it
+    is_own = step.claim_no == fence.claim_no and not step.unconfirmed
+    if step.state is StepState.INTENDED and is_own:
+        tx.run("delete_step", objective_id=step.objective_id, owner=step.owner, key=step.key)
+    elif has_output or known is not None:
+        tx.run("put_step", **step_to_values(step, is_held=is_held))
+    transitions.charge(tx, fence.objective_id, fence.owner, counted, has_progressed=has_output)
+    kind = events.STEP_RECORDED if has_output else events.STEP_ABANDONED
     data = lifecycle.step_data(step, counted, model=outcome.model)
-    transitions.append_step_event(tx, step, events.STEP_RECORDED, **data)
-    transitions.note_overspending(tx, step, usage, reserved)
+    transitions.append_step_event(tx, step, kind, **data)
+    if has_output or not usage.unconfirmed_tokens:
+        transitions.note_overspending(tx, step, usage, reserved)
     task_id = lifecycle.task_of(fence.owner)
-    if task_id is not None and known is not None and known.state is StepState.UNKNOWN:
+    if has_output and task_id is not None and known and known.state is StepState.UNKNOWN:
         transitions.wake(tx, fence.objective_id, task_id)
     return step
+
+
+def _is_repeated(known: Step, fence: Fence, *, is_held: bool) -> bool:
+    """Return whether the same outcome was recorded before, by a commit that only seemed to fail.
+    Its usage must not be counted again."""
+    return known.state is StepState.DONE and known.claim_no == fence.claim_no and not is_held
 
 
 def _put_found(tx: Transaction, fence: Fence, kept: Kept, *, n_lost: int) -> Step:
@@ -403,13 +366,6 @@ def _find(tx: Transaction, fence: Fence, key: str) -> tuple[Step | None, bool]:
     it."""
     row = tx.one("step", objective_id=fence.objective_id, owner=fence.owner, key=key)
     return (None, False) if row is None else (step_from_row(row), bool(row["is_held"]))
-
-
-def _check_limits(tx: Transaction, fence: Fence, wanted: Reservation) -> None:
-    """Raise `ObjectiveStoppedError` or `LimitReachedError` if a call that may cost up to `wanted`
-    must not be made now."""
-    objective = transitions.read_objective(tx, fence.objective_id)
-    limits.require_call_allowed(objective, owner=fence.owner, reservation=wanted)
 
 
 def _open_step(tx: Transaction, step_id: int) -> Step:

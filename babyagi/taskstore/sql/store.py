@@ -12,15 +12,15 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict, replace
 from datetime import datetime, timedelta
 from functools import partial
-from types import ModuleType
+from itertools import accumulate
 from typing import Any
 
 from babyagi import events
-from babyagi.errors import LeaseLostError, NotFoundError, SettingsError, StoreUnusableError
+from babyagi.errors import LeaseLostError, SettingsError, StoreUnusableError
 from babyagi.redaction import redact_url
 from babyagi.runtime.offload import Offload
 from babyagi.tasks import (
@@ -117,171 +117,6 @@ from babyagi.text import BM25_LENGTH_SHARE, BM25_SATURATION
 # --------------------------------------------------------------------------------------------------
 
 
-@dataclass(slots=True, kw_only=True)
-class _Reading:
-    """One pass over all tables that lists damaged rows. References between rows are checked after
-    the rows that they refer to were read."""
-
-    tx: Transaction
-    objective_id: int | None
-    damages: list[str] = field(default_factory=list)
-    n_by_piece: Counter[str] = field(default_factory=Counter)
-    task_by_id: dict[tuple[int, int], _Links] = field(default_factory=dict)
-    damaged_tasks: set[tuple[int, int]] = field(default_factory=set)
-
-    def read(self) -> Verification:
-        check_worker = partial(worker_from_row, now_us=0)
-        worker_ids = {row["id"] for row in self._sound("workers", "worker {id}", check_worker)}
-        last_by_objective = {
-            row["id"]: row["last_task_id"]
-            for row in self._sound("every_objective", "objective {id}", _check_objective)
-        }
-        check_task = _check_sealed("task", task_from_row)
-        for row in self._sound("every_task", "task {id} of objective {objective_id}", check_task):
-            self._note_task(row, worker_ids, last_by_objective)
-        self._compare_after()
-        self._require_task(
-            "every_step",
-            "step {key} of {owner} of objective {objective_id} (row {id})",
-            _check_step,
-        )
-        self._require_task(
-            "every_result",
-            "the result of task {task_id} of objective {objective_id} (row {id})",
-            database.result_from_row,
-        )
-        self._require_task(
-            "every_vector",
-            "the vector of task {task_id} of objective {objective_id} in {space}",
-            _check_vector,
-        )
-        self._require_task(
-            "every_event",
-            "event {id} of objective {objective_id}",
-            _check_sealed("event", event_from_row),
-        )
-        for row in self._sound(
-            "every_duty", "the duty to {duty} of objective {objective_id}", _check_duty
-        ):
-            if row["worker_id"] is not None and row["worker_id"] not in worker_ids:
-                self._note("the duty to {duty} of objective {objective_id}", row)
-        for row in self._sound(
-            "every_joined", "an objective that worker {worker_id} serves", database.joined_from_row
-        ):
-            if row["worker_id"] not in worker_ids:
-                self._note("an objective that worker {worker_id} serves", row)
-        if self.objective_id is None:
-            self._read_schedules()
-            list(self._sound("every_keyed", "the request with the key {key}", _check_keyed))
-        n = self.n_by_piece
-        return Verification(
-            n_rows=n.total(),
-            n_steps=n["every_step"],
-            n_results=n["every_result"],
-            damages=tuple(dict.fromkeys(self.damages)),
-        )
-
-    def _read_schedules(self) -> None:
-        check = _check_sealed("schedule", schedule_from_row)
-        ids = {row["id"] for row in self._sound("every_schedule", "schedule {id}", check)}
-        name = "the tick of schedule {schedule_id} at {due_us}"
-        for row in self._sound("every_tick", name, database.tick_from_row):
-            if row["schedule_id"] not in ids:
-                self._note(name, row)
-
-    def _sound(self, query: str, name: str, check: Callable[[Row], object]) -> Iterator[Row]:
-        """Yield the sound rows of a query. Add every other row to `damages`, as `name` with the
-        row's columns filled in.
-
-        Args:
-            check: raises if the row cannot be converted or its checksum is wrong.
-        """
-        for row in self.tx.each(query, objective_id=self.objective_id):
-            self.n_by_piece[query] += 1
-            try:
-                _require_text(row)
-                check(row)
-            except (StoreUnusableError, *database.FAULTS):
-                self._note(name, row)
-                if query == "every_task":
-                    self.damaged_tasks.add((row["objective_id"], row["id"]))
-            else:
-                yield row
-
-    def _note(self, name: str, row: Row) -> None:
-        self.damages.append(database.name_row(name, row).encode("utf-8", "replace").decode())
-
-    # -- references between rows
-    # -------------------------------------------------------------------------------------------
-
-    def _note_task(self, row: Row, worker_ids: set[str], last_by_objective: dict[int, int]) -> None:
-        task = database.task_from_row(row)
-        key = (task.objective_id, task.id)
-        self.task_by_id[key] = _Links(
-            status=task.status, blockers=row["blockers"], after=frozenset(task.after)
-        )
-        is_held_by_nobody = row["worker_id"] is not None and row["worker_id"] not in worker_ids
-        if is_held_by_nobody or not 0 < task.id <= last_by_objective.get(
-            task.objective_id, task.id
-        ):
-            self._note("task {id} of objective {objective_id}", row)
-            self.damaged_tasks.add(key)
-
-    def _compare_after(self) -> None:
-        after_by_id: dict[tuple[int, int], set[int]] = {}
-        for row in self.tx.each("every_after", objective_id=self.objective_id):
-            self.n_by_piece["every_after"] += 1
-            after_by_id.setdefault((row["objective_id"], row["task_id"]), set()).add(
-                row["after_id"]
-            )
-        for key in sorted(self.task_by_id.keys() | after_by_id.keys(), key=str):
-            task, after = self.task_by_id.get(key), after_by_id.get(key, set())
-            if (
-                task is not None
-                and task.after == after
-                and task.blockers == self._count_blockers(key[0], after)
-            ):
-                continue
-            if key not in self.damaged_tasks and not self._leads_to_damage(key[0], after):
-                self.damages.append(
-                    f"the tasks that task {key[1]} of objective {key[0]} comes after"
-                )
-
-    def _count_blockers(self, objective_id: int, after: set[int]) -> int:
-        """Return how many of the tasks `after` are not done, dead or cancelled; -1 when one of them
-        does not exist."""
-        named = [self.task_by_id.get((objective_id, task_id)) for task_id in after]
-        return (
-            -1
-            if None in named
-            else sum(task is not None and task.status not in lifecycle.SETTLED for task in named)
-        )
-
-    def _leads_to_damage(self, objective_id: int, after: set[int]) -> bool:
-        return any((objective_id, task_id) in self.damaged_tasks for task_id in after)
-
-    def _require_task(self, query: str, name: str, check: Callable[[Row], object]) -> None:
-        """Add to `damages` the rows of a query that are damaged or belong to no existing task."""
-        for row in self._sound(query, name, check):
-            task_id = lifecycle.task_of(row["owner"]) if query == "every_step" else row["task_id"]
-            key = (row["objective_id"], task_id)
-            if task_id is not None and key not in self.task_by_id and key not in self.damaged_tasks:
-                self._note(name, row)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Links:
-    """What a task's row says about the tasks that it comes after, to compare with other rows."""
-
-    status: str
-    blockers: int
-    after: frozenset[int]
-
-
-# -- one row
-# --------------------------------------------------------------------------------------------------
-
-
 def _require_text(row: Row) -> None:
     """Raise `ValueError` when a text in the row is not valid UTF-8. `read_unchecked` returns such
     texts."""
@@ -319,10 +154,6 @@ def _check_sealed(table: str, convert: Callable[[Row], object]) -> Callable[[Row
     return check
 
 
-def _check_step(row: Row) -> None:
-    lifecycle.task_of(database.step_from_row(row).owner)
-
-
 def _check_vector(row: Row) -> None:
     _require(row["seal"] is None or row["seal"] == database.seal_vector(row["vector"]))
 
@@ -332,12 +163,67 @@ def _check_duty(row: Row) -> None:
     database.require_types(row, texts=("owner",), numbers=("claim_no", "upto", "delay_us"))
 
 
+# For each query: the name of its rows for a person, and what raises if such a row cannot be
+# converted or its checksum is wrong.
+_CHECKS: Mapping[str, tuple[str, Callable[[Row], object]]] = {
+    "workers": ("worker {id}", partial(worker_from_row, now_us=0)),
+    "every_objective": ("objective {id}", _check_objective),
+    "every_task": ("task {id} of objective {objective_id}", _check_sealed("task", task_from_row)),
+    "every_after": (
+        "the tasks that task {task_id} of objective {objective_id} comes after",
+        partial(database.require_types, numbers=("objective_id", "task_id", "after_id")),
+    ),
+    "every_step": (
+        "step {key} of {owner} of objective {objective_id} (row {id})",
+        database.step_from_row,
+    ),
+    "every_result": (
+        "the result of task {task_id} of objective {objective_id} (row {id})",
+        result_from_row,
+    ),
+    "every_vector": (
+        "the vector of task {task_id} of objective {objective_id} in {space}",
+        _check_vector,
+    ),
+    "every_event": (
+        "event {id} of objective {objective_id}",
+        _check_sealed("event", event_from_row),
+    ),
+    "every_duty": ("the duty to {duty} of objective {objective_id}", _check_duty),
+    "every_joined": ("an objective that worker {worker_id} serves", joined_from_row),
+    "every_schedule": ("schedule {id}", _check_sealed("schedule", schedule_from_row)),
+    "every_tick": ("the tick of schedule {schedule_id} at {due_us}", tick_from_row),
+    "every_keyed": ("the request with the key {key}", _check_keyed),
+}
+
+
+def _read_every_row(tx: Transaction, objective_id: int | None) -> Verification:
+    damages: list[str] = []
+    n_by_query: Counter[str] = Counter()
+    for query, (name, check) in _CHECKS.items():
+        for row in tx.each(query, objective_id=objective_id):
+            n_by_query[query] += 1
+            named = name.format_map(row)
+            try:
+                _require_text(row)
+                check(row)
+            except (StoreUnusableError, *database.FAULTS):
+                damages.append(named)
+    damages += [row["name"] for row in tx.each("contradictions", objective_id=objective_id)]
+    printable = (name.encode("utf-8", "replace").decode() for name in damages)
+    return Verification(
+        n_rows=n_by_query.total(),
+        n_steps=n_by_query["every_step"],
+        n_results=n_by_query["every_result"],
+        damages=tuple(dict.fromkeys(printable)),
+    )
+
+
 # -- what a person looks at
 # --------------------------------------------------------------------------------------------------
 
 
 MAX_WINDOW = 200  # about how many rows one ordering or planning reads
-_MODEL_EVENTS = (events.MODEL_UNAVAILABLE, events.MODEL_AVAILABLE)
 
 
 class Looking(SqlAccess):
@@ -349,21 +235,8 @@ class Looking(SqlAccess):
         """Return the facts from which one sees whether the objective makes progress, and why not.
         Raises `NotFoundError`."""
         row = transitions.objective_row(tx, objective_id)
-        newest = tx.one(
-            "newest_events",
-            objective_id=objective_id,
-            after_id=0,
-            task_id=None,
-            kinds=to_json(_MODEL_EVENTS),
-            limit=1,
-        )
-        is_down = newest is not None and newest["kind"] == events.MODEL_UNAVAILABLE
-        return _standing(
-            tx,
-            row,
-            counts=transitions.counts(tx, objective_id),
-            outage=event_from_row(newest) if newest is not None and is_down else None,
-        )
+        outage = tx.one("outages", objective_id=objective_id)
+        return _standing(tx, row, counts=transitions.counts(tx, objective_id), outage=outage)
 
     @reading(n_rows=ALL_ROWS)
     def vitals(self, tx: Transaction) -> Vitals:
@@ -384,7 +257,7 @@ class Looking(SqlAccess):
             if objective_id is not None:
                 transitions.objective_row(tx, objective_id)
             try:
-                return _Reading(tx=tx, objective_id=objective_id).read()
+                return _read_every_row(tx, objective_id)
             except KeyError as missing:  # SQLite stores the schema as text, which can be damaged
                 raise database.damaged("a table", why=f"it has no column {missing}") from missing
 
@@ -396,15 +269,14 @@ class Looking(SqlAccess):
 
 
 def _standing(
-    tx: Transaction, row: Row, *, counts: Mapping[TaskStatus, int], outage: Event | None
+    tx: Transaction, row: Row, *, counts: Mapping[TaskStatus, int], outage: Row | None
 ) -> Standing:
     return Standing(
         objective=transitions.objective_of(tx, row),
         counts=counts,
-        n_begun=row["n_begun"],
         n_tasks_without_progress=row["n_barren"],
         n_tries_without_answer=row["n_fruitless"],
-        outage=outage,
+        outage=None if outage is None else event_from_row(outage),
         at=to_time(tx.now_us),
     )
 
@@ -416,47 +288,22 @@ def _standing(
 def _measure(tx: Transaction) -> Vitals:
     at_us = {"until_answered_us": transitions.UNTIL_ANSWERED_US}
     queues = {row["objective_id"]: row for row in tx.all("queues", **at_us)}
-    n_queued: Counter[str] = Counter()
-    for row in queues.values():
-        n_queued[row["status"]] += _queue_of(row, now_us=tx.now_us).n
-    counted = tx.all("counted_events")
-    outages = _find_outages(counted, at=to_time(tx.now_us))
-    n_by_event: Counter[str] = Counter()
-    for row in counted:
-        n_by_event[row["kind"]] += int(row["n"])
-    newest_first = tx.all("open_objectives", limit=ALL_ROWS)
-    active = [row for row in newest_first if row["status"] == ObjectiveStatus.ACTIVE]
+    outages = {row["objective_id"]: row for row in tx.all("outages", objective_id=None)}
     standings = [
         (
             _standing(tx, row, counts={}, outage=outages.get(row["id"])),
             _queue_of(queues.get(row["id"]), now_us=tx.now_us),
         )
-        for row in reversed(active)
+        for row in reversed(tx.all("open_objectives", limit=ALL_ROWS))
+        if row["status"] == ObjectiveStatus.ACTIVE
     ]
     return Vitals(
         at=to_time(tx.now_us),
         standings=standings,
         workers=_read_workers(tx),
-        n_queued_paused=n_queued[ObjectiveStatus.PAUSED],
-        n_queued_ended=n_queued[ObjectiveStatus.ENDED],
         totals={(row["name"], row["word"], row["more"]): int(row["n"]) for row in tx.all("totals")},
-        n_by_event=n_by_event,
         next_tick_s=wait_for_tick_s(tx),
     )
-
-
-def _find_outages(counted: Sequence[Row], *, at: datetime) -> Mapping[int, Event]:
-    """Return the newest outage event by objective id, for the objectives whose model did not answer
-    when it was last called. The events have no data, and the time `at`."""
-    last_ids = {(row["objective_id"], row["kind"]): row["last_id"] for row in counted}
-    return {
-        objective_id: Event(
-            id=last_id, objective_id=objective_id, task_id=None, kind=kind, data={}, at=at
-        )
-        for (objective_id, kind), last_id in last_ids.items()
-        if kind == events.MODEL_UNAVAILABLE
-        and last_id > last_ids.get((objective_id, events.MODEL_AVAILABLE), 0)
-    }
 
 
 def _queue_of(row: Row | None, *, now_us: int) -> Queue:
@@ -502,13 +349,15 @@ class Workers(SqlAccess):
 
         `worker.lease_until` and the fields that the store fills in are ignored.
         """
-        values = {
-            "name": worker.name,
-            "host": worker.host,
-            "pid": worker.pid,
-            "home": worker.home,
-        }
-        tx.run("put_worker", worker_id=worker.id, **values, lease_us=limits.to_us(lease_s))
+        tx.run(
+            "put_worker",
+            worker_id=worker.id,
+            name=worker.name,
+            host=worker.host,
+            pid=worker.pid,
+            home=worker.home,
+            lease_us=limits.to_us(lease_s),
+        )
 
     @writing(objective_at=1)
     def join_objective(
@@ -935,19 +784,14 @@ def _committed_microusd(row: Row) -> int:
 # --------------------------------------------------------------------------------------------------
 
 
-def _names_query(objective_id: int, *, limit: int, after_id: int) -> tuple[str, dict[str, int]]:
-    """Return the name of the query for task names, and its values."""
-    values = {"objective_id": objective_id, "limit": limit}
-    return (
-        ("changed_names", {**values, "after_id": after_id}) if after_id else ("task_names", values)
-    )
-
-
 def _task_names(tx: Transaction, objective_id: int, *, limit: int, after_id: int) -> TaskNames:
-    query, values = _names_query(objective_id, limit=limit, after_id=after_id)
     at = {"objective_id": objective_id, "until_us": ALL_ROWS}
     tx.prefetch("last_event_id", **at)
-    newest_first = tx.all(query, **values)
+    newest_first = (
+        tx.all("changed_names", objective_id=objective_id, limit=limit, after_id=after_id)
+        if after_id
+        else tx.all("task_names", objective_id=objective_id, limit=limit)
+    )
     event_id = int(tx.all("last_event_id", **at)[0]["id"])
     if not event_id:
         transitions.objective_row(tx, objective_id)
@@ -971,16 +815,11 @@ def choose_words(n_by_word: Mapping[str, int]) -> list[str]:
     Args:
         n_by_word: how many results contain each word.
     """
-    chosen: list[str] = []
-    n_results = 0
-    for word in sorted(
-        (word for word, n in n_by_word.items() if n), key=lambda word: (n_by_word[word], word)
-    ):
-        n_results += n_by_word[word]
-        if n_results > COMMON_WORD:
-            break
-        chosen.append(word)
-    return chosen
+    by_rarity = sorted((n, word) for word, n in n_by_word.items() if n)
+    totals = accumulate(n for n, _ in by_rarity)
+    return [
+        word for (_, word), total in zip(by_rarity, totals, strict=True) if total <= COMMON_WORD
+    ]
 
 
 def order_by_words(found: Iterable[tuple[str, int, int]]) -> list[int]:
@@ -1041,6 +880,7 @@ async def open_postgres(
     tell: Callable[[str], None] = lambda _: None,
     clock: Callable[[], datetime] | None = None,
     only_looks: bool = False,
+    migrates: bool = False,
 ) -> TaskStore:
     """Open the task store in this PostgreSQL database. In an empty database, create the schema.
 
@@ -1052,7 +892,7 @@ async def open_postgres(
         tell: called with a message for a person when the store cannot be written, once for each
             outage.
         clock: the time to use instead of the server's clock, for tests.
-        only_looks: create, upgrade and write nothing (`PostgresDatabase`).
+        only_looks, migrates: see `PostgresDatabase`.
 
     Raises:
         SettingsError: the driver is not installed, or the URL cannot be parsed.
@@ -1060,28 +900,8 @@ async def open_postgres(
             has another version.
         StoreUnavailableError: the server cannot be reached.
     """
-    driver = _load_postgres(url)
-    database = await offload(
-        lambda: driver.PostgresDatabase(url, clock=clock, only_looks=only_looks)
-    )
-    return TaskStore(database, offload=offload, tell=tell)
-
-
-async def migrate_postgres(url: str, *, offload: Offload) -> tuple[int, int]:
-    """Upgrade the schema of this PostgreSQL database to this program's version, and return the
-    version before and after.
-
-    Raises:
-        StoreUnusableError: as `open_postgres`, or a worker has a living lease.
-        SettingsError, StoreUnavailableError: as `open_postgres`.
-    """
-    driver = _load_postgres(url)
-    return await offload(lambda: driver.migrate(url))
-
-
-def _load_postgres(url: str) -> ModuleType:
     try:
-        from babyagi.taskstore import postgres
+        from babyagi.taskstore.postgres import PostgresDatabase
     except ImportError as error:
         raise SettingsError(
             f"the task store {redact_url(url)} needs the package psycopg, which cannot be imported",
@@ -1089,7 +909,10 @@ def _load_postgres(url: str) -> ModuleType:
             fix="pip install 'psycopg[binary]>=3.3.9'",
             guide="store",
         ) from error
-    return postgres
+    opened = await offload(
+        lambda: PostgresDatabase(url, clock=clock, only_looks=only_looks, migrates=migrates)
+    )
+    return TaskStore(opened, offload=offload, tell=tell)
 
 
 class TaskStore(
@@ -1269,8 +1092,7 @@ class TaskStore(
     @reading()
     def report(self, tx: Transaction, objective_id: int) -> str | None:
         """Return the objective's report as Markdown; None before it is written."""
-        transitions.objective_row(tx, objective_id)
-        markdown: str | None = tx.all("report", objective_id=objective_id)[0]["report"]
+        markdown: str | None = rows_in(tx, "report", objective_id)[0]["report"]
         return markdown
 
     @reading(n_rows=MAX_WINDOW)
@@ -1310,8 +1132,6 @@ class TaskStore(
         Raises `NotFoundError`."""
         at = {"objective_id": objective_id}
         statuses = to_json([TaskStatus.RECORDED])
-        query, values = _names_query(objective_id, limit=limit, after_id=after_id)
-        tx.prefetch(query, **values)
         tx.prefetch("finished_ids", **at, limit=n_finished)
         tx.prefetch("tasks_with_status", **at, statuses=statuses, limit=ALL_ROWS)
         listed = _task_names(tx, objective_id, limit=limit, after_id=after_id)
@@ -1329,12 +1149,7 @@ class TaskStore(
     @reading()
     def task(self, tx: Transaction, objective_id: int, task_id: int) -> Task:
         """Return the task. Raises `NotFoundError`."""
-        try:
-            return transitions.read_task(tx, objective_id, task_id)
-        except NotFoundError:
-            # if the objective itself is missing, raise that error instead
-            transitions.objective_row(tx, objective_id)
-            raise
+        return transitions.read_task(tx, objective_id, task_id)
 
     async def tasks(
         self,
@@ -1555,11 +1370,8 @@ class TaskStore(
         no new embeddings."""
         transitions.objective_row(tx, objective_id)
         at = {"objective_id": objective_id, "space": space}
-        rows = (
-            {**at, "task_id": task_id, "vector": vector, "seal": seal_vector(vector)}
-            for task_id, vector in vectors.items()
-        )
-        tx.run_many("put_vector", rows)
+        for task_id, vector in vectors.items():
+            tx.run("put_vector", **at, task_id=task_id, vector=vector, seal=seal_vector(vector))
 
     @reading(n_rows=ALL_ROWS)
     def vectors(

@@ -86,7 +86,7 @@ class Recording(SqlAccess):
                 record_first(tx, claim.fence, first)  # before the task is read, which it may change
                 tx.prefetch("unsettled_steps", objective_id=claim.fence.objective_id)
                 tx.prefetch("blocked_lacking", **waiting)
-                task = transitions.fenced_task(tx, claim.fence, TaskStatus.RUNNING)
+                task = transitions.fenced_task(tx, claim.fence)
             except LeaseLostError:
                 known = _recorded_before(tx, claim)
                 if known is None:
@@ -135,11 +135,11 @@ class Recording(SqlAccess):
                 `record_plan`.
         """
         record_first(tx, claim.fence, first)
-        task = transitions.fenced_task(tx, claim.fence, TaskStatus.RUNNING)
+        task = transitions.fenced_task(tx, claim.fence)
         task = lifecycle.lacked(task, lack=lack)
         _note_lacked(tx, task)
         if task.n_lacks >= lifecycle.MAX_LACKS:
-            transitions.count_no_answer(tx, task.objective_id)
+            tx.run("count_no_answer", objective_id=task.objective_id)
             _give_up_lacking(tx, task)
         else:
             status = transitions.free_task(tx, task, to=TaskStatus.RECORDED)
@@ -178,8 +178,9 @@ class Recording(SqlAccess):
         tx.prefetch("unsettled_steps", objective_id=objective_id)
         tx.prefetch("some_tasks", objective_id=objective_id, task_ids=to_json(list(task_ids)))
         duty = transitions.fenced_duty(tx, claim.fence)
-        tasks = transitions.read_tasks(tx, objective_id, task_ids)
-        recorded = [task for task in tasks if task.status is TaskStatus.RECORDED]
+        rows = tx.all("some_tasks", objective_id=objective_id, task_ids=to_json(list(task_ids)))
+        row_by_id = {row["id"]: row for row in rows if row["status"] == TaskStatus.RECORDED}
+        recorded = [task_from_row(row_by_id[id_]) for id_ in task_ids if id_ in row_by_id]
         made = apply_plan(tx, objective_id, recorded, plan, ends_planning=True)
         transitions.free_duty(tx, duty)
         return made
@@ -200,7 +201,7 @@ class Recording(SqlAccess):
             error=lifecycle.storable(error, max_chars=lifecycle.MAX_DETAIL_CHARS),
             try_no=task.try_no + 1,
         )
-        transitions.count_no_answer(tx, task.objective_id)
+        tx.run("count_no_answer", objective_id=task.objective_id)
         status = TaskStatus.DEAD if task.failures >= max_failures else TaskStatus.QUEUED
         status = transitions.free_task(tx, task, to=status, delay_s=delay_s)
         data = {"error": task.error, "failures": task.failures}
@@ -449,7 +450,6 @@ class Steering(SqlAccess):
 def _changeable(tx: Transaction, objective_id: int, task_id: int) -> Task:
     """Return the task. Raise `NotFoundError` when there is none, and `SettingsError` when it is
     neither queued nor waiting."""
-    transitions.objective_row(tx, objective_id)
     task = transitions.read_task(tx, objective_id, task_id)
     lifecycle.require(task, *lifecycle.CANCELLABLE)
     return task
@@ -493,12 +493,9 @@ def _deal_ranks(
     rank."""
     rank_by_id = {row["id"]: row["rank"] for row in rows}
     dealt = lifecycle.deal_ranks(rank_by_id.items(), wanted)
-    changed = [
-        {"objective_id": objective_id, "task_id": task_id, "rank": rank}
-        for task_id, rank in dealt.items()
-        if rank != rank_by_id[task_id]
-    ]
-    tx.run_many("set_rank", changed)
+    changed = {id_: rank for id_, rank in dealt.items() if rank != rank_by_id[id_]}
+    for task_id, rank in changed.items():
+        tx.run("set_rank", objective_id=objective_id, task_id=task_id, rank=rank)
     return list(dealt), len(changed)
 
 
@@ -724,13 +721,11 @@ class _Batch:
             (one, task_id)
             for one, task_id in zip(self.named, self.ids, strict=True)
             if one is not None
-        ]
-        for one, task_id in known:
-            if one.proposal.label.strip().casefold() == label:
-                return task_id
-        for one, task_id in known:
-            if one.key == key:
-                return task_id
+        ][::-1]  # of two with the same label or key, the first is meant
+        by_label = {one.proposal.label.strip().casefold(): task_id for one, task_id in known}
+        by_key = {one.key: task_id for one, task_id in known}
+        if found := by_label.get(label) or by_key.get(key):
+            return found
         rows = self.tx.all("alike", objective_id=self.objective_id, name_key=key, task_id=0)
         return int(rows[-1]["id"]) if rows else None
 

@@ -7,8 +7,7 @@ the worker still holds its claim), and it counts (limits and counters).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from babyagi import events
@@ -84,30 +83,17 @@ def objective_of(tx: Transaction, row: Row) -> Objective:
     return objective_from_row(row, held=held, active_us=active_us_now(tx, row))
 
 
-def _no_task(objective_id: int, task_id: int) -> NotFoundError:
-    return NotFoundError(
-        f"objective {objective_id} has no task {task_id}",
-        fix=f"babyagi tasks --objective {objective_id} shows the tasks that exist",
-        guide="looking",
-    )
-
-
 def read_task(tx: Transaction, objective_id: int, task_id: int) -> Task:
+    """Return the task. Raise `NotFoundError` if there is none, or no such objective."""
     row = tx.one("task", objective_id=objective_id, task_id=task_id)
     if row is None:
-        raise _no_task(objective_id, task_id)
+        objective_row(tx, objective_id)
+        raise NotFoundError(
+            f"objective {objective_id} has no task {task_id}",
+            fix=f"babyagi tasks --objective {objective_id} shows the tasks that exist",
+            guide="looking",
+        )
     return task_from_row(row)
-
-
-def read_tasks(tx: Transaction, objective_id: int, task_ids: Sequence[int]) -> list[Task]:
-    """Return the tasks in the order of their ids in `task_ids`. Raise `NotFoundError` when one of
-    them does not exist."""
-    rows = tx.all("some_tasks", objective_id=objective_id, task_ids=to_json(list(task_ids)))
-    row_by_id = {row["id"]: row for row in rows}
-    for task_id in task_ids:
-        if task_id not in row_by_id:
-            raise _no_task(objective_id, task_id)
-    return [task_from_row(row_by_id[task_id]) for task_id in task_ids]
 
 
 def counts(tx: Transaction, objective_id: int) -> dict[TaskStatus, int]:
@@ -324,13 +310,11 @@ def allow_questions(tx: Transaction, objective_id: int) -> None:
 # --------------------------------------------------------------------------------------------------
 
 
-def fenced_task(tx: Transaction, fence: Fence, *statuses: TaskStatus) -> Task:
-    """Return the task that `fence` identifies a claim of. Raise `LeaseLostError` if the worker no
-    longer holds that claim, or if `statuses` are given and the task has none of them."""
+def fenced_task(tx: Transaction, fence: Fence) -> Task:
+    """Return the running task that `fence` identifies a claim of. Raise `LeaseLostError` if the
+    worker no longer holds that claim: a task that is released has no worker."""
     row = tx.one("task", objective_id=fence.objective_id, task_id=lifecycle.task_of(fence.owner))
     if row is None or (row["worker_id"], row["claim_no"]) != (fence.worker_id, fence.claim_no):
-        raise lifecycle.lost(fence)
-    if statuses and row["status"] not in statuses:
         raise lifecycle.lost(fence)
     return task_from_row(row)
 
@@ -426,13 +410,6 @@ class Progress:
         )
 
 
-def count_no_answer(tx: Transaction, objective_id: int) -> None:
-    """Store that one more try of the objective gave no answer."""
-    progress = Progress.of(objective_row(tx, objective_id))
-    progress = progress.after_try(is_answered=False, is_repeat=False, n_added=0)
-    tx.run("count_progress", objective_id=objective_id, **asdict(progress))
-
-
 def note_freed(tx: Transaction, task: Task, status: TaskStatus) -> None:
     """Append an event if the new `status` of a released task is dead, cancelled or waiting. It may
     be cancelled or waiting although its worker released it for another reason."""
@@ -518,21 +495,6 @@ class Claims(SqlAccess):
         _prefetch_claim_facts(tx, objective_id, worker_id="")
         return _look_for_work(tx, objective_id, worker_id="")[0]
 
-    async def claim_next(
-        self, objective_id: int, worker_id: str, *, deferral: Deferral
-    ) -> tuple[Claimable, Claim | DutyClaim | None]:
-        """Read what `claimable` returns, and claim the first thing in it: the first duty (such as
-        planning) that `deferral` does not postpone, as `claim_duty` does, else a task, as
-        `claim_task` does.
-
-        Returns:
-            What was read before the claim, and the claim. The claim is None when there is nothing
-            to claim, or this worker may not claim in the objective.
-        """
-        return await self._claim(
-            objective_id, worker_id, lambda found: lifecycle.first_duty(found, deferral)
-        )
-
     async def claim_task(self, objective_id: int, worker_id: str) -> Claim | None:
         """Claim the best claimable task: the queued task with the lowest `(rank, id)` whose `after`
         tasks are all done, dead or cancelled and whose `not_before` has passed.
@@ -542,17 +504,24 @@ class Claims(SqlAccess):
         because an agent has said that it is met, is stalled (`lifecycle.may_start`), or has reached
         its time limit. At the limit of tasks, only tasks that were claimed before can be claimed.
         """
-        _, claim = await self._claim(objective_id, worker_id, lambda _: None)
+        _, claim = await self.claim_next(objective_id, worker_id, deferral=None)
         return claim if isinstance(claim, Claim) else None
 
     @writing(is_lasting=False)
-    def _claim(
-        self,
-        tx: Transaction,
-        objective_id: int,
-        worker_id: str,
-        first_duty: Callable[[Claimable], Duty | None],
+    def claim_next(
+        self, tx: Transaction, objective_id: int, worker_id: str, *, deferral: Deferral | None
     ) -> tuple[Claimable, Claim | DutyClaim | None]:
+        """Read what `claimable` returns, and claim the first thing in it: the first duty (such as
+        planning) that `deferral` does not postpone, as `claim_duty` does, else a task, as
+        `claim_task` does.
+
+        Args:
+            deferral: None postpones every duty.
+
+        Returns:
+            What was read before the claim, and the claim. The claim is None when there is nothing
+            to claim, or this worker may not claim in the objective.
+        """
         _prefetch_claim_facts(tx, objective_id, worker_id)
         standing = _standing(tx, objective_id, worker_id)
         # a newer program may have upgraded the schema since this process opened the store
@@ -564,7 +533,7 @@ class Claims(SqlAccess):
         claimable, task = _look_for_work(tx, objective_id, worker_id)
         if not standing["can_serve"]:
             return claimable, None
-        duty = first_duty(claimable)
+        duty = None if deferral is None else lifecycle.first_duty(claimable, deferral)
         if duty is not None:
             return claimable, _claim_duty(tx, objective_id, worker_id, duty)
         return claimable, None if task is None else _claim_task(tx, task, worker_id)

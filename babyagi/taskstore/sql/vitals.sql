@@ -15,16 +15,26 @@ SELECT t.objective_id, o.status,
                 THEN CASE WHEN t.not_before_us > t.created_at_us THEN t.not_before_us ELSE t.created_at_us END END) AS since_us
   FROM task AS t JOIN objective AS o ON o.id = t.objective_id WHERE t.status = 'queued' GROUP BY t.objective_id, o.status;
 
--- counted_events --
--- How often each counted kind of event has happened in each objective, and the id of the last one.
-SELECT objective_id, kind, count(*) AS n, max(id) AS last_id FROM event
- WHERE kind IN ('task.failed', 'task.dead', 'worker.lost', 'model.unavailable', 'model.available') GROUP BY objective_id, kind;
+-- outages --
+-- Of the objective :objective_id, or of every objective when it is NULL: the event of the outage in which its model did not answer when it was
+-- last called, if there is one. The kinds are those of the index `event_counted`.
+SELECT e.* FROM event AS e
+  JOIN (SELECT max(CASE kind WHEN 'model.unavailable' THEN id ELSE 0 END) AS down_id,
+               max(CASE kind WHEN 'model.available' THEN id ELSE 0 END) AS up_id
+          FROM event
+         WHERE kind IN ('task.failed', 'task.dead', 'worker.lost', 'model.unavailable', 'model.available')
+           AND (CAST(:objective_id AS BIGINT) IS NULL OR objective_id = :objective_id)
+         GROUP BY objective_id) AS n ON n.down_id = e.id
+ WHERE n.down_id > n.up_id;
 
 -- totals --
 -- Numbers of rows by name and two words, and sums.
 SELECT 'objectives' AS name, status AS word, coalesce(stop_reason, '') AS more, count(*) AS n FROM objective GROUP BY status, stop_reason
 UNION ALL SELECT 'owed_reports', '', '', count(*) FROM objective WHERE status = 'ended' AND report IS NULL
 UNION ALL SELECT 'tasks', status, '', count(*) FROM task GROUP BY status
+UNION ALL SELECT 'queued', o.status, '', count(*) FROM task AS t JOIN objective AS o ON o.id = t.objective_id WHERE t.status = 'queued' GROUP BY o.status
+UNION ALL SELECT 'events', kind, '', count(*) FROM event
+ WHERE kind IN ('task.failed', 'task.dead', 'worker.lost', 'model.unavailable', 'model.available') GROUP BY kind
 UNION ALL SELECT 'schedules', status, '', count(*) FROM schedule GROUP BY status
 UNION ALL SELECT 'ticks', outcome, reason, count(*) FROM tick GROUP BY outcome, reason
 UNION ALL SELECT 'calls', '', '', CAST(coalesce(sum(calls), 0) AS BIGINT) FROM objective
