@@ -156,12 +156,15 @@ def name_step(step: Step, steps: Sequence[Step]) -> str:
     return str(number) if is_clear else f"{number} --step {step.id}"
 
 
-def pick_named(steps: Sequence[Step], number: int, *, step_id: int | None, ask: str) -> Step:
+def pick_named(
+    steps: Sequence[Step], number: int, *, step_id: int | None, way: Decision | None = None
+) -> Step:
     """Return the only open step (a call or question that waits for a person) that `number`, of a
     task or a step, can mean.
 
     Args:
-        ask: the command to suggest if several steps match.
+        way: the decision that is wanted, for the commands that are named if several steps match;
+            None to look.
 
     Raises:
         NotFoundError: no step matches.
@@ -186,7 +189,7 @@ def pick_named(steps: Sequence[Step], number: int, *, step_id: int | None, ask: 
         raise SettingsError(
             f"{number} may mean any of {len(found)} requests",
             why=what,
-            fix=" · ".join(f"{ask} {name_step(step, steps)}" for step in found[:5]),
+            fix=" · ".join(name_command(way, name_step(step, steps)) for step in found[:5]),
             guide="inbox",
         )
     return found[0]
@@ -209,11 +212,12 @@ def decisions(step: Step) -> tuple[Decision, ...]:
     return (*_DECISIONS_BY_KIND[step.kind], *may_last)
 
 
-def name_command(decision: Decision, name: str) -> str:
-    """Return the command that decides the request with this name so, without a person's words."""
-    if decision is Decision.ALWAYS:
+def name_command(way: Decision | None, name: str = "") -> str:
+    """Return the command that decides the request with this name so, without a person's words; for
+    None, the command that shows it."""
+    if way is Decision.ALWAYS:
         return f"{name_command(Decision.APPROVE, name)} --always"
-    return f"babyagi inbox {decision.value} {name}"
+    return " ".join(filter(None, ("babyagi inbox", way, name)))
 
 
 def decide(step: Step, decision: Decision, text: str) -> Observation:
@@ -229,8 +233,7 @@ def decide(step: Step, decision: Decision, text: str) -> Observation:
             for way in decisions(step)
         )
         raise SettingsError(
-            f"task {asking_task(step)} waits for something else than "
-            f"`babyagi inbox {decision.value}`",
+            f"task {asking_task(step)} waits for something else than `{name_command(decision)}`",
             why=describe(step)[:300],
             fix=ways,
             guide="inbox",

@@ -1,13 +1,14 @@
 """Decides about each call of a tool: yes, no, or a question to a person. Pure: what the decision
 needs is handed in, and nothing is read or sent here.
 
-1. A tool that must not be repeated asks first where the objective or this machine wants that.
-2. Words leave this machine through tools with a `Sink`: pages, searches, servers elsewhere. Where a
+1. A page at none of the domains in BABYAGI_WEB_ONLY is not opened, and nobody is asked about it.
+2. A tool that must not be repeated asks first where the objective or this machine wants that.
+3. Words leave this machine through tools with a `Sink`: pages, searches, servers elsewhere. Where a
    prompt held private texts (`is_private`), what the model writes may hold them, in any wording and
    any encoding. So such a call is made unasked only if it says nothing that the person did not say:
    each word, number and sign of what leaves stands in the person's own words, at most as often as
    there, or if it goes only to addresses that the person gave. Else the person is asked.
-3. The answer holds for this call (once), or for everything that goes to this host in this run
+4. The answer holds for this call (once), or for everything that goes to this host in this run
    (always, never; without a host *always* holds for the tool). Where nobody can be asked, the call
    is refused, and the work goes on.
 
@@ -21,10 +22,11 @@ import json
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from babyagi.net.addresses import host_of
+from babyagi.net.addresses import AddressError, covers, host_of, read_target
 from babyagi.tasks import Approval, Effect, is_private
 from babyagi.tools.base import Sink, Tool
 
@@ -78,6 +80,9 @@ class Situation:
 
 def decide(tool: Tool, arguments: Mapping[str, Any], now: Situation) -> Yes | No | Ask:
     """Return whether the call is made, refused, or waits for a person."""
+    if tool.sink is not None and _leads_out(tool.sink, arguments):
+        domains = ", ".join(tool.sink.only)
+        return No(reason=f"Not opened: pages are opened only at {domains} (BABYAGI_WEB_ONLY).")
     to = ""
     if may_leak(tool, now.origins) and not _is_said(tool, arguments, now.said):
         to = find_place(tool, arguments)
@@ -117,6 +122,16 @@ def find_addresses(sink: Sink, arguments: Mapping[str, Any]) -> list[str]:
     """Return where the call says that it goes: pages, or who gets a message."""
     given = [arguments.get(name) or [] for name in sink.addresses]
     return [str(one) for value in given for one in (value if isinstance(value, list) else [value])]
+
+
+def _leads_out(sink: Sink, arguments: Mapping[str, Any]) -> bool:
+    """Return whether an address of the call is at none of the sink's domains."""
+    with suppress(AddressError):  # the tool itself says what is wrong with it
+        targets = [read_target(one) for one in find_addresses(sink, arguments) if sink.only]
+        return any(
+            not any(covers(domain, one.host, one.port) for domain in sink.only) for one in targets
+        )
+    return False
 
 
 def _refuse(to: str, *, is_forbidden: bool) -> str:

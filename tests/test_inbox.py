@@ -488,24 +488,27 @@ def test_the_name_of_a_request_is_as_short_as_may_be_and_means_it_alone(steps, n
     for step, name in zip(steps, names, strict=True):
         number, *more = name.split()
         step_id = int(more[1]) if "--step" in more else None
-        assert pick_named(steps, int(number), step_id=step_id, ask="babyagi inbox answer") is step
+        assert pick_named(steps, int(number), step_id=step_id, way=Decision.ANSWER) is step
 
 
 def test_the_number_of_a_request_itself_is_understood_too():
     steps = [asked(17, task=4), asked(18, task=4)]
-    assert pick_named(steps, 18, step_id=None, ask="babyagi inbox answer") is steps[1]
+    assert pick_named(steps, 18, step_id=None, way=Decision.ANSWER) is steps[1]
 
 
 def test_of_several_requests_of_a_task_it_is_said_how_each_is_meant():
     steps = [asked(17, task=4), asked(18, task=4)]
     with pytest.raises(SettingsError, match="2 requests") as caught:
-        pick_named(steps, 4, step_id=None, ask="babyagi inbox answer")
+        pick_named(steps, 4, step_id=None, way=Decision.ANSWER)
     assert caught.value.fix == "babyagi inbox answer 4 --step 17 · babyagi inbox answer 4 --step 18"
+    with pytest.raises(SettingsError) as caught:
+        pick_named(steps, 4, step_id=None, way=Decision.ALWAYS)
+    assert caught.value.fix.startswith("babyagi inbox approve 4 --step 17 --always · ")
 
 
 def test_a_number_that_nothing_asks_under_names_the_tasks_that_do():
     with pytest.raises(NotFoundError) as caught:
-        pick_named([asked(17, task=4)], 5, step_id=None, ask="babyagi inbox answer")
+        pick_named([asked(17, task=4)], 5, step_id=None, way=Decision.ANSWER)
     assert caught.value.why == "these tasks wait for a person: 4"
 
 

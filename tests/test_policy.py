@@ -1,5 +1,7 @@
 """What may leave, decided without a store, a model or a network."""
 
+from dataclasses import replace
+
 import pytest
 
 from babyagi.policy import Ask, No, Situation, Yes, decide, find_place
@@ -145,6 +147,24 @@ def test_always_holds_for_the_host_in_this_run_and_never_is_not_asked_again():
     refused = open_page("https://a.example/?q=x", may_send={"a.example": False})
     assert isinstance(refused, No)
     assert "forbade" in refused.reason
+
+
+@pytest.mark.parametrize("origins", [(), READ_A_FILE])
+@pytest.mark.parametrize("url", ["http://evil.example/x", "https://docs.example.evil.example/"])
+def test_a_page_at_no_domain_of_the_settings_is_refused_and_nobody_is_asked(origins, url):
+    limited = replace(OPEN, sink=Sink(addresses=("url",), only=("docs.example",)))
+
+    refused = decide(limited, {"url": url}, Situation(origins=origins, said=(SAID,)))
+
+    assert isinstance(refused, No) and "BABYAGI_WEB_ONLY" in refused.reason
+
+
+@pytest.mark.parametrize("url", ["https://docs.example/a", "http://v2.docs.example/", "no address"])
+def test_of_a_page_at_a_domain_of_the_settings_the_person_is_asked_as_of_any(url):
+    limited = replace(OPEN, sink=Sink(addresses=("url",), only=("docs.example",)))
+
+    assert isinstance(decide(limited, {"url": url}, Situation(origins=READ_A_FILE)), Ask)
+    assert decide(limited, {"url": url}, Situation()) == Yes()
 
 
 def test_where_nobody_can_be_asked_the_call_is_refused_and_the_reason_says_so():

@@ -219,7 +219,7 @@ def list_requests(task: int | None, objective: str, step_id: int | None, as_json
         if task is not None:
             wanted = find_named(steps, task, step_id=step_id)
         if task is not None and not wanted:
-            pick_named(steps, task, step_id=step_id, ask="babyagi inbox")
+            pick_named(steps, task, step_id=step_id)
         return [await actions.gather_request(store, step, settings, among=steps) for step in wanted]
 
     requests = with_store(fetch)
@@ -298,13 +298,12 @@ def _decide(
 
     async def change(store: TaskStore) -> tuple[Step, str, list[Worker]] | None:
         steps = await store.inbox(await pick_or_all(store, where["objective"]))
-        ask = f"babyagi inbox {decision.value}"
-        step = pick_named(steps, number, step_id=where["step_id"], ask=ask)
+        step = pick_named(steps, number, step_id=where["step_id"], way=decision)
         decide(step, decision, text)  # checked before the person is shown and asked anything
         request = None
         if decision in (Decision.APPROVE, Decision.ALWAYS):
             request = await actions.gather_request(store, step, settings, among=steps)
-            if not is_seen and not _is_confirmed(request):
+            if not is_seen and not _is_confirmed(request, decision):
                 return None
         home = settings.home
         elsewhere = await actions.find_asking_elsewhere(store, step, home=home)
@@ -341,7 +340,7 @@ def _say_elsewhere(workers: Sequence[Worker], step: Step, decision: Decision) ->
     )
 
 
-def _is_confirmed(request: Request) -> bool:
+def _is_confirmed(request: Request, decision: Decision) -> bool:
     """Show the whole requested call, and return whether the person approves it. Raises
     `SettingsError` if there is no terminal."""
 
@@ -350,7 +349,7 @@ def _is_confirmed(request: Request) -> bool:
         raise SettingsError(
             f"the request of task {request.task.id} is not approved: there is no terminal to "
             "show it on",
-            fix=f"babyagi inbox {name} shows all of it, babyagi inbox approve {name} --yes "
+            fix=f"babyagi inbox {name} shows all of it, {name_command(decision, name)} --yes "
             "approves it",
             guide="inbox",
         )

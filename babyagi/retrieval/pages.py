@@ -97,6 +97,11 @@ class Pages:
         self._read_page = read or read_apart
         self._slots = asyncio.Semaphore(MAX_READ_AT_ONCE)
 
+    @property
+    def only(self) -> tuple[str, ...]:
+        """The domains at which pages may be opened; () for all."""
+        return self._door.only
+
     async def open(self, url: str) -> Document:
         """Return the text of the page at the URL, from the cache or fetched.
 

@@ -148,11 +148,13 @@ class Sink:
         addresses: the names of the arguments that say where a call goes, such as a page's address
             or who gets a message. What the person gave an address for may go there.
         sends: the names of the arguments that leave; empty: all of them.
+        only: the domains at which the addresses must be; empty: any.
     """
 
     host: str = ""
     addresses: tuple[str, ...] = ()
     sends: tuple[str, ...] = ()
+    only: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

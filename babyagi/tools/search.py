@@ -141,7 +141,7 @@ def build_open_page(pages: Pages, *, ranker: Ranker = BM25) -> Tool:
             ),
         ),
         effect=Effect.READ,
-        sink=Sink(addresses=("url",)),
+        sink=Sink(addresses=("url",), only=pages.only),
         run=run,
         timeout_s=90.0,
     )
