@@ -15,7 +15,7 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
-from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -81,7 +81,7 @@ from babyagi.verbs.actions import serving
 from babyagi.verbs.json_shapes import is_rehearsal, models_of
 
 if TYPE_CHECKING:
-    from babyagi.app.application import App, Company
+    from babyagi.app.application import App, Company, RunOutcome
 
 # -- the commands that work or watch work: demo, run, resume, watch
 # --------------------------------------------------------------------------------------------------
@@ -200,6 +200,8 @@ def watch(objective: str, as_json: bool, **flags: Any) -> int:
 # it at once, print the outcome.
 # --------------------------------------------------------------------------------------------------
 
+
+REST_UNTOLD_S = 1.0  # longest wait after a report without a notice of what is waited for
 
 # options that hold for the whole life of an objective, or that choose one
 NOT_OF_CONTINUING = frozenset(
@@ -344,19 +346,26 @@ async def work_on(
         return await _end(app.store, objective, output)
     if after_id is None:
         after_id = await app.store.last_event_id(objective.id)
-    async with _seated(app, objective, as_json=as_json) as (view, company):
+    async with AsyncExitStack() as seat:
+        view, company = await seat.enter_async_context(_seated(app, objective, as_json=as_json))
         follower = Follower(app.store, objective.id, view, after_id=after_id, is_logged=True)
+        await seat.enter_async_context(following(follower))
         work = asyncio.ensure_future(
             app.join(objective, company)
             if is_joined
             else app.run(objective, company, after_id=after_id)
         )
-        async with _ended_with_this(work), following(follower):
-            await asyncio.wait([work])
-    async with _told_how_it_stands(app.store, objective.id, output):
-        outcome = await work
-    number = outcome.stopped_by_signal
-    return await _end(app.store, outcome.objective, output, stopped_by_signal=number)
+        async with _ended_with_this(work):
+            await _wait_for_report(app.store, objective, follower, work)
+            await seat.aclose()
+            if not work.done():
+                code = await _end(app.store, await app.store.objective(objective.id), output)
+                await _wait_for_rest(app.store, objective.id, work)
+                return code
+            async with _told_how_it_stands(app.store, objective.id, output):
+                outcome = await work
+            number = outcome.stopped_by_signal
+            return await _end(app.store, outcome.objective, output, stopped_by_signal=number)
 
 
 @asynccontextmanager
@@ -383,6 +392,38 @@ async def _ended_with_this(work: asyncio.Task[Any]) -> AsyncIterator[None]:
     finally:
         work.cancel()
         await asyncio.wait([work])
+
+
+async def _wait_for_report(
+    store: TaskStore, before: Objective, follower: Follower, work: asyncio.Task[RunOutcome]
+) -> None:
+    """Wait until the objective has ended with a new report, or until the work on it is done."""
+    while not work.done():
+        reported = asyncio.ensure_future(follower.reported.wait())
+        await asyncio.wait({reported, work}, return_when=asyncio.FIRST_COMPLETED)
+        reported.cancel()
+        follower.reported.clear()
+        now = await store.objective(before.id)
+        if is_over(now) and (not is_over(before) or now.report_no > before.report_no):
+            return
+
+
+async def _wait_for_rest(
+    store: TaskStore, objective_id: int, work: asyncio.Task[RunOutcome]
+) -> None:
+    """Wait for what is left after the report: results that are not in the result store yet, and the
+    agent's memory. It is said if that takes long, and if the result store fails meanwhile."""
+    before = await find_trouble(store, objective_id)  # which has been said
+    await asyncio.wait({work}, timeout=REST_UNTOLD_S)
+    if not work.done():
+        tell("the last results are being indexed and remembered; Ctrl-C leaves that for later")
+    await work
+    trouble = await find_trouble(store, objective_id)
+    if trouble and not before:
+        tell(
+            f"results cannot be written to the result store: {trouble}; no result is lost; once "
+            f"the store works again, `babyagi store rebuild --objective {objective_id}` fills it"
+        )
 
 
 async def _end(

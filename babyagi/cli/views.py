@@ -374,6 +374,9 @@ class Follower:
         after_id: only events with a greater id are passed.
         is_logged: whether each event is also logged as one record.
         without: kinds of events that are neither passed nor logged.
+
+    Attributes:
+        reported: set as soon as the view has the event that the report is written.
     """
 
     def __init__(
@@ -391,6 +394,7 @@ class Follower:
         self.objective_id = objective_id
         self._view = view
         self._after_id = after_id
+        self.reported = asyncio.Event()
 
     async def follow(self) -> None:
         """Pass events to the view as they arrive, until cancelled. While the store is unavailable,
@@ -418,6 +422,8 @@ class Follower:
             for event in shown:
                 _log(event)
         self._view.draw()
+        if any(event.kind == events.REPORT_WRITTEN for event in found):
+            self.reported.set()
         return len(found)
 
     async def drain(self) -> None:
