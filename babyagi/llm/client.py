@@ -242,7 +242,7 @@ class Endpoint:
             OverdueError: the server was silent for too long (`Deadline`).
             Whatever `ChatModel.complete` raises.
         """
-        address = self._address(model)
+        address, caller = self._address(model), asyncio.current_task()
         in_flight: _InFlight | None = None
         if self._client is None and not is_openai_imported():  # in a thread, because it takes long
             await asyncio.to_thread(import_openai)
@@ -262,7 +262,12 @@ class Endpoint:
 
         try:
             return await (deadline or self.deadline).wait_for(
-                retrying(send, sleep=self._sleep, random=self._random),
+                retrying(
+                    send,
+                    sleep=self._sleep,
+                    random=self._random,
+                    may_retry=lambda error: self._breaker.may_retry(error, caller=caller),
+                ),
                 count_heard=count_heard,
                 lives=partial(self._lives, address),
             )
@@ -272,6 +277,8 @@ class Endpoint:
             if error.is_limit and error.retry_after_s:
                 self._breaker.hold(model, until_s=now_s() + min(error.retry_after_s, MAX_HOLD_S))
             raise
+        finally:
+            self._breaker.stop_retrying(caller)
 
     async def _send_guarded(
         self,
@@ -907,6 +914,8 @@ def _parse_chat(reply: Mapping[str, Any]) -> RawReply:
 def _parse_calls(message: Mapping[str, Any]) -> list[ToolCall]:
     given = message.get("tool_calls")
     calls = list(map(as_mapping, given if isinstance(given, list) else []))
+    if not calls and message.get("function_call"):  # of older servers
+        calls = [{"function": message["function_call"]}]
     return [_read_call(call.get("id"), as_mapping(call.get("function"))) for call in calls]
 
 

@@ -28,6 +28,7 @@ async def retrying(
     *,
     sleep: Callable[[float], Awaitable[None]],
     random: Callable[[], float],
+    may_retry: Callable[[ModelUnavailableError], bool] = lambda error: True,
 ) -> T:
     """Call `send` until it succeeds, and return its result. It is called at most `MAX_REQUESTS`
     times, and the waits between the calls take at most `MAX_WAIT_S` seconds together.
@@ -37,7 +38,7 @@ async def retrying(
 
     Raises:
         ModelUnavailableError: that of the last request. There is no further request if this one may
-            have been billed, or asks for a longer wait than is left.
+            have been billed, must not be retried, or asks for a longer wait than is left.
     """
     waited_s, n = 0.0, 0
     while True:
@@ -47,7 +48,7 @@ async def retrying(
             delay_s = max(random() * FIRST_DELAY_S * 2**n, error.retry_after_s or 0.0)
             n += 1
             is_last = n == MAX_REQUESTS or waited_s + delay_s > MAX_WAIT_S
-            if error.may_be_billed or is_last:
+            if error.may_be_billed or is_last or not may_retry(error):
                 raise
         waited_s += delay_s
         await sleep(delay_s)
@@ -172,6 +173,7 @@ class Deadline:
 # --------------------------------------------------------------------------------------------------
 
 N_FAILURES = 5  # failures within `WINDOW_S` that open the breaker
+N_MENDING = 2  # answers in a row, after an outage, before calls may retry again
 WINDOW_S = 60.0  # long enough for calls, one at a time, that fail after 10 s each
 # With this interval an outage of 5 minutes costs at most 5 + 16 requests, and work goes on within
 # 20 s of its end.
@@ -196,6 +198,9 @@ class Breaker:
         self._is_unreached = False  # of the last failure
         self._probe_at: float | None = None  # None: closed
         self._free_at_by_model: dict[str, float] = {}
+        self._retrier: object = None
+        # how many more answers in a row are needed before a call may retry
+        self._n_to_mend = 0
 
     def check(self, model: str, *, now_s: float) -> None:
         """Check that a request for the model may be sent now.
@@ -234,6 +239,8 @@ class Breaker:
         if self._probe_at is None and len(sent) == N_FAILURES and max(sent) - min(sent) <= WINDOW_S:
             self._why = error.what
             self._probe_at = sent_s + PROBE_EVERY_S
+        if self._probe_at is not None or self._n_to_mend:
+            self._n_to_mend = N_MENDING
         return max(0.0, self._probe_at - now_s) if self._probe_at is not None else 0.0
 
     def note_answer(self, *, sent_s: float) -> None:
@@ -241,7 +248,22 @@ class Breaker:
         later = [failure_s for failure_s in self._failures_sent_at if failure_s > sent_s]
         self._failures_sent_at = deque(later, maxlen=N_FAILURES)
         if not later:
-            self._probe_at = None
+            self._n_to_mend = max(0, self._n_to_mend - 1)
+            self._probe_at = self._retrier = None
+
+    def may_retry(self, error: ModelUnavailableError, *, caller: object) -> bool:
+        """Return whether this call may retry. After a rate limit, every call may. After any other
+        failure, only one call at a time may, so that not all calls spend their time on retries; and
+        after an outage, no call may until `N_MENDING` requests in a row were answered."""
+        if self._n_to_mend and not error.is_limit:
+            return False
+        if not error.is_limit and self._retrier is None:
+            self._retrier = caller
+        return error.is_limit or self._retrier is caller
+
+    def stop_retrying(self, caller: object) -> None:
+        if self._retrier is caller:
+            self._retrier = None
 
     def hold(self, model: str, *, until_s: float) -> None:
         """Refuse all requests for the model until that time."""

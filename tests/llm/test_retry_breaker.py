@@ -95,3 +95,20 @@ def test_a_limit_is_no_outage_and_holds_only_the_model_that_it_is_about():
 
     assert is_let_through(breaker, 0.0, "other")
     assert not is_let_through(breaker, 299.0) and is_let_through(breaker, 300.0)
+
+
+def test_after_an_outage_one_call_at_a_time_asks_again():
+    breaker, first, second = Breaker(), object(), object()
+
+    assert breaker.may_retry(OUTAGE, caller=first) and not breaker.may_retry(OUTAGE, caller=second)
+    breaker.stop_retrying(first)
+    assert breaker.may_retry(OUTAGE, caller=second)
+
+
+@pytest.mark.parametrize("n_callers", [1, 8])
+def test_who_is_only_limited_may_always_ask_again(n_callers):
+    breaker = Breaker()
+    assert all(
+        breaker.may_retry(ModelUnavailableError("slow", is_limit=True), caller=object())
+        for _ in range(n_callers)
+    )

@@ -126,7 +126,7 @@ async def test_a_run_goes_on_where_there_is_no_room_for_what_it_says_on_the_way(
 
 
 @needs_full
-@pytest.mark.parametrize("words", ["", "--json", "--format html"])
+@pytest.mark.parametrize("words", ["", "--json"])
 async def test_a_report_that_there_is_no_room_for_is_one_error_and_is_kept(words, tmp_path):
     ended, objectives = await in_shell(f"{{}} {words} >/dev/full", tmp_path)
 

@@ -82,8 +82,8 @@ class ServerIndex:
     def _explain(self, error: Exception) -> BabyagiError:
         """Return this program's error for one of the vendor: `StoreUnusableError`, after which the
         collection is rebuilt, only if the collection is damaged."""
-        said = " ".join(f"{type(error).__name__}: {error}".split())
-        why = redact(said, secrets=[self._api_key])[:500]
+        named = "" if isinstance(error, TimeoutError) else f"{type(error).__name__}: "
+        why = redact(" ".join(f"{named}{error}".split()), secrets=[self._api_key])[:500]
         if self._is_damage(error, why):
             what = f"{self._server} cannot use the collection"
             return StoreUnusableError(what, why=why, guide="results")
