@@ -17,8 +17,7 @@ from babyagi.runtime.offload import ThreadOffload
 from babyagi.settings.fields import Settings
 from babyagi.tasks import Objective
 from babyagi.taskstore.sql.store import TaskStore, open_postgres
-from babyagi.taskstore.sqlite import open_sqlite
-from babyagi.taskstore.sqlite_looking import open_for_looking
+from babyagi.taskstore.sqlite import open_for_looking, open_sqlite
 
 N_SERVER_CONNECTIONS = 3
 

@@ -67,7 +67,6 @@ from babyagi.llm.streaming import (
     build_reply,
 )
 from babyagi.net.addresses import Proxies
-from babyagi.net.bodies import bound_body
 from babyagi.redaction import redact_url
 from babyagi.runtime.heavy_imports import import_openai, is_openai_imported
 from babyagi.runtime.offload import now_s
@@ -617,7 +616,32 @@ async def _cap_refusal(response: httpx2.Response) -> None:
     whole."""
     if not response.is_success:
         _require_plain(response)
-        bound_body(response, _require_end)
+        _bound_body(response, _require_end)
+
+
+def _bound_body(response: httpx2.Response, check: Callable[[int], None]) -> None:
+    """Make the response call `check` with each chunk of its body that arrives. For use in an event
+    hook of an `AsyncClient`, before the body is read.
+
+    Args:
+        check: takes how many bytes have arrived so far, and raises an error if these are too many.
+    """
+    import httpx2
+
+    given = response.stream
+
+    class Bounded(httpx2.AsyncByteStream):
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            n_bytes = 0
+            async for chunk in given:  # type: ignore[union-attr]  # the client is async, so its streams are
+                n_bytes += len(chunk)
+                check(n_bytes)
+                yield chunk
+
+        async def aclose(self) -> None:
+            await given.aclose()  # type: ignore[union-attr]  # as above
+
+    response.stream = Bounded()
 
 
 async def _drop_machine_headers(request: httpx2.Request) -> None:

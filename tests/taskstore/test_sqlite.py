@@ -29,9 +29,9 @@ from babyagi.taskstore.sql.database import from_time
 from babyagi.taskstore.sqlite import (
     LOOK_S,
     SqliteDatabase,
+    open_for_looking,
     open_sqlite,
 )
-from babyagi.taskstore.sqlite_looking import open_for_looking
 from support.processes import open_files_left
 from support.workers import join
 from tests.taskstore.contract import (

@@ -12,8 +12,7 @@ from babyagi.runtime.offload import ThreadOffload, run_inline
 from babyagi.tasks import Proposal
 from babyagi.taskstore.sql import database
 from babyagi.taskstore.sql.store import TaskStore
-from babyagi.taskstore.sqlite import SqliteDatabase, open_sqlite
-from babyagi.taskstore.sqlite_looking import open_for_looking
+from babyagi.taskstore.sqlite import SqliteDatabase, open_for_looking, open_sqlite
 from tests.taskstore.contract import Clock, begin, make_worker
 from tests.taskstore.old_home import VERSION, unpack_file
 
