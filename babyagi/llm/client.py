@@ -242,6 +242,7 @@ class Endpoint:
             Whatever `ChatModel.complete` raises.
         """
         address, caller = self._address(model), asyncio.current_task()
+        may_retry = partial(self._breaker.may_retry, caller=caller)
         in_flight: _InFlight | None = None
         if self._client is None and not is_openai_imported():  # in a thread, because it takes long
             await asyncio.to_thread(import_openai)
@@ -261,12 +262,7 @@ class Endpoint:
 
         try:
             return await (deadline or self.deadline).wait_for(
-                retrying(
-                    send,
-                    sleep=self._sleep,
-                    random=self._random,
-                    may_retry=lambda error: self._breaker.may_retry(error, caller=caller),
-                ),
+                retrying(send, sleep=self._sleep, random=self._random, may_retry=may_retry),
                 count_heard=count_heard,
                 lives=partial(self._lives, address),
             )
