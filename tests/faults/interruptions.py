@@ -223,7 +223,14 @@ async def campaign(kind: str, options: argparse.Namespace, folder: Path) -> Seen
             await board.until(lambda: board.is_over(last_id), timeout_s=END_S, every_s=0.5)
             stage.send_all(signal.SIGTERM)
             codes = [await worker.wait(60) for worker in stage.workers]
-            return look(board, kind, n_by_name, objective_ids, codes)
+            bad_codes = [
+                f"{worker.name} ended with {code}"
+                for worker, code in zip(stage.workers, codes, strict=True)
+                if code != 128 + signal.SIGTERM
+                # one that was only starting has no handler yet
+                and (code != -signal.SIGTERM or worker.said)
+            ]
+            return look(board, kind, n_by_name, objective_ids, bad_codes)
     finally:
         if server is not None:
             server.close()
@@ -234,13 +241,12 @@ def look(
     kind: str,
     n_by_name: Counter[str],
     objective_ids: dict[int, int],
-    codes: Sequence[int | None],
+    bad_codes: Sequence[str],
 ) -> Seen:
     found = [
         board.look_over(objective_id, survey) for survey, objective_id in objective_ids.items()
     ]
     said = {worker.name: worker.said for worker in board.processes}
-    bad_codes = [f"a worker ended with {code}" for code in codes if code != 128 + signal.SIGTERM]
     events = Counter(
         row["kind"] for row in board.rows("SELECT kind FROM event WHERE kind = 'worker.lost'")
     )
