@@ -347,7 +347,7 @@ async def take(folder: Path) -> None:
                     await page.wait_for_timeout(300)
                 if one.scroll:
                     await page.locator(one.scroll).scroll_into_view_if_needed()
-                await page.wait_for_function("document.getElementById('live').className === 'on'")
+                await page.wait_for_selector("#live.on")
                 await page.screenshot(path=folder / f"{one.name}.png")
                 print(
                     f"{one.name}.png  {(folder / f'{one.name}.png').stat().st_size / 1000:.0f} kB"

@@ -31,6 +31,7 @@ LATENCY_S = 5.0
 N_WORKERS = 3
 N_ITEMS = 24
 LOCK_S = 60.0
+START_S = 3.0
 PAUSE_S = (1.0, 8.0)  # between two interruptions
 END_S = 300.0  # a survey that nothing interrupts any more has ended by then
 ALL_IN_TURN = 40  # interruptions in which a lock of the store comes once
@@ -221,16 +222,10 @@ async def campaign(kind: str, options: argparse.Namespace, folder: Path) -> Seen
             )
             last_id = objective_ids[len(objective_ids)]
             await board.until(lambda: board.is_over(last_id), timeout_s=END_S, every_s=0.5)
+            await asyncio.sleep(START_S)  # the worker that was killed last has begun again
             stage.send_all(signal.SIGTERM)
             codes = [await worker.wait(60) for worker in stage.workers]
-            bad_codes = [
-                f"{worker.name} ended with {code}"
-                for worker, code in zip(stage.workers, codes, strict=True)
-                if code != 128 + signal.SIGTERM
-                # one that was only starting has no handler yet
-                and (code != -signal.SIGTERM or worker.said)
-            ]
-            return look(board, kind, n_by_name, objective_ids, bad_codes)
+            return look(board, kind, n_by_name, objective_ids, codes)
     finally:
         if server is not None:
             server.close()
@@ -241,12 +236,13 @@ def look(
     kind: str,
     n_by_name: Counter[str],
     objective_ids: dict[int, int],
-    bad_codes: Sequence[str],
+    codes: Sequence[int | None],
 ) -> Seen:
     found = [
         board.look_over(objective_id, survey) for survey, objective_id in objective_ids.items()
     ]
     said = {worker.name: worker.said for worker in board.processes}
+    bad_codes = [f"a worker ended with {code}" for code in codes if code != 128 + signal.SIGTERM]
     events = Counter(
         row["kind"] for row in board.rows("SELECT kind FROM event WHERE kind = 'worker.lost'")
     )
