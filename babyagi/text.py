@@ -459,7 +459,7 @@ def _show(match: re.Match[str]) -> str:
 # -- repetition
 # --------------------------------------------------------------------------------------------------
 
-# of 180,000 published replies, none that ends so is honest; drawings repeat what has no letters
+# of 180,000 published replies only tunes that end so are honest; drawings repeat signs for long
 MIN_TAIL_BYTES = 300
 MIN_DRAWN_BYTES = 1_000
 MAX_PERIOD_BYTES = 4_000

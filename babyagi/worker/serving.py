@@ -891,7 +891,7 @@ class Serving:
         """Return the error to handle instead of this one, which often is the same. If an answer
         came too late, or several tasks failed with the same error, a probe (a small test call of
         the model) finds out whether there is an outage. If the model refuses even the probe, end
-        the objective."""
+        the objective; after a late answer that counts as an outage, which passes."""
         is_late = isinstance(error, OverdueError) and error.has_begun
         if not is_late and not self._is_common(work, error):
             return error
@@ -900,6 +900,8 @@ class Serving:
                 if is_late and self._outages.is_down:
                     return error  # a probe for other work has found the outage already
                 refusal = await self._probe(work.fence)
+            if is_late and refusal is not None:
+                return error
             if refusal is not None:
                 detail = "the endpoint refuses even a test call of one line: "
                 detail += f"{refusal.what}{f' ({refusal.why})' if refusal.why else ''}"
