@@ -385,6 +385,15 @@ def test_an_answer_that_never_ends_is_an_outage_where_nobody_answers_a_small_que
     )
 
 
+def test_after_a_late_answer_a_refused_small_question_is_an_outage_and_ends_no_objective():
+    late = OverdueError("it dripped", has_begun=True)
+
+    ended, tasks, _ = run_faulty(Faulty(late, probed=RequestRefusedError("busy")), max_time_s=300)
+
+    assert ended.stop_reason is StopReason.LIMIT_TIME
+    assert {task.failures for task in tasks} == {0}
+
+
 def test_a_model_that_hangs_for_five_minutes_costs_small_questions_and_no_work():
     class Hanging(Faulty):
         async def complete(self, prompt, *, role, on_text=None):
