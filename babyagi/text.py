@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
+import zlib
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 
@@ -459,29 +461,38 @@ def _show(match: re.Match[str]) -> str:
 # -- repetition
 # --------------------------------------------------------------------------------------------------
 
-# of 180,000 published replies only tunes that end so are honest; drawings repeat signs for long
+# Shares to which zlib packs what is hardly more than repetitions. Of 190,000 published replies of
+# real models, the honest one that packs best packs to 0.063, and the end of one to 0.092.
+PACKED_SHARE, MIN_PACKED_BYTES = 0.06, 1_000
+PACKED_END_SHARE, END_BYTES = 0.09, 500
 MIN_TAIL_BYTES = 300
-MIN_DRAWN_BYTES = 1_000
 MAX_PERIOD_BYTES = 4_000
 MIN_ENDINGS = 4
 _ITEM_NUMBER = re.compile(r"^[ \t]*(?:[-*+] )?[*_(]*\d+(?:[.):]+[*_]*\s*|\Z)", re.MULTILINE)
 
 
 def repeated_end(text: str) -> str:
-    """Return the characters that the text repeats for a long time up to its end, whatever numbers
-    its list gives them; "" if there are none. The last repetition may be cut off."""
+    """Return what the text repeats for a long time up to its end; "" if there is nothing. The last
+    repetition may be cut off, and numbers of a list do not count. Where the repetitions are not
+    quite the same, or only signs, it is the line that the text has most often."""
     data = _ITEM_NUMBER.sub("", text).rstrip().encode("utf-8", "replace")
     for n in range(1, min(MAX_PERIOD_BYTES, len(data) // MIN_ENDINGS) + 1):
-        if not _ends_in_period(data, n, MIN_TAIL_BYTES):
-            continue
         period = data[-n:].decode("utf-8", "ignore")
-        if any(map(str.isalpha, period)) or _ends_in_period(data, n, MIN_DRAWN_BYTES):
+        if _ends_in_period(data, n) and any(map(str.isalpha, period)):
             return period
+    said = " ".join(text.split()).encode("utf-8", "replace")
+    is_loop = _packs(said[-END_BYTES:], END_BYTES, PACKED_END_SHARE)
+    if is_loop or _packs(said, MIN_PACKED_BYTES, PACKED_SHARE):
+        return Counter(filter(None, text.splitlines())).most_common(1)[0][0]
     return ""
 
 
-def _ends_in_period(data: bytes, n: int, min_bytes: int) -> bool:
-    """Return whether the data repeats its last `n` bytes, for at least `min_bytes`."""
-    n_wanted = max(min_bytes, MIN_ENDINGS * n)
+def _packs(data: bytes, min_bytes: int, share: float) -> bool:
+    return len(data) >= min_bytes and len(zlib.compress(data, 6)) < share * len(data)
+
+
+def _ends_in_period(data: bytes, n: int) -> bool:
+    """Return whether the data repeats its last `n` bytes, for at least `MIN_TAIL_BYTES`."""
+    n_wanted = max(MIN_TAIL_BYTES, MIN_ENDINGS * n)
     end = data[-n_wanted:]
     return len(end) == n_wanted and end[n:] == end[:-n]

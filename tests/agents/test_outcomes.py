@@ -43,6 +43,10 @@ def test_json_that_is_cut_off_is_no_answer(reply):
         "Go on.\n" + "".join(f"{n}. Turn left\n{n + 1}. Turn right\n" for n in range(1, 60, 2)),
         "一般的に、" + "銃で守られるし、銃で殺される。" * 12,
         "The share is " + "(1/2) * " * 200,
+        "とても良い商品です" + "！" * 200,
+        "It is met." + "<|im_start|>\n<|im_end|>\n<|im_end|>\n" * 15 + "<|im_start|>\n" * 2,
+        "The dates are " + "setting " * 90 + "\nPlease ask us.",
+        "| name | team |\n" + "| | |\n" * 100,
     ],
 )
 def test_a_loop_is_no_answer(reply):
@@ -53,6 +57,8 @@ def test_a_loop_is_no_answer(reply):
     ("task", "reply"),
     [
         ("Write 'I will not be late' thirty times", "I will not be late.\n" * 30),
+        ("Write thirty times: I will not be late", "I will not be late.\n" * 30 + "Yours, Bart"),
+        ("Fill in the plan", "| what | who |\n| cups | Ann |" + " " * 20_000 + "|"),
         ("Count", " ".join(map(str, range(200)))),
         ("List", "\n".join(f"| item {n} | in stock | {n * 7} |" for n in range(40))),
         ("List", "\n".join(f"* {name} – yes" for name in "abcdefghijklmnopqrstuvwxyz")),
