@@ -476,11 +476,11 @@ def repeated_end(text: str) -> str:
     repetition may be cut off, and numbers of a list do not count. Where the repetitions are not
     quite the same, or only signs, it is the line that the text has most often."""
     data = _ITEM_NUMBER.sub("", text).rstrip().encode("utf-8", "replace")
-    for n in range(1, min(MAX_PERIOD_BYTES, len(data) // MIN_ENDINGS) + 1):
-        if _ends_in_period(data, n):
-            period = data[-n:].decode("utf-8", "ignore")
-            if any(map(str.isalpha, period)):
-                return period
+    lengths = range(1, min(MAX_PERIOD_BYTES, len(data) // MIN_ENDINGS) + 1)
+    n_bytes = next((n for n in lengths if _ends_in_period(data, n)), 0)
+    period = data[len(data) - n_bytes :].decode("utf-8", "ignore")
+    if any(map(str.isalpha, period)):
+        return period
     said = " ".join(text.split()).encode("utf-8", "replace")
     is_loop = _packs(said[-END_BYTES:], END_BYTES, PACKED_END_SHARE)
     if is_loop or _packs(said, MIN_PACKED_BYTES, PACKED_SHARE):
