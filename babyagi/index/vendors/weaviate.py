@@ -190,10 +190,10 @@ class WeaviateIndex(ServerIndex):
     # -- errors
     # ----------------------------------------------------------------------------------------------
 
-    def _is_damage(self, error: Exception, why: str) -> bool:
+    def _is_damage(self, error: BaseException, why: str) -> bool:
         return MISMATCH.search(why) is not None
 
-    def _find_fix(self, error: Exception, why: str) -> str:
+    def _find_fix(self, error: BaseException, why: str) -> str:
         if REFUSED.search(why):
             return "set WEAVIATE_API_KEY to a key that may write"
         if self._is_embedded:
