@@ -144,18 +144,10 @@ def find_named(known: Known, question: str) -> list[Fact]:
 
 
 def show_facts(facts: Sequence[Fact]) -> list[Labelled]:
-    """Return the facts as passages: for each name one with the facts that a person stated, and one
-    with the others."""
-    groups: dict[tuple[str, bool], list[Fact]] = {}
-    for fact in facts:
-        is_from_person = set(fact.origins) == {"person"}
-        groups.setdefault((fold_name(fact.entity), is_from_person), []).append(fact)
-    return [("known", _show_group(group)) for group in groups.values()]
-
-
-def _show_group(facts: Sequence[Fact]) -> Passage:
+    """Return the facts as one passage; none without facts."""
     text = "\n".join(f"{fact.entity}: {fact.text} (turn {fact.turn})" for fact in facts)
-    return to_passage(text, join_origins(*(fact.origins for fact in facts)))
+    shown = to_passage(text, join_origins(*(fact.origins for fact in facts)))
+    return [("known", shown)] if facts else []
 
 
 def _names(text: str, name: str) -> bool:
