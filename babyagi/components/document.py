@@ -42,11 +42,11 @@ def shown(text: object) -> str:
     return repr(shorten(one_line(clean(str(text))), 60))
 
 
-def read_source(path: Path) -> str:
-    """Return the text of the file.
+def read_source(path: Path) -> bytes:
+    """Return the content of the file.
 
     Raises:
-        SettingsError: the file does not exist, is not a regular file, is too long, or is not UTF-8.
+        SettingsError: the file does not exist, is not a regular file, or is too long.
     """
     try:
         if not stat.S_ISREG(path.stat().st_mode):
@@ -61,14 +61,11 @@ def read_source(path: Path) -> str:
             f"the file is longer than {MAX_FILE_BYTES:,} bytes",
             "describe fewer components, pipelines and agents in it",
         )
-    try:
-        return body.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise fault(f"byte {error.start} is not UTF-8", "save the file as UTF-8 text") from None
+    return body
 
 
-def parse_yaml(text: str) -> Any:
-    """Parse the YAML text.
+def parse_yaml(body: bytes) -> Any:
+    """Parse the YAML text, which is UTF-8 or UTF-16.
 
     Raises:
         SettingsError: the text is not YAML, has several documents or an alias, or contains other
@@ -77,7 +74,7 @@ def parse_yaml(text: str) -> Any:
     import yaml
 
     try:
-        root = yaml.compose(text, Loader=yaml.SafeLoader)
+        root = yaml.compose(body, Loader=yaml.SafeLoader)
         if root is None:
             return None
         _check_node(root, set())

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from statistics import median
 
 from babyagi.errors import (
@@ -27,13 +26,7 @@ from babyagi.errors import (
 from babyagi.index.builtin import BuiltinIndex, score_all
 from babyagi.index.indexer import Embed, collection_of, id_head, scores_of, text_of
 from babyagi.index.port import IndexItem, VectorIndex
-from babyagi.index.trigrams import (
-    MAX_CHARS,
-    Words,
-    join_texts,
-    read_texts,
-    searchable,
-)
+from babyagi.index.trigrams import MAX_CHARS, Words, searchable
 from babyagi.tasks import Objective, Pending, Result
 from babyagi.taskstore.sql.store import TaskStore
 
@@ -135,7 +128,6 @@ class ResultSearch:
         # By task id, least recently used first. Only results that were planned from: whoever learns
         # that one was withdrawn calls `forget`.
         self._kept: dict[int, Result] = {}
-        self._read = lru_cache(maxsize=N_KEPT)(lambda text: read_texts([text]))
 
     async def relevant(
         self,
@@ -171,8 +163,7 @@ class ResultSearch:
         candidates = {*nearest, *found.by_words} - set(exclude)
         # in a fixed order, because sums of floats depend on it
         compared = sorted(await self.results(list(candidates)), key=lambda one: one.task_id)
-        texts = [self._read(text_of(one)) for one in compared]
-        shares = Words(text).score(join_texts(texts)) if texts else []
+        shares = Words(text).score([text_of(one) for one in compared])
         similarity_by_place = {
             place: found.nearest[one.task_id]
             for place, one in enumerate(compared)

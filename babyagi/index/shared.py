@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from babyagi.errors import BabyagiError, NotFoundError
-from babyagi.index.context import drop_repetitions
+from babyagi.index.context import drop_equals
 from babyagi.index.indexer import Embed, text_of
 from babyagi.index.port import VectorIndex
 from babyagi.index.search import (
@@ -78,9 +78,9 @@ class SharedSearch(ResultSearch):
         most = k if self._n_others is None else self._n_others
         others, notes = await self._search_others(text, asking, k=max(most, N_OF_EACH))
         ranked = self._rank_together([*own, *others], text) if others else [*own]
-        foreign = [entry for entry in ranked if self._is_other(entry)]
-        best = drop_repetitions(foreign, limit=most, beside=[entry.result for entry in own])
-        kept = [entry for entry in ranked if entry in best or not self._is_other(entry)]
+        foreign = [entry.result for entry in ranked if self._is_other(entry)]
+        best = drop_equals(foreign, beside=[entry.result for entry in own])[:most]
+        kept = [one for one in ranked if one.result in best or not self._is_other(one)]
         return Ranking(
             ranked=tuple(kept[:k]),
             degraded="; ".join(filter(None, [own.degraded, *notes])),

@@ -414,7 +414,7 @@ FAULTS = {
     "deep": ("[" * 5000, "nested too deep"),
     "deep, but closed": ("a: " + "[" * 5000 + "]" * 5000, "nested too deep"),
     "control characters": ("a: \x00b", "not YAML"),
-    "binary": (b"\x7fELF\xff\xfe\x00", "is not UTF-8"),
+    "binary": (b"\x7fELF\xff\xfe\x00", "not YAML: invalid start byte"),
     "too long": (b"#" * (MAX_FILE_BYTES + 1), "is longer than"),
 }
 
