@@ -269,7 +269,7 @@ def exact(text: str, *, encoding: str = "utf-8") -> str:
         spelled = _spell_marks(_WORD.sub(_spell_mixed, spelled))
         spelled = re.sub(
             r"[^\x00-\x7f]",
-            lambda match: match[0] if _can_write(match[0], encoding) else _spell(match[0]),
+            lambda match: match[0] if match[0].encode(encoding, "ignore") else _spell(match[0]),
             spelled,
         )
     return spelled
@@ -311,14 +311,6 @@ def _find_loose_marks(text: str) -> Iterator[tuple[str, bool]]:
         n = (n + 1 if n or before not in "\n<>" else MAX_MARKS + 1) if is_small else 0
         yield character, n > MAX_MARKS
         before = character
-
-
-def _can_write(character: str, encoding: str) -> bool:
-    try:
-        character.encode(encoding)
-    except UnicodeError:
-        return False
-    return True
 
 
 # -- for a model: `disarm` makes harmless, but keeps legible: the fences that prompts put around

@@ -202,7 +202,7 @@ class MemoryLog:
                 self._known = made
                 return
             try:
-                _replace(self._path, body)
+                private.write_bytes(self._path, body)
             except OSError as error:
                 raise _unusable(self._path, error) from error
 
@@ -248,17 +248,6 @@ def _open_lock(path: Path) -> Iterator[int]:
         yield file
     finally:
         os.close(file)
-
-
-def _replace(path: Path, body: bytes) -> None:
-    """Replace the content of the file. After a kill or a loss of power, the old or the new content
-    is there."""
-    new = path.with_suffix(".new")
-    with open(new, "wb", opener=private.open_file) as file:
-        file.write(body)
-        file.flush()
-        os.fsync(file.fileno())
-    new.replace(path)
 
 
 def _unusable(path: Path, error: OSError | ValueError) -> StoreUnusableError:
