@@ -25,7 +25,6 @@ from babyagi.components.kinds import (
     FOUND,
     Choice,
     Granted,
-    Kind,
     NoMemory,
     PromptModel,
     PromptNode,
@@ -396,25 +395,15 @@ class _Builder:
         for agent in self.document.agents:
             if agent.name == entry.target:
                 return self.build_agent(agent).as_tool(name, description)
-        return self._build_component(entry, where, self._kinds.get(entry.target))
-
-    def _build_component(self, entry: ToolEntry, where: str, kind: Kind | None) -> Tool:
-        """Return the tool of a component that an agent names directly, not in a pipeline."""
-        match kind:
-            case PromptNode():
-                stages = [Stage(name=entry.target, takes=(ROOT,), work=kind)]
-                check_flow(stages)
-                return self._build_pipeline(entry, stages)
-            case Runnable():
-                return kind.build(entry.name, entry.description, self._granted)
-            case None:
-                what = "there is no component, pipeline or agent"
-                raise fault(
-                    f"{where}: {what} {shown(entry.target)} in the file",
-                    "add it, or correct the name",
-                )
+        kind = self._kinds.get(entry.target)
+        if isinstance(kind, PromptNode):
+            stages = [Stage(name=entry.target, takes=(ROOT,), work=kind)]
+            check_flow(stages)
+            return self._build_pipeline(entry, stages)
+        if isinstance(kind, Runnable):
+            return kind.build(name, description, self._granted)
         raise fault(
-            f"{where}: {shown(entry.target)} cannot be run",
+            f"{where}: no component, pipeline or agent {shown(entry.target)} can be run",
             "name a PromptNode, a search, a PythonRuntime, an IssueLink, a pipeline or an agent",
         )
 

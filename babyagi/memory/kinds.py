@@ -103,7 +103,7 @@ def recollect(kind: ConversationMemory, known: Known, question: str) -> list[Lab
         shown = show_turn(turn)
         if _cost(shown) > left:
             # the newest turn is cut, earlier ones are left out
-            shown = [] if turns else _fit(shown, left, share=2)
+            shown = [] if turns else _fit(shown, left)
             return [*made, *shown, *turns]
         left -= _cost(shown)
         turns = [*shown, *turns]
@@ -173,17 +173,12 @@ def _cost(shown: Sequence[Labelled]) -> int:
     return sum(estimate_tokens(fence(label, passage) + "\n") for label, passage in shown)
 
 
-def _fit(shown: Sequence[Labelled], max_tokens: int, *, share: int = 1) -> list[Labelled]:
-    """Return as many of the passages as fit, the last one cut if necessary.
-
-    Args:
-        share: each passage except the last may take at most 1/`share` of the remaining tokens.
-    """
+def _fit(shown: Sequence[Labelled], max_tokens: int) -> list[Labelled]:
+    """Return as many of the passages as fit, each cut to an equal share of the remaining tokens if
+    necessary."""
     fitting: list[Labelled] = []
-    for n, (label, passage) in enumerate(shown, start=1):
-        left = max_tokens - _cost(fitting)
-        most = left // share if n < len(shown) else left
-        cut = _cut(label, passage, most)
+    for n, (label, passage) in enumerate(shown):
+        cut = _cut(label, passage, (max_tokens - _cost(fitting)) // (len(shown) - n))
         if cut is None:
             break
         fitting.append((label, cut))

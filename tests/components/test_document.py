@@ -244,11 +244,11 @@ FAULTS = {
     ),
     "a tool of nothing": (
         changed("node: line", "node: lime"),
-        "tool 'Try': there is no component, pipeline or agent 'lime'",
+        "tool 'Try': no component, pipeline or agent 'lime' can be run",
     ),
     "a tool of what cannot be run": (
         changed("node: line", "node: Words"),
-        "tool 'Try': 'Words' cannot be run",
+        "tool 'Try': no component, pipeline or agent 'Words' can be run",
     ),
     "a tool without a description": (
         changed(", description: computes", ""),
