@@ -74,6 +74,8 @@ class ServerIndex(VendorIndex):
         proxies: the proxies to use; those in the environment are ignored.
     """
 
+    _start_s = 0.0  # how much longer the call may take that opens the client
+
     def __init__(
         self, *, api_key: str = "", timeout_s: float = CALL_TIMEOUT_S, proxies: Proxies | None
     ) -> None:
@@ -88,15 +90,10 @@ class ServerIndex(VendorIndex):
         if client is not None:
             await client.close()
 
-    @property
-    def _deadline_s(self) -> float:
-        """Return the time limit of the next call."""
-        return self._timeout_s
-
     @asynccontextmanager
     async def _calling(self, timeout_s: float = 0.0) -> AsyncIterator[Any]:
         """Yield the vendor's client."""
-        timeout_s = timeout_s or self._deadline_s
+        timeout_s = (timeout_s or self._timeout_s) + (0.0 if self._client else self._start_s)
         with self._translating(timeout_s):
             async with asyncio.timeout(timeout_s):
                 async with self._opening:
