@@ -25,7 +25,8 @@ admin_api_key, project, webhook_secret, _custom_headers, _platform  # openai's c
 tenant, prepared_max, normalizer, pre_tokenizer, post_processor
 
 default_map, subcommand_metavar  # click reads them
-model_config, _check_keys, _check_numbers, first_task  # pydantic does
+model_config, _leave_out_empty, _check_names, _check_numbers, first_task  # pydantic does
+_find_model, _find_template
 
 # Arguments that a driver's method or a tool's schema names
 sql, month, tags, street, age, local_address, socket_options

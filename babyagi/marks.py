@@ -37,7 +37,7 @@ _UNITS = (
     "%|km|cm|mm|mi|kg|mg|lb|tb|gb|mb|kb|kwh|mwh|kw|ghz|mhz|hz|ms|min|hr|mph|kph|ml|usd|eur"
     "|gbp|am|pm|°c|°f"
 )
-_MEASURED = re.compile(rf"([$€£¥]?)([+-]?[0-9.,']*[0-9])({_UNITS})?")
+_MEASURED = re.compile(rf"[$€£¥]?([+-]?[0-9.,']*[0-9])(?:{_UNITS})?")
 _LISTED = re.compile("[,;]+")
 _MAX_TERM_WORDS = 8  # a longer quotation is a passage, not a term
 _CODE_SIGNS = frozenset("/\\_@#")
@@ -144,8 +144,7 @@ def _parts(word: str) -> list[str]:
     """Split a word without blanks: `Oslo/Bergen` and `red,green` are two words, `src/main.py` is
     one."""
     folded = _fold(word)
-    number = next((part for part in _split_measure(folded) if part[-1].isdigit()), "")
-    if number:
+    if number := _number(folded):
         return [number]
     if "/" in word and all(part[:1].isupper() for part in word.split("/")):
         return _tokens(word.replace("/", " "))
@@ -215,15 +214,10 @@ def _strip_signs(chunk: str) -> str:
 
 
 def _number(word: str) -> str:
-    """Return the number without thousands separators; '' if the word is not a number."""
-    if _GROUPED.fullmatch(word):
-        return word.replace(",", "").replace("'", "")
-    return word if _NUMBER.fullmatch(word) else ""
-
-
-def _split_measure(word: str) -> list[str]:
-    """Split a number from its currency sign or unit, such as `12km` into `['12', 'km']`. Return []
-    if the word is not a number."""
+    """Return the number of a word, without thousands separators, currency sign and unit: `1200` of
+    `$1,200` and `12` of `12km`; '' if the word is not a number."""
     match = _MEASURED.fullmatch(word)
-    number = match and _number(match[2])
-    return [part for part in (match[1], number, match[3]) if part] if match and number else []
+    number = match[1] if match else ""
+    if _GROUPED.fullmatch(number):
+        return number.replace(",", "").replace("'", "")
+    return number if _NUMBER.fullmatch(number) else ""

@@ -5,10 +5,9 @@ from __future__ import annotations
 import html
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import pairwise
 from string import ascii_letters, ascii_lowercase, ascii_uppercase, digits
 from urllib.parse import unquote, urlsplit
 
@@ -52,6 +51,8 @@ _PREFIX = re.compile(
     r"(?:sk|pk|rk)[-_]|gh[opsur]_|github_pat_|glpat-|xox[a-z]-|xapp-|hf_|gsk_|pcsk_|pplx-|npm_|pypi-"
     r"|dckr_|SG\.|dop_v1_|key-|r8_|tvly-|nvapi-|xai-|AIza|ya29\.|A[KS]IA"
 )
+_HUMP = re.compile("[a-z][A-Z]")  # as in `aB`
+_LONG_HUMP = re.compile("[A-Z]{2}[a-z]")  # as in `ABc`
 _SCHEME_AND_KEY = re.compile(r"\b(bearer|basic)(\s+)([^\s\"',;]{8,})", re.IGNORECASE)
 _NAMED = re.compile(
     r"""(?P<name>(?:api[_-]?key|access[_-]?key|private[_-]?key|secret|token|password|passwd|pwd|passphrase|authorization))"""
@@ -114,7 +115,7 @@ def looks_like_key(word: str) -> bool:
         return not plain.isalpha()
     kinds = (ascii_uppercase, ascii_lowercase, digits)
     n_of_kind = [sum(char in kind for char in plain) for kind in kinds]
-    is_mixed = min(n_of_kind) >= 3 or 5 * _count_humps(plain) >= len(plain)
+    is_mixed = min(n_of_kind) >= 3 or 5 * len(_HUMP.findall(plain)) >= len(plain)
     return len(plain) >= 24 and is_mixed and re.fullmatch(r"[\w+~-]+", plain) is not None
 
 
@@ -123,21 +124,8 @@ def _is_random(piece: str) -> bool:
         return True
     has_letter = not set(piece).isdisjoint(ascii_letters)
     has_digit = not set(piece).isdisjoint(digits)
-    is_mixed = has_letter if has_digit else _count_humps(piece) > 0 or _has_long_hump(piece)
-    return len(piece) >= 8 and is_mixed
-
-
-def _count_humps(word: str) -> int:
-    """Return how often a capital follows a small letter, as in `aB`."""
-    return sum(one in ascii_lowercase and other in ascii_uppercase for one, other in pairwise(word))
-
-
-def _has_long_hump(word: str) -> bool:
-    """Return whether a small letter follows two capitals, as in `ABc`."""
-    return any(
-        {one, other} <= set(ascii_uppercase) and third in ascii_lowercase
-        for one, other, third in zip(word, word[1:], word[2:], strict=False)
-    )
+    is_mixed = has_letter if has_digit else _HUMP.search(piece) or _LONG_HUMP.search(piece)
+    return len(piece) >= 8 and bool(is_mixed)
 
 
 def _hide_key(word: str) -> str:
@@ -157,15 +145,11 @@ class _Reading:
     text: str
     places: Sequence[int]
 
-    @classmethod
-    def of(cls, text: str) -> _Reading:
-        return cls(text, range(len(text) + 1))._replace(_ODD, _plain)
-
     def undo(self) -> _Reading:
         """Return the reading with one more layer of escapes undone."""
-        return self._replace(_ESCAPE, _unescape)._replace(_ODD, _plain)
+        return self.replace(_ESCAPE, _unescape).replace(_ODD, _plain)
 
-    def _replace(self, what: re.Pattern[str], make: Callable[[re.Match[str]], str]) -> _Reading:
+    def replace(self, what: re.Pattern[str], make: Callable[[re.Match[str]], str]) -> _Reading:
         parts: list[str] = []
         places: list[int] = []
         at = 0
@@ -175,26 +159,21 @@ class _Reading:
             places += self.places[at : match.start()]
             places += [self.places[match.start()]] * len(made)
             at = match.end()
-        if not parts:
-            return _Reading(self.text.lower(), self.places)
         parts.append(self.text[at:])
         places += self.places[at:]
         return _Reading("".join(parts).lower(), places)
 
-    def find(self, secret: str) -> Iterator[tuple[int, int]]:
-        """Yield where the secret begins and ends in the original, for each place where it is."""
-        at = self.text.find(secret)
-        while at >= 0:
-            end = at + len(secret)
-            yield self.places[at], self.places[end]
-            at = self.text.find(secret, end)
+    def find(self, secret: str) -> set[tuple[int, int]]:
+        """Return where the secret begins and ends in the original, for each place where it is."""
+        found = re.finditer(re.escape(secret), self.text)
+        return {(self.places[one.start()], self.places[one.end()]) for one in found}
 
 
 def _read(text: str) -> list[_Reading]:
     """Return the readings of the text, from the one with all its escapes on."""
     if not _NOT_PLAIN.search(text):
         return [_Reading(text.lower(), range(len(text) + 1))]
-    readings = [_Reading.of(text)]
+    readings = [_Reading(text, range(len(text) + 1)).replace(_ODD, _plain)]
     while len(readings) <= MAX_LAYERS:
         further = readings[-1].undo()
         if further.text == readings[-1].text:

@@ -9,6 +9,7 @@ import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import groupby
+from operator import itemgetter
 
 # -- classes of characters, written for the brackets of a pattern
 # --------------------------------------------------------------------------------------------------
@@ -203,14 +204,40 @@ _LOOKALIKE = re.compile(
     "[\u017f\u0250-\u02af\u1d00-\u1dbf\u0370-\u052f\u0530-\u058f\u13a0-\u13ff\u1c80-\u1c8f\u1f00-\u1fff\u2100-\u214f\u2160-\u217f\u2c80-\u2cff\u2de0-\u2dff\ua4d0-\ua4ff"
     "\ua640-\ua69f\uab70-\uabbf\uff01-\uff5e\U0001d400-\U0001d7ff]"
 )
-_USES_JOINERS = re.compile("[\u0600-\u08ff\u0900-\u0dff\u0f00-\u0fff\u1000-\u109f\u1780-\u18af]")
+# Scripts, Arabic to Javanese, in which joiners and zero-width separators stand between letters.
+_JOINED = (
+    "\u0600-\u109f\u1780-\u18af\u1900-\u1cff\ua800-\uabff"
+    "\ufb50-\ufdcf\ufdf0-\ufdff\ufe70-\ufefc\U00011000-\U00011fff\U0001e900-\U0001e95f"
+)
+_PICTURE = (
+    "\xa9\xae\u203c\u2049\u2122\u2139\u2190-\u2bff\u3030\u303d\u3297\u3299\U0001f000-\U0001faff"
+)
+_FLAGS = "|".join(
+    "".join(chr(0xE0000 + ord(letter)) for letter in region)
+    for region in ("gbeng", "gbsct", "gbwls")
+)
+# invisible characters that writing needs: in an emoji, a flag, a script with joiners
+_ORDINARY = (
+    rf"\U0001f3f4(?:{_FLAGS})\U000e007f"
+    rf"|(?<=[0-9#*])\ufe0f(?=\u20e3)|(?<=[{_PICTURE}])[\ufe0e\ufe0f]"
+    rf"|(?<=[{_PICTURE}\ufe0f])\u200d(?=[{_PICTURE}])"
+    rf"|(?<=[{_JOINED}])[\u200b-\u200d](?![{_NOT_FOR_A_MODEL}])"
+    rf"|(?<=[\u1820-\u18aa])[\u180b-\u180f](?![{_NOT_FOR_A_MODEL}])"
+)
+_UNSEEN_OR_ORDINARY = re.compile(f"(?P<ordinary>{_ORDINARY})|[{_UNSEEN}]")
 
 
 def harmless(text: str) -> str:
     """Return the text as one line that cannot control a terminal or hide anything. Of more than
     `MAX_MARKS` combining marks in a row, only the number is shown."""
-    shown = UNSEEN.sub(_replace, text)
-    return shown if shown.isascii() else _count_marks(shown)
+    if text.isascii():
+        return UNSEEN.sub(_replace, text)
+    marked = _find_loose_marks(_UNSEEN_OR_ORDINARY.sub(_replace, text))
+    shown = ""
+    for is_loose, run in groupby(marked, key=itemgetter(1)):
+        characters = [character for character, _ in run]
+        shown += f"[{len(characters):,} more marks]" if is_loose else "".join(characters)
+    return shown
 
 
 def harmless_lines(text: str) -> str:
@@ -219,52 +246,19 @@ def harmless_lines(text: str) -> str:
 
 
 def _replace(match: re.Match[str]) -> str:
-    character = match.group()
-    code = ord(character)
+    character = match[0]
+    if match.lastgroup == "ordinary":
+        return character
     if character in _SPACE_LIKE:
         return " "
-    if code < 0x20:
-        return chr(0x2400 + code)  # the picture of the control character, one cell wide
-    if code == 0x7F:
-        return "\N{SYMBOL FOR DELETE}"
-    return character if _does_its_work(match.string, match.start()) else "\N{REPLACEMENT CHARACTER}"
-
-
-def _does_its_work(text: str, at: int) -> bool:
-    """Return whether the character at this place is a joiner or a variation selector that the text
-    needs: in an emoji, or between letters of a script with joiners."""
-    before, after = text[at - 1 : at] or " ", text[at + 1 : at + 2] or " "
-    match text[at]:
-        case "\ufe0e" | "\ufe0f":
-            return (
-                unicodedata.category(before) in ("So", "Sm", "Po", "Pd")
-                or after == "\N{COMBINING ENCLOSING KEYCAP}"
-            )
-        case "\N{ZERO WIDTH JOINER}" if unicodedata.category(after) == "So":
-            return before == "\ufe0f" or unicodedata.category(before) in ("So", "Sk")
-        case "\N{ZERO WIDTH JOINER}" | "\N{ZERO WIDTH NON-JOINER}":
-            return bool(_USES_JOINERS.match(before) and _USES_JOINERS.match(after))
-    return False
+    if character < " ":
+        return chr(0x2400 + ord(character))  # the picture of the control, one cell wide
+    return "\N{SYMBOL FOR DELETE}" if character == "\x7f" else "\N{REPLACEMENT CHARACTER}"
 
 
 def is_mark(character: str) -> bool:
     """Return whether the character is drawn on the one before it and has no width of its own."""
     return unicodedata.category(character) in ("Mn", "Me")
-
-
-def _count_marks(text: str) -> str:
-    kept, n = [], 0
-    for character in text:
-        if is_mark(character) or character in JOINERS:
-            n += 1
-            if n > MAX_MARKS:
-                continue
-        else:
-            if n > MAX_MARKS:
-                kept.append(f"[{n - MAX_MARKS:,} more marks]")
-            n = 0
-        kept.append(character)
-    return "".join(kept) + (f"[{n - MAX_MARKS:,} more marks]" if n > MAX_MARKS else "")
 
 
 def exact(text: str, *, encoding: str = "utf-8") -> str:
@@ -277,7 +271,7 @@ def exact(text: str, *, encoding: str = "utf-8") -> str:
         spelled = _spell_marks(_WORD.sub(_spell_mixed, spelled))
         spelled = re.sub(
             r"[^\x00-\x7f]",
-            lambda match: match[0] if _can_write(match[0], encoding) else _spell(match[0]),
+            lambda match: match[0] if match[0].encode(encoding, "ignore") else _spell(match[0]),
             spelled,
         )
     return spelled
@@ -312,20 +306,13 @@ def _spell_marks(text: str) -> str:
 
 def _find_loose_marks(text: str) -> Iterator[tuple[str, bool]]:
     """Yield each character, and whether it is a combining mark to spell out: one of too many, or
-    one that would be drawn on the margin or on a bracket."""
+    one that would be drawn on the margin or on a bracket. A joiner counts as a mark."""
     before, n = "\n", 0
     for character in text:
-        n = (n + 1 if n or before not in "\n<>" else MAX_MARKS + 1) if is_mark(character) else 0
+        is_small = is_mark(character) or character in JOINERS
+        n = (n + 1 if n or before not in "\n<>" else MAX_MARKS + 1) if is_small else 0
         yield character, n > MAX_MARKS
         before = character
-
-
-def _can_write(character: str, encoding: str) -> bool:
-    try:
-        character.encode(encoding)
-    except UnicodeError:
-        return False
-    return True
 
 
 # -- for a model: `disarm` makes harmless, but keeps legible: the fences that prompts put around
@@ -334,27 +321,9 @@ def _can_write(character: str, encoding: str) -> bool:
 
 GAP = "·"  # is inserted into a sequence that must not be recognized: `<·|im_start|>`
 
-# Scripts, Arabic to Javanese, in which joiners and zero-width separators stand between letters.
-_JOINED = (
-    "\u0600-\u109f\u1780-\u18af\u1900-\u1cff\ua800-\uabff"
-    "\ufb50-\ufdcf\ufdf0-\ufdff\ufe70-\ufefc\U00011000-\U00011fff\U0001e900-\U0001e95f"
-)
-_PICTURE = (
-    "\xa9\xae\u203c\u2049\u2122\u2139\u2190-\u2bff\u3030\u303d\u3297\u3299\U0001f000-\U0001faff"
-)
 _IDEOGRAPH = "\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
-_FLAGS = "|".join(
-    "".join(chr(0xE0000 + ord(letter)) for letter in region)
-    for region in ("gbeng", "gbsct", "gbwls")
-)
-
 _HIDDEN = re.compile(
-    rf"(?P<ordinary>\U0001f3f4(?:{_FLAGS})\U000e007f"
-    rf"|(?<=[0-9#*])\ufe0f(?=\u20e3)|(?<=[{_PICTURE}])[\ufe0e\ufe0f]"
-    rf"|(?<=[{_PICTURE}\ufe0f])\u200d(?=[{_PICTURE}])"
-    rf"|(?<=[{_JOINED}])[\u200b-\u200d](?![{_NOT_FOR_A_MODEL}])"
-    rf"|(?<=[\u1820-\u18aa])[\u180b-\u180f](?![{_NOT_FOR_A_MODEL}]))"
-    r"|(?P<layout>\A\ufeff|(?<=[^\W\d_])\xad(?=[^\W\d_])"
+    rf"(?P<ordinary>{_ORDINARY})|(?P<layout>\A\ufeff|(?<=[^\W\d_])\xad(?=[^\W\d_])"
     rf"|(?<=[{_IDEOGRAPH}])[\ufe00-\ufe0f\U000e0100-\U000e01ef](?![{_NOT_FOR_A_MODEL}]))"
     rf"|[{_NOT_FOR_A_MODEL}]+"
 )

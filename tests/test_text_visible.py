@@ -31,7 +31,7 @@ def test_every_control_format_private_and_surrogate_character_is_known_as_unseen
 @pytest.mark.thorough
 def test_no_character_alone_is_left_that_steers_hides_or_is_wider_than_counted():
     shown = {
-        harmless(character)
+        harmless(f"a{character}")[1:]
         for character in EVERY_CHARACTER[:0x20000] + EVERY_CHARACTER[0x20000::64]
     }
 
@@ -100,6 +100,10 @@ def test_a_flood_of_marks_is_a_count(mark):
     assert len(shown) < 40
     assert cell_width(shown) <= 40
     assert "more marks]" in shown or "\ufffd" in shown
+
+
+def test_a_mark_without_a_letter_is_a_count():
+    assert harmless("\u0301!") == "[1 more marks]!"
 
 
 def test_a_line_of_eighty_cells_is_short_however_many_marks_it_has():

@@ -187,6 +187,13 @@ def _is_usual(settings: Settings) -> bool:
     return is_auto and settings.effective_result_store == "chroma"
 
 
+def _lack_of_chroma(settings: Settings) -> str:
+    """Return in words why the index is the built-in one although nobody named it; "" if it is
+    not."""
+    missing = _find_missing(CHROMA_MODULES) if _is_usual(settings) else ""
+    return missing and f"built-in, because Chroma cannot be imported: {missing} is missing"
+
+
 def _find_missing(modules: Iterable[str]) -> str:
     """Return the first module that is not installed; "" if all are."""
     for module in modules:
@@ -223,16 +230,14 @@ def open_index(
     """
     require_result_store(settings)
     index = _make_index(settings, stack)
-    if _is_usual(settings):
-        from babyagi.index.builtin import UsualIndex
-
-        index = UsualIndex(index, tell=tell)
+    if lack := _lack_of_chroma(settings):
+        tell(f"the index of results is {lack}")
     stack.push_async_callback(index.close)
     return index
 
 
 def _make_index(settings: Settings, stack: AsyncExitStack) -> VectorIndex:
-    match settings.effective_result_store:
+    match "builtin" if _lack_of_chroma(settings) else settings.effective_result_store:
         case "builtin":
             from babyagi.index.builtin import BuiltinIndex
 
@@ -285,6 +290,6 @@ def describe_index(settings: Settings) -> str:
         case "pinecone":
             cloud, region = settings.pinecone_place
             return f"Pinecone ({cloud}, {region})"
-    if _is_usual(settings) and (missing := _find_missing(CHROMA_MODULES)):
-        return f"built-in, because Chroma cannot be imported: {missing} is missing"
+    if lack := _lack_of_chroma(settings):
+        return lack
     return f"Chroma at {settings.chroma_url}" if settings.chroma_url else "Chroma, embedded"

@@ -13,10 +13,11 @@ from babyagi.components.document import (
     ROOT,
     AgentEntry,
     Document,
+    PipelineEntry,
     ToolEntry,
     fault,
     parse_yaml,
-    read_document,
+    read_entry,
     read_source,
     shown,
 )
@@ -24,7 +25,6 @@ from babyagi.components.kinds import (
     FOUND,
     Choice,
     Granted,
-    Kind,
     NoMemory,
     PromptModel,
     PromptNode,
@@ -32,8 +32,8 @@ from babyagi.components.kinds import (
     PythonRuntime,
     Runnable,
     Search,
+    read_kind,
     read_kinds,
-    read_memory,
     reveal_key,
 )
 from babyagi.errors import SettingsError, ToolError
@@ -77,11 +77,6 @@ class Stage:
     takes: tuple[str, ...]
     work: Work
 
-    @property
-    def gives(self) -> str:
-        """Return the name of the variable in which templates find the node's output."""
-        return getattr(self.work, "output_variable", FOUND)
-
 
 def build_pipeline_tool(
     name: str, description: str, stages: Sequence[Stage], tools: Mapping[str, Tool], gives: str = ""
@@ -108,8 +103,8 @@ def build_pipeline_tool(
                 passage = _choose(stage.work, query.text, given)
             else:
                 passage = await _call(tools[stage.name], f"node/{n}/tool", given, calls)
-            by_variable[stage.gives] = by_node[stage.name] = passage
-        passage = by_variable[gives or stage.gives]
+            by_variable[stage.work.output_variable] = by_node[stage.name] = passage
+        passage = by_variable[gives or stage.work.output_variable]
         return Passage(
             text=passage.text, origin=f"tool:{name}", sources=find_sources(passage.origins)
         )
@@ -136,31 +131,25 @@ def check_flow(stages: Sequence[Stage]) -> None:
     """
     there = {QUERY}
     for stage in stages:
+        where = f"node {shown(stage.name)}"
         template = stage.work.template if isinstance(stage.work, PromptNode) else None
         if template is not None and not template.text:
             raise fault(
-                f"node {shown(stage.name)}: the template {shown(template.name)} is for agents",
+                f"{where}: the template {shown(template.name)} is for agents",
                 "use it in the prompt_node of an agent, or choose another template",
             )
-        for variable in template.variables if template else ():
-            if template and variable not in there:
-                what = f"the template {shown(template.name)} needs {shown(variable)}"
-                raise fault(
-                    f"node {shown(stage.name)}: {what}, which no earlier node provides",
-                    f"use one of these variables: {', '.join(sorted(there))}",
-                )
-        if isinstance(stage.work, Choice) and FOUND not in there:
+        wanted = (FOUND,) if isinstance(stage.work, Choice) else ()
+        if missing := set(template.variables if template else wanted) - there:
             raise fault(
-                f"node {shown(stage.name)} chooses among documents, and no earlier node gives any",
-                "put a search before it",
+                f"{where} needs {shown(min(missing))}, which no earlier node provides",
+                f"use one of these variables: {', '.join(sorted(there))}",
             )
         if template is None and len(stage.takes) > 1:
             raise fault(
-                f"node {shown(stage.name)} has {len(stage.takes)} inputs and no template to "
-                "join them",
+                f"{where} has {len(stage.takes)} inputs and no template to join them",
                 "give it one input, or put a PromptNode before it that joins them",
             )
-        there.add(stage.gives)
+        there.add(stage.work.output_variable)
 
 
 async def _ask(
@@ -236,7 +225,14 @@ class AgentDescription:
 
         Raises:
             ValueError: the name is invalid for a tool.
+            SettingsError: the agent has a memory.
         """
+        if self.memory is not None:
+            raise fault(
+                f"agent {shown(self.name)} has a memory, but an agent that is a tool must answer "
+                "each question without the earlier ones",
+                "remove its memory",
+            )
         return build_agent_tool(
             name,
             description,
@@ -260,12 +256,8 @@ def load_description(
         SettingsError: the file is invalid. The text names the file, the faulty entry and the
             remedy.
     """
-    with _named(path):
-        document = read_document(parse_yaml(read_source(path)))
-        entry = document.find_agent(name)
-        builder = _Builder(document, granted)
-        builder.check_pipelines()
-        agent = replace(builder.build_agent(entry), memory=builder.find_memory(entry))
+    with _opening(path, granted) as builder:
+        agent = builder.build_agent(builder.document.find_agent(name))
         model = None if has_model else builder.require_one_model()
         if model is None:
             return agent
@@ -276,9 +268,7 @@ def load_tool(path: Path, target: str, name: str, description: str, *, granted: 
     """Return a component, a pipeline or an agent of a file as a tool with this name, for an agent
     whose model it uses. Raises `SettingsError` if the file is invalid or has no such thing."""
     entry = ToolEntry(name=name, pipeline_or_node=target, description=description)
-    with _named(path):
-        builder = _Builder(read_document(parse_yaml(read_source(path))), granted)
-        builder.check_pipelines()
+    with _opening(path, granted) as builder:
         return builder.build_tool(entry, f"tool {shown(name)}")
 
 
@@ -288,8 +278,6 @@ def build_described_agent_tool(agent: AgentDescription) -> Tool:
     Raises:
         SettingsError: the agent has a memory, or its name is invalid for a tool.
     """
-    if agent.memory is not None:
-        raise _has_memory(agent.name)
     uses = "; ".join(f"{tool.name} ({tool.description})" for tool in agent.tools)
     try:
         return agent.as_tool(
@@ -299,18 +287,15 @@ def build_described_agent_tool(agent: AgentDescription) -> Tool:
         raise fault(f"agent {shown(agent.name)}: {error}") from None
 
 
-def _has_memory(name: str, where: str = "") -> SettingsError:
-    return fault(
-        f"{where}agent {shown(name)} has a memory, but an agent that is a tool must answer each "
-        "question without the earlier ones",
-        "remove its memory",
-    )
-
-
 @contextmanager
-def _named(path: Path) -> Iterator[None]:
+def _opening(path: Path, granted: Granted) -> Iterator[_Builder]:
+    """Yield the builder of the file's agents. Errors name the file."""
     try:
-        yield
+        given = parse_yaml(read_source(path))
+        if not isinstance(given, dict):
+            fix = "begin with the keys version, components, pipelines and agents"
+            raise fault("the file is not a mapping", fix)
+        yield _Builder(read_entry(Document, given, ""), granted)
     except SettingsError as error:
         raise SettingsError(
             f"{shown(path.name)[1:-1]}: {error.what}", fix=error.fix, guide=error.guide
@@ -319,20 +304,21 @@ def _named(path: Path) -> Iterator[None]:
 
 class _Builder:
     """Builds the agents of a file and their tools. Each agent is built once, even if several
-    entries name it."""
+    entries name it.
+
+    Raises:
+        SettingsError: a component or a pipeline of the file is invalid.
+    """
 
     def __init__(self, document: Document, granted: Granted) -> None:
-        self._document = document
+        self.document = document
         self._granted = granted
         self._kinds = read_kinds(document.components, granted.variables, hosts=granted.hosts)
+        # all are checked, including those that no agent uses
+        self._pipelines = {entry.name: self._read_stages(entry) for entry in document.pipelines}
         self._agents: dict[str, AgentDescription] = {}
         self._underway: list[str] = []
-        self._models: dict[str, PromptModel] = {}  # by the name of the agent or node that uses it
-
-    def check_pipelines(self) -> None:
-        """Check all pipelines, including those that no agent uses."""
-        for name in self._document.pipelines:
-            check_flow(self._stages(name))
+        self._models: dict[PromptModel, None] = {}  # of the agents and nodes that are used
 
     def require_one_model(self) -> PromptModel | None:
         """Return the model that all agents use; None if the settings choose it.
@@ -340,22 +326,16 @@ class _Builder:
         Raises:
             SettingsError: the agents use different models.
         """
-        asked = list(self._models.items())
-        for other, model in asked[1:]:
-            if model != asked[0][1]:
-                what = (
-                    f"{shown(asked[0][0])} uses {shown(asked[0][1].model)}, {shown(other)} uses "
-                    f"{shown(model.model)}"
-                )
-                why = "" if model.model != asked[0][1].model else " with another key"
-                raise fault(
-                    f"{what}{why}, but a run uses only one model",
-                    "name the same PromptModel in both, or choose the model outside of the file",
-                )
-        return asked[0][1] if asked else None
+        if len(self._models) > 1:
+            named = ", ".join(shown(model.model) for model in self._models)
+            raise fault(
+                f"the models or their keys differ: {named}, but a run uses only one model",
+                "name the same PromptModel everywhere, or choose the model outside of the file",
+            )
+        return next(iter(self._models), None)
 
     def build_agent(self, entry: AgentEntry) -> AgentDescription:
-        """Return the agent with its tools, but without its model and memory."""
+        """Return the agent with its tools, but without its model."""
         if entry.name in self._underway:
             circle = " → ".join([*self._underway[self._underway.index(entry.name) :], entry.name])
             raise fault(f"agents use each other in a cycle: {circle}", "remove one of these tools")
@@ -365,7 +345,7 @@ class _Builder:
             self._note_model(node)
             where = f"agent {shown(entry.name)}, tool "
             tools = tuple(
-                self.build_tool(tool, where + shown(tool.name)) for tool in entry.params.tools or ()
+                self.build_tool(tool, where + shown(tool.name)) for tool in entry.params.tools
             )
             instruction, protocol = _read_agent_template(node.template, entry, tools)
             self._agents[entry.name] = AgentDescription(
@@ -374,15 +354,17 @@ class _Builder:
                 protocol=protocol,
                 bounds=replace(entry.params.bounds, stop_words=node.stop_words),
                 instruction=instruction,
+                memory=self._find_memory(entry),
             )
             self._underway.pop()
         return self._agents[entry.name]
 
-    def find_memory(self, entry: AgentEntry) -> ConversationMemory | None:
+    def _find_memory(self, entry: AgentEntry) -> ConversationMemory | None:
         where, given = f"agent {shown(entry.name)}, memory", entry.params.memory
         if given is None:
             return None
-        found = self._kinds.get(given.name) if given.name else read_memory(given, where)
+        made = None if given.name else read_kind("memory", given.type, given.params, {})
+        found = made or self._kinds.get(given.name)
         if not isinstance(found, NoMemory):
             raise fault(
                 f"{where}: {shown(given.name)} is not a memory of the file",
@@ -408,32 +390,20 @@ class _Builder:
 
     def _open_target(self, entry: ToolEntry, where: str) -> Tool:
         name, description = entry.name, entry.description
-        if entry.target in self._document.pipelines:
-            return self._build_pipeline(entry, self._stages(entry.target))
-        if entry.target in self._document.agents:
-            inner = self._document.agents[entry.target]
-            if inner.params.memory is not None:
-                raise _has_memory(inner.name, f"{where}: ")
-            return self.build_agent(inner).as_tool(name, description)
-        return self._build_component(entry, where, self._kinds.get(entry.target))
-
-    def _build_component(self, entry: ToolEntry, where: str, kind: Kind | None) -> Tool:
-        """Return the tool of a component that an agent names directly, not in a pipeline."""
-        match kind:
-            case PromptNode():
-                stages = [Stage(name=entry.target, takes=(ROOT,), work=kind)]
-                check_flow(stages)
-                return self._build_pipeline(entry, stages)
-            case Runnable():
-                return kind.build(entry.name, entry.description, self._granted)
-            case None:
-                what = "there is no component, pipeline or agent"
-                raise fault(
-                    f"{where}: {what} {shown(entry.target)} in the file",
-                    "add it, or correct the name",
-                )
+        if entry.target in self._pipelines:
+            return self._build_pipeline(entry, self._pipelines[entry.target])
+        for agent in self.document.agents:
+            if agent.name == entry.target:
+                return self.build_agent(agent).as_tool(name, description)
+        kind = self._kinds.get(entry.target)
+        if isinstance(kind, PromptNode):
+            stages = [Stage(name=entry.target, takes=(ROOT,), work=kind)]
+            check_flow(stages)
+            return self._build_pipeline(entry, stages)
+        if isinstance(kind, Runnable):
+            return kind.build(name, description, self._granted)
         raise fault(
-            f"{where}: {shown(entry.target)} cannot be run",
+            f"{where}: no component, pipeline or agent {shown(entry.target)} can be run",
             "name a PromptNode, a search, a PythonRuntime, an IssueLink, a pipeline or an agent",
         )
 
@@ -447,26 +417,28 @@ class _Builder:
             if isinstance(stage.work, Runnable)
         }
         gives = entry.output_variable
-        if gives and gives not in (there := [stage.gives for stage in stages]):
+        if gives and gives not in (there := [stage.work.output_variable for stage in stages]):
             raise fault(
                 f"tool {shown(entry.name)}: no node gives the output_variable {shown(gives)}",
                 f"use one of these variables: {', '.join(there)}",
             )
         return build_pipeline_tool(entry.name, entry.description, stages, tools, gives)
 
-    def _stages(self, pipeline: str) -> list[Stage]:
+    def _read_stages(self, pipeline: PipelineEntry) -> list[Stage]:
         stages = []
-        for node in self._document.pipelines[pipeline]:
-            kind = self._kinds[node.name]
+        for node in pipeline.nodes:
+            kind = self._kinds.get(node.name)
             if not isinstance(kind, Work):
-                what = f"pipeline {shown(pipeline)}: the node {shown(node.name)} cannot be run"
-                raise fault(what, "use only PromptNode, PythonRuntime and searches in a pipeline")
+                what = f"pipeline {shown(pipeline.name)}: the node {shown(node.name)} is not a"
+                fix = "use only PromptNode, PythonRuntime, searches, Ranker and TopPSampler"
+                raise fault(f"{what} component of the file that can be run in a pipeline", fix)
             stages.append(Stage(name=node.name, takes=node.inputs, work=kind))
+        check_flow(stages)
         return stages
 
     def _note_model(self, node: PromptNode) -> None:
         if node.model is not None:
-            self._models[node.name] = node.model
+            self._models[node.model] = None
 
 
 def _read_agent_template(
@@ -486,12 +458,11 @@ def _read_agent_template(
     if template is None:
         return fill("agent"), protocol
     where = f"agent {shown(entry.name)}: the template {shown(template.name)}"
-    for variable in template.variables:
-        if variable not in _OF_AN_AGENT:
-            raise fault(
-                f"{where} needs {shown(variable)}, which an agent does not provide",
-                f"use only these: {', '.join(_OF_AN_AGENT)}",
-            )
+    if unknown := set(template.variables) - set(_OF_AN_AGENT):
+        raise fault(
+            f"{where} needs {shown(min(unknown))}, which an agent does not provide",
+            f"use only these: {', '.join(_OF_AN_AGENT)}",
+        )
     is_whole = not template.text or {QUERY, TRANSCRIPT} & set(template.variables)
     if is_whole and protocol not in (AUTO, "text"):
         raise fault(
@@ -503,27 +474,22 @@ def _read_agent_template(
         return fill("agent"), "text"
     if not is_whole:
         return f"{fill('agent')}\n\n{_fill_for_agent(template, '', tools)}", protocol
-    whole = _before_transcript(template, where)
-    return fill("agent"), text_protocol(
-        write=lambda question, offered: _fill_for_agent(whole, question, offered)
-    )
-
-
-def _before_transcript(template: PromptTemplate, where: str) -> PromptTemplate:
-    """Return the template up to its placeholder for the transcript. Raises `SettingsError` if text
-    follows the placeholder. `where` names the template in messages."""
-    before, behind = template.partition(TRANSCRIPT)
-    if TRANSCRIPT not in template.variables:
+    _, transcript, behind = _fill_for_agent(template, "", tools, transcript="\0").partition("\0")
+    if not transcript:
         logger.warning("%s has no placeholder for the transcript; it is added at the end", where)
     if behind.strip():
         raise fault(
             f"{where} has text after the placeholder of the transcript",
             "put {transcript} at the end of the template: each request continues the one before",
         )
-    return replace(template, text=before.rstrip())
+    return fill("agent"), text_protocol(
+        write=lambda question, offered: _fill_for_agent(template, question, offered).rstrip()
+    )
 
 
-def _fill_for_agent(template: PromptTemplate, question: str, tools: Sequence[Tool]) -> str:
+def _fill_for_agent(
+    template: PromptTemplate, question: str, tools: Sequence[Tool], *, transcript: str = ""
+) -> str:
     described = [f"{tool.name}: {tool.description}" for tool in tools]
     return template.fill(
         {
@@ -531,6 +497,6 @@ def _fill_for_agent(template: PromptTemplate, question: str, tools: Sequence[Too
             "tool_names": ", ".join(tool.name for tool in tools),
             "tool_names_with_descriptions": "\n".join(described),
             MEMORY: "",
-            TRANSCRIPT: "",
+            TRANSCRIPT: transcript,
         }
     )

@@ -1,15 +1,15 @@
-"""Reads a file of components as YAML, with its line numbers, and checks it field by field."""
+"""Reads a file of components as YAML, and says which entry of it is wrong."""
 
 from __future__ import annotations
 
 import logging
 import re
 import stat
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import (
     AfterValidator,
@@ -23,17 +23,12 @@ from pydantic import (
 
 from babyagi.errors import SettingsError
 from babyagi.react.steps import AgentBounds, AtLimit
-from babyagi.text import clean, nearest, one_line, shorten
+from babyagi.text import clean, one_line, shorten
 
 if TYPE_CHECKING:
     import yaml
 
-
 MAX_FILE_BYTES = 256 * 2**10
-
-_TAG = "tag:yaml.org,2002:"
-_TEXTS = ("str", "timestamp", "value")
-_NUMBERS = ("bool", "float", "int", "null")
 
 
 def fault(what: str, fix: str = "") -> SettingsError:
@@ -47,11 +42,11 @@ def shown(text: object) -> str:
     return repr(shorten(one_line(clean(str(text))), 60))
 
 
-def read_source(path: Path) -> str:
-    """Return the text of the file.
+def read_source(path: Path) -> bytes:
+    """Return the content of the file.
 
     Raises:
-        SettingsError: the file does not exist, is not a regular file, is too long, or is not UTF-8.
+        SettingsError: the file does not exist, is not a regular file, or is too long.
     """
     try:
         if not stat.S_ISREG(path.stat().st_mode):
@@ -66,14 +61,11 @@ def read_source(path: Path) -> str:
             f"the file is longer than {MAX_FILE_BYTES:,} bytes",
             "describe fewer components, pipelines and agents in it",
         )
-    try:
-        return body.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise fault(f"byte {error.start} is not UTF-8", "save the file as UTF-8 text") from None
+    return body
 
 
-def parse_yaml(text: str) -> Any:
-    """Parse the YAML text.
+def parse_yaml(body: bytes) -> Any:
+    """Parse the YAML text, which is UTF-8 or UTF-16.
 
     Raises:
         SettingsError: the text is not YAML, has several documents or an alias, or contains other
@@ -82,9 +74,11 @@ def parse_yaml(text: str) -> Any:
     import yaml
 
     try:
-        root = yaml.compose(text, Loader=yaml.SafeLoader)
-        make_number = yaml.constructor.SafeConstructor().construct_object
-        return None if root is None else _read_node(root, set(), make_number)
+        root = yaml.compose(body, Loader=yaml.SafeLoader)
+        if root is None:
+            return None
+        _check_node(root, set())
+        return yaml.constructor.SafeConstructor().construct_document(root)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         problem = getattr(error, "problem", None) or getattr(error, "reason", None)
@@ -92,42 +86,26 @@ def parse_yaml(text: str) -> Any:
         raise fault(f"{where}not YAML: {shown(problem or 'unreadable')[1:-1]}") from None
     except RecursionError:
         raise fault("the file has values that are nested too deep") from None
+    except (ValueError, OverflowError) as error:
+        raise fault(f"the file has a value that cannot be read: {shown(error)}") from None
 
 
-def _read_node(node: yaml.Node, seen: set[int], make_number: Callable[[yaml.Node], Any]) -> Any:
-    """Return the value of a node. `seen` has the nodes that were read: an alias stands for a node
-    that was read before, so a small file cannot stand for a large one."""
+def _check_node(node: yaml.Node, seen: set[int]) -> None:
+    """Check that each key in this part of the file is a word that occurs once, and that nothing
+    stands for what was seen before: a small file could stand for a large one."""
     where = f"line {node.start_mark.line + 1}"
     if id(node) in seen:
         what = f"{where}: an alias stands for this value, and a file of agents may have no alias"
         raise fault(what, "write the value out in each place")
     seen.add(id(node))
-    match node.id, node.tag.removeprefix(_TAG):
-        case "mapping", "map":
-            _check_keys([key for key, _ in node.value])
-            return {key.value: _read_node(one, seen, make_number) for key, one in node.value}
-        case "sequence", "seq":
-            return [_read_node(item, seen, make_number) for item in node.value]
-        case "scalar", kind if kind in _TEXTS:
-            return node.value
-        case "scalar", kind if kind in _NUMBERS:
-            try:
-                return make_number(node)
-            except (ValueError, OverflowError):
-                raise fault(f"{where}: not a valid number") from None
-    raise fault(
-        f"{where}: the tag {shown(node.tag.replace(_TAG, '!!'))} makes an object, "
-        "and a file of agents may contain only plain values"
-    )
-
-
-def _check_keys(keys: Sequence[yaml.Node]) -> None:
-    for at, key in enumerate(keys):
-        where = f"line {key.start_mark.line + 1}"
-        if key.id != "scalar" or key.tag.removeprefix(_TAG) not in _TEXTS:
-            raise fault(f"{where}: a key must be a word")
-        if any(key.value == other.value for other in keys[:at]):
-            raise fault(f"{where}: the key {shown(key.value)} occurs twice")
+    parts = [] if node.id == "scalar" else node.value
+    if node.id == "mapping":
+        words = {key.value for key, _ in parts if key.tag == "tag:yaml.org,2002:str"}
+        if len(words) < len(parts):
+            raise fault(f"{where}: each key must be a word, and none may occur twice")
+        parts = [value for _, value in parts]
+    for part in parts:
+        _check_node(part, seen)
 
 
 # -- one mapping of the file, read by pydantic
@@ -152,15 +130,9 @@ class Entry(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _check_keys(cls, given: Any) -> Any:
+    def _leave_out_empty(cls, given: Any) -> Any:
         if not isinstance(given, dict):
             return given
-        known = [field.alias or name for name, field in cls.model_fields.items()]
-        for key in given:
-            if key not in known:
-                near = nearest(str(key), known)
-                fix = f"did you mean {near}?" if near else f"use one of: {', '.join(known)}"
-                raise ValueError(f"has the unknown key {shown(key)}; {fix}")
         return {key: value for key, value in given.items() if value is not None}
 
 
@@ -193,26 +165,30 @@ Whole = Annotated[int, Number, Field(ge=0, le=1_000_000)]
 EntryT = TypeVar("EntryT", bound=Entry)
 
 
-def read_entry(kind: type[EntryT], given: object, where: str) -> EntryT:
+def read_entry(
+    kind: type[EntryT], given: object, where: str, *, others: Mapping[str, object] | None = None
+) -> EntryT:
     """Return a mapping of the file as an entry of this kind. `where` names it in errors; '' for
-    the whole file.
+    the whole file. `others` are the components that it may name.
 
     Raises:
         SettingsError: a key is missing or unknown, or a value has a wrong type. The text names the
             key, but not its value, because that may be secret.
     """
     try:
-        return kind.model_validate(given)
+        return kind.model_validate(given, context=others)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        place, key = _find_place(first["loc"], given, where)
+        faults = error.errors(include_url=False)
+    first = min(faults, key=lambda one: one["type"] != "extra_forbidden")
+    place, key = _find_place(first["loc"], given, where)
+    if first["type"] == "extra_forbidden":
+        raise fault(f"{place} has the unknown key {shown(key)}", "remove it, or correct its name")
     if first["type"] == "missing":
         raise fault(f"{place} has no {key}", f"add {key}")
-    said = first["msg"].removeprefix("Value error, ").replace("Input should", "must")
-    said = said.replace("Value should", "must")
+    said = first["msg"].removeprefix("Value error, ")
+    said = re.sub("^(Input|Value|Tuple) should", "must", said)
     what, _, fix = _SAYS.get(first["type"], said).partition("; ")
-    got = f", got {_kind_of_value(first['input'])}" if first["type"].endswith("_type") else ""
-    raise fault(f"{place}{f': {key}' if key else ''} {what}{got}", fix)
+    raise fault(f"{place}{f': {key}' if key else ''} {what}", fix)
 
 
 def _find_place(loc: Sequence[int | str], given: Any, where: str) -> tuple[str, str]:
@@ -230,11 +206,6 @@ def _find_place(loc: Sequence[int | str], given: Any, where: str) -> tuple[str, 
         key = ""
     is_params = key == "params" and isinstance(given, dict)
     return ", ".join(places) or "the file", "" if is_params else key
-
-
-def _kind_of_value(value: object) -> str:
-    kinds = {bool: "true or false", int: "a number", float: "a number", str: "text", list: "a list"}
-    return kinds.get(type(value), "a mapping")
 
 
 # -- the entries of a file: components, pipelines in running order, agents; checked as far as the
@@ -261,11 +232,53 @@ class Node(Entry):
     inputs: Annotated[Texts, Field(min_length=1)]
 
 
+def _require_names(entries: Sequence[Any]) -> Sequence[Any]:
+    for name, n in Counter(entry.name for entry in entries).items():
+        if n > 1:
+            raise ValueError(
+                f"must not have two entries with the name {shown(name)}; rename one of them"
+            )
+    return entries
+
+
+def _order_nodes(nodes: Sequence[Node]) -> Sequence[Node]:
+    """Return the nodes in running order: each after its inputs.
+
+    Raises:
+        ValueError: an input is neither a node nor `Query`, the inputs form a cycle, or there are
+            several last nodes.
+    """
+    by_name = {node.name: node for node in nodes}
+    for node in nodes:
+        if unknown := set(node.inputs) - {ROOT, *by_name}:
+            raise ValueError(
+                f"must take from {ROOT} or one another, but {shown(node.name)} takes from "
+                f"{shown(min(unknown))}"
+            )
+    try:
+        names = [*TopologicalSorter({node.name: node.inputs for node in nodes}).static_order()]
+    except CycleError as error:
+        circle = " → ".join(error.args[1])
+        raise ValueError(f"must not form a cycle: {circle}; remove one of these inputs") from None
+    taken = {name for node in nodes for name in node.inputs}
+    if len(ends := [name for name in by_name if name not in taken]) > 1:
+        raise ValueError(
+            f"must end in one node, not in {', '.join(ends)}; add one with these as inputs"
+        )
+    return tuple(by_name[name] for name in names if name in by_name)
+
+
 class PipelineEntry(Entry):
-    """A pipeline with its nodes, as they stand in the file."""
+    """A pipeline with its nodes in running order: each comes after its inputs, and only the output
+    of the last one is not the input of another."""
 
     name: Name
-    nodes: Annotated[tuple[Node, ...], Field(min_length=1)]
+    nodes: Annotated[
+        tuple[Node, ...],
+        Field(min_length=1),
+        AfterValidator(_require_names),
+        AfterValidator(_order_nodes),
+    ]
 
 
 class ToolEntry(Entry):
@@ -297,7 +310,7 @@ class AgentParams(Entry):
     `AgentBounds`."""
 
     prompt_node: Name
-    tools: Annotated[tuple[ToolEntry, ...], Field(min_length=1)] | None = None
+    tools: Annotated[tuple[ToolEntry, ...], AfterValidator(_require_names)] = ()
     protocol: Literal["auto", "native", "json", "text"] = "auto"
     memory: MemoryEntry | None = None
     max_steps: Whole = 0
@@ -321,22 +334,23 @@ class AgentEntry(Entry):
     params: AgentParams
 
 
-class _File(Entry):
+class Document(Entry):
+    """The content of a file. No two entries of any kind have the same name."""
+
     version: Any
     components: Annotated[tuple[Component, ...], Field(min_length=1)]
-    pipelines: Annotated[tuple[PipelineEntry, ...], Field(min_length=1)] | None = None
+    pipelines: tuple[PipelineEntry, ...] = ()
     agents: Annotated[tuple[AgentEntry, ...], Field(min_length=1)]
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Document:
-    """The content of a file, by name. No two entries of any kind have the same name. The nodes of a
-    pipeline are in running order: each comes after its inputs, and only the output of the last one
-    is not the input of another."""
-
-    components: Mapping[str, Component]
-    pipelines: Mapping[str, Sequence[Node]]
-    agents: Mapping[str, AgentEntry]
+    @model_validator(mode="after")
+    def _check_names(self) -> Self:
+        _require_names([*self.components, *self.pipelines, *self.agents])
+        if self.version != "ignore":
+            logger.warning(
+                "the version %s of a file of agents is not checked; write version: ignore",
+                shown(self.version),
+            )
+        return self
 
     def find_agent(self, name: str) -> AgentEntry:
         """Return the agent with this name; the only agent if no name is given.
@@ -345,91 +359,12 @@ class Document:
             SettingsError: there is no agent with this name, or there are several agents and no name
                 was given.
         """
-        names = ", ".join(self.agents)
-        if not name and len(self.agents) > 1:
-            raise fault(
-                f"the file describes {len(self.agents)} agents", f"choose one by its name: {names}"
-            )
-        if name and name not in self.agents:
+        names = ", ".join(agent.name for agent in self.agents)
+        found = [agent for agent in self.agents if name in ("", agent.name)]
+        if not found:
             raise fault(f"there is no agent {shown(name)}", f"use one of: {names}")
-        return self.agents[name or next(iter(self.agents))]
-
-
-def read_document(given: object) -> Document:
-    """Check the content of a file, and return it.
-
-    Raises:
-        SettingsError: the content is invalid. The text names the faulty entry and the remedy.
-    """
-    if not isinstance(given, dict):
-        fix = "begin with the keys version, components, pipelines and agents"
-        raise fault("the file is not a mapping", fix)
-    file = read_entry(_File, given, "")
-    if file.version != "ignore":
-        logger.warning(
-            "the version %s of a file of agents is not checked; write version: ignore",
-            shown(file.version),
-        )
-    components, pipelines, agents = file.components, file.pipelines or (), file.agents
-    entries: list[Component | PipelineEntry | AgentEntry] = [*components, *pipelines, *agents]
-    _require_names("component, pipeline or agent", [entry.name for entry in entries])
-    for agent in agents:
-        names = [tool.name for tool in agent.params.tools or ()]
-        _require_names(f"tool of agent {shown(agent.name)}", names)
-    document = Document(
-        components={entry.name: entry for entry in components},
-        pipelines={entry.name: _order_nodes(entry) for entry in pipelines},
-        agents={entry.name: entry for entry in agents},
-    )
-    for name, nodes in document.pipelines.items():
-        for node in nodes:
-            if node.name not in document.components:
-                what = f"pipeline {shown(name)}: the node {shown(node.name)} is not a"
-                raise fault(f"{what} component of the file", "add it to components")
-    return document
-
-
-def _require_names(what: str, names: Sequence[str]) -> None:
-    for at, name in enumerate(names):
-        if name in names[:at]:
+        if len(found) > 1:
             raise fault(
-                f"two entries have the name {shown(name)}, each a {what}", "rename one of them"
+                f"the file describes {len(found)} agents", f"choose one by its name: {names}"
             )
-
-
-# -- pipelines
-# --------------------------------------------------------------------------------------------------
-
-
-def _order_nodes(pipeline: PipelineEntry) -> list[Node]:
-    """Return the nodes in the order of the file, except that each comes after its inputs.
-
-    Raises:
-        SettingsError: two nodes have one name, an input is neither a node nor `Query`, the inputs
-            form a cycle, or there are several last nodes.
-    """
-    where, nodes = f"pipeline {shown(pipeline.name)}", pipeline.nodes
-    _require_names(f"node in {where}", [ROOT, *(node.name for node in nodes)])
-    left, ordered = {node.name: node for node in nodes}, list[Node]()
-    for node in nodes:
-        if unknown := set(node.inputs) - {ROOT, *left}:
-            raise fault(
-                f"{where}: {shown(node.name)} has the unknown input {shown(min(unknown))}",
-                f"name {ROOT} or a node of the pipeline",
-            )
-    try:
-        TopologicalSorter({node.name: {*node.inputs} for node in nodes}).prepare()
-    except CycleError as error:
-        circle = " → ".join(error.args[1])
-        raise fault(f"{where} contains a cycle: {circle}", "remove one of these inputs") from None
-    while left:
-        ready = next(node for node in left.values() if not set(node.inputs) & set(left))
-        ordered.append(left.pop(ready.name))
-    taken = {name for node in nodes for name in node.inputs}
-    ends = [node.name for node in ordered if node.name not in taken]
-    if len(ends) > 1:
-        raise fault(
-            f"{where} has several last nodes: {', '.join(ends)}",
-            "add one last node with all of them as inputs",
-        )
-    return ordered
+        return found[0]

@@ -9,17 +9,24 @@ from __future__ import annotations
 import logging
 import re
 import time
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self, cast
 
-from pydantic import AfterValidator, Field, SecretStr, model_validator
+from pydantic import (
+    AfterValidator,
+    Field,
+    SecretStr,
+    ValidationInfo,
+    create_model,
+    field_validator,
+    model_validator,
+)
 
 from babyagi.components.document import (
     Component,
     Entry,
-    MemoryEntry,
     Number,
     Text,
     Texts,
@@ -62,7 +69,6 @@ logger = logging.getLogger(__name__)
 FOUND = "documents"
 """The variable with the documents that a search found."""
 MAX_TOP_K = 100
-MAX_MEMORY_NUMBER = 100_000
 MODEL_KEY = "OPENAI_API_KEY"
 ENGINE_BY_PROVIDER = {"SerperDev": "serper", "SerpAPI": "serpapi", "SearchApi": "searchapi"}
 KEY_VARIABLES = (
@@ -96,6 +102,7 @@ Identifier = Annotated[
     str, need(re.compile(r"[A-Za-z_]\w{0,63}").fullmatch, "letters, digits and _")
 ]
 TopK = Annotated[Whole, Field(le=MAX_TOP_K), AfterValidator(lambda top_k: max(1, top_k))]
+MemoryNumber = Annotated[Whole, Field(le=100_000)]
 Share = Annotated[float, Number, Field(ge=0, le=1)]
 
 
@@ -236,14 +243,6 @@ class PromptTemplate:
             lambda place: values[name] if (name := _variable(place)) else _literal(place), self.text
         )
 
-    def partition(self, variable: str) -> tuple[str, str]:
-        """Return the texts before and behind the first placeholder of this variable; the whole text
-        and '' if it has none."""
-        for place in _PLACE.finditer(self.text):
-            if _variable(place) == variable:
-                return self.text[: place.start()], self.text[place.end() :]
-        return self.text, ""
-
     def with_values(self, values: Mapping[str, str]) -> PromptTemplate:
         """Return the template with these placeholders replaced. Placeholders in the inserted text
         become placeholders of the template."""
@@ -265,16 +264,35 @@ def find_template(name: str) -> PromptTemplate | None:
     return PromptTemplate(name=bare, text=load_prompt(bare, package="babyagi.components").rstrip())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PromptNode:
+class PromptNode(Entry):
     """A component that asks a model. Without a template, the prompt is its input; without a model,
-    the settings choose one."""
+    the settings choose one. It names a model, and a template of the file or a built-in one."""
 
-    name: str
-    model: PromptModel | None
-    template: PromptTemplate | None
-    stop_words: tuple[str, ...]
-    output_variable: str
+    model: PromptModel | None = Field(None, alias="model_name_or_path")
+    template: PromptTemplate | None = Field(None, alias="default_prompt_template")
+    # endpoints accept few, and the program needs some
+    stop_words: Annotated[Texts, Field(max_length=MAX_STOP_WORDS)] = ()
+    output_variable: Identifier = "results"
+
+    @field_validator("model", mode="before")
+    @classmethod
+    def _find_model(cls, name: object, info: ValidationInfo) -> object:
+        found = (info.context or {}).get(name) if isinstance(name, str) else name
+        if found is not None and not isinstance(found, PromptModel):
+            raise ValueError(f"names {shown(name)}, which is not a PromptModel")
+        return found or ({"model_name_or_path": name} if str(name).strip() else None)
+
+    @field_validator("template", mode="before")
+    @classmethod
+    def _find_template(cls, name: object, info: ValidationInfo) -> object:
+        found = (info.context or {}).get(name) or find_template(str(name))
+        if name and not isinstance(found, PromptTemplate):
+            built_in = ", ".join((*TEMPLATE_NAMES, REACT_TEMPLATE, CONVERSATIONAL))
+            raise ValueError(
+                f"{shown(name)} is not a PromptTemplate of the file; "
+                f"add one to components, or name a built-in one: {built_in}"
+            )
+        return found
 
 
 class WebSearch(Search, Keyed):
@@ -348,6 +366,8 @@ class Choice(Entry):
     top_k: TopK = MAX_TOP_K
     top_p: Share = 1.0
     min_top_k: TopK = 1
+
+    output_variable: ClassVar[str] = FOUND
 
 
 class PythonRuntime(Runnable):
@@ -439,7 +459,7 @@ class IssueLink(Runnable):
 class NoMemory(Entry):
     """No memory. The file cannot choose the name under which a memory is stored, so its author
     cannot read another one. `input_key` and `output_key` are not used: a run has one question and
-    one answer."""
+    one answer. A memory is updated by `prompt_node`, or by the agent's own."""
 
     made: ClassVar[type[ConversationMemory] | None] = None
 
@@ -454,44 +474,19 @@ class NoMemory(Entry):
 
     def make(self) -> ConversationMemory | None:
         """Return the memory that the file describes."""
-        asked = {"input_key", "output_key", "prompt_node"}
-        numbers = self.model_dump(exclude=asked, exclude_unset=True)
+        numbers = self.model_dump(exclude=set(NoMemory.model_fields), exclude_unset=True)
         return self.made(**numbers) if self.made else None
 
 
-class LastTurns(NoMemory):
-    """A `ConversationMemory`."""
-
-    made = ConversationMemory
-
-    window_size: Annotated[Whole, Field(le=MAX_MEMORY_NUMBER)] = 0
-    max_tokens: Annotated[Whole, Field(le=MAX_MEMORY_NUMBER)] = 0
-
-
-class SummaryOfTurns(LastTurns):
-    """A `ConversationSummaryMemory`, updated by `prompt_node`, or by the agent's own."""
-
-    made = ConversationSummaryMemory
-
-    summary_frequency: Annotated[Whole, Field(le=MAX_MEMORY_NUMBER)] = 0
-
-
-class FactsOfTurns(LastTurns):
-    """An `EntityMemory`, updated by `prompt_node`, or by the agent's own."""
-
-    made = EntityMemory
-
-    update_every: Annotated[Whole, Field(le=MAX_MEMORY_NUMBER)] = 0
+def _describe_memory(kind: type[ConversationMemory]) -> type[NoMemory]:
+    """Return the entry with the numbers of this kind of memory."""
+    numbers = {one.name: (MemoryNumber, one.default) for one in fields(kind) if one.name != "name"}
+    entry: type[NoMemory] = create_model(kind.__name__, __base__=NoMemory, **numbers)  # type: ignore[call-overload]  # of names that are read here
+    entry.made = kind
+    return entry
 
 
 Kind = PromptModel | PromptTemplate | PromptNode | Runnable | Choice | NoMemory
-
-MEMORIES: Mapping[str, type[NoMemory]] = {
-    "NoMemory": NoMemory,
-    "ConversationMemory": LastTurns,
-    "ConversationSummaryMemory": SummaryOfTurns,
-    "EntityMemory": FactsOfTurns,
-}
 
 
 class _TemplateParams(Entry):
@@ -501,18 +496,10 @@ class _TemplateParams(Entry):
     values: dict[str, str] = Field({})
 
 
-class _NodeParams(Entry):
-    model_name_or_path: str = ""
-    default_prompt_template: str = ""
-    # endpoints accept few, and the program needs some
-    stop_words: Annotated[Texts, Field(max_length=MAX_STOP_WORDS)] = ()
-    output_variable: Identifier = "results"
-
-
 _KINDS: Mapping[str, type[Entry]] = {
     "PromptModel": PromptModel,
     "PromptTemplate": _TemplateParams,
-    "PromptNode": _NodeParams,
+    "PromptNode": PromptNode,
     "SerpAPIComponent": SerpSearch,
     "WebSearch": WebSearch,
     "WebRetriever": WebPages,
@@ -523,13 +510,17 @@ _KINDS: Mapping[str, type[Entry]] = {
     "HaystackPipeline": RemotePipeline,
     "GitHubIssueSearch": IssueSearch,
     "IssueLink": IssueLink,
-    **MEMORIES,
+    "NoMemory": NoMemory,
+    **{
+        kind.__name__: _describe_memory(kind)
+        for kind in (ConversationMemory, ConversationSummaryMemory, EntityMemory)
+    },
 }
 """By type of component, the parameters that it may have."""
 
 
 def read_kinds(
-    components: Mapping[str, Component],
+    components: Iterable[Component],
     variables: Mapping[str, str],
     *,
     hosts: Collection[str] = (),
@@ -544,40 +535,32 @@ def read_kinds(
         SettingsError: the text names the component, the faulty parameter and the remedy.
     """
     found: dict[str, Kind] = {}
-    for is_node in (False, True):  # prompt nodes come last, because they refer to other components
-        for name, component in components.items():
-            if (component.type == "PromptNode") is is_node:
-                given = _find_overrides(component, variables)
-                found[name] = _read_kind(component, {**component.params, **given}, found)
-                if "base_url" not in given:
-                    _require_host(name, found[name], hosts)
+    # prompt nodes come last, because they refer to other components
+    for component in sorted(components, key=lambda one: one.type == "PromptNode"):
+        given = _find_overrides(component, variables)
+        kind = read_kind(component.name, component.type, {**component.params, **given}, found)
+        if "base_url" not in given and isinstance(kind, Search):
+            _require_host(component.name, kind, hosts)
+        found[component.name] = kind
     return found
 
 
-def _read_kind(component: Component, params: Mapping[str, Any], others: Mapping[str, Kind]) -> Kind:
-    where = f"component {shown(component.name)}"
-    if component.type not in _KINDS:
+def read_kind(
+    name: str, of_type: str, params: Mapping[str, Any], others: Mapping[str, Kind]
+) -> Kind:
+    """Return a component of this type, which may name `others`."""
+    where = f"component {shown(name)}"
+    if of_type not in _KINDS:
         raise fault(
-            f"{where} is of the unknown type {shown(component.type)}",
+            f"{where} is of the unknown type {shown(of_type)}",
             f"use one of: {', '.join(sorted(_KINDS))}",
         )
-    entry = read_entry(_KINDS[component.type], params, where)
-    match entry:
-        case _TemplateParams():
-            return _build_template(component.name, entry, where)
-        case _NodeParams():
-            return _build_node(component.name, entry, where, others)
-    return cast("Kind", entry)
-
-
-def read_memory(given: MemoryEntry, where: str) -> NoMemory:
-    """Return the memory that an agent itself describes."""
-    if given.type not in MEMORIES:
-        raise fault(
-            f"{where}: there is no memory of the type {shown(given.type)}",
-            f"use one of: {', '.join(MEMORIES)}",
-        )
-    return read_entry(MEMORIES[given.type], given.params, where)
+    entry = read_entry(_KINDS[of_type], params, where, others=others)
+    return (
+        _build_template(name, entry, where)
+        if isinstance(entry, _TemplateParams)
+        else cast("Kind", entry)
+    )
 
 
 def _build_template(name: str, params: _TemplateParams, where: str) -> PromptTemplate:
@@ -592,51 +575,19 @@ def _build_template(name: str, params: _TemplateParams, where: str) -> PromptTem
     return template.with_values(params.values)
 
 
-def _build_node(
-    name: str, params: _NodeParams, where: str, others: Mapping[str, Kind]
-) -> PromptNode:
-    named, template = params.model_name_or_path, params.default_prompt_template
-    model = others.get(named)
-    if model is None and named.strip():
-        model = PromptModel(model_name_or_path=named)
-    if model is not None and not isinstance(model, PromptModel):
-        raise fault(f"{where}: model_name_or_path names {shown(named)}, which is not a PromptModel")
-    filled = others.get(template) or find_template(template)
-    if template and not isinstance(filled, PromptTemplate):
-        built_in = ", ".join((*TEMPLATE_NAMES, REACT_TEMPLATE, CONVERSATIONAL))
-        raise fault(
-            f"{where}: default_prompt_template {shown(template)} is not a PromptTemplate of "
-            "the file",
-            f"add one to components, or name a built-in one: {built_in}",
-        )
-    return PromptNode(
-        name=name,
-        model=model,
-        template=filled if isinstance(filled, PromptTemplate) else None,
-        stop_words=params.stop_words,
-        output_variable=params.output_variable,
-    )
-
-
-def _require_host(name: str, kind: Kind, hosts: Collection[str]) -> None:
+def _require_host(name: str, kind: Search, hosts: Collection[str]) -> None:
     """Check that the address of a service is the provider's own, or one that a person allows, so
     that the author of the file cannot receive the questions and the key for the service."""
-    if not isinstance(kind, Search):
-        return
-    host, own = host_of(kind.address), host_of(kind.own[1])
-    if host and host in (own, *hosts):
-        return
+    host = host_of(kind.address)
     where = f"component {shown(name)}: base_url"
     if not host:
         what = f"{where} must be https://HOST, got {shown(kind.base_url)}"
         raise fault(what, "correct it, or remove it")
-    what = "each search and its key" if own else "each question"
-    instead = f", which is not {own}" if own else ""
-    raise fault(
-        f"{where} would send {what} to {shown(host)}{instead}",
-        f"{'remove base_url; or, ' if own else ''}if you trust that host, allow it: "
-        f"--agent-hosts {host}",
-    )
+    if host not in (host_of(kind.own[1]), *hosts):
+        raise fault(
+            f"{where} would send each search and its key to {shown(host)}",
+            f"remove it; or, if you trust that host, allow it: --agent-hosts {host}",
+        )
 
 
 def _find_overrides(component: Component, variables: Mapping[str, str]) -> dict[str, Any]:

@@ -66,11 +66,14 @@ def write_file(path: Path, text: str) -> None:
 
 
 def write_bytes(path: Path, data: bytes) -> None:
-    """Write the bytes. A reader sees the old file or the new one, never a part."""
+    """Write the bytes. A reader sees the old file or the new one, never a part, after a loss of
+    power as well."""
     unfinished = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         with open(unfinished, "wb", opener=open_file) as file:
             file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
         unfinished.replace(path)
     except OSError:
         with suppress(OSError):

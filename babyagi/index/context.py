@@ -22,7 +22,7 @@ from itertools import accumulate, chain, takewhile
 
 from babyagi.index.excerpts import cut_result, size_bytes
 from babyagi.index.indexer import Embed, text_of
-from babyagi.index.search import RankedResult, Ranking, ResultSearch
+from babyagi.index.search import Ranking, ResultSearch
 from babyagi.index.trigrams import fold
 from babyagi.marks import MarkedText, find_marks, mark_tokens
 from babyagi.tasks import Result, Task
@@ -122,7 +122,7 @@ def _pick(
     of what is asked, and the near ones. Near ones of this objective are taken only where no result
     holds a mark; where there is nothing at all, every result is near, the newest first."""
     others = [*(one.result for one in found), *found.with_marks]
-    pool = _drop_equals(sorted(others, key=_age, reverse=True), beside=known)
+    pool = drop_equals(sorted(others, key=_age, reverse=True), beside=known)
     own = [one for one in pool if one.objective_id == task.objective_id]
     held = _holding(find_marks(asked), [*known, *own], asked)
     near = [
@@ -212,16 +212,7 @@ def _key(result: Result) -> tuple[int, int]:
 # --------------------------------------------------------------------------------------------------
 
 
-def drop_repetitions(
-    ranked: Sequence[RankedResult], *, limit: int, beside: Sequence[Result] = ()
-) -> list[RankedResult]:
-    """Return the first `limit` results, without those that are spelled like a better result, or
-    like one of `beside`."""
-    kept = _drop_equals([entry.result for entry in ranked], beside=beside)
-    return [entry for entry in ranked if entry.result in kept][:limit]
-
-
-def _drop_equals(results: Iterable[Result], *, beside: Iterable[Result] = ()) -> list[Result]:
+def drop_equals(results: Iterable[Result], *, beside: Iterable[Result] = ()) -> list[Result]:
     """Return the results in their order: of those that are spelled alike the first, and none that
     is spelled like one of `beside`."""
     seen = {_spelling(result) for result in beside}
@@ -316,7 +307,7 @@ def _order(
         ),
         reverse=True,
     )
-    return _drop_equals(ordered)
+    return drop_equals(ordered)
 
 
 def _shares_of_marks(

@@ -12,11 +12,7 @@ import math
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
-from itertools import chain
-from operator import mul
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 from zlib import crc32
 
@@ -26,11 +22,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-MAX_TEXT_BYTES = 32_768  # 10 kB of prose take about 2 ms, unique words several times as long
-# Texts whose vectors are cached: the objective's text is embedded with each of its tasks.
-N_KEPT, MAX_KEPT_CHARS = 100, 1_000
-# Words whose n-grams are cached: 2 MB of prose, 12 MB of the longest words.
-N_KEPT_WORDS = 1_024
+MAX_TEXT_BYTES = 32_768  # 10 kB of prose take about 10 ms
 # A run without spaces is cut into words of this length, so that the cost per character is bounded.
 MAX_WORD_CHARS = 64
 # The share of n-grams in the vector; the rest is whole words. With 0.4, a quarter of the misspelt
@@ -65,7 +57,6 @@ class HashEmbedder:
     def __init__(self, dimension: int = 768) -> None:
         self.dimension = dimension
         self.space = f"hash:v1:{dimension}"
-        self._embed_again = lru_cache(maxsize=N_KEPT)(self._embed_text)
 
     def reserve(self, texts: Sequence[str]) -> Reservation:
         return Reservation()
@@ -83,35 +74,30 @@ class HashEmbedder:
 
     def embed_text(self, text: str) -> bytes:
         """Return the unit vector of one text as little-endian float32."""
-        return self._embed_again(text) if len(text) <= MAX_KEPT_CHARS else self._embed_text(text)
-
-    def _embed_text(self, text: str) -> bytes:
         n_by_word = split_words(text)
-        pieces = [_cut(word) for word in n_by_word]
-        grams = [one.grams for one in pieces]
-        codes = [one.codes for one in pieces]
-        n_by_gram = Counter(chain.from_iterable(map(mul, grams, n_by_word.values())))
-        code_by_gram = dict(  # codes and counts are in the same order
-            zip(chain.from_iterable(grams), chain.from_iterable(codes), strict=True)
-        )
-        by_word = self._add([one.code for one in pieces], n_by_word.values())
-        by_gram = self._add(code_by_gram.values(), n_by_gram.values())
+        n_by_gram: Counter[str] = Counter()
+        for word, n in n_by_word.items():
+            for gram in _find_grams(word):
+                n_by_gram[gram] += n
+        by_word, by_gram = self._add(n_by_word), self._add(n_by_gram)
         vector = (1 - CHAR_SHARE) * by_word + CHAR_SHARE * by_gram
         norm = _norm(vector)
         if norm == 0.0:
             vector[0] = norm = 1.0
         return bytes((vector / norm).astype("<f4").tobytes())
 
-    def _add(self, codes: Collection[int], counts: Collection[int]) -> NDArray[np.float64]:
+    def _add(self, n_by_feature: Mapping[str, int]) -> NDArray[np.float64]:
         """Sum up the features in a vector and scale it to length 1; without features it is all
-        zeros. The code of a feature determines the dimension and the sign, and the logarithm of its
+        zeros. The hash of a feature determines the dimension and the sign, and the logarithm of its
         count the amount."""
         import numpy as np
 
         # the last digit of numpy's logarithm may differ between machines
-        weight_by_count = {n: 1.0 + math.log(n) for n in set(counts)}
-        weights = np.fromiter(map(weight_by_count.__getitem__, counts), "f8", count=len(counts))
-        hashes = np.fromiter(codes, "u4", count=len(codes))
+        weight_by_count = {n: 1.0 + math.log(n) for n in set(n_by_feature.values())}
+        weights = np.array([weight_by_count[n] for n in n_by_feature.values()], dtype="f8")
+        # crc32, because hash() differs between processes
+        codes = [crc32(feature.encode("utf-8", "replace")) for feature in n_by_feature]
+        hashes = np.array(codes, dtype="u4")
         signed = np.where(hashes & 0x8000_0000, weights, -weights)
         sums = np.bincount(hashes % self.dimension, weights=signed, minlength=self.dimension)
         vector = sums.astype(np.float64)  # without features, `sums` has integers
@@ -143,33 +129,14 @@ def words_of(text: str) -> list[str]:
     return find_words(text.casefold())
 
 
-@dataclass(frozen=True, slots=True)
-class _Pieces:
-    """A word as the embedder counts it: its n-grams (parts of 2 to 5 characters), and the hash
-    codes of the word and of the n-grams."""
-
-    code: int
-    grams: tuple[str, ...]
-    codes: tuple[int, ...]
-
-
-@lru_cache(maxsize=N_KEPT_WORDS)
-def _cut(word: str) -> _Pieces:
-    """Return the parts of a word: its n-grams have 3 to 5 characters, and the
-    ends of the word count as characters. A word with characters beyond ASCII has n-grams of 2 as
-    well, because some scripts write words that short."""
+def _find_grams(word: str) -> Iterator[str]:
+    """Yield the n-grams of a word: its parts of 3 to 5 characters, where the ends of the word count
+    as characters. A word with characters beyond ASCII has n-grams of 2 as well, because some
+    scripts write words that short."""
     marked = f"<{word}>"
-    grams = tuple(
-        marked[start : start + size]
-        for size in ((3, 4, 5) if word.isascii() else (2, 3, 4, 5))
-        for start in range(len(marked) - size + 1)
-    )
-    return _Pieces(code=_code(word), grams=grams, codes=tuple(map(_code, grams)))
-
-
-def _code(feature: str) -> int:
-    # crc32, because hash() differs between processes
-    return crc32(feature.encode("utf-8", "replace"))
+    for size in (3, 4, 5) if word.isascii() else (2, 3, 4, 5):
+        for start in range(len(marked) - size + 1):
+            yield marked[start : start + size]
 
 
 def _norm(vector: NDArray[np.float64]) -> float:

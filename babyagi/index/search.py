@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from statistics import median
 
 from babyagi.errors import (
@@ -27,13 +26,7 @@ from babyagi.errors import (
 from babyagi.index.builtin import BuiltinIndex, score_all
 from babyagi.index.indexer import Embed, collection_of, id_head, scores_of, text_of
 from babyagi.index.port import IndexItem, VectorIndex
-from babyagi.index.trigrams import (
-    MAX_CHARS,
-    Words,
-    join_texts,
-    read_texts,
-    searchable,
-)
+from babyagi.index.trigrams import MAX_CHARS, Words, searchable
 from babyagi.tasks import Objective, Pending, Result
 from babyagi.taskstore.sql.store import TaskStore
 
@@ -76,12 +69,13 @@ class RankedResult:
 
     `nearness`, from 0 to 1, says whether the result fits at all. It is the share of the query that
     the result contains or, if that is larger and the vectors know meaning, how far the result
-    stands out from the others.
+    stands out from the others. `similarity` is the cosine similarity, if the vectors know meaning.
     """
 
     result: Result
     score: float
     nearness: float = 0.0
+    similarity: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,10 +118,8 @@ class ResultSearch:
         self._uid = objective.uid
         self._space = objective.spec.embedding_space
         self._collection = collection_of(objective)
-        # False for good once there are too many results
-        self._may_compare_all = is_lexical(self._space)
-        # a copy of the stored vectors, while the index cannot be asked
-        self._memory: BuiltinIndex | None = None
+        # a copy of the stored vectors, if the index cannot be asked
+        self._memory = index if index.is_memory else BuiltinIndex()
         self._n_trusted = (
             0  # up to so many expected results, those in the index are not counted again
         )
@@ -136,7 +128,6 @@ class ResultSearch:
         # By task id, least recently used first. Only results that were planned from: whoever learns
         # that one was withdrawn calls `forget`.
         self._kept: dict[int, Result] = {}
-        self._read = lru_cache(maxsize=N_KEPT)(lambda text: read_texts([text]))
 
     async def relevant(
         self,
@@ -162,9 +153,7 @@ class ResultSearch:
                 a lost lease. If only the embedder fails, the results are compared by words.
         """
         n_wanted = max(N_CANDIDATES, 2 * k) + len(exclude)
-        found = await self._all_as_candidates(k=k, marks=marks) or await self.candidates(
-            text, n=n_wanted, embed=embed, marks=marks
-        )
+        found = await self._find_candidates(text, n=n_wanted, embed=embed, marks=marks)
         with_marks = await self.results(
             [task_id for task_id in found.with_marks if task_id not in exclude]
         )
@@ -174,8 +163,7 @@ class ResultSearch:
         candidates = {*nearest, *found.by_words} - set(exclude)
         # in a fixed order, because sums of floats depend on it
         compared = sorted(await self.results(list(candidates)), key=lambda one: one.task_id)
-        texts = [self._read(text_of(one)) for one in compared]
-        shares = Words(text).score(join_texts(texts)) if texts else []
+        shares = Words(text).score([text_of(one) for one in compared])
         similarity_by_place = {
             place: found.nearest[one.task_id]
             for place, one in enumerate(compared)
@@ -187,11 +175,12 @@ class ResultSearch:
         )
         return Ranking(ranked=tuple(ranked[:k]), degraded=found.degraded, with_marks=with_marks)
 
-    async def candidates(
+    async def _find_candidates(
         self, text: str, *, n: int, embed: Embed, marks: Collection[str] = ()
     ) -> Candidates:
         """Return the tasks whose results may bear on the text: about `n` by vectors and as many by
-        words. Arguments and errors are as in `relevant`."""
+        words; all of them if they are few and the vectors know only spelling. Arguments and errors
+        are as in `relevant`."""
         # Counted before the index is asked: results that are recorded or indexed afterwards can
         # only make the index larger than expected.
         pending = await self._source.pending_results(
@@ -205,6 +194,9 @@ class ResultSearch:
         self._common_words |= pending.common_words
         if pending.n_results == 0:
             return Candidates()
+        if is_lexical(self._space) and pending.n_results <= MAX_COMPARED:
+            every = await self._source.result_ids(self._objective_id)
+            return Candidates(by_words=every, with_marks=pending.with_marks)
         nearest: dict[int, float] = {}
         try:
             query, vectors = await self._embed(text, pending, embed)
@@ -225,27 +217,6 @@ class ResultSearch:
         return Candidates(
             nearest=nearest, by_words=by_words, with_marks=pending.with_marks, degraded=degraded
         )
-
-    async def _all_as_candidates(self, *, k: int, marks: Collection[str]) -> Candidates | None:
-        """Return all results of the objective as candidates; None if the vectors know meaning, or
-        if there are too many results to compare all of them."""
-        if not self._may_compare_all:
-            return None
-        task_ids = await self._source.result_ids(self._objective_id)
-        if len(task_ids) > MAX_COMPARED:
-            self._may_compare_all = False
-            return None
-        if not marks or len(task_ids) <= k:  # results with the marks are among the `k` anyway
-            return Candidates(by_words=task_ids)
-        pending = await self._source.pending_results(
-            self._objective_id,
-            space=self._space,
-            limit=0,
-            marks=self._rare_words(" ".join(marks)),
-            n_found=len(task_ids),
-        )
-        self._common_words |= pending.common_words
-        return Candidates(by_words=task_ids, with_marks=pending.with_marks)
 
     def _rare_words(self, text: str) -> list[str]:
         """Return the words of the text to search for: all except those that are known to be
@@ -281,7 +252,7 @@ class ResultSearch:
     async def fill_memory(self) -> None:
         """If the index is in this process's memory, put the vectors that it lacks into it."""
         if self._index.is_memory:
-            await self._fill(self._index)
+            await self._fill()
 
     # -- by vectors
     # ----------------------------------------------------------------------------------------------
@@ -305,19 +276,18 @@ class ResultSearch:
     ) -> tuple[dict[int, float], str]:
         """Return (the nearest results' scores by task id, why the index was not used). The second
         is "" if it was used; otherwise the stored vectors were searched."""
-        try:
-            if n_pending == MAX_PENDING:
-                raise IndexUnavailableError(f"{MAX_PENDING} results or more are not indexed yet")
-            scores = await self._ask(query, k=k, n_expected=n_results - n_pending)
-        except (IndexUnavailableError, StoreUnusableError) as error:
-            # a local name as well: another search may find the index usable again and clear
-            # `_memory`
-            memory = self._memory = self._memory or BuiltinIndex()
-            await self._fill(memory, n_bytes=len(query))
-            hits = await memory.query(self._collection, query, k=k)
-            return scores_of(self._uid, hits), f"the index was not used: {error.what}"
-        self._memory = None
-        return scores, ""
+        why = ""
+        if not self._index.is_memory:
+            try:
+                if n_pending == MAX_PENDING:
+                    what = f"{MAX_PENDING} results or more are not indexed yet"
+                    raise IndexUnavailableError(what)
+                return await self._ask(query, k=k, n_expected=n_results - n_pending), ""
+            except (IndexUnavailableError, StoreUnusableError) as error:
+                why = f"the index was not used: {error.what}"
+        await self._fill(n_bytes=len(query))
+        hits = await self._memory.query(self._collection, query, k=k)
+        return scores_of(self._uid, hits), why
 
     async def _ask(self, query: bytes, *, k: int, n_expected: int) -> dict[int, float]:
         """Search the index, and return the nearest results' scores by task id.
@@ -329,11 +299,10 @@ class ResultSearch:
         if n_expected <= 0:
             return {}
         if self._n_trusted < n_expected:
-            n_held = await self._count(n_expected)
+            n_held = len(await self._index.ids(self._collection))
             if n_held < n_expected:
                 raise IndexUnavailableError(f"the index has only {n_held} of {n_expected} results")
-            if not self._index.is_memory:  # whose vectors may be given back at any time
-                self._n_trusted = n_held + int(GROWTH_SHARE * n_held)
+            self._n_trusted = n_held + int(GROWTH_SHARE * n_held)
         hits = await self._index.query(self._collection, query, k=k)
         if len(hits) < min(k, n_expected):
             self._n_trusted = 0
@@ -342,23 +311,14 @@ class ResultSearch:
             )
         return scores_of(self._uid, hits)
 
-    async def _count(self, n_expected: int) -> int:
-        """Return how many results the index contains. An index in this process's memory is first
-        filled if it lacks some."""
-        n_held = len(await self._index.ids(self._collection))
-        if n_held < n_expected and self._index.is_memory:
-            await self.fill_memory()
-            n_held = len(await self._index.ids(self._collection))
-        return n_held
-
-    async def _fill(self, index: VectorIndex, *, n_bytes: int = 0) -> None:
-        """Put the stored vectors that the index lacks into it.
+    async def _fill(self, *, n_bytes: int = 0) -> None:
+        """Put the stored vectors that the copy in memory lacks into it.
 
         Args:
             n_bytes: put only vectors of this length in, because others come from another model of
                 the same name; 0 for all.
         """
-        head, held = id_head(self._uid), set(await index.ids(self._collection))
+        head, held = id_head(self._uid), set(await self._memory.ids(self._collection))
         missing = [
             task_id
             for task_id in await self._source.result_ids(self._objective_id)
@@ -375,7 +335,7 @@ class ResultSearch:
                 if n_bytes in (0, len(vector))
             ]
             if items:
-                await index.upsert(self._collection, items)
+                await self._memory.upsert(self._collection, items)
 
 
 # -- ranking
@@ -398,7 +358,12 @@ def rank(
         near = find_nearness(scores, similarity_by_place)
         scores = fuse(best_first(similarity_by_place), best_first(scores))
     return [
-        RankedResult(result=one, score=round(scores[place], 3), nearness=round(near[place], 3))
+        RankedResult(
+            result=one,
+            score=round(scores[place], 3),
+            nearness=round(near[place], 3),
+            similarity=similarity_by_place.get(place),
+        )
         for place, one in enumerate(results)
     ]
 

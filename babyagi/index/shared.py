@@ -7,12 +7,10 @@ Nothing of another objective is embedded or stored again.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Collection, Sequence
 
 from babyagi.errors import BabyagiError, NotFoundError
-from babyagi.index.builtin import score_all
-from babyagi.index.context import drop_repetitions
+from babyagi.index.context import drop_equals
 from babyagi.index.indexer import Embed, text_of
 from babyagi.index.port import VectorIndex
 from babyagi.index.search import (
@@ -20,11 +18,10 @@ from babyagi.index.search import (
     RankedResult,
     Ranking,
     ResultSearch,
-    is_lexical,
     rank,
 )
 from babyagi.index.trigrams import Words
-from babyagi.tasks import Memory, Objective, Result
+from babyagi.tasks import Memory, Objective
 from babyagi.taskstore.sql.store import TaskStore
 
 N_OBJECTIVES = 20  # so many of the newest other objectives are searched
@@ -55,10 +52,8 @@ class SharedSearch(ResultSearch):
         n_others: int | None = N_OTHERS,
     ) -> None:
         super().__init__(source, index, objective=objective)
-        self._objectives = source.objectives
         self._n_others = n_others
-        # of other objectives, by uid and space
-        self._searches: dict[tuple[str, str], ResultSearch] = {}
+        self._searches: dict[str, ResultSearch] = {}  # of other objectives, by uid
 
     async def relevant(
         self,
@@ -78,20 +73,14 @@ class SharedSearch(ResultSearch):
         """
         asking = _Asking(embed)
         own = await super().relevant(
-            text,
-            k=k,
-            embed=asking.embed_all,
-            exclude=exclude,
-            marks=marks,
+            text, k=k, embed=asking.embed_all, exclude=exclude, marks=marks
         )
         most = k if self._n_others is None else self._n_others
         others, notes = await self._search_others(text, asking, k=max(most, N_OF_EACH))
-        # the best own one comes last, because the later one of two equals has the higher score
-        results = [*(entry.result for entry in own), *others][::-1]
-        ranked = await self._rank_together(results, text, asking) if others else [*own]
-        foreign = [entry for entry in ranked if self._is_other(entry)]
-        best = drop_repetitions(foreign, limit=most, beside=[entry.result for entry in own])
-        kept = [entry for entry in ranked if entry in best or not self._is_other(entry)]
+        ranked = self._rank_together([*own, *others], text) if others else [*own]
+        foreign = [entry.result for entry in ranked if self._is_other(entry)]
+        best = drop_equals(foreign, beside=[entry.result for entry in own])[:most]
+        kept = [one for one in ranked if one.result in best or not self._is_other(one)]
         return Ranking(
             ranked=tuple(kept[:k]),
             degraded="; ".join(filter(None, [own.degraded, *notes])),
@@ -100,39 +89,30 @@ class SharedSearch(ResultSearch):
 
     async def _search_others(
         self, text: str, asking: _Asking, *, k: int
-    ) -> tuple[list[Result], list[str]]:
+    ) -> tuple[list[RankedResult], list[str]]:
         """Return the `k` best results of each of the other objectives, and a message for each
         objective that was skipped."""
-        found: list[Result] = []
+        found: list[RankedResult] = []
         notes: list[str] = []
-        for objective, search in await self._newest_others():
+        objectives = await self._source.objectives(limit=N_OBJECTIVES + 1)
+        others = [one for one in objectives if one.id != self._objective_id][-N_OBJECTIVES:]
+        # a search, with what it has in memory, is kept as long as its objective is among these
+        self._searches = {
+            one.uid: self._searches.get(one.uid)
+            or ResultSearch(self._source, self._index, objective=one)
+            for one in others
+        }
+        for objective in reversed(others):
             try:
                 n_results = len(await self._source.result_ids(objective.id))
                 if n_results and (why := self._why_not(objective, n_results)):
                     notes.append(f"objective {objective.id} was skipped: {why}")
                 elif n_results:
-                    others = await search.relevant(text, k=k, embed=asking.embed_asked)
-                    found += [entry.result for entry in others]
+                    search = self._searches[objective.uid]
+                    found += await search.relevant(text, k=k, embed=asking.embed_asked)
             except NotFoundError:
                 notes.append(f"objective {objective.id} was deleted meanwhile")
         return found, notes
-
-    async def _newest_others(self) -> list[tuple[Objective, ResultSearch]]:
-        """Return the newest other objectives with their searches. A search, with what it has in
-        memory, is kept as long as its objective is among the newest."""
-        newest = [
-            one
-            for one in await self._objectives(limit=N_OBJECTIVES + 1)
-            if one.id != self._objective_id
-        ][-N_OBJECTIVES:]
-        kept = self._searches
-        keys = [(one.uid, one.spec.embedding_space) for one in newest]
-        searches = [
-            kept.get(key) or ResultSearch(self._source, self._index, objective=one)
-            for key, one in zip(keys, newest, strict=True)
-        ]
-        self._searches = dict(zip(keys, searches, strict=True))
-        return list(zip(newest, searches, strict=True))[::-1]
 
     def _why_not(self, objective: Objective, n_results: int) -> str:
         if objective.spec.embedding_space != self._space:
@@ -142,15 +122,16 @@ class SharedSearch(ResultSearch):
             )
         return f"it has more than {MAX_RESULTS:,} results" if n_results > MAX_RESULTS else ""
 
-    async def _rank_together(
-        self, results: Sequence[Result], text: str, asking: _Asking
-    ) -> list[RankedResult]:
+    def _rank_together(self, found: Sequence[RankedResult], text: str) -> list[RankedResult]:
         """Return the results with scores that can be compared, best first. If scores are equal, own
         results come before others', and later ones before earlier ones."""
+        # the best own one comes last, because the later one of two equals has the higher score
+        found = found[::-1]
+        results = [one.result for one in found]
         shares = Words(text).score([text_of(one) for one in results])
-        similarities: dict[int, float] = {}
-        if asking.vector and not is_lexical(self._space):
-            similarities = await self._similarities_to(asking.vector, results)
+        similarities = {
+            place: one.similarity for place, one in enumerate(found) if one.similarity is not None
+        }
         return sorted(
             rank(results, shares, similarities),
             key=lambda one: (-one.score, self._is_other(one), -one.result.created_at.timestamp()),
@@ -158,25 +139,6 @@ class SharedSearch(ResultSearch):
 
     def _is_other(self, entry: RankedResult) -> bool:
         return entry.result.objective_id != self._objective_id
-
-    async def _similarities_to(self, query: bytes, results: Sequence[Result]) -> dict[int, float]:
-        """Return, by place in `results`, the cosine similarity of each that has a vector."""
-        similarities: dict[int, float] = {}
-        for objective_id in {one.objective_id for one in results}:
-            place_by_id = {
-                one.task_id: place
-                for place, one in enumerate(results)
-                if one.objective_id == objective_id
-            }
-            vectors: Mapping[int, bytes] = {}
-            with suppress(NotFoundError):  # deleted meanwhile
-                vectors = await self._source.vectors(
-                    objective_id, space=self._space, task_ids=list(place_by_id)
-                )
-            similarities |= {
-                place_by_id[task_id]: score for task_id, score in score_all(vectors, query).items()
-            }
-        return similarities
 
 
 class _Asking:

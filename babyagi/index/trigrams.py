@@ -5,7 +5,7 @@ A trigram is found anywhere in a text, so misspelt and inflected words count to 
 their spelling agrees. This is lexical: other words for the same thing do not count.
 
 Every three letters in a row are looked up by a code of 16 bits; about one trigram in 500 of a text
-has the code of a different trigram in the query. To compare the same texts with many queries, keep
+has the code of a different trigram in the query. To compare the same texts with two queries, keep
 the output of `read_texts`.
 """
 
@@ -159,19 +159,6 @@ def read_texts(texts: Sequence[str]) -> ReadTexts:
         codes=_codes(letters)[is_first[:-2]],
         passages=_is_passage_start(letters)[is_first].nonzero()[0],
         sizes=lengths - 2,
-    )
-
-
-def join_texts(read: Sequence[ReadTexts]) -> ReadTexts:
-    """Return all these texts, in order, as one object; there must be at least one."""
-    import numpy as np
-
-    n_codes = np.array([len(one.codes) for one in read])
-    starts = np.repeat(n_codes.cumsum() - n_codes, [len(one.passages) for one in read])
-    return ReadTexts(
-        codes=np.concatenate([one.codes for one in read]),
-        passages=np.concatenate([one.passages for one in read]) + starts,
-        sizes=np.concatenate([one.sizes for one in read]),
     )
 
 

@@ -103,7 +103,7 @@ def recollect(kind: ConversationMemory, known: Known, question: str) -> list[Lab
         shown = show_turn(turn)
         if _cost(shown) > left:
             # the newest turn is cut, earlier ones are left out
-            shown = [] if turns else _fit(shown, left, share=2)
+            shown = [] if turns else _fit(shown, left)
             return [*made, *shown, *turns]
         left -= _cost(shown)
         turns = [*shown, *turns]
@@ -144,18 +144,10 @@ def find_named(known: Known, question: str) -> list[Fact]:
 
 
 def show_facts(facts: Sequence[Fact]) -> list[Labelled]:
-    """Return the facts as passages: for each name one with the facts that a person stated, and one
-    with the others."""
-    groups: dict[tuple[str, bool], list[Fact]] = {}
-    for fact in facts:
-        is_from_person = set(fact.origins) == {"person"}
-        groups.setdefault((fold_name(fact.entity), is_from_person), []).append(fact)
-    return [("known", _show_group(group)) for group in groups.values()]
-
-
-def _show_group(facts: Sequence[Fact]) -> Passage:
+    """Return the facts as one passage; none without facts."""
     text = "\n".join(f"{fact.entity}: {fact.text} (turn {fact.turn})" for fact in facts)
-    return to_passage(text, join_origins(*(fact.origins for fact in facts)))
+    shown = to_passage(text, join_origins(*(fact.origins for fact in facts)))
+    return [("known", shown)] if facts else []
 
 
 def _names(text: str, name: str) -> bool:
@@ -181,17 +173,12 @@ def _cost(shown: Sequence[Labelled]) -> int:
     return sum(estimate_tokens(fence(label, passage) + "\n") for label, passage in shown)
 
 
-def _fit(shown: Sequence[Labelled], max_tokens: int, *, share: int = 1) -> list[Labelled]:
-    """Return as many of the passages as fit, the last one cut if necessary.
-
-    Args:
-        share: each passage except the last may take at most 1/`share` of the remaining tokens.
-    """
+def _fit(shown: Sequence[Labelled], max_tokens: int) -> list[Labelled]:
+    """Return as many of the passages as fit, each cut to an equal share of the remaining tokens if
+    necessary."""
     fitting: list[Labelled] = []
-    for n, (label, passage) in enumerate(shown, start=1):
-        left = max_tokens - _cost(fitting)
-        most = left // share if n < len(shown) else left
-        cut = _cut(label, passage, most)
+    for n, (label, passage) in enumerate(shown):
+        cut = _cut(label, passage, (max_tokens - _cost(fitting)) // (len(shown) - n))
         if cut is None:
             break
         fitting.append((label, cut))

@@ -13,7 +13,7 @@ import os
 import re
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cache
@@ -169,25 +169,11 @@ class MemoryLog:
         """Delete the content of the memory. Return whether there was any."""
         return await asyncio.to_thread(self._forget)
 
-    @contextmanager
-    def updating(self) -> Iterator[bool]:
+    def updating(self) -> AbstractContextManager[bool]:
         """Hold the lock for updates of the memory during the context, and yield True; yield False
         if an update in this process or another holds it."""
-        if self._path is None:
-            is_mine = self._updating.acquire(blocking=False)
-            try:
-                yield is_mine
-            finally:
-                if is_mine:
-                    self._updating.release()
-            return
-        with _open_lock(self._path.with_suffix(".updating")) as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                yield False
-            else:
-                yield True
+        name = self._path.with_suffix(".updating").name if self._path else ""
+        return self._hold(self._updating, name, waits=False)
 
     # -- the file
     # ----------------------------------------------------------------------------------------------
@@ -203,7 +189,7 @@ class MemoryLog:
             raise _unusable(self._path, error) from error
 
     def _change(self, make: Callable[[Known], Known]) -> None:
-        with self._lock():
+        with self._hold(self._changing, "lock", waits=True):
             known = self._read()
             made = make(known)
             if made is known:
@@ -216,12 +202,12 @@ class MemoryLog:
                 self._known = made
                 return
             try:
-                _replace(self._path, body)
+                private.write_bytes(self._path, body)
             except OSError as error:
                 raise _unusable(self._path, error) from error
 
     def _forget(self) -> bool:
-        with self._lock():
+        with self._hold(self._changing, "lock", waits=True):
             if self._path is None:
                 known, self._known = self._known, Known()
                 return bool(known.id)
@@ -231,14 +217,24 @@ class MemoryLog:
             return was_there
 
     @contextmanager
-    def _lock(self) -> Iterator[None]:
-        with self._changing:
-            if self._path is None:
-                yield
-                return
-            with _open_lock(self._path.with_name("lock")) as file:
-                fcntl.flock(file, fcntl.LOCK_EX)
-                yield
+    def _hold(self, lock: threading.Lock, name: str, *, waits: bool) -> Iterator[bool]:
+        """Yield whether the lock is held during the context: the file `name` beside that of the
+        memory, which excludes other processes too, or `lock` if there is no file."""
+        if self._path is None:
+            is_mine = lock.acquire(blocking=waits)
+            try:
+                yield is_mine
+            finally:
+                if is_mine:
+                    lock.release()
+            return
+        with _open_lock(self._path.with_name(name)) as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | (0 if waits else fcntl.LOCK_NB))
+            except BlockingIOError:
+                yield False
+            else:
+                yield True
 
 
 @contextmanager
@@ -252,17 +248,6 @@ def _open_lock(path: Path) -> Iterator[int]:
         yield file
     finally:
         os.close(file)
-
-
-def _replace(path: Path, body: bytes) -> None:
-    """Replace the content of the file. After a kill or a loss of power, the old or the new content
-    is there."""
-    new = path.with_suffix(".new")
-    with open(new, "wb", opener=private.open_file) as file:
-        file.write(body)
-        file.flush()
-        os.fsync(file.fileno())
-    new.replace(path)
 
 
 def _unusable(path: Path, error: OSError | ValueError) -> StoreUnusableError:

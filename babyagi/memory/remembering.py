@@ -49,7 +49,7 @@ from babyagi.react.asking import ask
 from babyagi.react.protocols.base import fill, say
 from babyagi.react.protocols.json import read_object
 from babyagi.tasks import Role, Usage
-from babyagi.text import clean, one_line, shorten, split_sentences
+from babyagi.text import clean, one_line, shorten
 from babyagi.tools.base import Calls, PassedOn, takes
 
 logger = logging.getLogger(__name__)
@@ -239,7 +239,6 @@ MAX_FACT_CHARS = 300
 MAX_ENTITY_CHARS = 60
 MAX_KNOWN_SHOWN = 60  # known facts, the newest, that are shown with the turns to search
 MAX_OUTPUT_TOKENS = 1200
-ASKING = ("?", "？", "؟", ";")  # the last one is the Greek question mark
 
 _TEXT = {"type": "string"}
 _FACT = takes("entity", "fact", "turn", entity=_TEXT, fact=_TEXT, turn={"type": "integer"})
@@ -370,26 +369,8 @@ def _read_fact(given: object, turn_by_n: Mapping[int, Turn], model: str) -> Fact
         entity=name,
         text=shorten(text, MAX_FACT_CHARS),
         turn=turn.n,
-        origins=find_fact_origins(text, turn, model),
+        origins=join_origins((f"model:{model}",), _origins_of(turn)),
     )
-
-
-def find_fact_origins(text: str, turn: Turn, model: str) -> tuple[str, ...]:
-    """Return the origins of a fact: the person, if the text is a sentence that the person wrote,
-    and no question; otherwise the model, and all sources of the turn."""
-    stated = {
-        _fold_sentence(sentence)
-        for sentence in split_sentences(turn.question)
-        if not sentence.endswith(ASKING)
-    }
-    said = _fold_sentence(text)
-    if set(turn.asked_from) == {"person"} and said and said in stated:
-        return ("person",)
-    return join_origins((f"model:{model}",), _origins_of(turn))
-
-
-def _fold_sentence(text: str) -> str:
-    return one_line(text).casefold().rstrip(".!。！ ")
 
 
 # -- prompts

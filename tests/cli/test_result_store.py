@@ -4,11 +4,13 @@
 import json
 import socket
 import sys
-from contextlib import contextmanager
+from contextlib import AsyncExitStack, contextmanager
 
 import pytest
 
+from babyagi.app.backends import open_index
 from babyagi.cli.root import run_guarded
+from babyagi.index.builtin import BuiltinIndex
 from babyagi.settings.fields import Settings
 from support import pinecone_server, weaviate_server
 
@@ -159,6 +161,21 @@ def test_a_library_that_is_not_installed_is_said_before_anything_begins_with_wha
     assert json.loads(capsys.readouterr().out) == []
     found, code = doctor_of_store(capsys)
     assert (found["state"], code) == ("fail", 6) and "pip install '" in found["fix"]
+
+
+@pytest.mark.parametrize("module", ["chromadb", "grpc"])
+async def test_where_chroma_lacks_a_package_and_nobody_named_it_the_built_in_index_stands_in(
+    module, home, monkeypatch
+):
+    monkeypatch.setitem(sys.modules, module, None)
+    said: list[str] = []
+
+    async with AsyncExitStack() as stack:
+        index = open_index(Settings(home=home), stack, tell=said.append)
+
+    assert isinstance(index, BuiltinIndex)
+    (line,) = said
+    assert f"built-in, because Chroma cannot be imported: {module} is missing" in line
 
 
 @pytest.mark.parametrize("store", ["weaviate", "pinecone"])

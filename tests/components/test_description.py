@@ -252,7 +252,7 @@ def test_a_run_asks_one_model_and_a_file_that_wants_two_is_refused(tmp_path):
     with pytest.raises(SettingsError) as raised:
         Agent.from_yaml(path)
 
-    assert "'Node' uses 'small-model', 'Big' uses 'large-model'" in raised.value.what
+    assert "differ: 'small-model', 'large-model'" in raised.value.what
     assert "L4RGE" not in raised.value.what + raised.value.fix
     assert Agent.from_yaml(path, model="rehearsal").tools
 
@@ -266,7 +266,7 @@ def test_the_person_lends_a_host_and_a_key_by_an_option(tmp_path):
         "utf-8",
     )
 
-    with pytest.raises(SettingsError, match=r"'a\.example', which is not"):
+    with pytest.raises(SettingsError, match=r"its key to 'a\.example'"):
         Agent.from_yaml(path, model=calling("x"), serpapi_api_key="K")
     assert Agent.from_yaml(
         path, model=calling("x"), serpapi_api_key="K", agent_hosts="a.example"

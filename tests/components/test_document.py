@@ -128,58 +128,58 @@ FAULTS = {
     ),
     "a name that is a number": (
         changed("name: Run", "name: 12"),
-        "name must be text, got a number",
+        "name must be text",
     ),
     "a name that is a switch": (
         changed("name: Run", "name: yes"),
-        "name must be text, got true or false",
+        "name must be text",
     ),
     "a name of two lines": (changed("name: Run", 'name: "a\\nb"'), "got 'a b'"),
     "a name that steers a terminal": (changed("name: Run", 'name: "a\\e[31mb"'), "got 'a�[31mb'"),
-    "a name that is a list": (changed("name: Run", "name: [Run]"), "name must be text, got a list"),
+    "a name that is a list": (changed("name: Run", "name: [Run]"), "name must be text"),
     "a key that is no word": (
-        changed("type: PythonRuntime", "1: 2"),
-        "line 7: a key must be a word",
+        changed("type: PythonRuntime", "type: PythonRuntime, 1: 2"),
+        "line 7: each key must be a word",
     ),
     "a key that is a list": (
         changed("type: PythonRuntime", "[a]: 2"),
-        "a key must be a word",
+        "each key must be a word",
     ),
     "a key that stands twice": (
         changed("name: Run, ", "name: Run, name: Walk, "),
-        "line 7: the key 'name' occurs twice",
+        "line 7: each key must be a word, and none may occur twice",
     ),
     "two of one name": (
         changed("name: Words, type", "name: Run, type"),
-        "two entries have the name 'Run'",
+        "two entries with the name 'Run'",
     ),
     "a pipeline called as a component": (
         changed("name: line", "name: Run"),
-        "two entries have the name 'Run'",
+        "two entries with the name 'Run'",
     ),
     "an agent called as a pipeline": (
         changed("name: one", "name: line"),
-        "two entries have the name 'line'",
+        "two entries with the name 'line'",
     ),
     "a node without a component": (
         changed("{name: Run, inputs", "{name: Fly, inputs"),
-        "pipeline 'line': the node 'Fly' is not a component",
+        "pipeline 'line': the node 'Fly' is not a component of the file that can be run",
     ),
     "a node that takes from nowhere": (
         changed("inputs: [Ask]", "inputs: [Ass]"),
-        "'Run' has the unknown input 'Ass'",
+        "nodes must take from Query or one another, but 'Run' takes from 'Ass'",
     ),
     "a node that cannot be run": (
         changed("name: Run, inputs", "name: Words, inputs"),
-        "the node 'Words' cannot be run",
+        "the node 'Words' is not a component of the file that can be run",
     ),
     "a node twice": (
         changed("{name: Run, inputs: [Ask]}", "{name: Ask, inputs: [Query]}"),
-        "two entries have the name 'Ask'",
+        "two entries with the name 'Ask'",
     ),
     "no root": (
         changed("inputs: [Query]", "inputs: [Run]"),
-        "pipeline 'line' contains a cycle",
+        "pipeline 'line': nodes must not form a cycle",
     ),
     "a node without inputs": (
         changed(", inputs: [Query]", ""),
@@ -187,7 +187,7 @@ FAULTS = {
     ),
     "the root of files": (
         changed("inputs: [Ask]", "inputs: [Ask, File]"),
-        "pipeline 'line': 'Run' has the unknown input 'File'",
+        "pipeline 'line': nodes must take from Query or one another, but 'Run' takes from 'File'",
     ),
     "an empty list of inputs": (
         changed("inputs: [Ask]", "inputs: []"),
@@ -195,12 +195,15 @@ FAULTS = {
     ),
     "a cycle": (
         changed("inputs: [Query]", "inputs: [Query, Run]"),
-        "contains a cycle: Ask → Run → Ask",
+        "must not form a cycle: Ask → Run → Ask",
     ),
-    "two ends": (changed("inputs: [Ask]", "inputs: [Query]"), "has several last nodes: Ask, Run"),
+    "two ends": (
+        changed("inputs: [Ask]", "inputs: [Query]"),
+        "must end in one node, not in Ask, Run",
+    ),
     "a node called as the root": (
-        changed("{name: Ask, inputs", "{name: Query, inputs"),
-        "two entries have the name 'Query'",
+        changed("{name: Ask, inputs", "{name: Query, inputs").replace("[Ask]", "[Query]"),
+        "must not form a cycle: Query → Query",
     ),
     "no nodes": (
         changed(NODES, "").replace("nodes:", "nodes: []"),
@@ -208,7 +211,7 @@ FAULTS = {
     ),
     "a template that wants too much": (
         changed("Say $query", "Say {documents}"),
-        "the template 'Words' needs 'documents'",
+        "node 'Ask' needs 'documents'",
     ),
     "a template that is not there": (
         changed("template: Words", "template: Word"),
@@ -228,7 +231,7 @@ FAULTS = {
     ),
     "stop words that are numbers": (
         changed("path: rehearsal", "path: rehearsal, stop_words: [1]"),
-        "stop_word 1 must be text, got a number",
+        "stop_word 1 must be text",
     ),
     "a variable that is none": (
         changed("{default", "{output_variable: a b, default"),
@@ -239,17 +242,13 @@ FAULTS = {
         changed("prompt_node: Node", "prompt_node: Run"),
         "prompt_node 'Run' is not a PromptNode",
     ),
-    "an agent with an empty list of tools": (
-        re.sub(r"tools:.*", "tools: []", GOOD, flags=re.DOTALL),
-        "tools must be a list with at least one entry",
-    ),
     "a tool of nothing": (
         changed("node: line", "node: lime"),
-        "tool 'Try': there is no component, pipeline or agent 'lime'",
+        "tool 'Try': no component, pipeline or agent 'lime' can be run",
     ),
     "a tool of what cannot be run": (
         changed("node: line", "node: Words"),
-        "tool 'Try': 'Words' cannot be run",
+        "tool 'Try': no component, pipeline or agent 'Words' can be run",
     ),
     "a tool without a description": (
         changed(", description: computes", ""),
@@ -263,7 +262,7 @@ FAULTS = {
         changed("name: Try", "name: Tr.y"),
         "a tool's name must have 1 to 64",
     ),
-    "a tool twice": (changed(TOOL, f"{TOOL}\n        - {TOOL}"), "two entries have the name 'Try'"),
+    "a tool twice": (changed(TOOL, f"{TOOL}\n        - {TOOL}"), "two entries with the name 'Try'"),
     "an output_variable that no node gives": (
         changed("description: computes", "description: a, output_variable: x"),
         "no node gives the output_variable 'x'",
@@ -294,7 +293,7 @@ FAULTS = {
     ),
     "a memory of no kind": (
         changed("prompt_node: Node", "prompt_node: Node\n      memory: {type: Elephant}"),
-        "there is no memory of the type 'Elephant'",
+        "is of the unknown type 'Elephant'",
     ),
     "a memory that is a node": (
         changed("prompt_node: Node", "prompt_node: Node\n      memory: Node"),
@@ -327,7 +326,7 @@ FAULTS = {
             "type: PythonRuntime",
             "type: HaystackPipeline, params: {base_url: 'http://127.0.0.1:8000'}",
         ),
-        "would send each question to '127.0.0.1:8000'",
+        "would send each search and its key to '127.0.0.1:8000'",
     ),
     "a pipeline on deepset Cloud without a key": (
         changed(
@@ -357,7 +356,7 @@ FAULTS = {
     ),
     "a link in a pipeline": (
         changed("type: PythonRuntime", "type: IssueLink, params: {repository: a/b}"),
-        "the node 'Run' cannot be run",
+        "the node 'Run' is not a component of the file that can be run",
     ),
     "a template that is not built in": (
         changed("default_prompt_template: Words", "default_prompt_template: haiku"),
@@ -395,20 +394,18 @@ FAULTS = {
     ),
     "python": (
         changed("PythonRuntime", '!!python/object/apply:os.system ["true"]'),
-        "makes an object",
+        "could not determine a constructor",
     ),
     "a python name": (
         changed("version: ignore", "version: !!python/name:os.system ''"),
-        "makes an object",
+        "could not determine a constructor",
     ),
     "a tag of its own": (
         changed("name: Run", "name: !evil Run"),
-        "the tag '!evil' makes an object",
+        "could not determine a constructor for the tag '!evil'",
     ),
-    "bytes": (changed("name: Run", "name: !!binary aGk="), "makes an object"),
-    "a set": (changed("version: ignore", "version: !!set {a, b}"), "makes an object"),
-    "a merge": ("a: &a {b: 1}\nversion:\n  <<: *a", "a key must be a word"),
-    "a number that cannot be read": (f"version: {'9' * 5000}", "not a valid number"),
+    "a merge": ("a: &a {b: 1}\nversion:\n  <<: *a", "each key must be a word"),
+    "a number that cannot be read": (f"version: {'9' * 5000}", "a value that cannot be read"),
     "a number for a float": ("version: 1:99:99.5e", "has no components"),
     "an alias of nothing": ("a: *b", "not YAML: found undefined alias"),
     "an alias": ("a: &a {b: [1, 2]}\nc: *a", "line 1: an alias stands for this value"),
@@ -417,7 +414,7 @@ FAULTS = {
     "deep": ("[" * 5000, "nested too deep"),
     "deep, but closed": ("a: " + "[" * 5000 + "]" * 5000, "nested too deep"),
     "control characters": ("a: \x00b", "not YAML"),
-    "binary": (b"\x7fELF\xff\xfe\x00", "is not UTF-8"),
+    "binary": (b"\x7fELF\xff\xfe\x00", "not YAML: invalid start byte"),
     "too long": (b"#" * (MAX_FILE_BYTES + 1), "is longer than"),
 }
 

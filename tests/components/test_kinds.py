@@ -22,7 +22,7 @@ from babyagi.errors import SettingsError
 
 def search(variables=(), **params):
     component = Component(name="My-Serp", type="SerpAPIComponent", params=params)
-    found = read_kinds({"My-Serp": component}, dict(variables))["My-Serp"]
+    found = read_kinds([component], dict(variables))["My-Serp"]
     assert isinstance(found, WebSearch)
     return found
 
@@ -44,7 +44,7 @@ def test_a_parameter_that_names_a_component_is_that_component():
         Component(name="Plain", type="PromptNode", params={}),
     ]
 
-    kinds = read_kinds({component.name: component for component in components}, {})
+    kinds = read_kinds(components, {})
 
     node, bare, plain = (kinds[name] for name in ("Node", "Bare", "Plain"))
     assert (
@@ -118,15 +118,15 @@ def test_a_host_of_the_files_choice_is_refused_unless_a_person_allows_it_or_says
     with pytest.raises(
         SettingsError, match="'Serp': base_url would send each search and its key to"
     ) as raised:
-        read_kinds({"Serp": component}, {})
+        read_kinds([component], {})
     assert (
         "'search.example:8443'" in raised.value.what
         and "--agent-hosts search.example:8443" in raised.value.fix
     )
     for hosts in (["search.example"], ["example:8443"], ["serpapi.com"]):
         with pytest.raises(SettingsError, match="would send"):
-            read_kinds({"Serp": component}, {}, hosts=hosts)
-    assert read_kinds({"Serp": component}, {}, hosts=["search.example:8443"])["Serp"]
+            read_kinds([component], {}, hosts=hosts)
+    assert read_kinds([component], {}, hosts=["search.example:8443"])["Serp"]
     assert (
         search({"MY_SERP_PARAMS_BASE_URL": "https://mine.example"}, **params).base_url
         == "https://mine.example"
@@ -166,11 +166,11 @@ def test_a_value_is_put_in_as_it_is_and_not_filled_again():
 
 def test_every_kind_that_an_error_offers_is_one():
     with pytest.raises(SettingsError) as raised:
-        read_kinds({"a": Component(name="a", type="Fly", params={})}, {})
+        read_kinds([Component(name="a", type="Fly", params={})], {})
 
     for kind in re.findall(r"[A-Z]\w+", raised.value.fix):
         with pytest.raises(SettingsError, match="unknown key"):
-            read_kinds({"a": Component(name="a", type=kind, params={"unknown_key_of_it": 1})}, {})
+            read_kinds([Component(name="a", type=kind, params={"unknown_key_of_it": 1})], {})
 
 
 KEYED = {
@@ -183,7 +183,7 @@ KEYED = {
 
 
 def read_one(kind, **params):
-    return read_kinds({"One": Component(name="One", type=kind, params=params)}, {})["One"]
+    return read_kinds([Component(name="One", type=kind, params=params)], {})["One"]
 
 
 @pytest.mark.parametrize("variable", KEY_VARIABLES)

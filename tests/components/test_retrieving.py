@@ -141,8 +141,8 @@ async def test_a_retriever_of_a_file_takes_a_share_of_relevance(tmp_path, web):
     [
         ({"more": ", mode: all"}, "mode must be 'snippets', 'raw_documents' or"),
         ({"p": 2}, "top_p must be less than or equal to 1"),
-        ({"nodes": "{name: Best, inputs: [Query]}"}, "'Best' chooses among documents"),
-        ({"target": "Best"}, "'Best' cannot be run"),
+        ({"nodes": "{name: Best, inputs: [Query]}"}, "node 'Best' needs 'documents'"),
+        ({"target": "Best"}, "agent 'Best' can be run"),
     ],
 )
 async def test_what_cannot_be_chosen_or_from_names_the_component(tmp_path, web, given, fault):

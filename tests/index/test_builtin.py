@@ -35,12 +35,12 @@ asyncio.run(main())
 """
 
 
-@pytest.fixture(params=[builtin.BLOCK_COLUMNS, 2], ids=["one-block", "several-blocks"])
-def block_columns(request, monkeypatch):
-    monkeypatch.setattr(builtin, "BLOCK_COLUMNS", request.param)
+@pytest.fixture(params=[builtin.BLOCK_ROWS, 2], ids=["one-block", "several-blocks"])
+def block_rows(request, monkeypatch):
+    monkeypatch.setattr(builtin, "BLOCK_ROWS", request.param)
 
 
-@pytest.mark.usefixtures("block_columns")
+@pytest.mark.usefixtures("block_rows")
 class TestBuiltinIndex(VectorIndexContract):
     @pytest.fixture
     def index(self):

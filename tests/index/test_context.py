@@ -7,8 +7,8 @@ import pytest
 
 from babyagi.errors import IndexUnavailableError
 from babyagi.index.builtin import BuiltinIndex
-from babyagi.index.context import choose_context, choose_for_objective, drop_repetitions, fit
-from babyagi.index.search import N_CANDIDATES, RankedResult, ResultSearch
+from babyagi.index.context import choose_context, choose_for_objective, drop_equals, fit
+from babyagi.index.search import N_CANDIDATES, ResultSearch
 from babyagi.tasks import Result
 from tests.index.library import START, TEXTS, Embedding, id_by_name, open_library
 from tests.index.planted import make_facts
@@ -312,22 +312,18 @@ def test_short_needed_results_are_whole_and_the_long_ones_share_what_is_left():
 def test_what_is_dropped_as_a_repetition_is_spelled_like_one_that_stays():
     said = "Something is said here at length of the bridge, of its piers and of its arches. " * 4
     texts = [said, said.upper(), said.replace("bridge", "ferry")]
-    ranked = [RankedResult(result=make_result(n, text), score=0.5) for n, text in enumerate(texts)]
+    results = [make_result(n, text) for n, text in enumerate(texts)]
 
-    assert [entry.result.task_id for entry in drop_repetitions(ranked, limit=5)] == [0, 2]
-    assert [
-        entry.result.task_id
-        for entry in drop_repetitions(ranked, limit=5, beside=[make_result(9, texts[2])])
-    ] == [0]
+    assert [one.task_id for one in drop_equals(results)] == [0, 2]
+    assert [one.task_id for one in drop_equals(results, beside=[make_result(9, texts[2])])] == [0]
 
 
 def test_equal_answers_to_different_questions_are_no_repetition():
-    ranked = [
-        RankedResult(result=make_result(n, "It is 42.", name=f"Find the {side} yield"), score=0.5)
-        for n, side in enumerate("ab")
+    results = [
+        make_result(n, "It is 42.", name=f"Find the {side} yield") for n, side in enumerate("ab")
     ]
 
-    assert len(drop_repetitions(ranked, limit=5)) == 2
+    assert len(drop_equals(results)) == 2
 
 
 # -- for the objective

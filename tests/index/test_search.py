@@ -2,7 +2,6 @@
 broken."""
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
@@ -17,7 +16,6 @@ from babyagi.index.hashing import HashEmbedder
 from babyagi.index.indexer import Indexer, collection_of, item_id
 from babyagi.index.port import IndexItem
 from babyagi.index.search import MAX_PENDING, ResultSearch, fuse
-from babyagi.index.trigrams import read_texts
 from babyagi.tasks import Proposal
 from babyagi.taskstore.sqlite import MemoryTaskStore
 from tests.index.library import (
@@ -282,52 +280,6 @@ async def test_what_was_used_last_is_kept_longest(monkeypatch):
 
     assert [result.task_id for result in found] == [1]
     assert (n_reads, len(reads)) == (2, 2)
-
-
-async def test_a_result_is_read_once_for_all_queries(monkeypatch):
-    store, objective = await open_library()
-    search = ResultSearch(store, CountingIndex(), objective=objective)
-    read: list[str] = []
-
-    def count(texts):
-        read.extend(texts)
-        return read_texts(texts)
-
-    monkeypatch.setattr("babyagi.index.search.read_texts", count)
-    for asked in ("opening hours", "opening hours", "how many windows"):
-        await search.relevant(asked, k=3, embed=Embedding())
-
-    assert read and len(read) == len(set(read))
-
-
-async def test_a_result_that_may_change_is_read_again_only_when_it_has(monkeypatch):
-    store, objective = await open_library()
-    search = ResultSearch(store, CountingIndex(), objective=objective)
-    load, read = store.results, list[str]()
-    now: dict[str, Any] = {"is_planned": False}
-
-    async def load_now(*given, **named):
-        return [replace(result, **now) for result in await load(*given, **named)]
-
-    def count(texts):
-        read.extend(texts)
-        return read_texts(texts)
-
-    async def count_reads():
-        read.clear()
-        await search.relevant("opening hours", k=3, embed=Embedding())
-        return len(read)
-
-    monkeypatch.setattr(store, "results", load_now)
-    monkeypatch.setattr("babyagi.index.search.read_texts", count)
-
-    first, again = await count_reads(), await count_reads()
-    now["text"] = "It says something else."
-    changed = await count_reads()
-    now["is_planned"] = True
-    planned = await count_reads()
-
-    assert (first, again, changed, planned) == (len(TEXTS), 0, len(TEXTS), 0)
 
 
 async def test_a_result_that_was_planned_from_is_loaded_again_only_when_it_is_forgotten(

@@ -3,7 +3,7 @@ beside."""
 
 import pytest
 
-from babyagi.index.trigrams import MAX_PIECES, Words, join_texts, read_texts
+from babyagi.index.trigrams import MAX_PIECES, Words
 
 
 def best(asked, *texts):
@@ -71,12 +71,3 @@ def test_whatever_is_compared_gets_a_score_from_0_to_1(asked, texts):
     scores = Words(asked).score(texts)
 
     assert len(scores) == len(texts) and all(0 <= score <= 1 for score in scores)
-
-
-def test_a_text_that_was_read_before_is_scored_the_same():
-    texts = [f"The north barn has {n} windows. The south barn has none." for n in range(20)]
-    texts += ["", "Für 14 Fenster!", "windows\0of the\n\nbarn", "x" * 20_000]
-    read = join_texts([read_texts(texts[:1]), read_texts(texts[1:7]), read_texts(texts[7:])])
-
-    for asked in ("windows of the barn", "the south barn", "14 windows"):
-        assert Words(asked).score(read) == Words(asked).score(texts)

@@ -147,15 +147,15 @@ def test_only_the_names_of_the_question_or_the_last_turn_bring_what_is_known():
         return [passage.text for label, passage in found if label == "known"]
 
     assert texts("How high is OAK  HILL?") == [
-        "oak hill: Its owner is Ada. (turn 2)",
-        "Oak Hill: It is 300 m high. (turn 1)",
+        "oak hill: Its owner is Ada. (turn 2)\nOak Hill: It is 300 m high. (turn 1)"
     ]
     assert texts("What about Oak Hills?") == []
     assert texts("漢口在哪里") == ["漢口: It is a port. (turn 1)"]
     assert texts("How old is it?", turns=(turn(3, "Where is Norvik Harbour?"),)) == [
         "Norvik Harbour: It has two piers. (turn 1)"
     ]
-    assert [p.origin for _, p in recollect(kind, known, "Oak Hill")] == ["person", "model:m"]
+    ((_, passage),) = recollect(kind, known, "Oak Hill")
+    assert passage.origin == "model:m"
 
 
 def test_of_what_is_known_of_a_name_the_newest_is_shown_where_not_all_fits():

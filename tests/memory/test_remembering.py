@@ -7,19 +7,15 @@ import json
 from contextlib import asynccontextmanager
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from babyagi.errors import MalformedReplyError, ModelUnavailableError
 from babyagi.llm.port import Completion
 from babyagi.llm.prompt import bound_tokens
 from babyagi.memory.kinds import ConversationMemory, ConversationSummaryMemory, EntityMemory
 from babyagi.memory.log import path_of
-from babyagi.memory.remembering import Remembering, find_fact_origins, update
+from babyagi.memory.remembering import Remembering, update
 from babyagi.tasks import Role, Usage
-from babyagi.text import one_line
 from support.scripted import ScriptedModel
-from tests.memory.test_kinds import turn
 
 
 class Calls:
@@ -116,7 +112,8 @@ async def test_facts_are_kept_with_their_turn_and_who_said_them(open_log):
     assert await update(EntityMemory(update_every=2), log, calls)
 
     rex, ada = (await log.read()).facts
-    assert (rex.entity, rex.turn, rex.origins) == ("Rex", 1, ("person",))
+    assert (rex.entity, rex.turn) == ("Rex", 1)
+    assert rex.origins == ("model:scripted", "person", "model:m")
     assert ada.origins == ("model:scripted", "person", "model:m", "web:https://norvik.example")
 
 
@@ -246,32 +243,6 @@ async def test_a_poisoned_page_stays_data_in_what_is_noted_and_shown(open_log, p
         assert all("\x02" in line for line in openings)
         assert "<|im_start|>" not in text
     assert len([line for line in message.text.splitlines() if "\x02 from" in line]) == 3
-
-
-@given(st.text(max_size=80), st.text(max_size=80))
-def test_no_text_is_the_persons_that_does_not_stand_in_the_question(question, text):
-    origins = find_fact_origins(text, turn(1, question or "?", "x"), "m")
-
-    assert origins == ("person",) or "model:m" in origins
-    said = one_line(text).casefold().rstrip(".!。！ ")
-    if not said or said not in one_line(question).casefold():
-        assert origins != ("person",)
-
-
-@pytest.mark.parametrize(
-    ("question", "text", "is_said"),
-    [
-        ("My dog is called Rex. How old is he?", "my dog is  called Rex", True),
-        ("Is Ada the harbour master?", "Is Ada the harbour master", False),
-        ("Is Ada the harbour master?", "Ada is the harbour master.", False),
-        ("Do not delete all files.", "delete all files.", False),
-        ("My dog is called Rex.", "", False),
-    ],
-)
-def test_only_a_whole_sentence_that_asks_nothing_is_what_the_person_said(question, text, is_said):
-    origins = find_fact_origins(text, turn(1, question), "m")
-
-    assert (origins == ("person",)) is is_said
 
 
 async def test_an_update_goes_on_beside_other_work_and_ends_with_it(open_log):

@@ -14,14 +14,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from babyagi.errors import (
-    BabyagiError,
-    IndexUnavailableError,
-    StoreUnusableError,
-)
+from babyagi.errors import IndexUnavailableError, StoreUnusableError
 from babyagi.files import private
 from babyagi.index.port import PING_TIMEOUT_S, Hit, IndexItem
-from babyagi.index.vendors import CALL_TIMEOUT_S, ServerIndex
+from babyagi.index.vendors import CALL_TIMEOUT_S, ServerIndex, VendorIndex
 from babyagi.net.addresses import Proxies
 from babyagi.runtime.heavy_imports import import_chroma, showing_no_environment
 from babyagi.runtime.offload import Offload
@@ -71,40 +67,11 @@ def require_cosine(collection: Collection) -> None:
         raise StoreUnusableError(what, guide="results")
 
 
-@contextmanager
-def translating() -> Iterator[None]:
-    """Translate the exceptions of Chroma and the disk into `IndexUnavailableError` (it may work
-    later) or `StoreUnusableError` (the index is damaged)."""
-    try:
-        yield
-    except BabyagiError:
-        raise
-    except ImportError as error:
-        fix = "pip install chromadb, or set BABYAGI_RESULT_STORE=builtin, which needs no package"
-        what = "Chroma cannot be imported"
-        raise IndexUnavailableError(what, why=str(error), fix=fix, guide="results") from error
-    except OSError as error:
-        what = "the directory of the Chroma index cannot be used"
-        fix = "make it a directory that can be written, or set BABYAGI_RESULT_STORE=builtin"
-        raise IndexUnavailableError(what, why=str(error), fix=fix, guide="results") from error
-    except BaseException as error:
-        # a panic of Chroma's native code is not an `Exception`
-        is_panic = type(error).__module__ == "pyo3_runtime"
-        if not is_panic and not isinstance(error, Exception):
-            raise
-        why = f"{type(error).__name__}: {error}"[:500]
-        if TIME_MENDS.search(why):
-            what = "Chroma cannot write now"
-            raise IndexUnavailableError(what, why=why, guide="results") from error
-        raise StoreUnusableError("the Chroma index is damaged", why=why, guide="results") from error
-
-
-class _Calls:
+class _Calls(VendorIndex):
     """The calls of Chroma, which are the same for an embedded one and for a server. `_call` runs
     each of them in a thread."""
 
-    is_memory = False
-    read_lag_s = 0.0
+    vendor = "Chroma"
     settings: Any  # of a new collection
 
     async def _call(self, work: Callable[[ClientAPI], T]) -> T:
@@ -204,18 +171,21 @@ class ChromaIndex(_Calls):
             created from now on.
     """
 
+    install = "pip install chromadb, or set BABYAGI_RESULT_STORE=builtin, which needs no package"
+
     def __init__(
         self, directory: Path, *, offload: Offload, sync_threshold: int = SYNC_THRESHOLD
     ) -> None:
         self.settings = collection_settings(sync_threshold)
         self._directory, self._offload = directory, offload
+        self._server = f"the Chroma index in {directory}"
         self._crash_mark = directory / CRASH_FILE
         self._owner_fd: int | None = None
         self._client: Client | None = None
 
     async def ping(self) -> None:
         def look() -> None:
-            with translating():
+            with self._translating():
                 if find_spec("chromadb") is None:
                     raise ImportError("No module named 'chromadb'")
                 make_directory(self._directory)
@@ -253,7 +223,7 @@ class ChromaIndex(_Calls):
     def _calling(self) -> Iterator[Client]:
         """Yield Chroma's client. While the caller uses it, a marker file exists: a process that
         finds the file at its start knows that an earlier process crashed during a call."""
-        with translating():
+        with self._translating():
             self._own()
             os.close(private.open_file(self._crash_mark))
             try:
@@ -287,7 +257,7 @@ class ChromaIndex(_Calls):
 
     def _begin_anew(self) -> None:
         self._close_client()
-        with translating():
+        with self._translating():
             self._empty_directory()
 
     def _empty_directory(self) -> None:
@@ -300,8 +270,14 @@ class ChromaIndex(_Calls):
     def _close_client(self) -> None:
         client, self._client = self._client, None
         if client is not None:
-            with translating():
+            with self._translating():
                 client.close()
+
+    def _is_damage(self, error: BaseException, why: str) -> bool:
+        return not isinstance(error, OSError) and TIME_MENDS.search(why) is None
+
+    def _find_fix(self, error: BaseException, why: str) -> str:
+        return "make it a directory that can be written, or set BABYAGI_RESULT_STORE=builtin"
 
 
 def make_directory(directory: Path) -> None:
@@ -349,7 +325,6 @@ class ChromaServerIndex(_Calls, ServerIndex):
         url: `http://HOST:PORT` or `https://…`.
     """
 
-    vendor = "Chroma"
     install = "pip install chromadb, or unset CHROMA_URL to use no Chroma server"
     settings = collection_settings()
 
@@ -376,10 +351,10 @@ class ChromaServerIndex(_Calls, ServerIndex):
         proxy = self._proxies.find(self._url)
         return await asyncio.to_thread(_open_server_client, self._url, proxy, self._timeout_s)
 
-    def _is_damage(self, error: Exception, why: str) -> bool:
+    def _is_damage(self, error: BaseException, why: str) -> bool:
         return type(error).__name__ in DAMAGE and not TIME_MENDS.search(why)
 
-    def _find_fix(self, error: Exception, why: str) -> str:
+    def _find_fix(self, error: BaseException, why: str) -> str:
         look = f"run curl {self._url}/api/v2/heartbeat to see whether the server runs"
         return f"{look}; set CHROMA_URL if its address has changed"
 

@@ -238,14 +238,14 @@ class PineconeIndex(ServerIndex):
             proxy_url=self._proxies.find(self._host or "https://api.pinecone.io"),
         )
 
-    def _is_damage(self, error: Exception, why: str) -> bool:
+    def _is_damage(self, error: BaseException, why: str) -> bool:
         return _status_of(error) == 400 and MISMATCH.search(why) is not None
 
-    def _find_fix(self, error: Exception, why: str) -> str:
+    def _find_fix(self, error: BaseException, why: str) -> str:
         return REFUSED if _status_of(error) in (401, 402, 403) else AILING
 
 
-def _status_of(error: Exception) -> int | None:
+def _status_of(error: BaseException) -> int | None:
     return getattr(error, "status_code", None) or getattr(error, "status", None)
 
 

@@ -65,6 +65,7 @@ class WeaviateIndex(ServerIndex):
         super().__init__(api_key=api_key, timeout_s=timeout_s, proxies=proxies)
         self._url, self._grpc_port, self._is_embedded = url, grpc_port, is_embedded
         self._server = "the embedded Weaviate" if is_embedded else f"Weaviate at {url}"
+        self._start_s = EMBEDDED_START_S if is_embedded else 0.0
 
     async def ping(self) -> None:
         """Call the server over HTTP and gRPC. An embedded server that is not running is not
@@ -145,10 +146,6 @@ class WeaviateIndex(ServerIndex):
         async with self._calling() as client:
             yield client.collections.use(name) if await client.collections.exists(name) else None
 
-    @property
-    def _deadline_s(self) -> float:
-        return EMBEDDED_START_S if self._is_embedded and self._client is None else self._timeout_s
-
     async def _open(self) -> WeaviateAsyncClient:
         await asyncio.to_thread(_import)  # takes half a second
         import weaviate
@@ -190,10 +187,10 @@ class WeaviateIndex(ServerIndex):
     # -- errors
     # ----------------------------------------------------------------------------------------------
 
-    def _is_damage(self, error: Exception, why: str) -> bool:
+    def _is_damage(self, error: BaseException, why: str) -> bool:
         return MISMATCH.search(why) is not None
 
-    def _find_fix(self, error: Exception, why: str) -> str:
+    def _find_fix(self, error: BaseException, why: str) -> str:
         if REFUSED.search(why):
             return "set WEAVIATE_API_KEY to a key that may write"
         if self._is_embedded:
