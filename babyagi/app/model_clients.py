@@ -176,10 +176,6 @@ class Models:
             return HashEmbedder()
         if name == ONNX_EMBEDDING_MODEL:
             return OnnxEmbedder(offload=asyncio.to_thread)
-        if name == LLAMA_MODEL:
-            from babyagi.llm.llama import LlamaEmbedder
-
-            return LlamaEmbedder(self._open_engine())
         return OpenAIEmbedder(
             name, self._open_endpoint(self._embedding_url()), price=self.embedding_price(name)
         )

@@ -17,7 +17,6 @@ import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
-from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
@@ -25,28 +24,23 @@ from urllib.parse import urlsplit
 
 from babyagi.errors import (
     ContextTooLongError,
-    IndexUnavailableError,
     ModelUnavailableError,
     OverdueError,
     SettingsError,
     ToolsUnsupportedError,
 )
 from babyagi.llm.client import CHAT
-from babyagi.llm.embeddings import normalize
 from babyagi.llm.errors import Form, ModelAddress, build_refusal, judge, judge_error_body
 from babyagi.llm.port import Abilities, Completion, OnText
 from babyagi.llm.prompt import Prompt, bound_tokens
 from babyagi.llm.reading import as_mapping, build_completion
 from babyagi.llm.retry import Deadline, SilenceError
 from babyagi.llm.streaming import AnswerListener, ChatReplyBuilder, StreamError
-from babyagi.runtime.offload import ThreadOffload
 from babyagi.tasks import Reservation, Role, Usage
-from babyagi.text import clean
 
 NAME = "llama"
 MAX_CONTEXT_TOKENS = 8192  # unless one is set; a longer context takes memory from the start
 BATCH_TOKENS = 256  # of a prompt, processed at once
-MAX_EMBEDDED_CHARS = 2000  # of a text; of these, at most `BATCH_TOKENS` tokens are embedded
 MIN_ROOM_TOKENS = 64  # a prompt that leaves less room for the answer is too long
 MEMINFO = Path("/proc/meminfo")
 CGROUP = Path("/sys/fs/cgroup")
@@ -126,12 +120,11 @@ class Engine:
         self._path, self._idle_s, self._say = path or Path(), idle_s, say
         self._n_threads = n_threads or max(1, (os.cpu_count() or 2) - 1)
         self._turn = asyncio.Lock()
-        self._offload: ThreadOffload | None = None
         self._server: _Server | None = None
         self._unloading: asyncio.TimerHandle | None = None
 
     @asynccontextmanager
-    async def turn(self) -> AsyncIterator[Turn]:
+    async def turn(self) -> AsyncIterator[_Server]:
         """Wait until no other caller uses the engine, load the model if needed, and yield the
         engine. If no other caller comes within `idle_s`, the model is unloaded.
 
@@ -141,13 +134,11 @@ class Engine:
         async with self._turn:
             if self._unloading is not None:
                 self._unloading.cancel()
-            if self._offload is None:
-                self._offload = ThreadOffload(name=NAME)
             try:
                 if self._server is None:
                     self._check_memory()
-                    self._server = await _finish(self._offload(self._load))
-                yield Turn(server=self._server, offload=self._offload)
+                    self._server = await _finish(asyncio.to_thread(self._load))
+                yield self._server
             finally:
                 loop = asyncio.get_running_loop()
                 self._unloading = loop.call_later(self._idle_s, self._unload)
@@ -158,9 +149,6 @@ class Engine:
             if self._unloading is not None:
                 self._unloading.cancel()
             self._unload()
-            if self._offload is not None:
-                self._offload.close()
-                self._offload = None
 
     def _unload(self) -> None:
         self._server = None
@@ -185,46 +173,31 @@ def _say_bytes(n_bytes: int) -> str:
     return f"{n_bytes / 1e9:.1f} GB" if n_bytes >= 1e9 else f"{n_bytes / 1e6:.0f} MB"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Turn:
-    """The loaded engine, in the hands of one caller."""
+async def _chat(
+    server: _Server, request: Mapping[str, Any], on_chunk: Callable[[Mapping[str, Any]], None]
+) -> None:
+    """Pass each chunk of the answer to `on_chunk`, in the caller's event loop. An exception of
+    `on_chunk` stops the engine and is raised here. A cancelled call waits until the engine has
+    stopped."""
+    loop, stopped = asyncio.get_running_loop(), threading.Event()
+    faults: list[Exception] = []
 
-    server: _Server
-    offload: ThreadOffload
+    def hear(chunk: Mapping[str, Any]) -> None:
+        try:
+            if not faults:
+                on_chunk(chunk)
+        except Exception as error:  # raised below, in the caller's task
+            faults.append(error)
+            stopped.set()
 
-    async def measure(self, messages: Sequence[Any], tools: Sequence[Any]) -> tuple[int, bool]:
-        """Return how many tokens the request has, and whether the model's chat template shows the
-        tools to the model."""
-        return await _finish(self.offload(partial(self.server.measure, messages, tools)))
+    def take(chunk: Mapping[str, Any]) -> bool:
+        if not stopped.is_set():
+            loop.call_soon_threadsafe(hear, chunk)
+        return stopped.is_set()
 
-    async def chat(
-        self, request: Mapping[str, Any], on_chunk: Callable[[Mapping[str, Any]], None]
-    ) -> None:
-        """Pass each chunk of the answer to `on_chunk`, in the caller's event loop. An exception of
-        `on_chunk` stops the engine and is raised here. A cancelled call waits until the engine has
-        stopped."""
-        loop, stopped = asyncio.get_running_loop(), threading.Event()
-        faults: list[Exception] = []
-
-        def hear(chunk: Mapping[str, Any]) -> None:
-            try:
-                if not faults:
-                    on_chunk(chunk)
-            except Exception as error:  # raised below, in the caller's task
-                faults.append(error)
-                stopped.set()
-
-        def take(chunk: Mapping[str, Any]) -> bool:
-            if not stopped.is_set():
-                loop.call_soon_threadsafe(hear, chunk)
-            return stopped.is_set()
-
-        await _finish(self.offload(partial(self.server.chat, request, take)), stopped.set)
-        if faults:
-            raise faults[0]
-
-    async def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        return await _finish(self.offload(partial(self.server.embed, texts)))
+    await _finish(asyncio.to_thread(server.chat, request, take), stopped.set)
+    if faults:
+        raise faults[0]
 
 
 async def _finish(work: Coroutine[Any, Any, T], stop: Callable[[], None] = lambda: None) -> T:
@@ -244,7 +217,7 @@ async def _finish(work: Coroutine[Any, Any, T], stop: Callable[[], None] = lambd
 
 
 class _Server:
-    """The engine, used by one thread only.
+    """The engine, used by one thread at a time.
 
     It listens on a port of this machine, through which its tokenizer is called. The port requires a
     key that only this process knows.
@@ -269,8 +242,6 @@ class _Server:
             "n_batch": BATCH_TOKENS,
             "n_ubatch": BATCH_TOKENS,
             "cache_ram_mib": 0,  # else it keeps gigabytes of earlier prompts
-            "embedding": True,
-            "pooling_type": xllamacpp.llama_pooling_type.LLAMA_POOLING_TYPE_MEAN,
         }.items():
             setattr(given, name, value)
         try:
@@ -286,29 +257,13 @@ class _Server:
     def chat(self, request: Mapping[str, Any], take: Callable[[Mapping[str, Any]], bool]) -> None:
         self._engine.handle_chat_completions(_hold(request), take)
 
-    def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        cut = [self._cut(text) for text in texts]
-        found = as_mapping(self._engine.handle_embeddings({"input": cut}))
-        rows = found.get("data")
-        if not isinstance(rows, list) or len(rows) != len(texts):
-            raise IndexUnavailableError(f"the model returned no vectors, but {str(found)[:200]}")
-        return [row["embedding"] for row in sorted(rows, key=lambda row: row["index"])]
-
     def measure(self, messages: Sequence[Any], tools: Sequence[Any]) -> tuple[int, bool]:
         plain = self._post("/apply-template", {"messages": messages})["prompt"]
         shown = plain
         if tools:
             shown = self._post("/apply-template", {"messages": messages, "tools": tools})["prompt"]
-        return len(self._tokens(shown, parse_special=True)), shown != plain
-
-    def _tokens(self, text: str, **more: bool) -> list[int]:
-        asked = {"content": text, "add_special": True, **more}
-        found: list[int] = self._post("/tokenize", asked)["tokens"]
-        return found
-
-    def _cut(self, text: str) -> list[int]:
-        text = clean(text[:MAX_EMBEDDED_CHARS]).strip() or "(empty)"
-        return self._tokens(text)[:BATCH_TOKENS]
+        asked = {"content": shown, "add_special": True, "parse_special": True}
+        return len(self._post("/tokenize", asked)["tokens"]), shown != plain
 
     def _post(self, path: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
         connection = http.client.HTTPConnection(self._address, timeout=CALL_TIMEOUT_S)
@@ -386,10 +341,11 @@ class LlamaModel:
     async def complete(
         self, prompt: Prompt, *, role: Role, on_text: OnText | None = None
     ) -> Completion:
-        async with self._engine.turn() as turn:
+        async with self._engine.turn() as server:
             request = CHAT.render(prompt, self.name, self._form)
             tools = request.get("tools", ())
-            n_tokens, takes_tools = await turn.measure(request["messages"], tools)
+            measuring = asyncio.to_thread(server.measure, request["messages"], tools)
+            n_tokens, takes_tools = await _finish(measuring)
             if prompt.tools and not takes_tools:
                 what = f"{self._engine.file.name} does not support tools"
                 why = "the chat template of the model leaves the tools out"
@@ -397,7 +353,7 @@ class LlamaModel:
                 raise ToolsUnsupportedError(what, why=why, fix=fix, guide="models")
             room = self._find_room(prompt, n_tokens)
             asked = {**request, **_STREAMED, self._form.output_limit: room}
-            reply = await self._ask(turn, asked, AnswerListener(on_text))
+            reply = await self._ask(server, asked, AnswerListener(on_text))
         raw = replace(CHAT.parse(reply), model=NAME)
         completion = build_completion(raw, prompt, name=self.name, price=None)
         said = as_mapping(reply.get("usage")).get("completion_tokens")
@@ -406,12 +362,12 @@ class LlamaModel:
         return replace(completion, usage=usage)
 
     async def _ask(
-        self, turn: Turn, request: Mapping[str, Any], listener: AnswerListener
+        self, server: _Server, request: Mapping[str, Any], listener: AnswerListener
     ) -> Mapping[str, Any]:
         builder = ChatReplyBuilder(listener)
         try:
             await self.deadline.wait_for(
-                turn.chat(request, builder.take),
+                _chat(server, request, builder.take),
                 count_heard=lambda: listener.n_chars,
                 lives=_lives,
             )
@@ -456,43 +412,6 @@ _STREAMED = {
 }
 
 
-# -- vectors
-# --------------------------------------------------------------------------------------------------
-
-
-class LlamaEmbedder:
-    """An `Embedder` that runs on an engine. The vector of a text is the mean of the model's vectors
-    for its first tokens.
-
-    Args:
-        engine: may be shared; the code that opened it must close it.
-    """
-
-    is_local = True
-
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-        self.dimension = engine.file.n_dimensions
-        self.space = f"llama:{engine.file.name}:{engine.file.n_bytes}:{self.dimension}:v1"
-
-    def reserve(self, texts: Sequence[str]) -> Reservation:
-        return Reservation()
-
-    async def embed(self, texts: Sequence[str]) -> tuple[list[bytes], Usage]:
-        vectors: list[bytes] = []
-        for text in texts:  # one text at a time: in a batch its vector differs in the last bit
-            try:
-                async with self._engine.turn() as turn:
-                    (found,) = await turn.embed([text])
-            except ModelUnavailableError as error:
-                raise IndexUnavailableError(error.what, why=error.why, fix=error.fix) from error
-            vectors.append(normalize(found))
-        return vectors, Usage()
-
-    async def close(self) -> None:
-        return None
-
-
 # -- the metadata of a model, read from the header of its GGUF file, without loading the model. The
 # sizes in the file are not trusted: nothing is read beyond the header's first `MAX_HEAD_BYTES`.
 # --------------------------------------------------------------------------------------------------
@@ -518,7 +437,6 @@ class ModelFile:
         n_bytes: the size of the file.
         context_tokens: the longest context that the model was trained for; 0 when unknown.
         takes_tools: whether its chat template shows tools to the model.
-        n_dimensions: the length of its vectors; 0 when unknown.
         bytes_per_token: memory for one token of context; 0 when unknown.
     """
 
@@ -526,7 +444,6 @@ class ModelFile:
     n_bytes: int
     context_tokens: int = 0
     takes_tools: bool = False
-    n_dimensions: int = 0
     bytes_per_token: int = 0
 
     def memory_bytes(self, context_tokens: int) -> int:
@@ -559,8 +476,8 @@ def _describe(found: Mapping[str, Any], path: Path) -> ModelFile:
         value = found.get(f"{kind}.{name}")
         return value if isinstance(value, int) and value > 0 else 0
 
-    n_heads, n_dimensions = number("attention.head_count"), number("embedding_length")
-    head = number("attention.key_length") or (n_dimensions // n_heads if n_heads else 0)
+    n_heads, width = number("attention.head_count"), number("embedding_length")
+    head = number("attention.key_length") or (width // n_heads if n_heads else 0)
     n_kept_heads = number("attention.head_count_kv") or n_heads
     name = found.get("general.name")
     return ModelFile(
@@ -568,7 +485,6 @@ def _describe(found: Mapping[str, Any], path: Path) -> ModelFile:
         n_bytes=path.stat().st_size,
         context_tokens=number("context_length"),
         takes_tools="tools" in str(found.get("tokenizer.chat_template", "")),
-        n_dimensions=n_dimensions,
         bytes_per_token=2 * number("block_count") * n_kept_heads * head * BYTES_PER_CELL,
     )
 

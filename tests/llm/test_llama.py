@@ -21,19 +21,15 @@ from babyagi.errors import (
 from babyagi.llm import llama
 from babyagi.llm.llama import (
     Engine,
-    LlamaEmbedder,
     LlamaModel,
     free_memory_bytes,
     require_model_file,
 )
 from babyagi.llm.prompt import Message, Prompt, Speaker, ToolSpec
 from babyagi.tasks import Role
-from tests.llm.embedder_contract import LocalEmbedderContract
 from tests.llm.smollm import MODEL, needs_model
 
 BOUNDS: dict[str, Any] = {"context_tokens": 1024, "n_threads": 1, "idle_s": 600, "timeout_s": 60}
-
-N_TOKENS = 64  # of a text count, not 256: each takes this model some milliseconds
 
 
 def ask_for(text, **fields):
@@ -302,29 +298,3 @@ async def test_a_model_that_does_not_fit_the_free_memory_is_not_loaded(monkeypat
     assert "but only 10 MB are free" in caught.value.what and "LLAMA_CTX_MAX" in caught.value.fix
     assert engine._server is None
     await engine.close()
-
-
-@needs_model
-@pytest.mark.system  # many seconds of a processor
-class TestLlamaEmbedder(LocalEmbedderContract):
-    n_many = 15  # each takes a model its time
-
-    @pytest.fixture
-    async def embedder(self, engine, monkeypatch):
-        monkeypatch.setattr(llama, "BATCH_TOKENS", N_TOKENS)
-        return LlamaEmbedder(engine)
-
-    @pytest.fixture
-    def others(self):
-        return []
-
-    @property
-    def making(self):
-        return (
-            "from pathlib import Path\n"
-            "from babyagi.llm import llama\n"
-            "from babyagi.llm.llama import Engine, LlamaEmbedder\n"
-            f"llama.BATCH_TOKENS = {N_TOKENS}\n"
-            f"embedder = LlamaEmbedder(Engine(Path({str(MODEL)!r}), "
-            "context_tokens=1024, n_threads=1))"
-        )
