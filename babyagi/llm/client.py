@@ -7,7 +7,6 @@ from __future__ import annotations
 import asyncio
 import json
 import math
-import re
 from collections.abc import (
     AsyncGenerator,
     AsyncIterator,
@@ -91,6 +90,7 @@ IDLE_S = 60.0  # the longest pause between two pieces of an answer
 # How long an idle connection is kept for the next call. Uvicorn and Node close theirs after 5 s,
 # and a request that arrives at that moment gets no answer.
 KEEP_ALIVE_S = 4.0
+_BLANK = b"\xef\xbb\xbf \t\r\n"  # what may precede the object of a whole answer
 DRAIN_S = 0.1  # the longest wait for the end of a stream whose answer is complete
 WAIT_LONGER = "raise BABYAGI_MODEL_TIMEOUT_S to wait longer"
 MAX_BROKEN = 2  # after so many broken streams in a row, answers are requested whole
@@ -383,17 +383,15 @@ class Endpoint:
             response = await self._send(path, request, address)
             try:
                 async with aclosing(_read_chunks(response, address)) as chunks:
-                    first = await anext(chunks, b"")
-                    in_flight.has_begun = True
-                    if builder is not None and _is_stream(response, first):
+                    first = b""
+                    while not first.strip() and (first := await anext(chunks, b"")):
+                        in_flight.has_begun = True
+                    if builder is not None and not first.lstrip(_BLANK).startswith(b"{"):
                         async with aclosing(_chain(first, chunks)) as whole:
                             found = await build_reply(whole, builder)
                         await _drain(chunks)
                         return found
                     body = first + b"".join([chunk async for chunk in chunks])
-                # an event stream whose first chunk was too short to recognise it
-                if builder is not None and _EVENT.match(body):
-                    return await build_reply(_chain(body, chunks), builder)
                 return self._read(body, address)
             finally:
                 await response.aclose()
@@ -644,16 +642,6 @@ async def _drop_machine_headers(request: httpx2.Request) -> None:
     """Remove the headers that describe this machine from a request."""
     for name in [name for name in request.headers if name.startswith("x-stainless-")]:
         del request.headers[name]
-
-
-_EVENT = re.compile(rb"(\xef\xbb\xbf)?\s*(data|event|id|retry)?:")
-
-
-def _is_stream(response: httpx2.Response, first: bytes) -> bool:
-    """Return whether the body is an event stream. A body that begins like a JSON object is not one,
-    even if its header says so."""
-    is_said = "event-stream" in response.headers.get("content-type", "").lower()
-    return not first.lstrip().startswith(b"{") if is_said else bool(_EVENT.match(first))
 
 
 async def _chain(first: bytes, chunks: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:

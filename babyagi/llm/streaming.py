@@ -49,48 +49,31 @@ class StreamError(Exception):
 # -- events
 # --------------------------------------------------------------------------------------------------
 
-_LINE_END = re.compile(r"\r\n|\n|\r(?=[^\n])")
-_END = re.compile(r"[\r\n]")
 # found now, because finding it opens a file, and an answer that was paid for needs it
-_Decoder = codecs.getincrementaldecoder("utf-8-sig")
+codecs.lookup("utf-8-sig")
 
 
 async def read_events(chunks: AsyncIterator[bytes]) -> AsyncGenerator[tuple[str, str], None]:
-    """Yield (name, data) of each server-sent event; the name is mostly empty.
+    """Yield (name, data) of each server-sent event that has data; the name is mostly `message`. An
+    event that the end of the stream cuts off is yielded as well."""
+    import httpx2
 
-    An event that the end of the stream cuts off is yielded as well; an event without data is not.
-    """
-    name, data = "", list[str]()
-    async with aclosing(_read_lines(chunks)) as lines:
-        async for line in lines:
-            field, _, value = line.partition(":")
-            value = value.removeprefix(" ")
-            if field == "data":
-                data.append(value)
-            elif field == "event":
-                name = value
-            elif not line:
-                if any(data):
-                    yield name, "\n".join(data)
-                name, data = "", []
-    if any(data):
-        yield name, "\n".join(data)
+    async def ended() -> AsyncIterator[bytes]:
+        async for chunk in chunks:
+            yield chunk
+        yield b"\n\n"
 
-
-async def _read_lines(chunks: AsyncIterator[bytes]) -> AsyncGenerator[str, None]:
-    decode = _Decoder("replace").decode
-    pieces: list[str] = []  # the received part of a line
-    async for chunk in chunks:
-        pieces.append(decode(chunk))
-        if not _END.search(pieces[-1]) and not (len(pieces) > 1 and pieces[-2].endswith("\r")):
-            continue
-        *lines, rest = _LINE_END.split("".join(pieces))
-        pieces = [rest]
-        for line in lines:
-            yield line
-    last = "".join([*pieces, decode(b"", final=True)]).rstrip("\r\n")
-    if last:
-        yield last
+    response = httpx2.Response(
+        200,
+        headers={"content-type": "text/event-stream; charset=utf-8-sig"},
+        content=ended(),
+        request=httpx2.Request("POST", "http://model"),  # told with an error of the transport
+    )
+    source = httpx2.EventSource(response, max_event_size=None)  # the chunks are bounded
+    async with aclosing(source.__aiter__()) as events:
+        async for event in events:
+            if event.data.strip():
+                yield event.event, event.data
 
 
 # -- events to a reply

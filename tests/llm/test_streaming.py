@@ -467,7 +467,7 @@ async def test_events_are_the_same_however_their_bytes_are_cut(end, size):
 
     found = await events_of(*(body[at : at + size] for at in range(0, len(body), size)))
 
-    assert found == [("a", "é日 one\ntwo"), ("", "last")]
+    assert found == [("a", "é日 one\ntwo"), ("message", "last")]
 
 
 async def test_a_long_line_in_small_pieces_is_read_in_a_time_that_grows_with_it():
