@@ -69,11 +69,10 @@ async def read_events(chunks: AsyncIterator[bytes]) -> AsyncGenerator[tuple[str,
         content=ended(),
         request=httpx2.Request("POST", "http://model"),  # told with an error of the transport
     )
-    source = httpx2.EventSource(response, max_event_size=None)  # the chunks are bounded
-    async with aclosing(source.__aiter__()) as events:
-        async for event in events:
-            if event.data.strip():
-                yield event.event, event.data
+    # the chunks are bounded already
+    async for event in httpx2.EventSource(response, max_event_size=None):
+        if event.data.strip():
+            yield event.event, event.data
 
 
 # -- events to a reply
