@@ -691,7 +691,7 @@ class OpenAIModel:
         endpoint: closed together with the model; several models may share one.
         temperature: None to send no temperature.
         dialect: `chat`, `responses`, or `auto`: Responses for OpenAI's own endpoint, Chat
-            Completions for every other.
+            Completions for every other; or another one.
         price: None when it is unknown; calls are then counted as free, and a cost limit must be
             off.
     """
@@ -702,7 +702,7 @@ class OpenAIModel:
         endpoint: Endpoint,
         *,
         temperature: float | None = None,
-        dialect: str = "auto",
+        dialect: str | Dialect = "auto",
         price: Price | None = None,
     ) -> None:
         self.name = name
@@ -710,7 +710,8 @@ class OpenAIModel:
         self._price = price
         if dialect == "auto":
             dialect = "responses" if endpoint.is_openai else "chat"
-        self._dialect = RESPONSES if dialect == "responses" else CHAT
+        named = RESPONSES if dialect == "responses" else CHAT
+        self._dialect = dialect if isinstance(dialect, Dialect) else named
         # Most servers that are not OpenAI's know only the older name, and some ignore the newer
         # one, which gives a reply without a limit.
         output_limit = "max_completion_tokens" if endpoint.is_openai else "max_tokens"
