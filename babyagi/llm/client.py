@@ -21,7 +21,6 @@ from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self, TypeVar
-from urllib.parse import urlsplit
 
 from babyagi.errors import (
     BabyagiError,
@@ -83,7 +82,8 @@ _HTTP_ROOMS = frozenset({"httpx2", "httpcore2", "httpx", "httpcore", "anyio", "s
 # -- one server: takes a JSON object, returns a JSON object
 # --------------------------------------------------------------------------------------------------
 
-OPENAI_URL = "https://api.openai.com/v1"
+OPENAI_HOST = "api.openai.com"
+OPENAI_URL = f"https://{OPENAI_HOST}/v1"
 MAX_BODY_BYTES = 8 * 2**20
 CONNECT_TIMEOUT_S = 10.0
 IDLE_S = 60.0  # the longest pause between two pieces of an answer
@@ -164,15 +164,7 @@ class Endpoint:
     ) -> None:
         account = Account(key=api_key) if isinstance(api_key, str) else api_key
         self.base_url = (base_url or OPENAI_URL).rstrip("/")
-        try:
-            parts = urlsplit(self.base_url)
-        except ValueError as error:
-            raise ModelRejectedError(
-                f"{redact_url(self.base_url)} is not an address",
-                fix="set OPENAI_BASE_URL to an address such as http://127.0.0.1:11434/v1",
-                guide="models",
-            ) from error
-        self.host = parts.netloc.rpartition("@")[2]
+        self.host = self.base_url.partition("://")[2].partition("/")[0].rpartition("@")[2]
         self._shown_url = redact_url(self.base_url)
         self._account = account
         self.deadline = Deadline(timeout_s)
@@ -214,7 +206,7 @@ class Endpoint:
 
     @property
     def is_openai(self) -> bool:
-        return self.host == urlsplit(OPENAI_URL).netloc
+        return self.host == OPENAI_HOST
 
     async def post(
         self,
@@ -608,34 +600,17 @@ def _require_end(n_bytes: int) -> None:
 async def _cap_refusal(response: httpx2.Response) -> None:
     """Limit the body of an error response to `MAX_BODY_BYTES`, because the client reads it
     whole."""
-    if not response.is_success:
-        _require_plain(response)
-        _bound_body(response, _require_end)
-
-
-def _bound_body(response: httpx2.Response, check: Callable[[int], None]) -> None:
-    """Make the response call `check` with each chunk of its body that arrives. For use in an event
-    hook of an `AsyncClient`, before the body is read.
-
-    Args:
-        check: takes how many bytes have arrived so far, and raises an error if these are too many.
-    """
     import httpx2
 
-    given = response.stream
-
-    class Bounded(httpx2.AsyncByteStream):
-        async def __aiter__(self) -> AsyncIterator[bytes]:
-            n_bytes = 0
-            async for chunk in given:  # type: ignore[union-attr]  # the client is async, so its streams are
-                n_bytes += len(chunk)
-                check(n_bytes)
-                yield chunk
-
-        async def aclose(self) -> None:
-            await given.aclose()  # type: ignore[union-attr]  # as above
-
-    response.stream = Bounded()
+    if response.is_success:
+        return
+    _require_plain(response)
+    given, body = response.stream, bytearray()
+    async for chunk in given:  # type: ignore[union-attr]  # the client is async, so its streams are
+        body += chunk
+        _require_end(len(body))
+    await given.aclose()  # type: ignore[union-attr]  # as above
+    response.stream = httpx2.ByteStream(bytes(body))
 
 
 async def _drop_machine_headers(request: httpx2.Request) -> None:

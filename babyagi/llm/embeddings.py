@@ -27,7 +27,7 @@ from babyagi.llm.client import Endpoint
 from babyagi.llm.errors import RefusedParameterError
 from babyagi.llm.prices import Price
 from babyagi.llm.prompt import bound_text_tokens
-from babyagi.llm.reading import Call, least_tokens, read_usage
+from babyagi.llm.reading import least_tokens, read_usage
 from babyagi.llm.retry import Deadline
 from babyagi.runtime.heavy_imports import import_chroma
 from babyagi.runtime.offload import Offload
@@ -143,9 +143,8 @@ class OpenAIEmbedder:
         return vectors
 
     def _count(self, reply: Mapping[str, Any], batch: Sequence[str]) -> Usage:
-        least, most = max(1, least_tokens(" ".join(batch))), _bound_tokens(batch)
-        call = Call(least_prompt=least, least_output=0, reserved_prompt=most, reserved_output=0)
-        return read_usage(reply.get("usage"), call, self._price)
+        least, reserved = (max(1, least_tokens(" ".join(batch))), 0), (_bound_tokens(batch), 0)
+        return read_usage(reply.get("usage"), self._price, least=least, reserved=reserved)
 
     def _cost_usd(self, tokens: int) -> float:
         return self._price.cost_usd(tokens, 0) if self._price else 0.0

@@ -86,27 +86,13 @@ def import_openai() -> tuple[type[AsyncOpenAI], type[AsyncAzureOpenAI]]:
     every later one is free.
 
     With each request openai checks whether `httpx` is imported, and reads names from it. So `httpx`
-    is imported whole first: chromadb's import in another thread could leave it half imported. Its
-    command line, a tenth of a second, is left out; httpx allows for that.
+    is imported whole first: chromadb's import in another thread could leave it half imported.
     """
     with _TURN, _unlogged():
-        with suppress(ImportError), _absent("httpx._main"):
+        with suppress(ImportError):
             import httpx  # noqa: F401
         from openai import AsyncAzureOpenAI, AsyncOpenAI
     return AsyncOpenAI, AsyncAzureOpenAI
-
-
-@contextmanager
-def _absent(module: str) -> Iterator[None]:
-    """Let an import of the module fail, unless it is imported already."""
-    if module in sys.modules:
-        yield
-        return
-    sys.modules[module] = None  # type: ignore[assignment]  # what `import` takes for missing
-    try:
-        yield
-    finally:
-        del sys.modules[module]
 
 
 @contextmanager
