@@ -15,7 +15,7 @@ import pytest
 from babyagi.agents.creation import Finished, create_tasks
 from babyagi.index.hashing import HashEmbedder
 from babyagi.journal import Backends, Gate, Journal
-from babyagi.llm.client import Endpoint, OpenAIModel
+from babyagi.llm.client import Endpoint
 from babyagi.llm.learning import LearningModel
 from babyagi.llm.llama import Engine, LlamaModel
 from babyagi.llm.port import Abilities, ChatModel
@@ -146,8 +146,9 @@ async def test_every_planning_reply_can_be_read(way):
         endpoint = Endpoint(
             base_url=way["OPENAI_BASE_URL"], sleep=asyncio.sleep, random=lambda: 0.5
         )
-        inner = OpenAIModel("smollm", endpoint, temperature=0)
-        model = LearningModel(inner, known=known, remember=lambda found: None)
+        model = LearningModel(
+            "smollm", endpoint, known=known, remember=lambda found: None, temperature=0
+        )
     else:
         engine = Engine(MODEL, context_tokens=4096, n_threads=1)
         model = LlamaModel(engine, temperature=0)
