@@ -98,7 +98,7 @@ class ReplyBuilder(ABC):
     @property
     def has_begun(self) -> bool:
         """Return whether any part of the answer has arrived."""
-        return bool(self._texts)
+        return self.listener.n_chars > 0
 
     def take(self, event: Mapping[str, Any]) -> None:
         """Add one event of the stream to the reply.
@@ -200,10 +200,6 @@ class ChatReplyBuilder(ReplyBuilder):
     def take_end(self) -> None:
         self.has_ended = self.has_ended or self._finish_reason is not None
 
-    @property
-    def has_begun(self) -> bool:
-        return bool(self._texts or self._calls or self._refusals)
-
     def _take_delta(self, delta: Mapping[str, Any]) -> None:
         if text := as_text(delta.get("content")):
             self._hear(text)
@@ -228,6 +224,7 @@ class ChatReplyBuilder(ReplyBuilder):
                 self._calls.append(call)
         said = as_mapping(given.get("function"))
         call["id"], call["name"] = call["id"] or id_, call["name"] or said.get("name")
+        self.listener.hear_apart(as_text(said.get("name")))
         arguments = said.get("arguments")  # pieces of text, or a whole object
         if isinstance(arguments, str):
             call["pieces"].append(arguments)
@@ -260,7 +257,6 @@ class ResponsesReplyBuilder(ReplyBuilder):
 
     def __init__(self, listener: AnswerListener) -> None:
         super().__init__(listener)
-        self._items: list[Any] = []
         self._last: Mapping[str, Any] = {}
 
     def _take(self, event: Mapping[str, Any]) -> None:
@@ -271,8 +267,6 @@ class ResponsesReplyBuilder(ReplyBuilder):
             self._hear(as_text(event.get("delta")))
         elif isinstance(kind, str) and kind.endswith(".delta"):
             self.listener.hear_apart(as_text(event.get("delta")))
-        elif kind == "response.output_item.done":
-            self._items.append(event.get("item"))
         elif kind in ("response.completed", "response.incomplete", "response.failed"):
             self._end(as_mapping(event.get("response")))
 
@@ -284,9 +278,7 @@ class ResponsesReplyBuilder(ReplyBuilder):
         self.has_ended = self.is_over = True
 
     def _reply(self) -> Mapping[str, Any]:
-        said = [{"type": "message", "content": [{"text": "".join(self._texts)}]}]
-        output = self._last.get("output") or self._items or (said if self._texts else [])
-        return {**self._last, "output": output}
+        return self._last
 
 
 # -- who listens to a stream
@@ -303,14 +295,14 @@ class AnswerListener:
     from the whole answer).
 
     Args:
-        on_text: None if the caller does not read the pieces.
+        on_text: receives each piece of the text.
 
     Attributes:
         n_chars: how many characters have come.
         has_relayed: whether any text was passed on.
     """
 
-    def __init__(self, on_text: OnText | None) -> None:
+    def __init__(self, on_text: OnText) -> None:
         self.n_chars = 0
         self.has_relayed = False
         self._on_text = on_text
@@ -325,8 +317,6 @@ class AnswerListener:
     def hear(self, piece: str) -> None:
         """Receive a piece of the answer's text."""
         self.n_chars += len(piece)
-        if self._on_text is None:
-            return
         self._held += piece
         if not self._thinks and not self._speaks:
             head = self._held.lstrip().lower()
