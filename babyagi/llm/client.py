@@ -34,7 +34,6 @@ from babyagi.errors import (
 from babyagi.llm.errors import (
     Form,
     ModelAddress,
-    RefusedParameterError,
     check_model_name,
     is_about_form,
     judge,
@@ -227,8 +226,6 @@ class Endpoint:
             deadline: that of the endpoint if None.
 
         Raises:
-            RefusedParameterError: the server refused the request, which may work without one of its
-                parameters.
             EndlessAnswerError: the answer was too long.
             OverdueError: the server was silent for too long (`Deadline`).
             Whatever `ChatModel.complete` raises.
@@ -285,7 +282,7 @@ class Endpoint:
             wait_s = self._breaker.note_failure(error, sent_s=sent_s, now_s=now_s())
             error.retry_after_s = max(wait_s, error.retry_after_s or 0.0) or None
             raise
-        except (BabyagiError, RefusedParameterError):
+        except BabyagiError:
             self._note_answer(sent_s)
             raise
         self._note_answer(sent_s)
@@ -393,7 +390,7 @@ class Endpoint:
                 raise
             raise meaning from error
 
-    def _meaning(self, error: Exception, address: ModelAddress) -> Exception | None:
+    def _meaning(self, error: Exception, address: ModelAddress) -> BabyagiError | None:
         """Return the error of this program for an exception that sending a request, or reading its
         answer, raised; None if the HTTP client did not raise it."""
         import openai
@@ -403,7 +400,8 @@ class Endpoint:
                 given = error.response
                 refusal = read_refusal(given.status_code, given.headers, given.content)
                 meant = judge(refusal, address)
-                return RefusedParameterError(refusal, meant) if is_about_form(refusal) else meant
+                meant.refusal = refusal if is_about_form(refusal) else None
+                return meant
             case openai.APIConnectionError():
                 meant = translate(_cause_of(error), address)
                 if isinstance(meant, ModelUnavailableError) and meant.may_be_billed:
@@ -751,10 +749,10 @@ class OpenAIModel:
                 if listener is None or is_whole:
                     return await self._post(sent)
                 return await self._post_for_stream(sent, listener)
-            except RefusedParameterError as error:
-                smaller = form.without(error.refusal, sent)
+            except BabyagiError as error:
+                smaller = form.without(error.refusal, sent) if error.refusal else None
                 if smaller is None:
-                    raise error.error from error
+                    raise
                 if self._form is form:  # else another call has learned it meanwhile
                     self._form = smaller
 

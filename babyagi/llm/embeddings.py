@@ -24,7 +24,6 @@ from babyagi.errors import (
     SettingsError,
 )
 from babyagi.llm.client import Endpoint
-from babyagi.llm.errors import RefusedParameterError
 from babyagi.llm.prices import Price
 from babyagi.llm.prompt import bound_text_tokens
 from babyagi.llm.reading import least_tokens, read_usage
@@ -111,12 +110,9 @@ class OpenAIEmbedder:
         request = {"model": self.name, "input": list(batch)}
         # work goes on without an answer: a vain wait for one must not lengthen the next
         deadline = Deadline(self._endpoint.deadline.now_s)
-        try:
-            return await self._endpoint.post(
-                PATH, request, model=self.name, parse=parse, deadline=deadline
-            )
-        except RefusedParameterError as error:
-            raise error.error from error
+        return await self._endpoint.post(
+            PATH, request, model=self.name, parse=parse, deadline=deadline
+        )
 
     def _read_vectors(self, reply: Mapping[str, Any], n_texts: int) -> list[bytes]:
         """Return one unit vector per text.
