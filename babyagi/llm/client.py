@@ -410,7 +410,13 @@ class Endpoint:
             case StreamError():
                 return self._judge_stream(error, address)
             case RuntimeError() if self._is_given and "closed" in str(error):
-                return _unusable_client(address, "Event loop" in str(error))
+                return ModelRejectedError(
+                    f"{address.url} cannot be called through the client that was passed in",
+                    why=str(error),
+                    fix="pass an open client; its connections belong to one event loop, so await "
+                    "run_async in one, or pass a new client for each run",
+                    guide="models",
+                )
         return translate(error, address) if _is_of_http(error) else None
 
     async def _send(
@@ -636,18 +642,6 @@ def _is_of_http(error: Exception) -> bool:
     """Return whether the HTTP client, or a layer below it, raised the error."""
     room = type(error).__module__.partition(".")[0]
     return room in _HTTP_ROOMS or isinstance(error, (UnicodeError, OSError))
-
-
-def _unusable_client(address: ModelAddress, is_of_another_loop: bool) -> ModelRejectedError:
-    why, fix = "it is closed", "pass an open client, and close it after the run"
-    if is_of_another_loop:
-        why = "its connections belong to an event loop that has ended"
-        fix = "await run_async in one event loop, or pass a new client for each run"
-    return ModelRejectedError(
-        f"{address.url} cannot be called through the client that was passed in: {why}",
-        fix=fix,
-        guide="models",
-    )
 
 
 def _cause_of(error: Exception) -> Exception:
@@ -972,9 +966,8 @@ def _parse_response(reply: Mapping[str, Any]) -> RawReply:
     items = [item for item in output if isinstance(item, dict)] if isinstance(output, list) else []
     if not items and not cut_by:
         raise MalformedReplyError("the response has no output")
-    parts = [
-        as_mapping(part) for item in items if item.get("type") == "message" for part in _parts(item)
-    ]
+    messages = [item.get("content") for item in items if item.get("type") == "message"]
+    parts = [as_mapping(one) for parts in messages if isinstance(parts, list) for one in parts]
     return RawReply(
         text="".join(as_text(part.get("text")) for part in parts),
         calls=[
@@ -989,13 +982,6 @@ def _parse_response(reply: Mapping[str, Any]) -> RawReply:
         model=reply.get("model"),
         usage=reply.get("usage"),
     )
-
-
-def _parts(item: Mapping[str, Any]) -> list[Any]:
-    content = item.get("content")
-    if isinstance(content, str):
-        return [{"text": content}]
-    return content if isinstance(content, list) else []
 
 
 CHAT = Dialect(
