@@ -78,9 +78,6 @@ class HashEmbedder:
             await asyncio.sleep(0)
         return vectors, Usage()
 
-    async def close(self) -> None:
-        return
-
     def embed_text(self, text: str) -> bytes:
         """Return the unit vector of one text as little-endian float32."""
         return self._embed_again(text) if len(text) <= MAX_KEPT_CHARS else self._embed_text(text)

@@ -655,7 +655,7 @@ class OpenAIModel:
     without a request, and the caller must leave them out.
 
     Args:
-        endpoint: closed together with the model; several models may share one.
+        endpoint: several models may share one; the code that opened it must close it.
         temperature: None to send no temperature.
         dialect: `chat`, `responses`, or `auto`: Responses for OpenAI's own endpoint, Chat
             Completions for every other; or another one.
@@ -780,9 +780,6 @@ class OpenAIModel:
         usage."""
         counts = self._endpoint.counts_streams
         return self._n_broken < MAX_BROKEN and (counts or self._price is None)
-
-    async def close(self) -> None:
-        await self._endpoint.close()
 
 
 # -- the dialects

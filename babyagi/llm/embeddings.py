@@ -53,7 +53,7 @@ class OpenAIEmbedder:
     `MAX_BYTES_PER_TEXT` is embedded.
 
     Args:
-        endpoint: closed together with the embedder; a model may share it.
+        endpoint: a model may share it; the code that opened it must close it.
 
     The `dimension` of an unknown model is 0 until its first answer.
     """
@@ -99,9 +99,6 @@ class OpenAIEmbedder:
             vectors += found
             usage += used
         return vectors, usage
-
-    async def close(self) -> None:
-        await self._endpoint.close()
 
     async def _ask(self, batch: Sequence[str]) -> tuple[list[bytes], Usage]:
         def parse(reply: Mapping[str, Any]) -> tuple[list[bytes], Usage]:
@@ -236,9 +233,6 @@ class OnnxEmbedder:
             async with self._turn:
                 vectors += await self._offload(partial(self._embed, batch))
         return vectors, Usage()
-
-    async def close(self) -> None:
-        self._model = None
 
     def _embed(self, texts: Sequence[str]) -> list[bytes]:
         if missing := missing_files():

@@ -251,7 +251,6 @@ class LlamaModel:
 
     def __init__(self, engine: Engine, *, temperature: float | None = None) -> None:
         self.name = NAME
-        self.probing = asyncio.Lock()
         self._engine = engine
         self._temperature = temperature
 
@@ -263,9 +262,6 @@ class LlamaModel:
     @property
     def deadline(self) -> Deadline:
         return self._engine.deadline
-
-    def learn(self, found: Abilities) -> None:
-        """Do nothing: all abilities of the model are known from the start."""
 
     def reserve(self, prompt: Prompt) -> Reservation:
         bound = bound_tokens(prompt) + prompt.max_output_tokens
@@ -301,9 +297,6 @@ class LlamaModel:
                 may_be_billed=True,
             )
         return replace(completion, model=NAME)
-
-    async def close(self) -> None:
-        await self._engine.close()
 
 
 # -- the metadata of a model, read from the header of its GGUF file, without loading the model. The

@@ -84,9 +84,6 @@ class RehearsalModel:
             text=text, tool_calls=calls, finish_reason=reason, model=self.name, usage=usage
         )
 
-    async def close(self) -> None:
-        return None
-
 
 def _respond(prompt: Prompt) -> tuple[str, tuple[ToolCall, ...]]:
     told = "\n".join(one.text for one in prompt.messages if one.speaker is Speaker.SYSTEM)

@@ -141,17 +141,16 @@ async def test_an_objective_ends_and_only_answers_become_results(tmp_path, way, 
 
 async def test_every_planning_reply_can_be_read(way):
     model: ChatModel
+    opened: Endpoint | Engine
     known = Abilities(takes_tools=False, holds_schema=True)
     if "OPENAI_BASE_URL" in way:
-        endpoint = Endpoint(
-            base_url=way["OPENAI_BASE_URL"], sleep=asyncio.sleep, random=lambda: 0.5
-        )
+        opened = Endpoint(base_url=way["OPENAI_BASE_URL"], sleep=asyncio.sleep, random=lambda: 0.5)
         model = LearningModel(
-            "smollm", endpoint, known=known, remember=lambda found: None, temperature=0
+            "smollm", opened, known=known, remember=lambda found: None, temperature=0
         )
     else:
-        engine = Engine(MODEL, context_tokens=4096, n_threads=1)
-        model = LlamaModel(engine, temperature=0)
+        opened = Engine(MODEL, context_tokens=4096, n_threads=1)
+        model = LlamaModel(opened, temperature=0)
     desk = await open_desk()
     backends = Backends(
         store=desk.world.store,
@@ -177,7 +176,7 @@ async def test_every_planning_reply_can_be_read(way):
                 max_new_tasks=3,
             )
     finally:
-        await model.close()
+        await opened.close()
 
     steps = await desk.world.store.steps(desk.claim.task.objective_id, owner=desk.claim.fence.owner)
     replies = [json.loads(step.output)["text"] for step in steps if step.kind == "model"]
