@@ -51,11 +51,13 @@ class BabyagiError(Exception):
         may_be_billed: True if the provider may charge for the call, because the request was sent (a
             cut answer, a time-out).
 
+    `refusal` is what an endpoint reported, if its request may work without one of its parts.
     `said_usage` is the raw usage reported by an answer that could not be read; `billed` is the same
     usage as a `Usage`.
     """
 
     said_usage: Any = None
+    refusal: Any = None
     billed: Any = None
 
     def __init__(

@@ -266,7 +266,7 @@ async def show_engine(path: Path, n_runs: int) -> None:
     await engine.close()
     most = max(closed_ms)
     median = f"{statistics.median(closed_ms):.1f} ms"
-    row = ("from giving up to the stopped engine", median, f"{most:.1f} ms", f"{CLOSED_MS:g} ms")
+    row = ("from giving up to the closed connection", median, f"{most:.1f} ms", f"{CLOSED_MS:g} ms")
     head = ("what", "median", "most", "goal", "")
     print_table("A model in this process", head, [(*row, verdict(most <= CLOSED_MS))])
 

@@ -83,9 +83,6 @@ class ScriptedModel:
             usage=usage,
         )
 
-    async def close(self) -> None:
-        return None
-
     def asked(self, role: Role) -> list[Prompt]:
         return [prompt for asked, prompt in self.calls if asked is role]
 

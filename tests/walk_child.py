@@ -109,9 +109,6 @@ class PointedModel:
         self._points.reach("made")
         return completion
 
-    async def close(self) -> None:
-        await self._model.close()
-
 
 def with_points(tool: Tool, points: Points, *, once: str) -> Tool:
     async def run(arguments: Mapping[str, Any]) -> Passage:
@@ -193,7 +190,7 @@ async def walk_on(life: Life, parent: Connection) -> str:
         bounds=bounds,
     )
     run = await executor.run(walk.messages)
-    await model.close()
+    await endpoint.close()
     await store.close()
     return run.text
 

@@ -7,7 +7,7 @@ import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
 from datetime import date, timedelta
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from babyagi.app.backends import utc_now
 from babyagi.errors import CredentialsError, SettingsError
@@ -176,10 +176,6 @@ class Models:
             return HashEmbedder()
         if name == ONNX_EMBEDDING_MODEL:
             return OnnxEmbedder(offload=asyncio.to_thread)
-        if name == LLAMA_MODEL:
-            from babyagi.llm.llama import LlamaEmbedder
-
-            return LlamaEmbedder(self._open_engine())
         return OpenAIEmbedder(
             name, self._open_endpoint(self._embedding_url()), price=self.embedding_price(name)
         )
@@ -215,37 +211,35 @@ class Models:
             from babyagi.llm.llama import LlamaModel
 
             return LlamaModel(self._open_engine(), temperature=temperature)
-        base_url = self._settings.openai_base_url
-        is_known = is_known_provider(base_url)
-        model = OpenAIModel(
-            name,
-            endpoint,
-            temperature=temperature,
-            dialect=self._settings.dialect,
-            price=self._price(name),
-        )
-        if is_known or self._settings.protocol == "untested":
-            return model
-        return self._open_learning(model, address_of(name, self._settings))
+        settings, address = self._settings, address_of(name, self._settings)
+        options: dict[str, Any] = {
+            "temperature": temperature,
+            "dialect": settings.dialect,
+            "price": self._price(name),
+        }
+        if is_known_provider(settings.openai_base_url) or settings.protocol == "untested":
+            return OpenAIModel(name, endpoint, **options)
+        known = read_abilities(remembered_abilities(settings.home, address))
+        remember = self._remembering(address, known)
+        return LearningModel(name, endpoint, known=known, remember=remember, **options)
 
-    def _open_learning(self, model: ChatModel, address: str) -> ChatModel:
-        """Return the model wrapped so that it uses the abilities remembered for its address, and
-        remembers those found out later. The person is told of both."""
+    def _remembering(self, address: str, known: Abilities) -> Callable[[Abilities], None]:
+        """Return a function that remembers abilities of the model at an address. The person is told
+        of the known ones, and of others."""
         home, told = self._settings.home, [""]
 
         def tell(found: Abilities) -> None:
-            known = describe(found)
-            if known != told[0]:
-                told[0] = known
-                self._tell(f"{address}: {known}; {say_how(found, self._settings)}")
+            said = describe(found)
+            if said != told[0]:
+                told[0] = said
+                self._tell(f"{address}: {said}; {say_how(found, self._settings)}")
 
         def remember(found: Abilities) -> None:
             remember_abilities(home, address, write_abilities(found))
             tell(found)
 
-        known = read_abilities(remembered_abilities(home, address))
         tell(known)
-        return LearningModel(model, known=known, remember=remember)
+        return remember
 
     def _open_human(self) -> ChatModel:
         if self._ask_human is None:

@@ -69,9 +69,6 @@ class HashEmbedder:
             await asyncio.sleep(0)
         return vectors, Usage()
 
-    async def close(self) -> None:
-        return
-
     def embed_text(self, text: str) -> bytes:
         """Return the unit vector of one text as little-endian float32."""
         n_by_word = split_words(text)

@@ -7,7 +7,6 @@ from __future__ import annotations
 import asyncio
 import json
 import math
-import re
 from collections.abc import (
     AsyncGenerator,
     AsyncIterator,
@@ -22,7 +21,6 @@ from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self, TypeVar
-from urllib.parse import urlsplit
 
 from babyagi.errors import (
     BabyagiError,
@@ -36,7 +34,6 @@ from babyagi.errors import (
 from babyagi.llm.errors import (
     Form,
     ModelAddress,
-    RefusedParameterError,
     check_model_name,
     is_about_form,
     judge,
@@ -84,13 +81,15 @@ _HTTP_ROOMS = frozenset({"httpx2", "httpcore2", "httpx", "httpcore", "anyio", "s
 # -- one server: takes a JSON object, returns a JSON object
 # --------------------------------------------------------------------------------------------------
 
-OPENAI_URL = "https://api.openai.com/v1"
+OPENAI_HOST = "api.openai.com"
+OPENAI_URL = f"https://{OPENAI_HOST}/v1"
 MAX_BODY_BYTES = 8 * 2**20
 CONNECT_TIMEOUT_S = 10.0
 IDLE_S = 60.0  # the longest pause between two pieces of an answer
 # How long an idle connection is kept for the next call. Uvicorn and Node close theirs after 5 s,
 # and a request that arrives at that moment gets no answer.
 KEEP_ALIVE_S = 4.0
+_BLANK = b"\xef\xbb\xbf \t\r\n"  # what may precede the object of a whole answer
 DRAIN_S = 0.1  # the longest wait for the end of a stream whose answer is complete
 WAIT_LONGER = "raise BABYAGI_MODEL_TIMEOUT_S to wait longer"
 MAX_BROKEN = 2  # after so many broken streams in a row, answers are requested whole
@@ -164,15 +163,7 @@ class Endpoint:
     ) -> None:
         account = Account(key=api_key) if isinstance(api_key, str) else api_key
         self.base_url = (base_url or OPENAI_URL).rstrip("/")
-        try:
-            parts = urlsplit(self.base_url)
-        except ValueError as error:
-            raise ModelRejectedError(
-                f"{redact_url(self.base_url)} is not an address",
-                fix="set OPENAI_BASE_URL to an address such as http://127.0.0.1:11434/v1",
-                guide="models",
-            ) from error
-        self.host = parts.netloc.rpartition("@")[2]
+        self.host = self.base_url.partition("://")[2].partition("/")[0].rpartition("@")[2]
         self._shown_url = redact_url(self.base_url)
         self._account = account
         self.deadline = Deadline(timeout_s)
@@ -214,7 +205,7 @@ class Endpoint:
 
     @property
     def is_openai(self) -> bool:
-        return self.host == urlsplit(OPENAI_URL).netloc
+        return self.host == OPENAI_HOST
 
     async def post(
         self,
@@ -235,8 +226,6 @@ class Endpoint:
             deadline: that of the endpoint if None.
 
         Raises:
-            RefusedParameterError: the server refused the request, which may work without one of its
-                parameters.
             EndlessAnswerError: the answer was too long.
             OverdueError: the server was silent for too long (`Deadline`).
             Whatever `ChatModel.complete` raises.
@@ -293,7 +282,7 @@ class Endpoint:
             wait_s = self._breaker.note_failure(error, sent_s=sent_s, now_s=now_s())
             error.retry_after_s = max(wait_s, error.retry_after_s or 0.0) or None
             raise
-        except (BabyagiError, RefusedParameterError):
+        except BabyagiError:
             self._note_answer(sent_s)
             raise
         self._note_answer(sent_s)
@@ -383,17 +372,15 @@ class Endpoint:
             response = await self._send(path, request, address)
             try:
                 async with aclosing(_read_chunks(response, address)) as chunks:
-                    first = await anext(chunks, b"")
-                    in_flight.has_begun = True
-                    if builder is not None and _is_stream(response, first):
+                    first = b""
+                    while not first.strip() and (first := await anext(chunks, b"")):
+                        in_flight.has_begun = True
+                    if builder is not None and not first.lstrip(_BLANK).startswith(b"{"):
                         async with aclosing(_chain(first, chunks)) as whole:
                             found = await build_reply(whole, builder)
                         await _drain(chunks)
                         return found
                     body = first + b"".join([chunk async for chunk in chunks])
-                # an event stream whose first chunk was too short to recognise it
-                if builder is not None and _EVENT.match(body):
-                    return await build_reply(_chain(body, chunks), builder)
                 return self._read(body, address)
             finally:
                 await response.aclose()
@@ -403,7 +390,7 @@ class Endpoint:
                 raise
             raise meaning from error
 
-    def _meaning(self, error: Exception, address: ModelAddress) -> Exception | None:
+    def _meaning(self, error: Exception, address: ModelAddress) -> BabyagiError | None:
         """Return the error of this program for an exception that sending a request, or reading its
         answer, raised; None if the HTTP client did not raise it."""
         import openai
@@ -413,7 +400,8 @@ class Endpoint:
                 given = error.response
                 refusal = read_refusal(given.status_code, given.headers, given.content)
                 meant = judge(refusal, address)
-                return RefusedParameterError(refusal, meant) if is_about_form(refusal) else meant
+                meant.refusal = refusal if is_about_form(refusal) else None
+                return meant
             case openai.APIConnectionError():
                 meant = translate(_cause_of(error), address)
                 if isinstance(meant, ModelUnavailableError) and meant.may_be_billed:
@@ -422,7 +410,13 @@ class Endpoint:
             case StreamError():
                 return self._judge_stream(error, address)
             case RuntimeError() if self._is_given and "closed" in str(error):
-                return _unusable_client(address, "Event loop" in str(error))
+                return ModelRejectedError(
+                    f"{address.url} cannot be called through the client that was passed in",
+                    why=str(error),
+                    fix="pass an open client; its connections belong to one event loop, so await "
+                    "run_async in one, or pass a new client for each run",
+                    guide="models",
+                )
         return translate(error, address) if _is_of_http(error) else None
 
     async def _send(
@@ -610,50 +604,23 @@ def _require_end(n_bytes: int) -> None:
 async def _cap_refusal(response: httpx2.Response) -> None:
     """Limit the body of an error response to `MAX_BODY_BYTES`, because the client reads it
     whole."""
-    if not response.is_success:
-        _require_plain(response)
-        _bound_body(response, _require_end)
-
-
-def _bound_body(response: httpx2.Response, check: Callable[[int], None]) -> None:
-    """Make the response call `check` with each chunk of its body that arrives. For use in an event
-    hook of an `AsyncClient`, before the body is read.
-
-    Args:
-        check: takes how many bytes have arrived so far, and raises an error if these are too many.
-    """
     import httpx2
 
-    given = response.stream
-
-    class Bounded(httpx2.AsyncByteStream):
-        async def __aiter__(self) -> AsyncIterator[bytes]:
-            n_bytes = 0
-            async for chunk in given:  # type: ignore[union-attr]  # the client is async, so its streams are
-                n_bytes += len(chunk)
-                check(n_bytes)
-                yield chunk
-
-        async def aclose(self) -> None:
-            await given.aclose()  # type: ignore[union-attr]  # as above
-
-    response.stream = Bounded()
+    if response.is_success:
+        return
+    _require_plain(response)
+    given, body = response.stream, bytearray()
+    async for chunk in given:  # type: ignore[union-attr]  # the client is async, so its streams are
+        body += chunk
+        _require_end(len(body))
+    await given.aclose()  # type: ignore[union-attr]  # as above
+    response.stream = httpx2.ByteStream(bytes(body))
 
 
 async def _drop_machine_headers(request: httpx2.Request) -> None:
     """Remove the headers that describe this machine from a request."""
     for name in [name for name in request.headers if name.startswith("x-stainless-")]:
         del request.headers[name]
-
-
-_EVENT = re.compile(rb"(\xef\xbb\xbf)?\s*(data|event|id|retry)?:")
-
-
-def _is_stream(response: httpx2.Response, first: bytes) -> bool:
-    """Return whether the body is an event stream. A body that begins like a JSON object is not one,
-    even if its header says so."""
-    is_said = "event-stream" in response.headers.get("content-type", "").lower()
-    return not first.lstrip().startswith(b"{") if is_said else bool(_EVENT.match(first))
 
 
 async def _chain(first: bytes, chunks: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
@@ -677,18 +644,6 @@ def _is_of_http(error: Exception) -> bool:
     return room in _HTTP_ROOMS or isinstance(error, (UnicodeError, OSError))
 
 
-def _unusable_client(address: ModelAddress, is_of_another_loop: bool) -> ModelRejectedError:
-    why, fix = "it is closed", "pass an open client, and close it after the run"
-    if is_of_another_loop:
-        why = "its connections belong to an event loop that has ended"
-        fix = "await run_async in one event loop, or pass a new client for each run"
-    return ModelRejectedError(
-        f"{address.url} cannot be called through the client that was passed in: {why}",
-        fix=fix,
-        guide="models",
-    )
-
-
 def _cause_of(error: Exception) -> Exception:
     cause = error.__cause__
     return cause if isinstance(cause, Exception) else error
@@ -700,10 +655,10 @@ class OpenAIModel:
     without a request, and the caller must leave them out.
 
     Args:
-        endpoint: closed together with the model; several models may share one.
+        endpoint: several models may share one; the code that opened it must close it.
         temperature: None to send no temperature.
         dialect: `chat`, `responses`, or `auto`: Responses for OpenAI's own endpoint, Chat
-            Completions for every other.
+            Completions for every other; or another one.
         price: None when it is unknown; calls are then counted as free, and a cost limit must be
             off.
     """
@@ -714,7 +669,7 @@ class OpenAIModel:
         endpoint: Endpoint,
         *,
         temperature: float | None = None,
-        dialect: str = "auto",
+        dialect: str | Dialect = "auto",
         price: Price | None = None,
     ) -> None:
         self.name = name
@@ -722,7 +677,8 @@ class OpenAIModel:
         self._price = price
         if dialect == "auto":
             dialect = "responses" if endpoint.is_openai else "chat"
-        self._dialect = RESPONSES if dialect == "responses" else CHAT
+        named = RESPONSES if dialect == "responses" else CHAT
+        self._dialect = dialect if isinstance(dialect, Dialect) else named
         # Most servers that are not OpenAI's know only the older name, and some ignore the newer
         # one, which gives a reply without a limit.
         output_limit = "max_completion_tokens" if endpoint.is_openai else "max_tokens"
@@ -787,10 +743,10 @@ class OpenAIModel:
                 if listener is None or is_whole:
                     return await self._post(sent)
                 return await self._post_for_stream(sent, listener)
-            except RefusedParameterError as error:
-                smaller = form.without(error.refusal, sent)
+            except BabyagiError as error:
+                smaller = form.without(error.refusal, sent) if error.refusal else None
                 if smaller is None:
-                    raise error.error from error
+                    raise
                 if self._form is form:  # else another call has learned it meanwhile
                     self._form = smaller
 
@@ -824,9 +780,6 @@ class OpenAIModel:
         usage."""
         counts = self._endpoint.counts_streams
         return self._n_broken < MAX_BROKEN and (counts or self._price is None)
-
-    async def close(self) -> None:
-        await self._endpoint.close()
 
 
 # -- the dialects
@@ -1010,9 +963,8 @@ def _parse_response(reply: Mapping[str, Any]) -> RawReply:
     items = [item for item in output if isinstance(item, dict)] if isinstance(output, list) else []
     if not items and not cut_by:
         raise MalformedReplyError("the response has no output")
-    parts = [
-        as_mapping(part) for item in items if item.get("type") == "message" for part in _parts(item)
-    ]
+    messages = [item.get("content") for item in items if item.get("type") == "message"]
+    parts = [as_mapping(one) for parts in messages if isinstance(parts, list) for one in parts]
     return RawReply(
         text="".join(as_text(part.get("text")) for part in parts),
         calls=[
@@ -1027,13 +979,6 @@ def _parse_response(reply: Mapping[str, Any]) -> RawReply:
         model=reply.get("model"),
         usage=reply.get("usage"),
     )
-
-
-def _parts(item: Mapping[str, Any]) -> list[Any]:
-    content = item.get("content")
-    if isinstance(content, str):
-        return [{"text": content}]
-    return content if isinstance(content, list) else []
 
 
 CHAT = Dialect(

@@ -24,10 +24,9 @@ from babyagi.errors import (
     SettingsError,
 )
 from babyagi.llm.client import Endpoint
-from babyagi.llm.errors import RefusedParameterError
 from babyagi.llm.prices import Price
 from babyagi.llm.prompt import bound_text_tokens
-from babyagi.llm.reading import Call, least_tokens, read_usage
+from babyagi.llm.reading import least_tokens, read_usage
 from babyagi.llm.retry import Deadline
 from babyagi.runtime.heavy_imports import import_chroma
 from babyagi.runtime.offload import Offload
@@ -54,7 +53,7 @@ class OpenAIEmbedder:
     `MAX_BYTES_PER_TEXT` is embedded.
 
     Args:
-        endpoint: closed together with the embedder; a model may share it.
+        endpoint: a model may share it; the code that opened it must close it.
 
     The `dimension` of an unknown model is 0 until its first answer.
     """
@@ -101,9 +100,6 @@ class OpenAIEmbedder:
             usage += used
         return vectors, usage
 
-    async def close(self) -> None:
-        await self._endpoint.close()
-
     async def _ask(self, batch: Sequence[str]) -> tuple[list[bytes], Usage]:
         def parse(reply: Mapping[str, Any]) -> tuple[list[bytes], Usage]:
             return self._read_vectors(reply, len(batch)), self._count(reply, batch)
@@ -111,12 +107,9 @@ class OpenAIEmbedder:
         request = {"model": self.name, "input": list(batch)}
         # work goes on without an answer: a vain wait for one must not lengthen the next
         deadline = Deadline(self._endpoint.deadline.now_s)
-        try:
-            return await self._endpoint.post(
-                PATH, request, model=self.name, parse=parse, deadline=deadline
-            )
-        except RefusedParameterError as error:
-            raise error.error from error
+        return await self._endpoint.post(
+            PATH, request, model=self.name, parse=parse, deadline=deadline
+        )
 
     def _read_vectors(self, reply: Mapping[str, Any], n_texts: int) -> list[bytes]:
         """Return one unit vector per text.
@@ -143,9 +136,8 @@ class OpenAIEmbedder:
         return vectors
 
     def _count(self, reply: Mapping[str, Any], batch: Sequence[str]) -> Usage:
-        least, most = max(1, least_tokens(" ".join(batch))), _bound_tokens(batch)
-        call = Call(least_prompt=least, least_output=0, reserved_prompt=most, reserved_output=0)
-        return read_usage(reply.get("usage"), call, self._price)
+        least, reserved = (max(1, least_tokens(" ".join(batch))), 0), (_bound_tokens(batch), 0)
+        return read_usage(reply.get("usage"), self._price, least=least, reserved=reserved)
 
     def _cost_usd(self, tokens: int) -> float:
         return self._price.cost_usd(tokens, 0) if self._price else 0.0
@@ -241,9 +233,6 @@ class OnnxEmbedder:
             async with self._turn:
                 vectors += await self._offload(partial(self._embed, batch))
         return vectors, Usage()
-
-    async def close(self) -> None:
-        self._model = None
 
     def _embed(self, texts: Sequence[str]) -> list[bytes]:
         if missing := missing_files():

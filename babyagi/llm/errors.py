@@ -91,19 +91,6 @@ def is_about_form(refusal: Refusal) -> bool:
     return refusal.status in (400, 422) or is_about_roles
 
 
-class RefusedParameterError(Exception):
-    """The endpoint refused a request that may work without one of its parts.
-
-    Attributes:
-        refusal: what the endpoint reported.
-        error: the error to raise if no part can be left out.
-    """
-
-    def __init__(self, refusal: Refusal, error: BabyagiError) -> None:
-        super().__init__(refusal.message)
-        self.refusal, self.error = refusal, error
-
-
 def check_model_name(name: str) -> None:
     """Refuse the name of a model that OpenAI has shut down, before any call of OpenAI's own
     endpoint.
@@ -197,7 +184,7 @@ def _judge_prompt(refusal: Refusal, address: ModelAddress, why: str) -> BabyagiE
 def _judge_status(refusal: Refusal, address: ModelAddress, why: str) -> BabyagiError:
     status, url = refusal.status, address.url
     match status:
-        case _ if status >= 500 or status in _TRANSIENT:
+        case _ if (status >= 500 or status in _TRANSIENT) and not is_about_form(refusal):
             what, wait_s = f"{url} answered {status}", refusal.retry_after_s
             if status == 429:
                 what = f"{address.model} at {url} limits the rate of requests"

@@ -64,6 +64,3 @@ class HumanModel:
         n_read, n_written = estimate_prompt_tokens(prompt), estimate_tokens(text)
         usage = Usage(calls=1, prompt_tokens=n_read, completion_tokens=n_written)
         return Completion(text=text, model=self.name, usage=usage)
-
-    async def close(self) -> None:
-        return None

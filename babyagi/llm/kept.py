@@ -18,7 +18,6 @@ from babyagi.llm.prompt import UNMARKED, Message, Prompt, Speaker, ToolCall
 
 COMPRESSED = "zlib:"  # JSON never begins with it
 MIN_COMPRESSED_CHARS = 500
-MAX_BYTES = 64_000_000  # of one prompt; no model takes so much
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +32,6 @@ class KeptPrompt:
 
     messages: tuple[Message, ...]
     tools: tuple[str, ...] = ()
-    max_output_tokens: int = 0
     n_same: int = 0
 
 
@@ -53,7 +51,6 @@ def write_prompt(prompt: Prompt, *, before: Sequence[Message] = (), before_key: 
     fields: dict[str, Any] = {"same": {"as": before_key, "n": n_same}} if n_same else {}
     fields["messages"] = [_fields(message) for message in prompt.messages[n_same:]]
     fields["tools"] = [tool.name for tool in prompt.tools]
-    fields["max_output_tokens"] = prompt.max_output_tokens
     return _compress(json.dumps(fields, ensure_ascii=False))
 
 
@@ -67,11 +64,7 @@ def _decompress(text: str) -> str:
     if not text.startswith(COMPRESSED):
         return text
     packed = base64.b64decode(text.removeprefix(COMPRESSED), validate=True)
-    unpacking = zlib.decompressobj()
-    text = unpacking.decompress(packed, MAX_BYTES).decode()
-    if not unpacking.eof:
-        raise ValueError(f"a stored prompt is cut off, or has over {MAX_BYTES:,} bytes")
-    return text
+    return zlib.decompress(packed).decode()
 
 
 def _fields(message: Message) -> dict[str, Any]:
@@ -98,7 +91,6 @@ def read_prompt(request: str, find: Callable[[str], str | None]) -> KeptPrompt |
     return KeptPrompt(
         messages=tuple(messages),
         tools=tuple(str(name) for name in fields.get("tools", ())),
-        max_output_tokens=int(fields.get("max_output_tokens", 0)),
         n_same=len(messages) - len(fields["messages"]),
     )
 

@@ -13,11 +13,11 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from babyagi.errors import ContextTooLongError, ToolsUnsupportedError
-from babyagi.llm.port import Abilities, ChatModel, Completion, OnText, Patient
+from babyagi.llm.client import Endpoint, OpenAIModel
+from babyagi.llm.port import Abilities, Completion, OnText
 from babyagi.llm.prompt import TEMPLATE_TOKENS, Prompt, prompt_text_bytes
-from babyagi.llm.retry import Deadline
 from babyagi.net.addresses import hostname_of
-from babyagi.tasks import Reservation, Role
+from babyagi.tasks import Role
 
 KNOWN_PROVIDERS = tuple(
     "openai.com azure.com anthropic.com googleapis.com mistral.ai groq.com together.xyz "
@@ -64,53 +64,49 @@ def describe(found: Abilities) -> str:
     return ", ".join(said)
 
 
-class LearningModel:
-    """A `ChatModel` that passes each call to another model and learns from the reply.
+class LearningModel(OpenAIModel):
+    """A model at a server that is not known, which learns from each reply.
 
     Args:
-        inner: the model that is called.
         known: the remembered abilities.
         remember: stores what was learned.
+        options: those of `OpenAIModel`.
     """
 
     def __init__(
-        self, inner: ChatModel, *, known: Abilities, remember: Callable[[Abilities], Any]
+        self,
+        name: str,
+        endpoint: Endpoint,
+        *,
+        known: Abilities,
+        remember: Callable[[Abilities], Any],
+        **options: Any,
     ) -> None:
-        self.name = inner.name
+        super().__init__(name, endpoint, **options)
         self.probing = asyncio.Lock()
-        self._inner, self._known, self._remember = inner, known, remember
+        self._known, self._remember = known, remember
         self._density: float | None = None  # the smallest ratio of counted tokens to bytes
 
     @property
     def abilities(self) -> Abilities:
         return self._known
 
-    @property
-    def deadline(self) -> Deadline | None:
-        return self._inner.deadline if isinstance(self._inner, Patient) else None
-
     def learn(self, found: Abilities) -> None:
         if found != self._known:
             self._known = found
             self._remember(found)
-
-    def reserve(self, prompt: Prompt) -> Reservation:
-        return self._inner.reserve(prompt)
 
     async def complete(
         self, prompt: Prompt, *, role: Role, on_text: OnText | None = None
     ) -> Completion:
         self._check_context(prompt)
         try:
-            completion = await self._inner.complete(prompt, role=role, on_text=on_text)
+            completion = await super().complete(prompt, role=role, on_text=on_text)
         except ToolsUnsupportedError:
             self.learn(replace(self._known, takes_tools=False))
             raise
         self._look_at(prompt, completion)
         return completion
-
-    async def close(self) -> None:
-        await self._inner.close()
 
     # -- details
     # ----------------------------------------------------------------------------------------------

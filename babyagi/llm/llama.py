@@ -1,58 +1,42 @@
-"""A model in this process: one llama.cpp engine on a GGUF file, shared by all callers.
+"""A model in this process: one llama.cpp engine on a GGUF file, shared by all callers. It is called
+as every other server is, through a port of this machine.
 
-The first call loads the file; after an idle time it is unloaded. Tokens are counted with the
-model's own tokenizer before the prompt is processed. A cancelled call stops at the next token;
-while the prompt is processed, it stops after the next `BATCH_TOKENS`.
+The first call loads the file; after an idle time it is unloaded. A prompt that does not fit is
+refused before it is processed. A cancelled call closes its connection, which stops the engine.
 """
 
 from __future__ import annotations
 
 import asyncio
-import http.client
 import io
-import json
 import os
 import struct
-import threading
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
-from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, BinaryIO, TypeVar
-from urllib.parse import urlsplit
+from typing import Any, BinaryIO
 
 from babyagi.errors import (
     ContextTooLongError,
-    IndexUnavailableError,
     ModelUnavailableError,
-    OverdueError,
     SettingsError,
     ToolsUnsupportedError,
 )
-from babyagi.llm.client import CHAT
-from babyagi.llm.embeddings import normalize
-from babyagi.llm.errors import Form, ModelAddress, build_refusal, judge, judge_error_body
+from babyagi.llm.client import CHAT, Endpoint, OpenAIModel
+from babyagi.llm.errors import Form
 from babyagi.llm.port import Abilities, Completion, OnText
 from babyagi.llm.prompt import Prompt, bound_tokens
-from babyagi.llm.reading import as_mapping, build_completion
-from babyagi.llm.retry import Deadline, SilenceError
-from babyagi.llm.streaming import AnswerListener, ChatReplyBuilder, StreamError
-from babyagi.runtime.offload import ThreadOffload
-from babyagi.tasks import Reservation, Role, Usage
-from babyagi.text import clean
+from babyagi.llm.retry import Deadline
+from babyagi.tasks import Reservation, Role
 
 NAME = "llama"
 MAX_CONTEXT_TOKENS = 8192  # unless one is set; a longer context takes memory from the start
 BATCH_TOKENS = 256  # of a prompt, processed at once
-MAX_EMBEDDED_CHARS = 2000  # of a text; of these, at most `BATCH_TOKENS` tokens are embedded
 MIN_ROOM_TOKENS = 64  # a prompt that leaves less room for the answer is too long
 MEMINFO = Path("/proc/meminfo")
 CGROUP = Path("/sys/fs/cgroup")
-CALL_TIMEOUT_S = 60.0  # the longest wait for the tokenizer
-
-T = TypeVar("T")
 
 
 def require_model_file(path: Path | None) -> ModelFile:
@@ -126,14 +110,13 @@ class Engine:
         self._path, self._idle_s, self._say = path or Path(), idle_s, say
         self._n_threads = n_threads or max(1, (os.cpu_count() or 2) - 1)
         self._turn = asyncio.Lock()
-        self._offload: ThreadOffload | None = None
         self._server: _Server | None = None
         self._unloading: asyncio.TimerHandle | None = None
 
     @asynccontextmanager
-    async def turn(self) -> AsyncIterator[Turn]:
+    async def turn(self) -> AsyncIterator[Endpoint]:
         """Wait until no other caller uses the engine, load the model if needed, and yield the
-        engine. If no other caller comes within `idle_s`, the model is unloaded.
+        engine's endpoint. If no other caller comes within `idle_s`, the model is unloaded.
 
         Raises:
             ModelUnavailableError: there is too little memory, or the model cannot be loaded.
@@ -141,13 +124,19 @@ class Engine:
         async with self._turn:
             if self._unloading is not None:
                 self._unloading.cancel()
-            if self._offload is None:
-                self._offload = ThreadOffload(name=NAME)
             try:
                 if self._server is None:
                     self._check_memory()
-                    self._server = await _finish(self._offload(self._load))
-                yield Turn(server=self._server, offload=self._offload)
+                    self._server = await _finish(asyncio.to_thread(self._load))
+                url, key = self._server.url, self._server.key
+                endpoint = Endpoint(
+                    base_url=url, api_key=key, sleep=asyncio.sleep, random=lambda: 0.5
+                )
+                endpoint.deadline = self.deadline
+                try:
+                    yield endpoint
+                finally:
+                    await endpoint.close()
             finally:
                 loop = asyncio.get_running_loop()
                 self._unloading = loop.call_later(self._idle_s, self._unload)
@@ -158,9 +147,6 @@ class Engine:
             if self._unloading is not None:
                 self._unloading.cancel()
             self._unload()
-            if self._offload is not None:
-                self._offload.close()
-                self._offload = None
 
     def _unload(self) -> None:
         self._server = None
@@ -185,80 +171,34 @@ def _say_bytes(n_bytes: int) -> str:
     return f"{n_bytes / 1e9:.1f} GB" if n_bytes >= 1e9 else f"{n_bytes / 1e6:.0f} MB"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Turn:
-    """The loaded engine, in the hands of one caller."""
-
-    server: _Server
-    offload: ThreadOffload
-
-    async def measure(self, messages: Sequence[Any], tools: Sequence[Any]) -> tuple[int, bool]:
-        """Return how many tokens the request has, and whether the model's chat template shows the
-        tools to the model."""
-        return await _finish(self.offload(partial(self.server.measure, messages, tools)))
-
-    async def chat(
-        self, request: Mapping[str, Any], on_chunk: Callable[[Mapping[str, Any]], None]
-    ) -> None:
-        """Pass each chunk of the answer to `on_chunk`, in the caller's event loop. An exception of
-        `on_chunk` stops the engine and is raised here. A cancelled call waits until the engine has
-        stopped."""
-        loop, stopped = asyncio.get_running_loop(), threading.Event()
-        faults: list[Exception] = []
-
-        def hear(chunk: Mapping[str, Any]) -> None:
-            try:
-                if not faults:
-                    on_chunk(chunk)
-            except Exception as error:  # raised below, in the caller's task
-                faults.append(error)
-                stopped.set()
-
-        def take(chunk: Mapping[str, Any]) -> bool:
-            if not stopped.is_set():
-                loop.call_soon_threadsafe(hear, chunk)
-            return stopped.is_set()
-
-        await _finish(self.offload(partial(self.server.chat, request, take)), stopped.set)
-        if faults:
-            raise faults[0]
-
-    async def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        return await _finish(self.offload(partial(self.server.embed, texts)))
-
-
-async def _finish(work: Coroutine[Any, Any, T], stop: Callable[[], None] = lambda: None) -> T:
-    """Return the result of the work. If cancelled, call `stop`, and wait until the work has ended,
-    because its thread uses the engine until then."""
-    running = asyncio.create_task(work)
+async def _finish(loading: Coroutine[Any, Any, _Server]) -> _Server:
+    """Return what is loaded. If cancelled, wait until it is loaded, because nothing stops its
+    thread, and two would take twice the memory."""
+    running = asyncio.create_task(loading)
     try:
         return await asyncio.shield(running)
     except asyncio.CancelledError:
-        stop()
-        while not running.done():
-            with suppress(asyncio.CancelledError):
-                await asyncio.wait([running])
-        if not running.cancelled():
-            running.exception()  # reads the exception, so that asyncio does not warn about it
+        await asyncio.wait([running])
         raise
 
 
 class _Server:
-    """The engine, used by one thread only.
+    """The loaded engine. It listens on a port of this machine, which requires a key that only this
+    process knows.
 
-    It listens on a port of this machine, through which its tokenizer is called. The port requires a
-    key that only this process knows.
+    Attributes:
+        url: the address of its API, which is OpenAI's.
     """
 
     def __init__(self, path: Path, *, context_tokens: int, n_threads: int) -> None:
         import xllamacpp
 
-        self._key = os.urandom(16).hex()
+        self.key = os.urandom(16).hex()
         given = xllamacpp.CommonParams()
         given.model.path = str(path)
         given.cpuparams.n_threads = given.cpuparams_batch.n_threads = n_threads
         for name, value in {
-            "api_keys": [self._key],
+            "api_keys": [self.key],
             "ui": False,
             "endpoint_slots": False,
             "endpoint_metrics": True,  # asked for below
@@ -269,8 +209,6 @@ class _Server:
             "n_batch": BATCH_TOKENS,
             "n_ubatch": BATCH_TOKENS,
             "cache_ram_mib": 0,  # else it keeps gigabytes of earlier prompts
-            "embedding": True,
-            "pooling_type": xllamacpp.llama_pooling_type.LLAMA_POOLING_TYPE_MEAN,
         }.items():
             setattr(given, name, value)
         try:
@@ -281,71 +219,21 @@ class _Server:
             raise ModelUnavailableError(what, why=str(error), fix=fix) from error
         # deleting the engine before its thread answers would hang
         self._engine.handle_metrics()
-        self._address = urlsplit(self._engine.listening_address).netloc
-
-    def chat(self, request: Mapping[str, Any], take: Callable[[Mapping[str, Any]], bool]) -> None:
-        self._engine.handle_chat_completions(_hold(request), take)
-
-    def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        cut = [self._cut(text) for text in texts]
-        found = as_mapping(self._engine.handle_embeddings({"input": cut}))
-        rows = found.get("data")
-        if not isinstance(rows, list) or len(rows) != len(texts):
-            raise IndexUnavailableError(f"the model returned no vectors, but {str(found)[:200]}")
-        return [row["embedding"] for row in sorted(rows, key=lambda row: row["index"])]
-
-    def measure(self, messages: Sequence[Any], tools: Sequence[Any]) -> tuple[int, bool]:
-        plain = self._post("/apply-template", {"messages": messages})["prompt"]
-        shown = plain
-        if tools:
-            shown = self._post("/apply-template", {"messages": messages, "tools": tools})["prompt"]
-        return len(self._tokens(shown, parse_special=True)), shown != plain
-
-    def _tokens(self, text: str, **more: bool) -> list[int]:
-        asked = {"content": text, "add_special": True, **more}
-        found: list[int] = self._post("/tokenize", asked)["tokens"]
-        return found
-
-    def _cut(self, text: str) -> list[int]:
-        text = clean(text[:MAX_EMBEDDED_CHARS]).strip() or "(empty)"
-        return self._tokens(text)[:BATCH_TOKENS]
-
-    def _post(self, path: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
-        connection = http.client.HTTPConnection(self._address, timeout=CALL_TIMEOUT_S)
-        try:
-            headers = {"authorization": f"Bearer {self._key}", "content-type": "application/json"}
-            connection.request("POST", path, json.dumps(body).encode(), headers)
-            response = connection.getresponse()
-            found = as_mapping(json.loads(response.read()))
-        except (OSError, http.client.HTTPException, ValueError) as error:
-            what = f"the engine gave no answer to the request {path}"
-            raise ModelUnavailableError(what) from error
-        finally:
-            connection.close()
-        if response.status != 200:
-            raise judge(build_refusal(response.status, found), _ADDRESS)
-        return found
+        self.url = f"{self._engine.listening_address}/v1"
 
 
-def _hold(request: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the request with a grammar in place of its JSON Schema. The grammar also forbids
-    blanks between the parts of a value, because a small model may write blanks endlessly."""
+def _render(prompt: Prompt, name: str, form: Form) -> dict[str, Any]:
+    """Return the request of Chat Completions with a grammar in place of its JSON Schema. The
+    grammar also forbids blanks between the parts of a value, because a small model may write blanks
+    endlessly."""
     import xllamacpp
 
-    held = dict(request)
-    if "response_format" in held:
-        schema = held.pop("response_format")["json_schema"]["schema"]
+    request = CHAT.render(prompt, name, form)
+    if "response_format" in request:
+        schema = request.pop("response_format")["json_schema"]["schema"]
         schema = {**schema, "x-guidance": {"whitespace_flexible": False}}
-        held["grammar"] = xllamacpp.json_schema_to_grammar(schema)
-    return held
-
-
-async def _lives() -> bool:
-    """Return True: an engine in this process lives."""
-    return True
-
-
-_ADDRESS = ModelAddress(model=NAME, url="this process", secret="")
+        request["grammar"] = xllamacpp.json_schema_to_grammar(schema)
+    return request
 
 
 # -- the model
@@ -363,9 +251,8 @@ class LlamaModel:
 
     def __init__(self, engine: Engine, *, temperature: float | None = None) -> None:
         self.name = NAME
-        self.probing = asyncio.Lock()
         self._engine = engine
-        self._form = Form(temperature=temperature)
+        self._temperature = temperature
 
     @property
     def abilities(self) -> Abilities:
@@ -376,9 +263,6 @@ class LlamaModel:
     def deadline(self) -> Deadline:
         return self._engine.deadline
 
-    def learn(self, found: Abilities) -> None:
-        """Do nothing: all abilities of the model are known from the start."""
-
     def reserve(self, prompt: Prompt) -> Reservation:
         bound = bound_tokens(prompt) + prompt.max_output_tokens
         return Reservation(calls=1, tokens=min(bound, self._engine.context_tokens))
@@ -386,111 +270,33 @@ class LlamaModel:
     async def complete(
         self, prompt: Prompt, *, role: Role, on_text: OnText | None = None
     ) -> Completion:
-        async with self._engine.turn() as turn:
-            request = CHAT.render(prompt, self.name, self._form)
-            tools = request.get("tools", ())
-            n_tokens, takes_tools = await turn.measure(request["messages"], tools)
-            if prompt.tools and not takes_tools:
-                what = f"{self._engine.file.name} does not support tools"
-                why = "the chat template of the model leaves the tools out"
-                fix = "set BABYAGI_PROTOCOL to auto, json or text, or choose another model"
-                raise ToolsUnsupportedError(what, why=why, fix=fix, guide="models")
-            room = self._find_room(prompt, n_tokens)
-            asked = {**request, **_STREAMED, self._form.output_limit: room}
-            reply = await self._ask(turn, asked, AnswerListener(on_text))
-        raw = replace(CHAT.parse(reply), model=NAME)
-        completion = build_completion(raw, prompt, name=self.name, price=None)
-        said = as_mapping(reply.get("usage")).get("completion_tokens")
-        n_written = said if isinstance(said, int) else room
-        usage = Usage(calls=1, prompt_tokens=n_tokens, completion_tokens=n_written)
-        return replace(completion, usage=usage)
-
-    async def _ask(
-        self, turn: Turn, request: Mapping[str, Any], listener: AnswerListener
-    ) -> Mapping[str, Any]:
-        builder = ChatReplyBuilder(listener)
-        try:
-            await self.deadline.wait_for(
-                turn.chat(request, builder.take),
-                count_heard=lambda: listener.n_chars,
-                lives=_lives,
+        file, most = self._engine.file, self._engine.context_tokens
+        if prompt.tools and not file.takes_tools:
+            what = f"{file.name} does not support tools"
+            why = "the chat template of the model leaves the tools out"
+            fix = "set BABYAGI_PROTOCOL to auto, json or text, or choose another model"
+            raise ToolsUnsupportedError(what, why=why, fix=fix, guide="models")
+        async with self._engine.turn() as endpoint:
+            model = OpenAIModel(
+                NAME,
+                endpoint,
+                temperature=self._temperature,
+                dialect=replace(CHAT, render=_render),
             )
-            builder.take_end()
-            return builder.reply()
-        except SilenceError as silence:
-            raise OverdueError(
-                f"{self._engine.file.name} gave no complete answer in {silence.waited_s:g} s",
-                fix="raise BABYAGI_MODEL_TIMEOUT_S, or lower BABYAGI_MAX_OUTPUT_TOKENS for "
-                "shorter answers",
-                has_begun=builder.has_begun,
-                server_lives=True,
-            ) from silence
-        except StreamError as error:
-            raise judge_error_body(error.said or {"error": error.what}, _ADDRESS) from error
-
-    def _find_room(self, prompt: Prompt, n_tokens: int) -> int:
-        """Return how many tokens the answer may have.
-
-        Raises:
-            ContextTooLongError: the prompt leaves too little room for an answer.
-        """
-        room = self._engine.context_tokens - n_tokens
-        if room < min(MIN_ROOM_TOKENS, prompt.max_output_tokens):
-            most = self._engine.context_tokens
+            # always as a stream, so that a call goes on while pieces of its answer come
+            heard = on_text or (lambda text: None)
+            completion = await model.complete(prompt, role=role, on_text=heard)
+        room = most - completion.usage.prompt_tokens
+        is_cut = completion.finish_reason == "length"
+        if is_cut and room < min(MIN_ROOM_TOKENS, prompt.max_output_tokens):
             raise ContextTooLongError(
-                f"the prompt of {n_tokens} tokens does not fit the context of {most}",
+                f"the prompt leaves room for {room} of {most} tokens",
                 fix="raise LLAMA_CTX_MAX for a longer context, or lower BABYAGI_CONTEXT_TOKENS for "
                 "shorter prompts",
                 guide="models",
+                may_be_billed=True,
             )
-        return min(room, prompt.max_output_tokens)
-
-    async def close(self) -> None:
-        await self._engine.close()
-
-
-_STREAMED = {
-    "stream": True,
-    "stream_options": {"include_usage": True},
-    "return_progress": True,  # so that a call can be stopped while its prompt is processed
-}
-
-
-# -- vectors
-# --------------------------------------------------------------------------------------------------
-
-
-class LlamaEmbedder:
-    """An `Embedder` that runs on an engine. The vector of a text is the mean of the model's vectors
-    for its first tokens.
-
-    Args:
-        engine: may be shared; the code that opened it must close it.
-    """
-
-    is_local = True
-
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-        self.dimension = engine.file.n_dimensions
-        self.space = f"llama:{engine.file.name}:{engine.file.n_bytes}:{self.dimension}:v1"
-
-    def reserve(self, texts: Sequence[str]) -> Reservation:
-        return Reservation()
-
-    async def embed(self, texts: Sequence[str]) -> tuple[list[bytes], Usage]:
-        vectors: list[bytes] = []
-        for text in texts:  # one text at a time: in a batch its vector differs in the last bit
-            try:
-                async with self._engine.turn() as turn:
-                    (found,) = await turn.embed([text])
-            except ModelUnavailableError as error:
-                raise IndexUnavailableError(error.what, why=error.why, fix=error.fix) from error
-            vectors.append(normalize(found))
-        return vectors, Usage()
-
-    async def close(self) -> None:
-        return None
+        return replace(completion, model=NAME)
 
 
 # -- the metadata of a model, read from the header of its GGUF file, without loading the model. The
@@ -518,7 +324,6 @@ class ModelFile:
         n_bytes: the size of the file.
         context_tokens: the longest context that the model was trained for; 0 when unknown.
         takes_tools: whether its chat template shows tools to the model.
-        n_dimensions: the length of its vectors; 0 when unknown.
         bytes_per_token: memory for one token of context; 0 when unknown.
     """
 
@@ -526,7 +331,6 @@ class ModelFile:
     n_bytes: int
     context_tokens: int = 0
     takes_tools: bool = False
-    n_dimensions: int = 0
     bytes_per_token: int = 0
 
     def memory_bytes(self, context_tokens: int) -> int:
@@ -559,8 +363,8 @@ def _describe(found: Mapping[str, Any], path: Path) -> ModelFile:
         value = found.get(f"{kind}.{name}")
         return value if isinstance(value, int) and value > 0 else 0
 
-    n_heads, n_dimensions = number("attention.head_count"), number("embedding_length")
-    head = number("attention.key_length") or (n_dimensions // n_heads if n_heads else 0)
+    n_heads, width = number("attention.head_count"), number("embedding_length")
+    head = number("attention.key_length") or (width // n_heads if n_heads else 0)
     n_kept_heads = number("attention.head_count_kv") or n_heads
     name = found.get("general.name")
     return ModelFile(
@@ -568,7 +372,6 @@ def _describe(found: Mapping[str, Any], path: Path) -> ModelFile:
         n_bytes=path.stat().st_size,
         context_tokens=number("context_length"),
         takes_tools="tools" in str(found.get("tokenizer.chat_template", "")),
-        n_dimensions=n_dimensions,
         bytes_per_token=2 * number("block_count") * n_kept_heads * head * BYTES_PER_CELL,
     )
 

@@ -128,8 +128,6 @@ class ChatModel(Protocol):
         """
         ...
 
-    async def close(self) -> None: ...
-
 
 class Embedder(Protocol):
     """Converts texts to vectors; may be called concurrently (`tests/llm/embedder_contract.py`
@@ -163,8 +161,4 @@ class Embedder(Protocol):
                 may have been processed.
             CredentialsError, ModelRejectedError: a person must act; no further request is made.
         """
-        ...
-
-    async def close(self) -> None:
-        """Close the embedder. Closing it again does nothing."""
         ...

@@ -32,17 +32,6 @@ _PROMPT = ("prompt_tokens", "input_tokens")
 _OUTPUT = ("completion_tokens", "output_tokens")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
-    """The token counts of a call that are known without its endpoint: the lowest possible and the
-    reserved ones, of its prompt and its output."""
-
-    least_prompt: int
-    least_output: int
-    reserved_prompt: int
-    reserved_output: int
-
-
 def least_tokens(text: str) -> int:
     """Return the lowest number of tokens that any tokenizer could make of this text."""
     return -(-_count_words(text) // MAX_WORDS_PER_TOKEN)
@@ -55,7 +44,9 @@ def _count_words(text: str) -> int:
     return (b" " + text.encode().translate(_IS_WORD)).count(b" w")
 
 
-def read_usage(said: Any, call: Call, price: Price | None) -> Usage:
+def read_usage(
+    said: Any, price: Price | None, *, least: tuple[int, int], reserved: tuple[int, int]
+) -> Usage:
     """Return the usage to charge, as the endpoint reported it. If the report is incomplete or
     impossibly low, each count is at least the reserved one, and the whole usage is `unconfirmed`.
 
@@ -63,21 +54,23 @@ def read_usage(said: Any, call: Call, price: Price | None) -> Usage:
 
     Args:
         said: the `usage` of the reply, of either dialect.
+        least: the lowest possible number of tokens of the prompt, and of the output.
+        reserved: the reserved numbers.
     """
     fields = said if isinstance(said, dict) else {}
     prompt, output = _count(fields, _PROMPT), _count(fields, _OUTPUT)
-    if not call.reserved_output:
+    if not reserved[1]:
         output = output or 0
     total = _read(fields.get("total_tokens"))
     if total is not None:
         if prompt is None:
-            prompt = min(total, call.least_prompt) if output is None else total - output
+            prompt = min(total, least[0]) if output is None else total - output
         output = max(output or 0, total - prompt)
     is_whole = prompt is not None and output is not None
     prompt, output = prompt or 0, output or 0
-    is_said = is_whole and prompt >= call.least_prompt and output >= call.least_output
+    is_said = is_whole and prompt >= least[0] and output >= least[1]
     if not is_said:
-        prompt, output = max(prompt, call.reserved_prompt), max(output, call.reserved_output)
+        prompt, output = max(prompt, reserved[0]), max(output, reserved[1])
     cost_usd = price.cost_usd(prompt, output) if price else 0.0
     return Usage(
         calls=1,
@@ -229,13 +222,10 @@ def count(said_usage: Any, prompt: Prompt, *, said: str, price: Price | None) ->
         said_usage: the usage that the reply reports.
         said: the text of the reply.
     """
-    call = Call(
-        least_prompt=max(1, least_tokens(" ".join(message.text for message in prompt.messages))),
-        least_output=least_tokens(said),
-        reserved_prompt=bound_tokens(prompt),
-        reserved_output=prompt.max_output_tokens,
-    )
-    return read_usage(said_usage, call, price)
+    asked = " ".join(message.text for message in prompt.messages)
+    least = (max(1, least_tokens(asked)), least_tokens(said))
+    reserved = (bound_tokens(prompt), prompt.max_output_tokens)
+    return read_usage(said_usage, price, least=least, reserved=reserved)
 
 
 def _finish_reason(given: Any, has_calls: bool) -> str:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from babyagi.index.hashing import split_words
@@ -56,6 +56,7 @@ _MORE = re.compile(r"\[more: read_file with first_line=(\d+)\]$")
 _HEADING = re.compile(r"(#{1,6}|={1,6})\s+(.+)")
 _ITEM = re.compile(r"\s*(?:[-*+•]|#\.|\(?(?:\d{1,3}|[A-Za-z])[.)])\s+(?=\S)")
 _TABLES, _ENDS = (".csv", ".tsv"), (".", "!", "?", "。", "！", "？")
+_TABLE_LEVEL = 7
 
 Block = tuple[str, str, str]  # the label, the origin and the text of a fenced block
 Line = tuple[int, str]  # its number and its text
@@ -82,9 +83,6 @@ class RehearsalModel:
         return Completion(
             text=text, tool_calls=calls, finish_reason=reason, model=self.name, usage=usage
         )
-
-    async def close(self) -> None:
-        return None
 
 
 def _respond(prompt: Prompt) -> tuple[str, tuple[ToolCall, ...]]:
@@ -336,56 +334,39 @@ def rank_quotes(question: str, quotes: Sequence[Quote]) -> list[Quote]:
 
 def split_quotes(path: str, lines: Mapping[int, str]) -> list[Quote]:
     """Return what can be quoted of the numbered lines of a file: passages, rows, items; not the
-    headings."""
+    headings. The first row of a table is a heading of the lowest level."""
     found: list[Quote] = []
     headings: dict[int, str] = {}  # by level
-    for one in _split_blocks(sorted(lines.items())):
-        block = one
-        if heading := _HEADING.match(block[0][1]):
-            level = len(heading.group(1))
-            headings = {one: text for one, text in headings.items() if one < level}
-            headings[level], block = heading.group(2).strip("#= "), block[1:]
-        if not block:
-            continue
-        first = block[0][1].strip()
-        is_table = path.endswith(_TABLES) or first.startswith("|")
-        above = " > ".join([*headings.values(), *([first] if is_table else [])])
-        found += [
-            Quote(text=text, path=path, line=number, above=above)
-            for run in _split_runs(block[1:] if is_table else block, is_table=is_table)
-            for text, number in _cut(run)
-            if _words(text)  # the rule of a table says nothing
-        ]
+    run: list[Line] = []  # the lines of a passage
+    was_row = False
+    for number, line in [*sorted(lines.items()), (0, "")]:
+        text, heading = line.strip(), _HEADING.match(line)
+        is_row = bool(text) and (path.endswith(_TABLES) or text.startswith("|"))
+        if run and (is_row or was_row or heading or _ends(run[-1][1], line)):
+            above = " > ".join(headings.values())
+            found += [
+                Quote(text=passage, path=path, line=at, above=above)
+                for passage, at in _cut(run)
+                if _words(passage)  # the rule of a table says nothing
+            ]
+            run = []
+        if was_row and not is_row:
+            headings.pop(_TABLE_LEVEL, None)
+        if heading or (is_row and not was_row):
+            level, name = _TABLE_LEVEL, text
+            if heading:
+                level, name = len(heading.group(1)), heading.group(2).strip("#= ")
+            headings = {one: above for one, above in headings.items() if one < level}
+            headings[level] = name
+        elif text:
+            run.append((number, text))
+        was_row = is_row
     return found
 
 
-def _split_blocks(lines: Iterable[Line]) -> Iterator[list[Line]]:
-    """Yield the lines between blank ones, cut before each heading and where a table begins or
-    ends."""
-    block: list[Line] = []
-    is_row = False
-    for number, line in lines:
-        was_row, is_row = is_row, line.startswith("|")
-        if block and (not line.strip() or _HEADING.match(line) or is_row != was_row):
-            yield block
-            block = []
-        if line.strip():
-            block.append((number, line))
-    if block:
-        yield block
-
-
-def _split_runs(block: Sequence[Line], *, is_table: bool) -> Iterator[list[Line]]:
-    """Yield the lines of a block in runs that belong together. A run ends before an item and after
-    the end of a sentence."""
-    run: list[Line] = []
-    for number, line in block:
-        if run and (is_table or run[-1][1].endswith(_ENDS) or _ITEM.match(line)):
-            yield run
-            run = []
-        run.append((number, line.strip()))
-    if run:
-        yield run
+def _ends(last: str, line: str) -> bool:
+    """Return whether the line after the `last` one begins another passage."""
+    return not line.strip() or last.endswith(_ENDS) or bool(_ITEM.match(line))
 
 
 def _cut(run: Sequence[Line]) -> Iterator[tuple[str, int]]:

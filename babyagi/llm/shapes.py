@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import json
 import math
-import sys
-import typing
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain, repeat
-from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Any, NewType, NotRequired, Required, Union
+from types import NoneType
+from typing import TYPE_CHECKING, Any, NewType
 
 from babyagi.runtime.heavy_imports import import_whole
 from babyagi.text import shorten
@@ -93,7 +91,7 @@ def shape_of(hint: Any) -> Shape:
     config = ConfigDict(extra="forbid", allow_inf_nan=False)
     try:
         # the alias lets the settings hold for a dataclass as well, and those within it
-        alias = NewType("alias", _supported(hint))  # type: ignore[misc]
+        alias = NewType("alias", hint)  # type: ignore[valid-newtype]
         adapter = TypeAdapter[Any](alias, config=config)
         schema = adapter.json_schema()
     except (PydanticUserError, NameError) as error:
@@ -110,34 +108,9 @@ def object_of(name: str, fields: Mapping[str, Any]) -> Shape:
     Raises:
         ValueError: a type cannot be described, or contains itself.
     """
-    return shape_of(_typed_dict(name, fields))
-
-
-def _typed_dict(name: str, fields: Mapping[str, Any]) -> Any:
     from typing_extensions import TypedDict
 
-    return TypedDict(name, {key: _supported(of) for key, of in fields.items()})  # type: ignore[operator]
-
-
-def _supported(hint: Any) -> Any:
-    """Return the type with typing's `TypedDict`s as those of typing_extensions, because before
-    Python 3.12 pydantic reads no others."""
-    if sys.version_info < (3, 12) and typing.is_typeddict(hint):
-        hints = typing.get_type_hints(hint, include_extras=True)
-        # `__required_keys__` is wrong for annotations that are strings
-        is_said = {
-            key: typing.get_origin(of) in (Required, NotRequired) for key, of in hints.items()
-        }
-        wrap = {key: Required if key in hint.__required_keys__ else NotRequired for key in hints}
-        return _typed_dict(
-            hint.__name__, {key: of if is_said[key] else wrap[key][of] for key, of in hints.items()}
-        )
-    given = typing.get_args(hint)
-    made = tuple(map(_supported, given))
-    if made == given:
-        return hint
-    origin = typing.get_origin(hint)
-    return (Union if origin is UnionType else origin)[made if len(made) > 1 else made[0]]
+    return shape_of(TypedDict(name, dict(fields)))  # type: ignore[operator]
 
 
 def show(value: Any) -> str:

@@ -49,48 +49,30 @@ class StreamError(Exception):
 # -- events
 # --------------------------------------------------------------------------------------------------
 
-_LINE_END = re.compile(r"\r\n|\n|\r(?=[^\n])")
-_END = re.compile(r"[\r\n]")
 # found now, because finding it opens a file, and an answer that was paid for needs it
-_Decoder = codecs.getincrementaldecoder("utf-8-sig")
+codecs.lookup("utf-8-sig")
 
 
 async def read_events(chunks: AsyncIterator[bytes]) -> AsyncGenerator[tuple[str, str], None]:
-    """Yield (name, data) of each server-sent event; the name is mostly empty.
+    """Yield (name, data) of each server-sent event that has data; the name is mostly `message`. An
+    event that the end of the stream cuts off is yielded as well."""
+    import httpx2
 
-    An event that the end of the stream cuts off is yielded as well; an event without data is not.
-    """
-    name, data = "", list[str]()
-    async with aclosing(_read_lines(chunks)) as lines:
-        async for line in lines:
-            field, _, value = line.partition(":")
-            value = value.removeprefix(" ")
-            if field == "data":
-                data.append(value)
-            elif field == "event":
-                name = value
-            elif not line:
-                if any(data):
-                    yield name, "\n".join(data)
-                name, data = "", []
-    if any(data):
-        yield name, "\n".join(data)
+    async def ended() -> AsyncIterator[bytes]:
+        async for chunk in chunks:
+            yield chunk
+        yield b"\n\n"
 
-
-async def _read_lines(chunks: AsyncIterator[bytes]) -> AsyncGenerator[str, None]:
-    decode = _Decoder("replace").decode
-    pieces: list[str] = []  # the received part of a line
-    async for chunk in chunks:
-        pieces.append(decode(chunk))
-        if not _END.search(pieces[-1]) and not (len(pieces) > 1 and pieces[-2].endswith("\r")):
-            continue
-        *lines, rest = _LINE_END.split("".join(pieces))
-        pieces = [rest]
-        for line in lines:
-            yield line
-    last = "".join([*pieces, decode(b"", final=True)]).rstrip("\r\n")
-    if last:
-        yield last
+    response = httpx2.Response(
+        200,
+        headers={"content-type": "text/event-stream; charset=utf-8-sig"},
+        content=ended(),
+        request=httpx2.Request("POST", "http://model"),  # told with an error of the transport
+    )
+    # the chunks are bounded already
+    async for event in httpx2.EventSource(response, max_event_size=None):
+        if event.data.strip():
+            yield event.event, event.data
 
 
 # -- events to a reply
@@ -116,7 +98,7 @@ class ReplyBuilder(ABC):
     @property
     def has_begun(self) -> bool:
         """Return whether any part of the answer has arrived."""
-        return bool(self._texts)
+        return self.listener.n_chars > 0
 
     def take(self, event: Mapping[str, Any]) -> None:
         """Add one event of the stream to the reply.
@@ -218,10 +200,6 @@ class ChatReplyBuilder(ReplyBuilder):
     def take_end(self) -> None:
         self.has_ended = self.has_ended or self._finish_reason is not None
 
-    @property
-    def has_begun(self) -> bool:
-        return bool(self._texts or self._calls or self._refusals)
-
     def _take_delta(self, delta: Mapping[str, Any]) -> None:
         if text := as_text(delta.get("content")):
             self._hear(text)
@@ -246,6 +224,7 @@ class ChatReplyBuilder(ReplyBuilder):
                 self._calls.append(call)
         said = as_mapping(given.get("function"))
         call["id"], call["name"] = call["id"] or id_, call["name"] or said.get("name")
+        self.listener.hear_apart(as_text(said.get("name")))
         arguments = said.get("arguments")  # pieces of text, or a whole object
         if isinstance(arguments, str):
             call["pieces"].append(arguments)
@@ -278,7 +257,6 @@ class ResponsesReplyBuilder(ReplyBuilder):
 
     def __init__(self, listener: AnswerListener) -> None:
         super().__init__(listener)
-        self._items: list[Any] = []
         self._last: Mapping[str, Any] = {}
 
     def _take(self, event: Mapping[str, Any]) -> None:
@@ -289,8 +267,6 @@ class ResponsesReplyBuilder(ReplyBuilder):
             self._hear(as_text(event.get("delta")))
         elif isinstance(kind, str) and kind.endswith(".delta"):
             self.listener.hear_apart(as_text(event.get("delta")))
-        elif kind == "response.output_item.done":
-            self._items.append(event.get("item"))
         elif kind in ("response.completed", "response.incomplete", "response.failed"):
             self._end(as_mapping(event.get("response")))
 
@@ -302,9 +278,7 @@ class ResponsesReplyBuilder(ReplyBuilder):
         self.has_ended = self.is_over = True
 
     def _reply(self) -> Mapping[str, Any]:
-        said = [{"type": "message", "content": [{"text": "".join(self._texts)}]}]
-        output = self._last.get("output") or self._items or (said if self._texts else [])
-        return {**self._last, "output": output}
+        return self._last
 
 
 # -- who listens to a stream
@@ -321,14 +295,14 @@ class AnswerListener:
     from the whole answer).
 
     Args:
-        on_text: None if the caller does not read the pieces.
+        on_text: receives each piece of the text.
 
     Attributes:
         n_chars: how many characters have come.
         has_relayed: whether any text was passed on.
     """
 
-    def __init__(self, on_text: OnText | None) -> None:
+    def __init__(self, on_text: OnText) -> None:
         self.n_chars = 0
         self.has_relayed = False
         self._on_text = on_text
@@ -343,8 +317,6 @@ class AnswerListener:
     def hear(self, piece: str) -> None:
         """Receive a piece of the answer's text."""
         self.n_chars += len(piece)
-        if self._on_text is None:
-            return
         self._held += piece
         if not self._thinks and not self._speaks:
             head = self._held.lstrip().lower()

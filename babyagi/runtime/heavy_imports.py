@@ -86,37 +86,18 @@ def import_openai() -> tuple[type[AsyncOpenAI], type[AsyncAzureOpenAI]]:
     every later one is free.
 
     With each request openai checks whether `httpx` is imported, and reads names from it. So `httpx`
-    is imported whole first: chromadb's import in another thread could leave it half imported. Its
-    command line, a tenth of a second, is left out; httpx allows for that.
+    is imported whole first: chromadb's import in another thread could leave it half imported.
     """
-    with _TURN, _unlogged():
-        with suppress(ImportError), _absent("httpx._main"):
-            import httpx  # noqa: F401
-        from openai import AsyncAzureOpenAI, AsyncOpenAI
+    taken, own = logging.NullHandler(), logging.getLogger("openai")
+    level = own.level
+    with _TURN:
+        # if OPENAI_LOG is set, openai adds a handler to the root, unless it has one, and a level
+        logging.root.addHandler(taken)
+        try:
+            with suppress(ImportError):
+                import httpx  # noqa: F401
+            from openai import AsyncAzureOpenAI, AsyncOpenAI
+        finally:
+            logging.root.removeHandler(taken)
+            own.setLevel(level)
     return AsyncOpenAI, AsyncAzureOpenAI
-
-
-@contextmanager
-def _absent(module: str) -> Iterator[None]:
-    """Let an import of the module fail, unless it is imported already."""
-    if module in sys.modules:
-        yield
-        return
-    sys.modules[module] = None  # type: ignore[assignment]  # what `import` takes for missing
-    try:
-        yield
-    finally:
-        del sys.modules[module]
-
-
-@contextmanager
-def _unlogged() -> Iterator[None]:
-    """Undo what importing openai changes in `logging` if OPENAI_LOG is set."""
-    root, own = logging.getLogger(), logging.getLogger("openai")
-    handlers, level = list(root.handlers), own.level
-    try:
-        yield
-    finally:
-        for handler in [one for one in root.handlers if one not in handlers]:
-            root.removeHandler(handler)
-        own.setLevel(level)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
 from typing import Any
 
@@ -40,12 +40,26 @@ class Span:
         """Add attributes to the span while it runs."""
 
 
-_NOTHING: AbstractContextManager[Span] = nullcontext(Span())
-
-
 class Tracer:
-    """Creates spans; this one creates none. A span that ends with an exception records the
-    exception's class."""
+    """Creates spans with OpenTelemetry's SDK. A span that ends with an exception records the
+    exception's class. The spans of one objective are one trace, across workers: the trace id, and
+    the id of the objective's span, are derived from the objective's uid.
+
+    Args:
+        processor: a span processor of the SDK; None to create no spans.
+    """
+
+    def __init__(self, processor: Any = None) -> None:
+        self._processor = processor
+        if processor is None:
+            return
+        from opentelemetry.sdk.resources import Resource
+        from opentelemetry.sdk.trace import TracerProvider
+
+        self._resource = Resource({"service.name": SERVICE})
+        provider = TracerProvider(resource=self._resource, shutdown_on_exit=False)
+        provider.add_span_processor(processor)
+        self._tracer: Any = provider.get_tracer(SERVICE)
 
     def work(self, uid: str, *, objective_id: int, owner: str) -> AbstractContextManager[Span]:
         """Return a span for the work under one claim.
@@ -54,25 +68,113 @@ class Tracer:
             uid, objective_id: of the objective; the uid is unique across task stores.
             owner: what is worked on, such as `task:7` or, for the second planning, `plan:2`.
         """
-        return _NOTHING
+        kind = owner.partition(":")[0]
+        agent = "execution" if kind == "task" else kind
+        attributes: Attributes = {
+            OPERATION: "invoke_agent",
+            PROVIDER: SERVICE,
+            "gen_ai.agent.name": agent,
+            CONVERSATION_ID: uid,
+            OBJECTIVE_ID: objective_id,
+            "babyagi.owner": owner,
+        }
+        return self._span(f"invoke_agent {agent}", attributes, uid=uid)
 
     def model_call(self, model: str, *, max_tokens: int) -> AbstractContextManager[Span]:
-        return _NOTHING
+        attributes: Attributes = {
+            OPERATION: "chat",
+            PROVIDER: SERVICE if model in _OWN_MODELS else "openai",
+            "gen_ai.request.model": model,
+            "gen_ai.request.max_tokens": max_tokens,
+        }
+        return self._span(f"chat {model}", attributes, is_client=model not in _OWN_MODELS)
 
     def tool_call(self, name: str) -> AbstractContextManager[Span]:
-        return _NOTHING
+        attributes: Attributes = {
+            OPERATION: "execute_tool",
+            "gen_ai.tool.name": name,
+            "gen_ai.tool.type": "function",
+        }
+        return self._span(f"execute_tool {name}", attributes)
 
     def objective(
         self, uid: str, *, objective_id: int, began_at: datetime, ended_at: datetime, reason: str
     ) -> None:
         """Record the span of an objective that has ended. The spans of all work on it, by any
         worker, are its children."""
+        if self._processor is None:
+            return
+        from opentelemetry.sdk.trace import ReadableSpan
+
+        attributes: Attributes = {
+            OPERATION: "invoke_workflow",
+            "gen_ai.workflow.name": SERVICE,
+            CONVERSATION_ID: uid,
+            OBJECTIVE_ID: objective_id,
+            "babyagi.stop_reason": reason,
+        }
+        span = ReadableSpan(
+            f"invoke_workflow {SERVICE}",
+            context=_root_of(uid),
+            resource=self._resource,
+            attributes=attributes,
+            start_time=round(began_at.timestamp() * 1e9),
+            end_time=round(ended_at.timestamp() * 1e9),
+        )
+        self._processor.on_end(span)
 
     def close(self) -> None:
         """Send the spans that were not sent yet. This blocks for some seconds at most."""
+        if self._processor is not None:
+            self._processor.shutdown()
+
+    @contextmanager
+    def _span(
+        self, name: str, attributes: Attributes, *, uid: str = "", is_client: bool = False
+    ) -> Iterator[Span]:
+        """Run a span.
+
+        Args:
+            uid: that of the objective whose span is the parent; empty for the running span.
+        """
+        if self._processor is None:
+            yield Span()
+            return
+        from opentelemetry import trace
+
+        root = trace.set_span_in_context(trace.NonRecordingSpan(_root_of(uid))) if uid else None
+        with self._tracer.start_as_current_span(
+            name,
+            context=root,
+            kind=trace.SpanKind.CLIENT if is_client else trace.SpanKind.INTERNAL,
+            attributes=attributes,
+            record_exception=False,  # the text of an exception may come from a model or a file
+            set_status_on_exception=False,
+        ) as span:
+            try:
+                yield span
+            except ParkedError:  # a person was asked: nothing failed
+                raise
+            except BaseException as error:
+                span.set_attribute("error.type", type(error).__name__)
+                span.set_status(trace.StatusCode.ERROR)
+                raise
 
 
 NO_TRACER = Tracer()
+
+
+def _root_of(uid: str) -> Any:
+    """Return the ids of the span of the objective with this uid, and of its trace."""
+    from opentelemetry import trace
+
+    digest = hashlib.sha256(f"{SERVICE} {uid}".encode()).digest()
+    return trace.SpanContext(
+        int.from_bytes(digest[:16], "big") or 1,
+        int.from_bytes(digest[16:24], "big") or 1,
+        is_remote=True,
+        trace_flags=trace.TraceFlags(trace.TraceFlags.SAMPLED),
+    )
 
 
 def answered(
@@ -85,10 +187,6 @@ def answered(
         "gen_ai.usage.output_tokens": completion_tokens,
         "babyagi.cost_usd": cost_usd,
     }
-
-
-# -- on
-# --------------------------------------------------------------------------------------------------
 
 
 def open_tracer(endpoint: str) -> Tracer:
@@ -113,131 +211,4 @@ def open_tracer(endpoint: str) -> Tracer:
         ) from error
     address = f"{endpoint.rstrip('/')}/v1/traces"
     exporter = OTLPSpanExporter(endpoint=address, timeout=EXPORT_TIMEOUT_S)
-    return OtelTracer(BatchSpanProcessor(exporter))
-
-
-class OtelTracer(Tracer):
-    """Creates spans with OpenTelemetry's SDK. The spans of one objective are one trace, across
-    workers: the trace id, and the id of the objective's span, are derived from the objective's uid.
-
-    Args:
-        processor: a span processor of the SDK.
-    """
-
-    def __init__(self, processor: Any) -> None:
-        from opentelemetry.sdk.resources import Resource
-        from opentelemetry.sdk.trace import TracerProvider
-        from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
-
-        class Ids(RandomIdGenerator):
-            """Generates the trace id and span id in `given` while it is set, otherwise random
-            ids."""
-
-            given: tuple[int, int] | None = None
-
-            def generate_trace_id(self) -> int:
-                return self.given[0] if self.given else super().generate_trace_id()
-
-            def generate_span_id(self) -> int:
-                return self.given[1] if self.given else super().generate_span_id()
-
-        self._ids = Ids()
-        resource = Resource({"service.name": SERVICE})
-        self._provider = TracerProvider(
-            resource=resource, id_generator=self._ids, shutdown_on_exit=False
-        )
-        self._provider.add_span_processor(processor)
-        self._tracer: Any = self._provider.get_tracer(SERVICE)
-
-    @contextmanager
-    def work(self, uid: str, *, objective_id: int, owner: str) -> Iterator[Span]:
-        from opentelemetry import trace
-
-        kind = owner.partition(":")[0]
-        agent = "execution" if kind == "task" else kind
-        attributes: Attributes = {
-            OPERATION: "invoke_agent",
-            PROVIDER: SERVICE,
-            "gen_ai.agent.name": agent,
-            CONVERSATION_ID: uid,
-            OBJECTIVE_ID: objective_id,
-            "babyagi.owner": owner,
-        }
-        flags = trace.TraceFlags(trace.TraceFlags.SAMPLED)
-        parent = trace.SpanContext(*_ids_of(uid), is_remote=True, trace_flags=flags)
-        context = trace.set_span_in_context(trace.NonRecordingSpan(parent))
-        with self._span(f"invoke_agent {agent}", attributes, context=context) as span:
-            yield span
-
-    def model_call(self, model: str, *, max_tokens: int) -> AbstractContextManager[Span]:
-        attributes: Attributes = {
-            OPERATION: "chat",
-            PROVIDER: SERVICE if model in _OWN_MODELS else "openai",
-            "gen_ai.request.model": model,
-            "gen_ai.request.max_tokens": max_tokens,
-        }
-        return self._span(f"chat {model}", attributes, is_client=model not in _OWN_MODELS)
-
-    def tool_call(self, name: str) -> AbstractContextManager[Span]:
-        attributes: Attributes = {
-            OPERATION: "execute_tool",
-            "gen_ai.tool.name": name,
-            "gen_ai.tool.type": "function",
-        }
-        return self._span(f"execute_tool {name}", attributes)
-
-    def objective(
-        self, uid: str, *, objective_id: int, began_at: datetime, ended_at: datetime, reason: str
-    ) -> None:
-        from opentelemetry.context import Context
-
-        attributes: Attributes = {
-            OPERATION: "invoke_workflow",
-            "gen_ai.workflow.name": SERVICE,
-            CONVERSATION_ID: uid,
-            OBJECTIVE_ID: objective_id,
-            "babyagi.stop_reason": reason,
-        }
-        self._ids.given = _ids_of(uid)
-        try:
-            span = self._tracer.start_span(
-                f"invoke_workflow {SERVICE}",
-                context=Context(),
-                attributes=attributes,
-                start_time=round(began_at.timestamp() * 1e9),
-            )
-        finally:
-            self._ids.given = None
-        span.end(round(ended_at.timestamp() * 1e9))
-
-    def close(self) -> None:
-        self._provider.shutdown()
-
-    @contextmanager
-    def _span(
-        self, name: str, attributes: Attributes, *, context: Any = None, is_client: bool = False
-    ) -> Iterator[Span]:
-        from opentelemetry import trace
-
-        with self._tracer.start_as_current_span(
-            name,
-            context=context,
-            kind=trace.SpanKind.CLIENT if is_client else trace.SpanKind.INTERNAL,
-            attributes=attributes,
-            record_exception=False,  # the text of an exception may come from a model or a file
-            set_status_on_exception=False,
-        ) as span:
-            try:
-                yield span
-            except ParkedError:  # a person was asked: nothing failed
-                raise
-            except BaseException as error:
-                span.set_attribute("error.type", type(error).__name__)
-                span.set_status(trace.StatusCode.ERROR)
-                raise
-
-
-def _ids_of(uid: str) -> tuple[int, int]:
-    """Return the trace id of the objective with this uid, and the id of its span."""
-    digest = hashlib.sha256(f"{SERVICE} {uid}".encode()).digest()
-    return int.from_bytes(digest[:16], "big") or 1, int.from_bytes(digest[16:24], "big") or 1
+    return Tracer(BatchSpanProcessor(exporter))

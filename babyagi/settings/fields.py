@@ -356,9 +356,9 @@ class Settings(ObjectiveFields):
         default_text="us-east-1-aws")
     embedding_model: str = declare("", "BABYAGI_EMBEDDING_MODEL EMBEDDING_MODEL",
         f"The model that makes vectors; `{LOCAL_EMBEDDING_MODEL}` is built in and needs no key and "
-        f"no download, `{ONNX_EMBEDDING_MODEL}` is Chroma's own, which is fetched once (80 MB), "
-        f"`{LLAMA_MODEL}` the model in LLAMA_MODEL_PATH. With a key for OpenAI and no other "
-        f"address {OPENAI_EMBEDDING_MODEL}, else {LOCAL_EMBEDDING_MODEL}.",
+        f"no download, `{ONNX_EMBEDDING_MODEL}` is Chroma's own, which is fetched once (80 MB). "
+        f"With a key for OpenAI and no other address {OPENAI_EMBEDDING_MODEL}, else "
+        f"{LOCAL_EMBEDDING_MODEL}.",
         default_text=f"OpenAI's, else {LOCAL_EMBEDDING_MODEL}",
         untrusted=lambda model, _: model == LOCAL_EMBEDDING_MODEL)
     embedding_base_url: str = declare("", "BABYAGI_EMBEDDING_BASE_URL",

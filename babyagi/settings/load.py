@@ -590,6 +590,8 @@ def _find_conflicts(settings: Settings, given: Mapping[str, _Given]) -> Iterator
     yield from _find_bygone_models(settings, given)
     if settings.embedding_base_url and not settings.embedding_model:
         yield "BABYAGI_EMBEDDING_BASE_URL needs BABYAGI_EMBEDDING_MODEL: the model to request there"
+    if settings.embedding_model == LLAMA_MODEL:
+        yield f"{given['embedding_model'].label}={LLAMA_MODEL}: it makes no vectors; set it to hash"
     yield from _find_missing_pipeline(settings, given)
     yield from _find_wrong_mode(settings, given)
     flags = [found.label for found in given.values() if found.source.startswith("flag ")]
@@ -639,7 +641,7 @@ def _find_bygone_models(settings: Settings, given: Mapping[str, _Given]) -> Iter
 def find_keys_in_clear(settings: Settings) -> Iterator[str]:
     """Yield one line for each key that would be sent unencrypted, over http to another machine."""
     asks_a_model = not set(settings.model_by_role.values()) <= set(MODELS_WITHOUT_ENDPOINT)
-    embedders_here = (LOCAL_EMBEDDING_MODEL, ONNX_EMBEDDING_MODEL, LLAMA_MODEL)
+    embedders_here = (LOCAL_EMBEDDING_MODEL, ONNX_EMBEDDING_MODEL)
     asks_for_vectors = settings.effective_embedding_model not in embedders_here
     vectors_url = settings.embedding_base_url
     asks_the_endpoint = asks_a_model or (asks_for_vectors and not vectors_url)

@@ -21,9 +21,10 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Required, TypedDict
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Required
 
 from annotated_types import Interval
+from typing_extensions import TypedDict
 
 from babyagi.app.application import App
 from babyagi.app.backends import utc_now

@@ -118,9 +118,6 @@ class CountedModel:
             usage=usage,
         )
 
-    async def close(self) -> None:
-        return None
-
 
 def run_world(world: World, way: Way, *, seed: int = 0, noise: Noise = NO_NOISE) -> Outcome:
     """Run one loop on one world to its end."""

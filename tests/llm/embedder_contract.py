@@ -140,11 +140,6 @@ class EmbedderContract:
         assert await whole == expected
         assert await self.embed(embedder, TEXTS) == expected
 
-    async def test_it_can_be_closed_twice_and_unused(self, embedder, others):
-        await self.embed(embedder, TEXTS[:1])
-        for one in (embedder, embedder, *others):
-            await one.close()
-
 
 class LocalEmbedderContract(EmbedderContract):
     """What a local one promises beside: no cost, and the same bytes in every process.

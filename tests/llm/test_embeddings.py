@@ -22,9 +22,7 @@ PRICE = Price(prompt_usd_per_mtok=0.02, completion_usd_per_mtok=0.0)
 class TestOpenAIEmbedder(EmbedderContract):
     @pytest.fixture
     async def embedder(self, endpoint):
-        embedder = OpenAIEmbedder("text-embedding-3-small", endpoint, price=PRICE)
-        yield embedder
-        await embedder.close()
+        return OpenAIEmbedder("text-embedding-3-small", endpoint, price=PRICE)
 
     @pytest.fixture
     def others(self, endpoint):

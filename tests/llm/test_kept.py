@@ -46,7 +46,7 @@ def test_a_prompt_is_read_as_it_was_asked():
     kept = read(write_prompt(asked))
 
     assert kept.messages == asked.messages
-    assert (kept.tools, kept.max_output_tokens, kept.n_same) == (("read_file",), 10, 0)
+    assert (kept.tools, kept.n_same) == (("read_file",), 0)
 
 
 def test_the_marks_of_fences_are_left_out():

@@ -4,9 +4,9 @@ import asyncio
 import json
 import subprocess
 import sys
-import threading
-import time
+from contextlib import suppress
 from itertools import count
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -21,19 +21,16 @@ from babyagi.errors import (
 from babyagi.llm import llama
 from babyagi.llm.llama import (
     Engine,
-    LlamaEmbedder,
     LlamaModel,
     free_memory_bytes,
     require_model_file,
 )
 from babyagi.llm.prompt import Message, Prompt, Speaker, ToolSpec
 from babyagi.tasks import Role
-from tests.llm.embedder_contract import LocalEmbedderContract
+from tests.llm.conftest import handled_by
 from tests.llm.smollm import MODEL, needs_model
 
 BOUNDS: dict[str, Any] = {"context_tokens": 1024, "n_threads": 1, "idle_s": 600, "timeout_s": 60}
-
-N_TOKENS = 64  # of a text count, not 256: each takes this model some milliseconds
 
 
 def ask_for(text, **fields):
@@ -185,36 +182,38 @@ async def test_a_cancelled_call_stops_and_the_next_one_is_answered(engine):
 async def test_a_call_is_overdue_and_stops_only_if_no_piece_of_the_answer_comes(
     monkeypatch, is_silent
 ):
-    has_stopped, n_pieces = threading.Event(), 100
+    has_stopped, n_pieces = asyncio.Event(), 100
 
-    class Slow:
-        def measure(self, messages, tools):
-            return 7, True
-
-        def chat(self, request, take):
-            for n in count():
-                time.sleep(0.005)
-                ends = n == n_pieces and not is_silent
-                delta = {} if is_silent else {"content": f"piece {n}, "}
-                choice = {"delta": delta, "finish_reason": "stop" if ends else None}
-                if take({"choices": [choice]}) or ends:
-                    has_stopped.set()
-                    return
+    async def handle(reader, writer):
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n")
+        for n in count(1):
+            ends = n == n_pieces and not is_silent
+            delta = {} if is_silent else {"content": f"piece {n}, "}
+            choice = {"delta": delta, "finish_reason": "stop" if ends else None}
+            with suppress(OSError):
+                writer.write(f"data: {json.dumps({'choices': [choice]})}\n\n".encode())
+                await writer.drain()
+            if ends or writer.is_closing():
+                has_stopped.set()
+                break
+            await asyncio.sleep(0.005)
+        writer.close()
 
     slow = Engine(MODEL, **BOUNDS | {"timeout_s": 0.2})
-    monkeypatch.setattr(slow, "_load", Slow)
-    asked = LlamaModel(slow).complete(
-        ask_for("Tell a long story.", max_output_tokens=900), role=Role.EXECUTION
-    )
-    try:
+    async with handled_by(handle) as served:
+        loaded = SimpleNamespace(url=served.base_url, key="k")
+        monkeypatch.setattr(slow, "_load", lambda: loaded)
+        asked = LlamaModel(slow).complete(
+            ask_for("Tell a long story.", max_output_tokens=900), role=Role.EXECUTION
+        )
         if is_silent:
             with pytest.raises(OverdueError) as caught:
                 await asked
             assert caught.value.may_be_billed
         else:
             assert (await asked).text.strip().endswith(f"piece {n_pieces},")
-        assert has_stopped.is_set()
-    finally:
+        await has_stopped.wait()
         await slow.close()
 
 
@@ -226,8 +225,29 @@ async def test_a_prompt_that_does_not_fit_is_refused_before_any_work(engine):
     with pytest.raises(ContextTooLongError) as caught:
         await model.complete(ask_for("word " * 1500), role=Role.EXECUTION, on_text=pieces.append)
 
-    assert "tokens does not fit the context of 1024" in caught.value.what
+    assert caught.value.what == "the prompt does not fit the context of llama"
     assert not caught.value.may_be_billed and pieces == []
+
+
+@needs_model
+async def test_a_prompt_that_leaves_no_room_for_its_answer_is_too_long(monkeypatch):
+    usage = {"prompt_tokens": 1000, "completion_tokens": 24}
+    cut = {"choices": [{"delta": {"content": "It"}, "finish_reason": "length"}], "usage": usage}
+
+    async def handle(reader, writer):
+        await reader.readuntil(b"\r\n\r\n")
+        head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n"
+        writer.write(head + f"data: {json.dumps(cut)}\n\n".encode())
+        writer.close()
+
+    engine = Engine(MODEL, **BOUNDS)
+    async with handled_by(handle) as served:
+        monkeypatch.setattr(engine, "_load", lambda: SimpleNamespace(url=served.base_url, key="k"))
+        with pytest.raises(ContextTooLongError, match="room for 24 of 1024 tokens"):
+            await LlamaModel(engine).complete(
+                ask_for("word", max_output_tokens=200), role=Role.EXECUTION
+            )
+        await engine.close()
 
 
 @pytest.mark.thorough
@@ -302,29 +322,3 @@ async def test_a_model_that_does_not_fit_the_free_memory_is_not_loaded(monkeypat
     assert "but only 10 MB are free" in caught.value.what and "LLAMA_CTX_MAX" in caught.value.fix
     assert engine._server is None
     await engine.close()
-
-
-@needs_model
-@pytest.mark.system  # many seconds of a processor
-class TestLlamaEmbedder(LocalEmbedderContract):
-    n_many = 15  # each takes a model its time
-
-    @pytest.fixture
-    async def embedder(self, engine, monkeypatch):
-        monkeypatch.setattr(llama, "BATCH_TOKENS", N_TOKENS)
-        return LlamaEmbedder(engine)
-
-    @pytest.fixture
-    def others(self):
-        return []
-
-    @property
-    def making(self):
-        return (
-            "from pathlib import Path\n"
-            "from babyagi.llm import llama\n"
-            "from babyagi.llm.llama import Engine, LlamaEmbedder\n"
-            f"llama.BATCH_TOKENS = {N_TOKENS}\n"
-            f"embedder = LlamaEmbedder(Engine(Path({str(MODEL)!r}), "
-            "context_tokens=1024, n_threads=1))"
-        )

@@ -1,16 +1,16 @@
 import pytest
 
 from babyagi.llm.prices import Price
-from babyagi.llm.reading import Call, least_tokens, read_usage, visible_text
+from babyagi.llm.reading import least_tokens, read_usage, visible_text
 from tests.linear import grows_faster_than_linearly
 
 PRICE = Price(prompt_usd_per_mtok=1.0, completion_usd_per_mtok=4.0)
-CALL = Call(least_prompt=100, least_output=10, reserved_prompt=900, reserved_output=500)
-EMBEDDING = Call(least_prompt=100, least_output=0, reserved_prompt=900, reserved_output=0)
+CALL = {"least": (100, 10), "reserved": (900, 500)}
+EMBEDDING = {"least": (100, 0), "reserved": (900, 0)}
 
 
 def charged(said, call=CALL):
-    usage = read_usage(said, call, PRICE)
+    usage = read_usage(said, PRICE, **call)
     return usage.prompt_tokens, usage.completion_tokens
 
 
@@ -55,7 +55,7 @@ def charged(said, call=CALL):
     ],
 )
 def test_the_usage_that_an_endpoint_reports_is_charged(said):
-    usage = read_usage(said, CALL, PRICE)
+    usage = read_usage(said, PRICE, **CALL)
 
     assert (
         usage.calls,
@@ -90,7 +90,7 @@ def test_a_count_that_cannot_be_read_is_charged_with_no_less_than_was_reserved(v
         {"prompt_tokens": 600, "completion_tokens": value},
         value,
     ):
-        usage = read_usage(said, CALL, PRICE)
+        usage = read_usage(said, PRICE, **CALL)
 
         assert (usage.prompt_tokens, usage.completion_tokens) == (900, 500)
         assert (usage.unconfirmed_tokens, usage.unconfirmed_cost_usd) == (
@@ -148,15 +148,17 @@ def test_what_is_unreadable_beside_a_huge_count_does_not_lower_it():
     ],
 )
 def test_an_embedding_has_no_output_and_is_charged_alike(said, tokens):
-    usage = read_usage(said, EMBEDDING, Price(prompt_usd_per_mtok=1.0, completion_usd_per_mtok=1.0))
+    usage = read_usage(
+        said, Price(prompt_usd_per_mtok=1.0, completion_usd_per_mtok=1.0), **EMBEDDING
+    )
 
     assert usage.tokens == tokens and bool(usage.unconfirmed_tokens) == (not said)
 
 
 def test_an_unknown_price_costs_nothing():
     assert (
-        read_usage({}, CALL, None).cost_usd == 0.0
-        and read_usage({}, CALL, None).unconfirmed_tokens == 1400
+        read_usage({}, None, **CALL).cost_usd == 0.0
+        and read_usage({}, None, **CALL).unconfirmed_tokens == 1400
     )
 
 

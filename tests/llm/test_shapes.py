@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 from datetime import date, datetime
 from decimal import Decimal
 from enum import IntEnum
-from typing import Annotated, Any, Literal, NamedTuple, NotRequired, TypedDict
+from typing import Annotated, Any, Literal, NamedTuple, NotRequired
 
 import pydantic
 import pytest
+from typing_extensions import TypedDict
 
 from babyagi.llm.shapes import ShapeError, fit_schema, shape_of, to_plain, to_strict
 

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from babyagi.errors import ContextTooLongError
-from babyagi.llm.client import Endpoint, OpenAIModel
+from babyagi.llm.client import Endpoint
 from babyagi.llm.learning import (
     LearningModel,
     is_known_provider,
@@ -204,7 +204,8 @@ class Place:
     async def run(self, *, ask=ASK):
         endpoint = Endpoint(base_url=self.server.base_url, sleep=no_wait, random=lambda: 0.5)
         model = LearningModel(
-            OpenAIModel("m", endpoint),
+            "m",
+            endpoint,
             known=read_abilities(self.kept),
             remember=lambda found: setattr(self, "kept", write_abilities(found)),
         )
@@ -282,7 +283,7 @@ async def test_what_a_server_refuses_costs_no_answer_and_is_not_said_to_it_again
 async def test_tasks_that_begin_at_once_ask_once_what_a_model_can_do():
     async with Server("drops tools") as server:
         endpoint = Endpoint(base_url=server.base_url, sleep=no_wait, random=lambda: 0.5)
-        model = LearningModel(OpenAIModel("m", endpoint), known=Abilities(), remember=str)
+        model = LearningModel("m", endpoint, known=Abilities(), remember=str)
 
         async def begin():
             desk, made = await open_desk(), list[object]()
@@ -303,7 +304,7 @@ async def test_a_prompt_that_the_server_cuts_is_noticed_and_the_next_is_not_sent
     async with Server("cuts at 2,048") as server:
         kept = list[Abilities]()
         endpoint = Endpoint(base_url=server.base_url, sleep=no_wait, random=lambda: 0.5)
-        model = LearningModel(OpenAIModel("m", endpoint), known=Abilities(), remember=kept.append)
+        model = LearningModel("m", endpoint, known=Abilities(), remember=kept.append)
 
         def ask_for(n):
             message = Message(speaker=Speaker.USER, text="nine at night " * n, origins=("person",))
@@ -331,7 +332,7 @@ async def test_a_server_that_counts_too_little_is_not_taken_for_one_that_cuts():
     async with Modest("counts little") as server:
         kept = list[Abilities]()
         endpoint = Endpoint(base_url=server.base_url, sleep=no_wait, random=lambda: 0.5)
-        model = LearningModel(OpenAIModel("m", endpoint), known=Abilities(), remember=kept.append)
+        model = LearningModel("m", endpoint, known=Abilities(), remember=kept.append)
         message = Message(speaker=Speaker.USER, text="nine at night " * 900, origins=("person",))
 
         for _ in range(2):
@@ -353,7 +354,7 @@ async def test_native_calls_are_chosen_only_after_one_was_brought():
     async with Silent("refuses schemas") as server:
         endpoint = Endpoint(base_url=server.base_url, sleep=no_wait, random=lambda: 0.5)
         kept = list[Abilities]()
-        model = LearningModel(OpenAIModel("m", endpoint), known=Abilities(), remember=kept.append)
+        model = LearningModel("m", endpoint, known=Abilities(), remember=kept.append)
         desk = await open_desk()
         desk.model = model
 

@@ -1,7 +1,7 @@
 import pytest
 
 from babyagi.errors import ModelUnavailableError
-from babyagi.runtime.tracing import NO_TRACER, OtelTracer, open_tracer
+from babyagi.runtime.tracing import NO_TRACER, Tracer, open_tracer
 from support.scripted import ScriptedModel
 from support.virtual import VirtualWorld, virtually
 from tests.test_loop import Script
@@ -17,7 +17,7 @@ def exported():
     from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
     exporter = InMemorySpanExporter()
-    yield OtelTracer(SimpleSpanProcessor(exporter)), exporter.get_finished_spans
+    yield Tracer(SimpleSpanProcessor(exporter)), exporter.get_finished_spans
 
 
 class TracedWorld(VirtualWorld):

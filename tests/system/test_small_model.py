@@ -15,7 +15,7 @@ import pytest
 from babyagi.agents.creation import Finished, create_tasks
 from babyagi.index.hashing import HashEmbedder
 from babyagi.journal import Backends, Gate, Journal
-from babyagi.llm.client import Endpoint, OpenAIModel
+from babyagi.llm.client import Endpoint
 from babyagi.llm.learning import LearningModel
 from babyagi.llm.llama import Engine, LlamaModel
 from babyagi.llm.port import Abilities, ChatModel
@@ -141,16 +141,16 @@ async def test_an_objective_ends_and_only_answers_become_results(tmp_path, way, 
 
 async def test_every_planning_reply_can_be_read(way):
     model: ChatModel
+    opened: Endpoint | Engine
     known = Abilities(takes_tools=False, holds_schema=True)
     if "OPENAI_BASE_URL" in way:
-        endpoint = Endpoint(
-            base_url=way["OPENAI_BASE_URL"], sleep=asyncio.sleep, random=lambda: 0.5
+        opened = Endpoint(base_url=way["OPENAI_BASE_URL"], sleep=asyncio.sleep, random=lambda: 0.5)
+        model = LearningModel(
+            "smollm", opened, known=known, remember=lambda found: None, temperature=0
         )
-        inner = OpenAIModel("smollm", endpoint, temperature=0)
-        model = LearningModel(inner, known=known, remember=lambda found: None)
     else:
-        engine = Engine(MODEL, context_tokens=4096, n_threads=1)
-        model = LlamaModel(engine, temperature=0)
+        opened = Engine(MODEL, context_tokens=4096, n_threads=1)
+        model = LlamaModel(opened, temperature=0)
     desk = await open_desk()
     backends = Backends(
         store=desk.world.store,
@@ -176,7 +176,7 @@ async def test_every_planning_reply_can_be_read(way):
                 max_new_tasks=3,
             )
     finally:
-        await model.close()
+        await opened.close()
 
     steps = await desk.world.store.steps(desk.claim.task.objective_id, owner=desk.claim.fence.owner)
     replies = [json.loads(step.output)["text"] for step in steps if step.kind == "model"]
