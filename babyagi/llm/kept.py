@@ -18,6 +18,7 @@ from babyagi.llm.prompt import UNMARKED, Message, Prompt, Speaker, ToolCall
 
 COMPRESSED = "zlib:"  # JSON never begins with it
 MIN_COMPRESSED_CHARS = 500
+MAX_BYTES = 64_000_000  # of one prompt; a peer on the store may have written a text that grows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +65,7 @@ def _decompress(text: str) -> str:
     if not text.startswith(COMPRESSED):
         return text
     packed = base64.b64decode(text.removeprefix(COMPRESSED), validate=True)
-    return zlib.decompress(packed).decode()
+    return zlib.decompressobj().decompress(packed, MAX_BYTES).decode()
 
 
 def _fields(message: Message) -> dict[str, Any]:

@@ -278,7 +278,8 @@ class ResponsesReplyBuilder(ReplyBuilder):
         self.has_ended = self.is_over = True
 
     def _reply(self) -> Mapping[str, Any]:
-        return self._last
+        said = {"type": "message", "content": [{"text": "".join(self._texts)}]}
+        return {**self._last, "output": self._last.get("output") or [said]}
 
 
 # -- who listens to a stream
