@@ -28,22 +28,6 @@ from babyagi.errors import BabyagiError, SettingsError, find_fix, first_error
 from babyagi.reporting.next_command import quoted
 from babyagi.text import nearest
 
-
-def run_from_settings() -> int:
-    """Do what `babyagi` does without a command: run the OBJECTIVE of the environment, or print what
-    can be typed if there is none."""
-    from babyagi.cli.report import Output
-    from babyagi.cli.run import run_objective
-    from babyagi.cli.session import load
-    from babyagi.settings.load import DEFAULT_SOURCE
-
-    loaded = load()
-    if not loaded.settings.objective and loaded.sources["initial_task"] == DEFAULT_SOURCE:
-        echo(click.get_current_context().get_help())
-        return ExitCode.OK
-    return run_objective({}, always_new=False, output=Output())
-
-
 HELP_FLAGS = ("-h", "--help")
 VERSION_FLAGS = ("-V", "--version")
 LISTS_ALL = "babyagi.lists_all"  # in the context of a help text
@@ -106,7 +90,7 @@ class Commands(click.Group):
 )
 @click.option(*VERSION_FLAGS, is_flag=True, help="Print the version and end.")
 @click.pass_context
-def babyagi(context: click.Context, version: bool) -> int | None:
+def babyagi(context: click.Context, version: bool) -> Any:
     """An autonomous task-loop daemon: an objective goes in, a report comes out.
 
     \b
@@ -124,7 +108,13 @@ def babyagi(context: click.Context, version: bool) -> int | None:
     if version:
         echo(f"babyagi {__version__}")
     elif context.invoked_subcommand is None:
-        return run_from_settings()
+        from babyagi.cli.session import load
+        from babyagi.settings.load import DEFAULT_SOURCE
+
+        loaded = load()
+        if loaded.settings.objective or loaded.sources["initial_task"] != DEFAULT_SOURCE:
+            return context.invoke(babyagi.commands["run"])
+        echo(context.get_help())
     return None
 
 

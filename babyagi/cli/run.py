@@ -10,13 +10,22 @@ import signal
 import sys
 from collections.abc import (
     AsyncIterator,
+    Awaitable,
+    Callable,
     Iterable,
     Iterator,
     Mapping,
-    Sequence,
 )
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, nullcontext, suppress
+from contextlib import (
+    AbstractAsyncContextManager,
+    AsyncExitStack,
+    asynccontextmanager,
+    contextmanager,
+    nullcontext,
+    suppress,
+)
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -64,7 +73,6 @@ from babyagi.errors import (
     CredentialsError,
     ModelRejectedError,
     ModelUnavailableError,
-    NotFoundError,
     SettingsError,
     StoreUnusableError,
 )
@@ -125,9 +133,9 @@ def demo(
         "agent": "",
     }
     # the demo must behave the same in every folder
-    loaded = session.load(settings, reads_files=False)
-    preflight.require_index(loaded.settings)
-    return asyncio.run(_start_and_work(loaded, always_new=always_new, output=output, is_demo=True))
+    opening = _open(session.load(settings, reads_files=False), creates=True)
+    find = partial(_start, always_new=always_new, is_demo=True)
+    return asyncio.run(work_on(opening, find, output=output))
 
 
 @click.command()
@@ -164,10 +172,18 @@ def run(
             raise wrong_usage("--continue cannot be combined with --new")
         before = f"--continue {continued} "
         question = require_words(objective_words, "a further question", before=before)
-        return continue_objective(question, selector=continued, flags=given, output=output)
+        return _ask_further(question, selector=continued, flags=given, output=output)
     if objective_words:
         given["objective"] = require_words(objective_words)
-    return run_objective(given, always_new=always_new, output=output)
+    loaded = session.load(given)
+    if loaded.settings.join_existing_objective:
+        return join_objective(loaded, output=output)
+    loaded.settings.require_objective()
+    require_folder(loaded.settings)
+    preflight.require_credentials(loaded.settings)
+    preflight.require_living_models(loaded.settings)
+    opening, find = _open(loaded, creates=True), partial(_start, always_new=always_new)
+    return asyncio.run(work_on(opening, find, output=output))
 
 
 @click.command()
@@ -177,8 +193,8 @@ def run(
 @json_option
 def resume(objective: str, as_json: bool, **flags: Any) -> int:
     """Continue an objective that was killed, paused or stopped."""
-    output, loaded = take_output(flags, as_json), load_to_work(given_flags(flags))
-    return asyncio.run(_resume(loaded, objective, output=output))
+    output, opening = take_output(flags, as_json), _open(session.load(given_flags(flags)))
+    return asyncio.run(work_on(opening, partial(_pick, selector=objective), output=output))
 
 
 @click.command()
@@ -201,6 +217,8 @@ def watch(objective: str, as_json: bool, **flags: Any) -> int:
 # --------------------------------------------------------------------------------------------------
 
 
+Found = tuple[Objective, int | None]  # with the id of the event after which the view begins
+
 REST_UNTOLD_S = 1.0  # longest wait after a report without a notice of what is waited for
 
 # options that hold for the whole life of an objective, or that choose one
@@ -209,23 +227,7 @@ NOT_OF_CONTINUING = frozenset(
 )
 
 
-def run_objective(flags: Mapping[str, Any], *, always_new: bool, output: Output) -> int:
-    """Run the objective that the flags, the environment and the settings files describe; with
-    --join, one that another process started. Return the exit code."""
-    loaded = session.load(flags)
-    if loaded.settings.join_existing_objective:
-        return join_objective(flags, output=output)
-    loaded.settings.require_objective()
-    require_folder(loaded.settings)
-    preflight.require_credentials(loaded.settings)
-    preflight.require_living_models(loaded.settings)
-    preflight.require_index(loaded.settings)
-    return asyncio.run(_start_and_work(loaded, always_new=always_new, output=output))
-
-
-def continue_objective(
-    question: str, *, selector: str, flags: Mapping[str, Any], output: Output
-) -> int:
+def _ask_further(question: str, *, selector: str, flags: Mapping[str, Any], output: Output) -> int:
     """Ask a further question of an objective, work on it until it ends, and return the exit
     code.
     """
@@ -236,69 +238,52 @@ def continue_objective(
             fix=f"babyagi run --continue {selector} {quoted(question)}",
             guide="objectives",
         )
-    loaded = load_to_work(flags)
     limits = parse_flags({name: flags[name] for name in LIMITS if name in flags})
-    return asyncio.run(_continue(loaded, selector, question, limits=limits, output=output))
+    find = partial(_continue, selector=selector, question=question, limits=limits)
+    return asyncio.run(work_on(_open(session.load(flags)), find, output=output))
 
 
-def load_to_work(flags: Mapping[str, Any]) -> Loaded:
-    """Return the settings for a command that works on objectives, after a check that the index of
-    results can be used."""
-    loaded = session.load(flags)
-    preflight.require_index(loaded.settings)
-    return loaded
-
-
-@asynccontextmanager
-async def _open(loaded: Loaded, *, creates: bool = True) -> AsyncIterator[App]:
+def _open(loaded: Loaded, *, creates: bool = False) -> AbstractAsyncContextManager[App]:
+    """Return a context manager that opens the app, after a check that the index of results can be
+    used."""
     from babyagi.app.application import open_app
 
-    person, settings = find_person(), loaded.settings
-    async with open_app(settings, ask_human=person, tell=tell, creates=creates) as app:
-        yield app
+    preflight.require_index(loaded.settings)
+    tell_notices(loaded.notices)
+    return open_app(loaded.settings, ask_human=find_person(), tell=tell, creates=creates)
 
 
-async def _start_and_work(
-    loaded: Loaded, *, always_new: bool, output: Output, is_demo: bool = False
-) -> int:
-    async with _open(loaded) as app:
-        objective, is_new = await app.start_objective(always_new=always_new)
-        if is_demo and is_over(objective):
-            objective, is_new = await app.start_objective(always_new=True)
-        if not is_over(objective):
-            await _require_listener(app, objective)
-        tell_notices((*loaded.notices, *app.notices))
-        return await work_on(app, objective, output=output, after_id=0 if is_new else None)
+async def _start(app: App, *, always_new: bool, is_demo: bool = False) -> Found:
+    objective, is_new = await app.start_objective(always_new=always_new)
+    if is_demo and is_over(objective):
+        objective, is_new = await app.start_objective(always_new=True)
+    await _require_models(app, objective)
+    tell_notices(app.notices)
+    return objective, 0 if is_new else None
 
 
-async def _continue(
-    loaded: Loaded, selector: str, question: str, *, limits: Mapping[str, Any], output: Output
-) -> int:
-    async with _open(loaded, creates=False) as app:
-        objective = await session.pick_objective(app.store, selector)
-        preflight.require_credentials(loaded.settings, models_of(objective))
-        preflight.require_listener(loaded.settings, models_of(objective))
-        app.toolbox.require(objective)
-        after_id = await app.store.last_event_id(objective.id)
-        new = replace(objective.spec.limits, **limits) if limits else None
-        objective = await app.ask_further(objective, question, limits=new)
-        tell_notices(loaded.notices)
-        return await work_on(app, objective, output=output, after_id=after_id)
+async def _continue(app: App, *, selector: str, question: str, limits: Mapping[str, Any]) -> Found:
+    objective = await session.pick_objective(app.store, selector)
+    preflight.require_credentials(app.settings, models_of(objective))
+    preflight.require_listener(app.settings, models_of(objective))
+    app.toolbox.require(objective)
+    after_id = await app.store.last_event_id(objective.id)
+    new = replace(objective.spec.limits, **limits) if limits else None
+    return await app.ask_further(objective, question, limits=new), after_id
 
 
-async def _resume(loaded: Loaded, selector: str, *, output: Output) -> int:
-    async with _open(loaded, creates=False) as app:
-        objective = await session.pick_unfinished(app.store, selector)
-        if not is_over(objective):
-            preflight.require_credentials(loaded.settings, models_of(objective))
-            await _require_listener(app, objective)
-        tell_notices(loaded.notices)
-        return await work_on(app, objective, output=output)
+async def _pick(app: App, *, selector: str) -> Found:
+    objective = await session.pick_unfinished(app.store, selector)
+    await _require_models(app, objective)
+    return objective, None
 
 
-async def _require_listener(app: App, objective: Objective) -> None:
-    """Check as `require_listener` does that the models' server listens. If it does not, pause the
-    objective before the error is raised, so that no worker claims its tasks."""
+async def _require_models(app: App, objective: Objective) -> None:
+    """Check that the models of an objective that is not over can be called. If no server listens,
+    pause the objective before the error is raised, so that no worker claims its tasks."""
+    if is_over(objective):
+        return
+    preflight.require_credentials(app.settings, models_of(objective))
     try:
         preflight.require_listener(app.settings, models_of(objective))
     except ModelUnavailableError as error:
@@ -326,29 +311,31 @@ async def _watch(settings: Settings, selector: str, *, output: Output) -> int:
 
 
 async def work_on(
-    app: App,
-    objective: Objective,
+    opening: AbstractAsyncContextManager[App],
+    find: Callable[[App], Awaitable[Found]],
     *,
     output: Output,
-    after_id: int | None = None,
     is_joined: bool = False,
 ) -> int:
     """Work on the objective and show its events meanwhile, write its report, print the outcome, and
     return the exit code. If the objective has ended already, only write the report.
 
     Args:
-        after_id: the id of the event after which the view begins; None means the last one so far.
+        opening: opens the app.
+        find: returns the objective, and the id of the event after which the view begins; None means
+            the last one so far.
         is_joined: whether another process started the objective.
     """
-    as_json = output.as_json
-    if is_over(objective) and not await _is_to_be_asked(app.store, objective, as_json=as_json):
-        warn("This objective has ended already; no model is asked. To start it anew: --new")
-        return await _end(app.store, objective, output)
-    if after_id is None:
-        after_id = await app.store.last_event_id(objective.id)
-    async with AsyncExitStack() as seat:
+    async with opening as app, AsyncExitStack() as seat:
+        objective, after_id = await find(app)
+        store, as_json = app.store, output.as_json
+        if is_over(objective) and not await _is_to_be_asked(store, objective, as_json=as_json):
+            warn("This objective has ended already; no model is asked. To start it anew: --new")
+            return await _end(store, objective, output)
+        if after_id is None:
+            after_id = await store.last_event_id(objective.id)
         view, company = await seat.enter_async_context(_seated(app, objective, as_json=as_json))
-        follower = Follower(app.store, objective.id, view, after_id=after_id, is_logged=True)
+        follower = Follower(store, objective.id, view, after_id=after_id, is_logged=True)
         await seat.enter_async_context(following(follower))
         work = asyncio.ensure_future(
             app.join(objective, company)
@@ -356,32 +343,22 @@ async def work_on(
             else app.run(objective, company, after_id=after_id)
         )
         async with _ended_with_this(work):
-            await _wait_for_report(app.store, objective, follower, work)
+            await _wait_for_report(store, objective, follower, work)
             await seat.aclose()
             if not work.done():
-                code = await _end(app.store, await app.store.objective(objective.id), output)
-                await _wait_for_rest(app.store, objective.id, work)
-                return code
-            async with _told_how_it_stands(app.store, objective.id, output):
+                ended = await _end(store, await store.objective(objective.id), output)
+                await _wait_for_rest(store, objective.id, work)
+                return ended
+            try:
                 outcome = await work
+            except (CredentialsError, ModelRejectedError, SettingsError) as error:
+                now = await store.objective(objective.id)
+                await _end(store, now, output, code=code_of_error(error))
+                raise
             number = outcome.stopped_by_signal
-            return await _end(app.store, outcome.objective, output, stopped_by_signal=number)
-
-
-@asynccontextmanager
-async def _told_how_it_stands(
-    store: TaskStore, objective_id: int, output: Output
-) -> AsyncIterator[None]:
-    """If the body raises an error that a person must mend, print the state of the objective and how
-    to continue it, and raise the error again."""
-    try:
-        yield
-    except (CredentialsError, ModelRejectedError, SettingsError) as error:
-        objective = await store.objective(objective_id)
-        if output.as_json:
-            await _print_outcome(store, objective, code=code_of_error(error), has_report=False)
-        await _say_closing(store, objective, is_told=False)
-        raise
+            is_cut_off = number is not None and not outcome.objective.has_report
+            code = 128 + (number or 0) if is_cut_off else None
+            return await _end(store, outcome.objective, output, code=code)
 
 
 @asynccontextmanager
@@ -427,13 +404,16 @@ async def _wait_for_rest(
 
 
 async def _end(
-    store: TaskStore, objective: Objective, output: Output, *, stopped_by_signal: int | None = None
+    store: TaskStore, objective: Objective, output: Output, *, code: int | None = None
 ) -> int:
     """Write the report if the objective has ended, print the outcome, and return the exit code. For
-    an objective that was paused or stopped, print only its state."""
-    code = code_of_objective(objective, stopped_by_signal=stopped_by_signal)
-    is_stopped = stopped_by_signal and not objective.has_report
-    has_report = objective.status is ObjectiveStatus.ENDED and not is_stopped
+    an objective that was paused or stopped, print only its state.
+
+    Args:
+        code: the exit code of work that was cut off; None means that of the objective.
+    """
+    has_report = objective.status is ObjectiveStatus.ENDED and code is None
+    code = code_of_objective(objective) if code is None else code
     on_screen = replace(output, path=None, format=MARKDOWN) if output.path else output
     if output.as_json:
         await _print_outcome(store, objective, code=code, has_report=has_report)
@@ -568,80 +548,50 @@ CHANGE_WAIT_S = 5.0
 MAX_NAMED = 5  # of the newest objectives, where a person is told which ones there are
 
 
-def join_objective(flags: Mapping[str, Any], *, output: Output, selector: str = "") -> int:
+def join_objective(loaded: Loaded, *, output: Output, selector: str = "") -> int:
     """Work on an objective that another process started, and return the exit code of its stop
     reason. Without a `selector`, the settings describe the objective, which is waited for."""
-    return asyncio.run(_join(load_to_work(flags), selector, output=output))
+    opening, find = _open(loaded, creates=not selector), partial(_join, selector=selector)
+    return asyncio.run(work_on(opening, find, output=output, is_joined=True))
 
 
-async def _join(loaded: Loaded, selector: str, *, output: Output) -> int:
-    settings = loaded.settings
-    async with _open(loaded, creates=not selector) as app:
-        tell_notices(loaded.notices)
-        objective = await (
-            session.pick_objective(app.store, selector)
-            if selector
-            else wait_for(app.store, settings.objective, settings.instance_name)
-        )
-        session.touch(objective)
-        if not is_over(objective):
-            preflight.require_listener(settings, models_of(objective))
-        return await work_on(app, objective, output=output, is_joined=True)
+async def _join(app: App, *, selector: str) -> Found:
+    settings = app.settings
+    objective = await (
+        session.pick_objective(app.store, selector)
+        if selector
+        else wait_for(app.store, settings.objective, settings.instance_name)
+    )
+    session.touch(objective)
+    if not is_over(objective):
+        preflight.require_listener(settings, models_of(objective))
+    return objective, None
 
 
 async def wait_for(store: TaskStore, text: str, name: str) -> Objective:
-    """Wait until there is an objective with this text ('' means any) and instance name, and return
-    the newest unfinished one of them, else the newest. If objectives with the text have other names
-    only, the one that is unfinished is meant.
-
-    Raises:
-        NotFoundError: objectives of other names have the text, and none is unfinished.
-        SettingsError: several unfinished objectives of other names have the text.
-    """
+    """Wait until there is an objective with this text ('' means any), and return the newest
+    unfinished one, else the newest. Those with the instance name are preferred; without a text only
+    they are meant."""
     is_told = False
     while True:
         known = await store.objectives()
         alike = [one for one in known if text in ("", one.spec.text)]
         named = [one for one in alike if one.spec.instance_name == name]
-        if named:
-            return next((one for one in reversed(named) if not is_over(one)), named[-1])
-        if text and alike:
-            return _only_unfinished(alike, name)
+        if meant := named or (alike if text else []):
+            found = next((one for one in reversed(meant) if not is_over(one)), meant[-1])
+            if not named:
+                tell(f"none of this text is named {name}; this worker joins {_name(found)}")
+            return found
         if not is_told:
-            what, there = fit(text, 60) or name, _name_all(known) or "none yet"
-            tell(f"this worker waits for the objective {what}; the task store holds {there}")
+            what, there = fit(text, 60) or name, "; ".join(map(_name, known[-MAX_NAMED:])) or "none"
+            tell(f"this worker waits for the objective {what}; the newest ones are: {there}")
         is_told = True
         await store.wait_for_change(timeout_s=CHANGE_WAIT_S)
 
 
-def _only_unfinished(objectives: Sequence[Objective], name: str) -> Objective:
-    unfinished = [one for one in objectives if not is_over(one)]
-    if len(unfinished) != 1:
-        kind = SettingsError if unfinished else NotFoundError
-        raise kind(
-            f"{len(unfinished) or 'no'} unfinished objectives have this text, and none is named "
-            f"{name}",
-            why=_name_all(unfinished or objectives),
-            fix=f"babyagi worker --objective {objectives[-1].id}",
-            guide="machines",
-        )
-    (found,) = unfinished
-    tell(
-        f"no objective with this text is named {name}; this worker joins objective {found.id}, "
-        f"named {found.spec.instance_name}"
-    )
-    return found
-
-
-def _name_all(objectives: Sequence[Objective]) -> str:
-    """Return the numbers, instance names and texts of the newest of the objectives."""
-    n_more = len(objectives) - MAX_NAMED
-    named = (
-        f"objective {one.id}, named {one.spec.instance_name}: {fit(one.spec.text, 40)}"
-        f"{' (ended)' if is_over(one) else ''}"
-        for one in objectives[-MAX_NAMED:]
-    )
-    return "; ".join([*named, *([f"and {n_more} older ones"] if n_more > 0 else [])])
+def _name(one: Objective) -> str:
+    ended = " (ended)" if is_over(one) else ""
+    return f"objective {one.id}, named {one.spec.instance_name}: {fit(one.spec.text, 40)}{ended}"
 
 
 # -- submit

@@ -28,7 +28,7 @@ from babyagi.cli.options import (
     wrong_usage,
 )
 from babyagi.cli.report import output_option, take_output
-from babyagi.cli.run import join_objective, load_to_work, tell
+from babyagi.cli.run import join_objective, tell
 from babyagi.cli.session import NOTHING, load
 from babyagi.cli.text import Line, echo, give, is_person_there, is_terminal, warn
 from babyagi.errors import SettingsError
@@ -63,9 +63,11 @@ def worker(objective: str | None, as_json: bool, **flags: Any) -> int:
     if objective is None and flags["output"]:
         raise wrong_usage("--output can only be used with --objective")
     output, given = take_output(flags, as_json), given_flags(flags)
+    loaded = load(given)
     if objective is not None:
-        return join_objective(given, selector=objective, output=output)
-    return asyncio.run(_serve_all(load_to_work(given), as_json=as_json))
+        return join_objective(loaded, selector=objective, output=output)
+    preflight.require_index(loaded.settings)
+    return asyncio.run(_serve_all(loaded, as_json=as_json))
 
 
 async def _serve_all(
