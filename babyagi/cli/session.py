@@ -154,8 +154,17 @@ def load(
         SettingsError: a value is invalid, or a setting in `needs` comes from a file that the person
             does not trust.
     """
-    given, cwd = flags or {}, Path.cwd()
-    read = partial(load_settings, flags=given, environ=os.environ, cwd=cwd, reads_files=reads_files)
+    try:
+        cwd = Path.cwd()
+    except FileNotFoundError as error:
+        raise SettingsError(
+            "the working folder does not exist any more",
+            fix="change to a folder that exists, then type the command again",
+            guide="settings",
+        ) from error
+    read = partial(
+        load_settings, flags=flags or {}, environ=os.environ, cwd=cwd, reads_files=reads_files
+    )
     loaded = settle(read, needs)
     settings = loaded.settings
     path, secrets = settings.effective_log_file, settings.known_secrets
