@@ -337,14 +337,14 @@ def doctor(is_quick: bool, is_probing: bool, as_json: bool) -> int:
 @click.argument("topic", required=False)
 def guide(topic: str | None) -> None:
     """Print a page of the guide, or list its pages."""
-    from babyagi.cli.markdown import show_page
+    from babyagi.cli.markdown import echo_markdown
 
     pages = read_pages()
     if topic is None:
         for name, page in pages.items():
             echo(f"babyagi guide {name:<14} {page.partition(chr(10))[0].lstrip('# ')}")
     elif topic in pages:
-        show_page(pages[topic])
+        echo_markdown(pages[topic])
     else:
         near = nearest(topic, pages)
         fix = f"babyagi guide {near}" if near else "babyagi guide lists the pages"

@@ -10,7 +10,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -34,7 +34,7 @@ from babyagi.cli.text import (
     terminal_width,
     warn,
 )
-from babyagi.errors import BabyagiError, NotFoundError, SettingsError
+from babyagi.errors import NotFoundError, SettingsError, StoreUnavailableError
 from babyagi.inbox import (
     CHANGED,
     QUESTION,
@@ -217,9 +217,8 @@ def list_requests(task: int | None, objective: str, step_id: int | None, as_json
     async def fetch(store: TaskStore) -> list[Request]:
         steps = wanted = await store.inbox(await pick_or_all(store, objective))
         if task is not None:
-            wanted = find_named(steps, task, step_id=step_id)
-        if task is not None and not wanted:
-            pick_named(steps, task, step_id=step_id)
+            found = find_named(steps, task, step_id=step_id)
+            wanted = found or [pick_named(steps, task, step_id=step_id)]
         return [await actions.gather_request(store, step, settings, among=steps) for step in wanted]
 
     requests = with_store(fetch)
@@ -310,9 +309,10 @@ def _decide(
         settled = await actions.settle(store, step, decision, text, home=home, seen=request)
         now = await store.standing(step.objective_id)
         objective = session.touch(now.objective)
-        going_on = render.render_going_on(objective, now.counts)
         is_served = bool(actions.serving(await store.workers(), objective.id))
-        return settled, "" if is_served else going_on, elsewhere
+        idle = "" if is_served else "No worker works on this objective now. "
+        going_on = render.render_next(objective, now.counts, is_served=is_served)
+        return settled, f"{idle}Next: {going_on}", elsewhere
 
     changed = session.with_store(change, changes=True)
     if changed is None:
@@ -321,11 +321,8 @@ def _decide(
     step, going_on, elsewhere = changed
     if elsewhere:
         warn(_say_elsewhere(elsewhere, step, decision), Style.YELLOW)
-    name = f"Task {asking_task(step)} of objective {step.objective_id}"
-    lines = [Line(f"{name} is queued again with your decision.")]
-    if going_on:
-        what = "No worker works on this objective now, so nothing happens before you go on."
-        lines += [Line(what), Line(f"Next: {going_on}")]
+    said = f"Task {asking_task(step)} of objective {step.objective_id} is queued again with your "
+    lines = [Line(f"{said}decision."), Line(going_on)]
     give(as_json, json_shapes.decided_shape(step, decision), lines)
 
 
@@ -522,34 +519,28 @@ class Asker:
 
     async def _until_decided(self, request: Request) -> None:
         """Read lines until one of them decides the request, or until it was answered elsewhere."""
-        gone = asyncio.ensure_future(self._until_gone(request.step))
-        try:
-            while True:
-                warn(_prompt(request), Style.BOLD)
-                typed = asyncio.ensure_future(
-                    read_line(self._descriptor, self._typed, may_read=self._may_read)
-                )
-                try:
-                    await asyncio.wait({typed, gone}, return_when=asyncio.FIRST_COMPLETED)
-                finally:
-                    typed.cancel() if not typed.done() else None
-                if not typed.done():
-                    warn("This request was answered elsewhere.")
-                    return
-                if await self._decide(request, typed.result().strip()):
-                    return
-        finally:
-            gone.cancel()
+        is_decided = False
+        while not is_decided:
+            warn(_prompt(request), Style.BOLD)
+            typed = await self._read(request.step)
+            is_decided = typed is None or await self._decide(request, typed)
+        if typed is None:
+            warn("This request was answered elsewhere.")
 
-    async def _until_gone(self, step: Step) -> None:
-        while True:
-            await asyncio.sleep(LOOK_S)
-            try:
-                await self._store.inbox(step_id=step.id)
-            except NotFoundError:
-                return
-            except BabyagiError as error:
-                _log.info("whether the request is still open cannot be read now: %s", error.what)
+    async def _read(self, step: Step) -> str | None:
+        """Return the next typed line; None once the request is not open any more."""
+        reading = asyncio.ensure_future(
+            read_line(self._descriptor, self._typed, may_read=self._may_read)
+        )
+        try:
+            while not (await asyncio.wait({reading}, timeout=LOOK_S))[0]:
+                with suppress(StoreUnavailableError):
+                    open_ids = {one.id for one in await self._store.inbox(self._objective_id)}
+                    if step.id not in open_ids:
+                        return None
+            return reading.result().strip()
+        finally:
+            reading.cancel()
 
     async def _decide(self, request: Request, typed: str) -> bool:
         decision = _read(request, typed)

@@ -52,9 +52,9 @@ from babyagi.cli.options import (
 from babyagi.cli.report import (
     MARKDOWN,
     Output,
+    choose_output,
     give_report,
     output_option,
-    take_output,
 )
 from babyagi.cli.session import is_over
 from babyagi.cli.text import (
@@ -65,7 +65,6 @@ from babyagi.cli.text import (
     is_live_terminal,
     is_person_there,
     print_json,
-    print_json_line,
     warn,
 )
 from babyagi.cli.views import Follower, JsonView, LiveView, PlainView, View, following
@@ -112,14 +111,20 @@ DEFAULT_QUESTION = "What is lost when the program is killed, and how much can a 
 @output_option
 @json_option
 def demo(
-    folder: Path | None, question: str | None, always_new: bool, as_json: bool, **flags: Any
+    folder: Path | None,
+    question: str | None,
+    always_new: bool,
+    output: str | None,
+    as_json: bool,
+    **flags: Any,
 ) -> int:
     """Try babyagi on real files, without a key or a network.
 
     It reads the documents of FOLDER, or this program's own guide. Only the language model is
     replaced: a rehearsal model quotes sentences, each with its file and line.
     """
-    output, documents = take_output(flags, as_json), (folder or guide_folder()).resolve()
+    chosen = choose_output(output, as_json=as_json)
+    documents = (folder or guide_folder()).resolve()
     settings = {
         **given_flags(flags),
         "objective": question or DEFAULT_QUESTION,
@@ -135,7 +140,7 @@ def demo(
     # the demo must behave the same in every folder
     opening = _open(session.load(settings, reads_files=False), creates=True)
     find = partial(_start, always_new=always_new, is_demo=True)
-    return asyncio.run(work_on(opening, find, output=output))
+    return asyncio.run(work_on(opening, find, output=chosen))
 
 
 @click.command()
@@ -153,6 +158,7 @@ def demo(
 def run(
     objective_words: tuple[str, ...],
     always_new: bool,
+    output: str | None,
     as_json: bool,
     continued: str | None,
     **flags: Any,
@@ -166,24 +172,24 @@ def run(
     waits until one does. With --continue the words are a further question to an objective; its
     results are used to answer it.
     """
-    output, given = take_output(flags, as_json), given_flags(flags)
+    chosen, given = choose_output(output, as_json=as_json), given_flags(flags)
     if continued is not None:
         if always_new:
             raise wrong_usage("--continue cannot be combined with --new")
         before = f"--continue {continued} "
         question = require_words(objective_words, "a further question", before=before)
-        return _ask_further(question, selector=continued, flags=given, output=output)
+        return _ask_further(question, selector=continued, flags=given, output=chosen)
     if objective_words:
         given["objective"] = require_words(objective_words)
     loaded = session.load(given)
     if loaded.settings.join_existing_objective:
-        return join_objective(loaded, output=output)
+        return join_objective(loaded, output=chosen)
     loaded.settings.require_objective()
     require_folder(loaded.settings)
     preflight.require_credentials(loaded.settings)
     preflight.require_living_models(loaded.settings)
     opening, find = _open(loaded, creates=True), partial(_start, always_new=always_new)
-    return asyncio.run(work_on(opening, find, output=output))
+    return asyncio.run(work_on(opening, find, output=chosen))
 
 
 @click.command()
@@ -191,24 +197,25 @@ def run(
 @setting_options("concurrency files tools mcp tools_from agent agent_hosts use_my_model".split())
 @output_option
 @json_option
-def resume(objective: str, as_json: bool, **flags: Any) -> int:
+def resume(objective: str, output: str | None, as_json: bool, **flags: Any) -> int:
     """Continue an objective that was killed, paused or stopped."""
-    output, opening = take_output(flags, as_json), _open(session.load(given_flags(flags)))
-    return asyncio.run(work_on(opening, partial(_pick, selector=objective), output=output))
+    chosen = choose_output(output, as_json=as_json)
+    opening = _open(session.load(given_flags(flags)))
+    return asyncio.run(work_on(opening, partial(_pick, selector=objective), output=chosen))
 
 
 @click.command()
 @objective_option
 @output_option
 @json_option
-def watch(objective: str, as_json: bool, **flags: Any) -> int:
+def watch(objective: str, output: str | None, as_json: bool) -> int:
     """Watch an objective that runs in another process.
 
     When the objective ends, its report is printed. With --json every event from the first on is one
     line, and the last line is the outcome.
     """
-    settings, output = session.load(needs=session.NOTHING).settings, take_output(flags, as_json)
-    return asyncio.run(_watch(settings, objective, output=output))
+    settings = session.load(needs=session.NOTHING).settings
+    return asyncio.run(_watch(settings, objective, output=choose_output(output, as_json=as_json)))
 
 
 # --------------------------------------------------------------------------------------------------
@@ -444,7 +451,7 @@ async def _print_outcome(
         sources=await load_sources(store, objective),
         exit_code=code,
     )
-    print_json_line(shape)
+    print_json(shape, indent=None)
 
 
 async def _is_to_be_asked(store: TaskStore, objective: Objective, *, as_json: bool) -> bool:
@@ -521,7 +528,7 @@ def _say_opening(objective: Objective) -> None:
         warn(render.REHEARSAL_LINE, Style.YELLOW)
     warn(f"Objective {objective.id}: {fit(objective.spec.text, 400)}", Style.BOLD)
     if not is_rehearsal(objective):
-        warn(f"Limits: {render.render_limit_values(objective.spec.limits)}.")
+        warn(f"Limits: {' · '.join(render.render_limits(objective, {})) or 'none'}")
 
 
 def tell_notices(notices: Iterable[str]) -> None:

@@ -120,7 +120,7 @@ def run_twice(capsys, between):
     results = run_json(capsys, "show", "results")
     assert results[0] == first and len(results) == 3
     return run_json(capsys, "store", "verify", "--index"), run_json(
-        capsys, "results", "search", first["task"], "-k", "3"
+        capsys, "show", "results", first["task"], "-k", "3"
     )
 
 

@@ -127,7 +127,7 @@ def test_a_search_finds_the_results_that_bear_on_a_text(home, capsys):
     fill_home()
 
     found = run_json(
-        capsys, "results", "search", "opening hours of the exhibition of", "manuscripts", "-k", "3"
+        capsys, "show", "results", "opening hours of the exhibition of", "manuscripts", "-k", "3"
     )
     again = run_json(capsys, "show", "results", "--objective", "1", "manuscripts")
 
