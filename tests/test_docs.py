@@ -17,8 +17,8 @@ import pytest
 from click.core import ParameterSource
 
 from babyagi.cli.exits import ExitCode, code_of_objective
-from babyagi.cli.root import route
 from babyagi.cli.root import babyagi as command_group
+from babyagi.cli.root import route
 from babyagi.duties.planning import N_COMPARED
 from babyagi.loop import N_WINDOW_HEAD, N_WINDOW_NEW
 from babyagi.settings.fields import declared_fields
