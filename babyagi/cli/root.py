@@ -20,7 +20,7 @@ import click
 
 from babyagi import __version__
 from babyagi.cli.exits import ExitCode, Terminated, code_of_error
-from babyagi.cli.options import Family, wrong_usage
+from babyagi.cli.options import wrong_usage
 from babyagi.cli.text import NO_ROOM, Style, echo, warn
 from babyagi.errors import BabyagiError, SettingsError, find_fix, first_error
 from babyagi.reporting.next_command import quoted
@@ -184,7 +184,7 @@ def _command_meant(typed: str, *, cutoff: float = 0.6) -> str:
     within = {
         name: f"{family.name} {name}"
         for family in babyagi.commands.values()
-        if isinstance(family, Family)
+        if isinstance(family, click.Group)
         for name in family.commands
     }
     known = {**within, **{name: name for name in babyagi.commands}}
