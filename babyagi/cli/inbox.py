@@ -24,6 +24,7 @@ from babyagi.cli.text import (
     Style,
     cell_width,
     confirm,
+    echo_lines,
     fit,
     forget_typed,
     give,
@@ -329,8 +330,7 @@ def _is_confirmed(request: Request, decision: Decision) -> bool:
             "approves it",
             guide="inbox",
         )
-    for line in render_request(request, terminal_width(), is_whole=True)[:-1]:
-        warn(line.text, line.style)
+    echo_lines(render_request(request, terminal_width(), is_whole=True)[:-1], warn)
     forget_typed()
     return confirm(ask_leave(request.step))
 
@@ -478,8 +478,7 @@ class Asker:
             return
         request = await gather_request(self._store, steps[0], self._settings)
         with self._aside():
-            for line in render_request(request, terminal_width(), is_whole=True)[:-1]:
-                warn(line.text, line.style)
+            echo_lines(render_request(request, terminal_width(), is_whole=True)[:-1], warn)
             if needs_leave(request.step):
                 self._forget_typed()
             await self._until_decided(request)

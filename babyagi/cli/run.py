@@ -35,7 +35,7 @@ from babyagi.app.backends import open_store, utc_now
 from babyagi.app.toolbox import require_folder
 from babyagi.cli import preflight, render, session, views
 from babyagi.cli.about import guide_folder
-from babyagi.cli.exits import ExitCode, Terminated, code_of_error, code_of_objective
+from babyagi.cli.exits import Terminated, code_of_error, code_of_objective
 from babyagi.cli.inbox import Asker, find_person
 from babyagi.cli.options import (
     LIMITS,
@@ -58,9 +58,12 @@ from babyagi.cli.report import (
 )
 from babyagi.cli.session import is_over
 from babyagi.cli.text import (
+    Line,
     Style,
     echo,
+    echo_lines,
     fit,
+    give,
     is_in_foreground,
     is_live_terminal,
     is_person_there,
@@ -543,8 +546,9 @@ def tell(notice: str) -> None:
 async def _say_closing(store: TaskStore, objective: Objective, *, is_told: bool) -> None:
     trouble = await find_trouble(store, objective.id)
     counts = (await store.standing(objective.id)).counts
-    for line in render.render_closing(objective, counts, index_trouble=trouble, is_told=is_told):
-        warn(line.text, line.style)
+    echo_lines(
+        render.render_closing(objective, counts, index_trouble=trouble, is_told=is_told), warn
+    )
 
 
 # -- joining an objective that another process started or will start
@@ -615,7 +619,7 @@ NOT_OF_SUBMIT = (
 @setting_options(but=NOT_OF_SUBMIT, hidden=SET_ONCE)
 @new_option
 @json_option
-def submit(objective_words: tuple[str, ...], always_new: bool, as_json: bool, **flags: Any) -> int:
+def submit(objective_words: tuple[str, ...], always_new: bool, as_json: bool, **flags: Any) -> None:
     """Queue an objective for workers.
 
     Its number is printed. To work on it, type `babyagi worker`, in this home or wherever the task
@@ -626,25 +630,23 @@ def submit(objective_words: tuple[str, ...], always_new: bool, as_json: bool, **
         given["objective"] = require_words(objective_words)
     loaded = session.load(given)
     loaded.settings.require_objective()
-    return asyncio.run(_submit(loaded, always_new=always_new, as_json=as_json))
+    asyncio.run(_submit(loaded, always_new=always_new, as_json=as_json))
 
 
-async def _submit(loaded: Loaded, *, always_new: bool, as_json: bool) -> int:
+async def _submit(loaded: Loaded, *, always_new: bool, as_json: bool) -> None:
     from babyagi.app.application import open_app
 
     async with open_app(loaded.settings, tell=tell) as app:
         objective, is_new = await app.start_objective(always_new=always_new)
         tell_notices((*loaded.notices, *app.notices))
-    if as_json:
-        print_json(json_shapes.submitted_shape(objective, is_new=is_new))
-        return ExitCode.OK
-    ended = ", and has ended" if is_over(objective) else ""
-    how = "is queued" if is_new else f"was there already{ended}"
-    echo(f"Objective {objective.id} {how}: {fit(objective.spec.text, 400)}", Style.BOLD)
-    if ended:
-        here = f"babyagi report --objective {objective.id}"
-        echo(f"Its report:  {here}  (--new starts it anew)")
-        return ExitCode.OK
-    echo("Work on it:  babyagi worker  (one or more, wherever this task store can be reached)")
-    echo(f"Watch it:    babyagi watch --objective {objective.id}")
-    return ExitCode.OK
+    how = "is queued" if is_new else f"was there already{', and has ended' * is_over(objective)}"
+    here = f"--objective {objective.id}"
+    ways = [
+        "Work on it:  babyagi worker  (one or more, wherever this task store can be reached)",
+        f"Watch it:    babyagi watch {here}",
+    ]
+    if is_over(objective):
+        ways = [f"Its report:  babyagi report {here}  (--new starts it anew)"]
+    head = Line(f"Objective {objective.id} {how}: {fit(objective.spec.text, 400)}", Style.BOLD)
+    shape = json_shapes.submitted_shape(objective, is_new=is_new)
+    give(as_json, shape, [head, *map(Line, ways)])

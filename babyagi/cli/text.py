@@ -15,7 +15,7 @@ import select
 import shutil
 import sys
 import termios
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
@@ -250,9 +250,9 @@ def warn(text: str = "", style: Style = Style.PLAIN) -> None:
             raise
 
 
-def echo_lines(lines: Iterable[Line]) -> None:
+def echo_lines(lines: Iterable[Line], say: Callable[[str, Style], None] = echo) -> None:
     for line in lines:
-        echo(line.text, line.style)
+        say(line.text, line.style)
 
 
 def echo_rendered(text: str) -> None:

@@ -601,9 +601,7 @@ class LiveView(PlainView):
 
     def _draw_soon(self) -> None:
         self._hurry = None
-        if accepts_output(sys.stderr):
-            with suppress(OSError):  # the terminal is gone
-                self._show()
+        self.draw()
 
     def draw(self) -> None:
         if not accepts_output(sys.stderr):
