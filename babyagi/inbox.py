@@ -18,11 +18,11 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from babyagi.errors import NotFoundError, SettingsError
+from babyagi.errors import SettingsError
 from babyagi.files.home import answers_key, remember_lent
 from babyagi.tasks import Approval, Passage, Step, Task
 from babyagi.taskstore.lifecycle import identity_key
-from babyagi.text import SURROGATES, clean, one_line
+from babyagi.text import SURROGATES, clean
 from babyagi.tools.base import Observation
 
 if TYPE_CHECKING:
@@ -141,60 +141,6 @@ def asking_task(step: Step) -> int:
     return int(step.owner.removeprefix("task:"))
 
 
-def find_named(steps: Sequence[Step], number: int, *, step_id: int | None = None) -> list[Step]:
-    """Return the open steps (calls or questions that wait for a person) that a number may mean: the
-    number of a task, or of a step; with `step_id`, only that step."""
-    named = [step for step in steps if number in (asking_task(step), step.id)]
-    return [step for step in named if step_id in (None, step.id)]
-
-
-def name_step(step: Step, steps: Sequence[Step]) -> str:
-    """Return the shortest text that identifies this step among the open steps, which wait for a
-    person: `4` for its task, and `4 --step 17` if that is ambiguous."""
-    number = asking_task(step)
-    is_clear = len(find_named(steps, number)) == 1
-    return str(number) if is_clear else f"{number} --step {step.id}"
-
-
-def pick_named(
-    steps: Sequence[Step], number: int, *, step_id: int | None, way: Decision | None = None
-) -> Step:
-    """Return the only open step (a call or question that waits for a person) that `number`, of a
-    task or a step, can mean.
-
-    Args:
-        way: the decision that is wanted, for the commands that are named if several steps match;
-            None to look.
-
-    Raises:
-        NotFoundError: no step matches.
-        SettingsError: several steps match.
-    """
-    found = find_named(steps, number, step_id=step_id)
-    if not found:
-        waiting = ", ".join(str(asking_task(step)) for step in steps[:20])
-        why = f"these tasks wait for a person: {waiting}" if waiting else ""
-        raise NotFoundError(
-            f"nothing with number {number} waits for a person",
-            why=why or "no task waits for a person",
-            fix="babyagi inbox shows what waits",
-            guide="inbox",
-        )
-    if len(found) > 1:
-        what = "; ".join(
-            f"task {asking_task(step)} of objective {step.objective_id}: "
-            f"{one_line(describe(step))[:100]}"
-            for step in found[:5]
-        )
-        raise SettingsError(
-            f"{number} may mean any of {len(found)} requests",
-            why=what,
-            fix=" · ".join(name_command(way, name_step(step, steps)) for step in found[:5]),
-            guide="inbox",
-        )
-    return found[0]
-
-
 def write_change(tool: str, *, before: str, now: str) -> str:
     """Return the request that asks whether a tool may be used although it has changed; `before` is
     the tool as it was granted."""
@@ -227,13 +173,13 @@ def decide(step: Step, decision: Decision, text: str) -> Observation:
         SettingsError: a step of this kind does not take this decision, or the answer is empty.
     """
     if decision not in decisions(step):
-        name = str(asking_task(step))
+        name = str(step.id)
         ways = ", or ".join(
             name_command(way, name) + (' "…"' if way is Decision.ANSWER else "")
             for way in decisions(step)
         )
         raise SettingsError(
-            f"task {asking_task(step)} waits for something else than `{name_command(decision)}`",
+            f"request {step.id} waits for something else than `{name_command(decision)}`",
             why=describe(step)[:300],
             fix=ways,
             guide="inbox",
@@ -242,7 +188,7 @@ def decide(step: Step, decision: Decision, text: str) -> Observation:
     if decision is Decision.ANSWER and not said:
         raise SettingsError(
             "the answer is empty",
-            fix=f'babyagi inbox answer {asking_task(step)} "…"',
+            fix=f'babyagi inbox answer {step.id} "…"',
             guide="inbox",
         )
     if decision is Decision.ALWAYS:

@@ -11,15 +11,13 @@ from typing import Any
 
 import pytest
 
-from babyagi.errors import NotFoundError, RequestRefusedError, SettingsError
+from babyagi.errors import RequestRefusedError, SettingsError
 from babyagi.inbox import (
     APPROVAL,
     Decision,
     decide,
     decisions,
     describe,
-    name_step,
-    pick_named,
     take_words,
     write_request,
 )
@@ -271,7 +269,7 @@ async def test_what_is_offered_in_place_of_approving_a_question_can_be_typed():
 
     with pytest.raises(SettingsError) as caught:
         decide(step, Decision.APPROVE, "")
-    assert caught.value.fix == 'babyagi inbox answer 1 "…", or babyagi inbox reject 1'
+    assert caught.value.fix == 'babyagi inbox answer 4 "…", or babyagi inbox reject 4'
 
 
 async def test_what_cannot_be_said_about_a_step_is_refused_with_what_can():
@@ -281,7 +279,7 @@ async def test_what_cannot_be_said_about_a_step_is_refused_with_what_can():
 
     with pytest.raises(SettingsError, match="something else than `babyagi inbox answer`") as caught:
         decide(step, Decision.ANSWER, "yes")
-    assert "babyagi inbox approve 1" in caught.value.fix
+    assert "babyagi inbox approve 4" in caught.value.fix
 
 
 # -- words that would leave this machine
@@ -468,48 +466,6 @@ def asked(step_id, *, task, objective=1):
         request=write_request("ask_user", {"question": "Which?"}),
         id=step_id,
     )
-
-
-@pytest.mark.parametrize(
-    ("steps", "names"),
-    [
-        ([asked(17, task=4)], ["4"]),
-        ([asked(17, task=4), asked(18, task=5)], ["4", "5"]),
-        (
-            [asked(17, task=4), asked(18, task=4, objective=2)],
-            ["4 --step 17", "4 --step 18"],
-        ),
-        ([asked(17, task=4), asked(18, task=4)], ["4 --step 17", "4 --step 18"]),
-        ([asked(4, task=9), asked(18, task=4)], ["9", "4 --step 18"]),
-    ],
-)
-def test_the_name_of_a_request_is_as_short_as_may_be_and_means_it_alone(steps, names):
-    assert [name_step(step, steps) for step in steps] == names
-    for step, name in zip(steps, names, strict=True):
-        number, *more = name.split()
-        step_id = int(more[1]) if "--step" in more else None
-        assert pick_named(steps, int(number), step_id=step_id, way=Decision.ANSWER) is step
-
-
-def test_the_number_of_a_request_itself_is_understood_too():
-    steps = [asked(17, task=4), asked(18, task=4)]
-    assert pick_named(steps, 18, step_id=None, way=Decision.ANSWER) is steps[1]
-
-
-def test_of_several_requests_of_a_task_it_is_said_how_each_is_meant():
-    steps = [asked(17, task=4), asked(18, task=4)]
-    with pytest.raises(SettingsError, match="2 requests") as caught:
-        pick_named(steps, 4, step_id=None, way=Decision.ANSWER)
-    assert caught.value.fix == "babyagi inbox answer 4 --step 17 · babyagi inbox answer 4 --step 18"
-    with pytest.raises(SettingsError) as caught:
-        pick_named(steps, 4, step_id=None, way=Decision.ALWAYS)
-    assert caught.value.fix.startswith("babyagi inbox approve 4 --step 17 --always · ")
-
-
-def test_a_number_that_nothing_asks_under_names_the_tasks_that_do():
-    with pytest.raises(NotFoundError) as caught:
-        pick_named([asked(17, task=4)], 5, step_id=None, way=Decision.ANSWER)
-    assert caught.value.why == "these tasks wait for a person: 4"
 
 
 @pytest.mark.parametrize("said", ["no", "No!", "nope", "never", "not now", "", None, "yesterday"])

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from babyagi.errors import IndexUnavailableError, SettingsError
@@ -15,27 +14,9 @@ from babyagi.index.search import Ranking, ResultSearch
 from babyagi.index.shared import SharedSearch
 from babyagi.journal import Backends, Journal
 from babyagi.tasks import Duty, DutyClaim, Objective, Worker
-from babyagi.taskstore.sql.store import TaskStore
 from babyagi.worker.lease import RENEWALS_PER_LEASE
 
 N_CHECKED = 1_000  # results that `check` probes with their own vectors
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IndexStatus:
-    """How complete the index of an objective is: the number of its results, and how many of them
-    are still to be indexed (`n_owed`)."""
-
-    objective: Objective
-    n_results: int
-    n_owed: int
-
-
-async def load_index_status(store: TaskStore, objective: Objective) -> IndexStatus:
-    """Return how complete the objective's index is by the task store, without calling the index."""
-    n_owed = len(await store.result_ids(objective.id, is_indexed=False))
-    n_results = len(await store.result_ids(objective.id))
-    return IndexStatus(objective=objective, n_results=n_results, n_owed=n_owed)
 
 
 class Results:
@@ -122,8 +103,8 @@ class Results:
                 raise IndexUnavailableError(
                     f"another worker is indexing objective {self._objective.id} now",
                     why="that worker was told to index every result again",
-                    fix="babyagi store shows how far it is; to drop the collection too, "
-                    "stop that worker first",
+                    fix="babyagi store verify --index shows how far it is; to drop the collection "
+                    "too, stop that worker first",
                     guide="results",
                 )
         finally:

@@ -8,8 +8,9 @@ import shlex
 import shutil
 import stat
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -137,6 +138,14 @@ def _of_error(name: str, error: BabyagiError) -> Check:
     return Check(FAIL, name, f"{error.what}{why}", error.fix)
 
 
+def _look(name: str, find: Callable[[], str]) -> Check:
+    """Return the check with what `find` found, or with the error that it raised."""
+    try:
+        return Check(OK, name, find())
+    except BabyagiError as error:
+        return _of_error(name, error)
+
+
 def run_checks(*, is_quick: bool = False, is_probing: bool = False) -> list[Check]:
     """Make all checks and return them, in the order in which a run depends on them. With
     `is_quick`, check only the settings, the home folder and its task store. With `is_probing`, ask
@@ -148,9 +157,10 @@ def run_checks(*, is_quick: bool = False, is_probing: bool = False) -> list[Chec
     checks = [Check(OK, "settings", "every value can be read"), *_check_home(settings)]
     if is_quick:
         return checks
-    checks += [_check_model(settings), _check_key(settings)]
+    checks += [_look("model", partial(_find_model, settings)), _check_key(settings)]
     if settings.openai_base_url:
-        checks += [_check_address(settings), *_check_abilities(settings, is_probing=is_probing)]
+        checks += [_look("address", partial(_reach_address, settings))]
+        checks += _check_abilities(settings, is_probing=is_probing)
     return [
         *checks,
         *(Check(WARN, "keys", line) for line in find_keys_in_clear(settings)),
@@ -181,69 +191,51 @@ def _check_home(settings: Settings) -> list[Check]:
         found = Check(WARN, "home", what, f"chmod -R go= {shlex.quote(str(home))}")
     fix = "" if free >= MIN_FREE_BYTES else "free some space, or set BABYAGI_HOME to another disk"
     space = Check(WARN if fix else OK, "space", f"{free / 1e9:.1f} GB free", fix)
-    return [found, space, _check_store(settings)]
+    return [found, space, _look("store", partial(_open_store, settings))]
 
 
-def _check_store(settings: Settings) -> Check:
-    """Check that the task store can be read: the one that BABYAGI_TASK_STORE names, else the one in
-    the home folder. It is opened read-only."""
-
+def _open_store(settings: Settings) -> str:
+    """Open the task store read-only: the one that BABYAGI_TASK_STORE names, else the one in the
+    home folder."""
     try:
         n_objectives = len(with_store(lambda store: store.objectives(), settings=settings))
     except NotFoundError:
-        return Check(OK, "store", "can be opened; the first run fills it")
-    except BabyagiError as error:
-        return _of_error("store", error)
-    return Check(OK, "store", f"can be opened, and has {say_count(n_objectives, 'objective')}")
+        return "can be opened; the first run fills it"
+    return f"can be opened, and has {say_count(n_objectives, 'objective')}"
 
 
-def _check_model(settings: Settings) -> Check:
+def _find_model(settings: Settings) -> str:
+    """Return the model in words. Of LLAMA_MODEL_PATH it is checked that it names a model; whether
+    there is memory for it, a run says."""
     name = settings.llm_model
-    if name == "rehearsal":
-        return Check(OK, "model", "rehearsal: no language model will be asked")
     if name == LLAMA_MODEL:
-        return _check_llama(settings)
-    is_elsewhere = settings.openai_base_url or name == "human"
-    return Check(OK, "model", name if is_elsewhere else f"{name} at OpenAI")
+        from babyagi.llm.llama import require_model_file
 
-
-def _check_llama(settings: Settings) -> Check:
-    """Check that LLAMA_MODEL_PATH names a model; whether there is memory for it, a run says."""
-    from babyagi.llm.llama import require_model_file
-
-    try:
-        file = require_model_file(settings.llama_model_path)
-    except SettingsError as error:
-        return _of_error("model", error)
-    return Check(OK, "model", f"{file.name} in this process")
+        return f"{require_model_file(settings.llama_model_path).name} in this process"
+    if name == "rehearsal":
+        return "rehearsal: no language model will be asked"
+    return name if settings.openai_base_url or name == "human" else f"{name} at OpenAI"
 
 
 def _check_key(settings: Settings) -> Check:
     missing = missing_credentials(settings)
     if missing is not None:
         return Check(WARN, "key", missing.what, missing.fix)
-    has_key = bool(settings.openai_api_key)
-    return Check(
-        OK, "key", "OPENAI_API_KEY is set" if has_key else "no key is set, and none is needed"
-    )
+    is_set = bool(settings.openai_api_key)
+    return Check(OK, "key", f"{'OPENAI_API_KEY' if is_set else 'no key'} is set")
 
 
-def _check_address(settings: Settings) -> Check:
-    """Check that OPENAI_BASE_URL can be reached, through a proxy where one is set, and that the
-    certificate of an https server is trusted."""
+def _reach_address(settings: Settings) -> str:
+    """Reach OPENAI_BASE_URL, through a proxy where one is set, and check that the certificate of an
+    https server is trusted."""
     from babyagi.llm.client import Endpoint
 
-    url, shown = settings.openai_base_url, redact_url(settings.openai_base_url)
-    endpoint = Endpoint(
-        base_url=url, proxies=settings.proxies, sleep=asyncio.sleep, random=lambda: 0.5
-    )
-    try:
-        asyncio.run(endpoint.greet(timeout_s=CONNECT_TIMEOUT_S))
-    except BabyagiError as error:
-        return _of_error("address", error)
-    proxy = settings.proxies.find(url)
+    url, proxies = settings.openai_base_url, settings.proxies
+    endpoint = Endpoint(base_url=url, proxies=proxies, sleep=asyncio.sleep, random=lambda: 0.5)
+    asyncio.run(endpoint.greet(timeout_s=CONNECT_TIMEOUT_S))
+    proxy = proxies.find(url)
     through = f" through the proxy {':'.join(map(str, host_and_port(proxy)))}" if proxy else ""
-    return Check(OK, "address", f"{shown} can be reached{through}")
+    return f"{redact_url(url)} can be reached{through}"
 
 
 def _check_abilities(settings: Settings, *, is_probing: bool) -> list[Check]:
@@ -251,20 +243,17 @@ def _check_abilities(settings: Settings, *, is_probing: bool) -> list[Check]:
     therefore chooses. Return nothing for the address of a known provider."""
     from babyagi.llm.learning import describe, is_known_provider, read_abilities
 
-    if is_known_provider(settings.openai_base_url):
-        return []
-    if is_probing:
-        try:
+    def find() -> str:
+        if is_probing:
             asyncio.run(probe_abilities(settings))
-        except BabyagiError as error:
-            return [_of_error("abilities", error)]
-    address = address_of(settings.llm_model, settings)
-    found = read_abilities(remembered_abilities(settings.home, address))
-    known = describe(found)
-    if not known:
+        address = address_of(settings.llm_model, settings)
+        found = read_abilities(remembered_abilities(settings.home, address))
+        if known := describe(found):
+            return f"{known}; {say_how(found, settings)}"
         fix = "babyagi doctor --probe asks the model two small questions"
-        return [Check(OK, "abilities", f"its abilities have not been probed yet; {fix}")]
-    return [Check(OK, "abilities", f"{known}; {say_how(found, settings)}")]
+        return f"its abilities have not been probed yet; {fix}"
+
+    return [] if is_known_provider(settings.openai_base_url) else [_look("abilities", find)]
 
 
 def _check_result_store(settings: Settings) -> Check:
@@ -348,20 +337,15 @@ def doctor(is_quick: bool, is_probing: bool, as_json: bool) -> int:
 @click.argument("topic", required=False)
 def guide(topic: str | None) -> None:
     """Print a page of the guide, or list its pages."""
-    if topic is not None:
-        show_topic(topic)
-        return
-    for name, page in read_pages().items():
-        echo(f"babyagi guide {name:<14} {page.partition(chr(10))[0].lstrip('# ')}")
-
-
-def show_topic(topic: str) -> None:
-    """Show a page of the guide. Raises `NotFoundError` if there is no page of this name."""
-    from babyagi.cli.markdown import show_page
+    from babyagi.cli.markdown import echo_markdown
 
     pages = read_pages()
-    if topic not in pages:
+    if topic is None:
+        for name, page in pages.items():
+            echo(f"babyagi guide {name:<14} {page.partition(chr(10))[0].lstrip('# ')}")
+    elif topic in pages:
+        echo_markdown(pages[topic])
+    else:
         near = nearest(topic, pages)
         fix = f"babyagi guide {near}" if near else "babyagi guide lists the pages"
         raise NotFoundError(f"the guide has no page {topic!r}", fix=fix)
-    show_page(pages[topic])

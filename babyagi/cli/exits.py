@@ -55,12 +55,9 @@ _ERRORS_BY_CODE: dict[ExitCode, tuple[type[BabyagiError], ...]] = {
 }
 
 
-def code_of_objective(objective: Objective, *, stopped_by_signal: int | None = None) -> int:
-    """Return the exit code of a command that worked on the objective: 128 plus the number of the
-    signal if a signal stopped it before the report was written, else the code of the stop reason,
+def code_of_objective(objective: Objective) -> int:
+    """Return the exit code of a command that worked on the objective: that of the stop reason,
     else 0 (such as for a paused objective)."""
-    if stopped_by_signal and not objective.has_report:
-        return 128 + stopped_by_signal
     reason = objective.stop_reason
     return int(_CODE_BY_REASON[reason] if reason is not None else ExitCode.OK)
 

@@ -10,9 +10,9 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -24,6 +24,7 @@ from babyagi.cli.text import (
     Style,
     cell_width,
     confirm,
+    echo_lines,
     fit,
     forget_typed,
     give,
@@ -34,7 +35,7 @@ from babyagi.cli.text import (
     terminal_width,
     warn,
 )
-from babyagi.errors import BabyagiError, NotFoundError, SettingsError
+from babyagi.errors import NotFoundError, SettingsError, StoreUnavailableError
 from babyagi.inbox import (
     CHANGED,
     QUESTION,
@@ -42,11 +43,9 @@ from babyagi.inbox import (
     asking_task,
     decide,
     decisions,
-    find_named,
     goes_to,
     name_command,
     needs_leave,
-    pick_named,
     read_request,
 )
 from babyagi.settings.fields import Settings
@@ -79,12 +78,15 @@ def render_request(request: Request, width: int, *, is_whole: bool) -> list[Line
 
     step, task = request.step, request.task
     texts = {Decision.ANSWER: ' "…"', Decision.REJECT: ' "why"'}
-    name = request.name or str(task.id)
+    name = str(step.id)
     ways = [name_command(one, name) + texts.get(one, "") for one in decisions(step)]
     said = list(call_lines(request, width))
     shown = said if is_whole else said[:EXCERPT_LINES]
     lines = [
-        Line(f"task {task.id} of objective {step.objective_id}: {fit(task.name, 80)}", Style.BOLD),
+        Line(
+            f"{step.id}: task {task.id} of objective {step.objective_id}: {fit(task.name, 80)}",
+            Style.BOLD,
+        ),
         *(Line(_MARGIN + text) for text in _explain(request, is_whole=is_whole)),
         *(Line(_MARGIN + text, Style.YELLOW) for text in shown),
     ]
@@ -196,35 +198,27 @@ def _say_origins(origins: tuple[str, ...], *, max_named: int | None) -> str:
 # --------------------------------------------------------------------------------------------------
 
 
-step_option = click.option(
-    "--step", "step_id", type=int, help="The number of the request, if a task has several."
-)
-
-
 @click.command("inbox")
-@click.argument("task", type=int, required=False)
+@click.argument("request", type=int, required=False)
 @objectives_option
-@step_option
 @json_option
-def list_requests(task: int | None, objective: str, step_id: int | None, as_json: bool) -> None:
+def list_requests(request: int | None, objective: str, as_json: bool) -> None:
     """List the requests that wait for a person, and what to type.
 
-    A long request is cut in the list; `babyagi inbox TASK` shows it whole.
+    A long request is cut in the list; `babyagi inbox REQUEST` shows it whole.
     """
 
     settings = load(needs=NOTHING).settings
 
     async def fetch(store: TaskStore) -> list[Request]:
-        steps = wanted = await store.inbox(await pick_or_all(store, objective))
-        if task is not None:
-            wanted = find_named(steps, task, step_id=step_id)
-        if task is not None and not wanted:
-            pick_named(steps, task, step_id=step_id)
-        return [await actions.gather_request(store, step, settings, among=steps) for step in wanted]
+        chosen = await pick_or_all(store, objective) if request is None else None
+        steps = await store.inbox(chosen, step_id=request)
+        return [await actions.gather_request(store, step, settings) for step in steps]
 
     requests = with_store(fetch)
-    shown = (render_request(one, terminal_width(), is_whole=task is not None) for one in requests)
-    shapes = [json_shapes.request_shape(request) for request in requests]
+    is_whole = request is not None
+    shown = (render_request(one, terminal_width(), is_whole=is_whole) for one in requests)
+    shapes = [json_shapes.request_shape(one) for one in requests]
     give(as_json, shapes, chain.from_iterable(shown), empty="Nothing waits for a person.")
 
 
@@ -232,77 +226,63 @@ inbox = Family(list_requests)
 
 
 @inbox.command()
-@click.argument("task", type=int)
+@click.argument("request", type=int)
 @click.argument("words", metavar="TEXT...", nargs=-1)
-@objectives_option
-@step_option
 @json_option
-def answer(task: int, words: tuple[str, ...], as_json: bool, **where: Any) -> None:
-    """Answer the question of TASK.
+def answer(request: int, words: tuple[str, ...], as_json: bool) -> None:
+    """Answer a question.
 
     For a call whose outcome is unknown, say what its outcome was. The task continues with the
     answer.
     """
 
-    text = require_words(words, "an answer", before=f"{task} ")
-    _decide(task, Decision.ANSWER, text, as_json=as_json, **where)
+    text = require_words(words, "an answer", before=f"{request} ")
+    _decide(request, Decision.ANSWER, text, as_json=as_json)
 
 
 @inbox.command()
-@click.argument("task", type=int)
+@click.argument("request", type=int)
 @click.option("--yes", is_flag=True, help="Approve without being shown the call.")
 @click.option(
     "--always", is_flag=True, help="Allow all that goes to the same host in this run, unasked."
 )
-@objectives_option
-@step_option
 @json_option
-def approve(task: int, yes: bool, always: bool, as_json: bool, **where: Any) -> None:
-    """Show the whole call that TASK wants to make, and allow it.
+def approve(request: int, yes: bool, always: bool, as_json: bool) -> None:
+    """Show the whole call that is asked about, and allow it.
 
     A worker makes the call when it claims the task again.
     """
 
     decision = Decision.ALWAYS if always else Decision.APPROVE
-    _decide(task, decision, "", as_json=as_json, is_seen=yes, **where)
+    _decide(request, decision, "", as_json=as_json, is_seen=yes)
 
 
 @inbox.command()
-@click.argument("task", type=int)
+@click.argument("request", type=int)
 @click.argument("why", metavar="[WHY]...", nargs=-1)
-@objectives_option
-@step_option
 @json_option
-def reject(task: int, why: tuple[str, ...], as_json: bool, **where: Any) -> None:
-    """Refuse the call or the question of TASK.
+def reject(request: int, why: tuple[str, ...], as_json: bool) -> None:
+    """Refuse a call or a question.
 
     For a call whose outcome is unknown, record that it was not carried out. The task continues with
     the refusal.
     """
 
-    _decide(task, Decision.REJECT, " ".join(why), as_json=as_json, **where)
+    _decide(request, Decision.REJECT, " ".join(why), as_json=as_json)
 
 
 def _decide(
-    number: int,
-    decision: Decision,
-    text: str,
-    *,
-    as_json: bool,
-    is_seen: bool = False,
-    **where: Any,
+    number: int, decision: Decision, text: str, *, as_json: bool, is_seen: bool = False
 ) -> None:
-    """Decide the request that a person named by the `number` of its task or its own, and `where` it
-    is (the values of --objective and --step), and print the outcome."""
+    """Decide the request with this number, and print the outcome."""
     settings = session.load(needs=session.STORE).settings
 
     async def change(store: TaskStore) -> tuple[Step, str, list[Worker]] | None:
-        steps = await store.inbox(await pick_or_all(store, where["objective"]))
-        step = pick_named(steps, number, step_id=where["step_id"], way=decision)
+        (step,) = await store.inbox(step_id=number)
         decide(step, decision, text)  # checked before the person is shown and asked anything
         request = None
         if decision in (Decision.APPROVE, Decision.ALWAYS):
-            request = await actions.gather_request(store, step, settings, among=steps)
+            request = await actions.gather_request(store, step, settings)
             if not is_seen and not _is_confirmed(request, decision):
                 return None
         home = settings.home
@@ -310,29 +290,27 @@ def _decide(
         settled = await actions.settle(store, step, decision, text, home=home, seen=request)
         now = await store.standing(step.objective_id)
         objective = session.touch(now.objective)
-        going_on = render.render_going_on(objective, now.counts)
         is_served = bool(actions.serving(await store.workers(), objective.id))
-        return settled, "" if is_served else going_on, elsewhere
+        idle = "" if is_served else "No worker works on this objective now. "
+        going_on = render.render_next(objective, now.counts, is_served=is_served)
+        return settled, f"{idle}Next: {going_on}", elsewhere
 
     changed = session.with_store(change, changes=True)
     if changed is None:
-        warn(f"You decided nothing; task {number} still waits.")
+        warn(f"You decided nothing; request {number} still waits.")
         return
     step, going_on, elsewhere = changed
     if elsewhere:
         warn(_say_elsewhere(elsewhere, step, decision), Style.YELLOW)
-    name = f"Task {asking_task(step)} of objective {step.objective_id}"
-    lines = [Line(f"{name} is queued again with your decision.")]
-    if going_on:
-        what = "No worker works on this objective now, so nothing happens before you go on."
-        lines += [Line(what), Line(f"Next: {going_on}")]
+    said = f"Task {asking_task(step)} of objective {step.objective_id} is queued again with your "
+    lines = [Line(f"{said}decision."), Line(going_on)]
     give(as_json, json_shapes.decided_shape(step, decision), lines)
 
 
 def _say_elsewhere(workers: Sequence[Worker], step: Step, decision: Decision) -> str:
 
     where = ", ".join(safe_line(f"{one.name} on {one.host}") for one in workers[:5])
-    way = name_command(decision, str(asking_task(step)))
+    way = name_command(decision, str(step.id))
     return (
         f"This is not the home of the worker that asks ({where}). If its own settings ask, your "
         "decision is shown there and does not count, and it asks again: type "
@@ -344,17 +322,15 @@ def _is_confirmed(request: Request, decision: Decision) -> bool:
     """Show the whole requested call, and return whether the person approves it. Raises
     `SettingsError` if there is no terminal."""
 
-    name = request.name
+    name = str(request.step.id)
     if not is_person_there():
         raise SettingsError(
-            f"the request of task {request.task.id} is not approved: there is no terminal to "
-            "show it on",
+            f"request {name} is not approved: there is no terminal to show it on",
             fix=f"babyagi inbox {name} shows all of it, {name_command(decision, name)} --yes "
             "approves it",
             guide="inbox",
         )
-    for line in render_request(request, terminal_width(), is_whole=True)[:-1]:
-        warn(line.text, line.style)
+    echo_lines(render_request(request, terminal_width(), is_whole=True)[:-1], warn)
     forget_typed()
     return confirm(ask_leave(request.step))
 
@@ -500,10 +476,9 @@ class Asker:
                 self._objective_id, after_id=last_id, timeout_s=LOOK_S
             )
             return
-        request = await gather_request(self._store, steps[0], self._settings, among=steps)
+        request = await gather_request(self._store, steps[0], self._settings)
         with self._aside():
-            for line in render_request(request, terminal_width(), is_whole=True)[:-1]:
-                warn(line.text, line.style)
+            echo_lines(render_request(request, terminal_width(), is_whole=True)[:-1], warn)
             if needs_leave(request.step):
                 self._forget_typed()
             await self._until_decided(request)
@@ -522,34 +497,28 @@ class Asker:
 
     async def _until_decided(self, request: Request) -> None:
         """Read lines until one of them decides the request, or until it was answered elsewhere."""
-        gone = asyncio.ensure_future(self._until_gone(request.step))
-        try:
-            while True:
-                warn(_prompt(request), Style.BOLD)
-                typed = asyncio.ensure_future(
-                    read_line(self._descriptor, self._typed, may_read=self._may_read)
-                )
-                try:
-                    await asyncio.wait({typed, gone}, return_when=asyncio.FIRST_COMPLETED)
-                finally:
-                    typed.cancel() if not typed.done() else None
-                if not typed.done():
-                    warn("This request was answered elsewhere.")
-                    return
-                if await self._decide(request, typed.result().strip()):
-                    return
-        finally:
-            gone.cancel()
+        is_decided = False
+        while not is_decided:
+            warn(_prompt(request), Style.BOLD)
+            typed = await self._read(request.step)
+            is_decided = typed is None or await self._decide(request, typed)
+        if typed is None:
+            warn("This request was answered elsewhere.")
 
-    async def _until_gone(self, step: Step) -> None:
-        while True:
-            await asyncio.sleep(LOOK_S)
-            try:
-                await self._store.inbox(step_id=step.id)
-            except NotFoundError:
-                return
-            except BabyagiError as error:
-                _log.info("whether the request is still open cannot be read now: %s", error.what)
+    async def _read(self, step: Step) -> str | None:
+        """Return the next typed line; None once the request is not open any more."""
+        reading = asyncio.ensure_future(
+            read_line(self._descriptor, self._typed, may_read=self._may_read)
+        )
+        try:
+            while not (await asyncio.wait({reading}, timeout=LOOK_S))[0]:
+                with suppress(StoreUnavailableError):
+                    open_ids = {one.id for one in await self._store.inbox(self._objective_id)}
+                    if step.id not in open_ids:
+                        return None
+            return reading.result().strip()
+        finally:
+            reading.cancel()
 
     async def _decide(self, request: Request, typed: str) -> bool:
         decision = _read(request, typed)

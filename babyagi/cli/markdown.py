@@ -1,15 +1,13 @@
 """Shows Markdown on a terminal: headings, lists and tables, wrapped between words, and links as
-text. A page of the guide that is longer than the screen is shown in a pager."""
+text."""
 
 from __future__ import annotations
 
 import io
-import os
 import sys
 from collections.abc import Iterable
 from typing import ClassVar
 
-import click
 from markdown_it.token import Token
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.markdown import Markdown, MarkdownElement, TextElement
@@ -22,9 +20,7 @@ from babyagi.cli.text import (
     echo,
     echo_rendered,
     has_colour,
-    is_terminal,
     safe,
-    terminal_height,
     terminal_width,
 )
 from babyagi.pages.markdown import can_be_parsed, parse
@@ -111,29 +107,10 @@ def _drop_bare_links(tokens: Iterable[Token]) -> None:
         ]
 
 
-# -- Markdown on standard output, and a long page through a pager
-# --------------------------------------------------------------------------------------------------
-
-
 def echo_markdown(text: str) -> None:
-    """Render the Markdown, and write it to standard output."""
-    echo_rendered(_render(text))
-
-
-def _render(text: str) -> str:
-    width = min(terminal_width(), MAX_TEXT_WIDTH)
-    return render_markdown(text, width=width, has_colour=has_colour(sys.stdout))
-
-
-def show_page(text: str) -> None:
-    """Print the Markdown. On a terminal it is rendered, and shown in a pager if it is longer than
-    the screen; otherwise it is printed unchanged."""
-    if not is_terminal():
+    """Write the Markdown to standard output: rendered on a terminal, otherwise unchanged."""
+    if not sys.stdout.isatty():
         echo(text.rstrip("\n"))
         return
-    lines = _render(text)
-    is_long = lines.count("\n") + 1 >= terminal_height()
-    if is_long and sys.stdin.isatty() and os.environ.get("PAGER") not in ("", "cat"):
-        click.echo_via_pager(lines, color=True)  # rendered: has no colour that is not wanted
-    else:
-        echo_rendered(lines)
+    width = min(terminal_width(), MAX_TEXT_WIDTH)
+    echo_rendered(render_markdown(text, width=width, has_colour=has_colour(sys.stdout)))

@@ -39,8 +39,7 @@ from babyagi.reporting.why import Reason, explain_tasks, find_facts
 from babyagi.tasks import Objective, Place, Result, Task, TaskStatus
 from babyagi.taskstore.sql.store import TaskStore
 from babyagi.verbs import actions, json_shapes
-from babyagi.verbs.actions import Changed, choose_pages, count_tasks
-from babyagi.verbs.actions import Row as Standing
+from babyagi.verbs.actions import Changed, Stand, choose_pages, count_tasks
 from babyagi.verbs.json_shapes import changed_shape
 
 MAX_LISTED = 1_000  # items of a list, unless --limit says otherwise
@@ -68,10 +67,14 @@ limit_option = click.option(
 def status(objective: str, as_json: bool) -> None:
     """Show the state of one objective, and what to type next."""
 
-    stand = session.with_objective(objective, actions.find_stand)
+    stand = with_objective(objective, actions.find_stand)
+    _show_stand(stand, json_shapes.stand_shape(stand), as_json)
+
+
+def _show_stand(stand: Stand, shape: json_shapes.Json, as_json: bool) -> None:
     at_work = views.render_serving(stand.workers, stand.objective.id)
     lines = render.render_status(stand, terminal_width(), at_work=at_work)
-    give(as_json, json_shapes.stand_shape(stand), lines)
+    give(as_json, shape, lines)
 
 
 @click.command("tasks")
@@ -266,30 +269,18 @@ def extend(objective: str, as_json: bool, **limits: str | None) -> None:
     if not given:
         raise wrong_usage("extend needs at least one limit", "babyagi extend --max-tasks 100")
 
-    async def change(store: TaskStore, before: Objective) -> Standing:
-        return await actions.extend(store, before, given)
-
-    _steer(change, objective, as_json)
+    _steer(partial(actions.extend, limits=given), objective, as_json)
 
 
-def _steer(
-    change: Callable[[TaskStore, Objective], Awaitable[Standing]], objective: str, as_json: bool
-) -> None:
+def _steer(change: Callable[..., Awaitable[object]], objective: str, as_json: bool) -> None:
     """Make a change to the selected objective itself, and print its new state."""
 
-    async def work(store: TaskStore, before: Objective) -> tuple[Objective, Standing]:
-        return before, await change(store, before)
+    async def work(store: TaskStore, before: Objective) -> Stand:
+        await change(store, before)
+        return await actions.find_stand(store, await store.objective(before.id))
 
-    before, (found, counts) = session.with_objective(objective, work, changes=True)
-    if as_json:
-        print_json(json_shapes.status_shape(found, counts))
-        return
-    how = "is" if found.stop_reason is None else "has"
-    if before.stop_reason is not None and found.stop_reason is None:
-        how = f"had ended ({before.stop_reason}), and is again"
-    echo(f"Objective {found.id} {how} {render.render_status_words(found)}.")
-    echo(f"Limits: {render.render_limit_values(found.spec.limits)}.")
-    echo(f"Next: {render.render_next(found, counts)}")
+    stand = with_objective(objective, work, changes=True)
+    _show_stand(stand, json_shapes.status_shape(stand.objective, stand.counts), as_json)
 
 
 pause, cancel = (

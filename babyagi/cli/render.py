@@ -10,7 +10,6 @@ from babyagi.cli.text import Line, Style, cut_words, fit, safe, safe_line, table
 from babyagi.reporting.artifacts import Made, say_artifact
 from babyagi.reporting.next_command import say_going_on, say_stop
 from babyagi.tasks import (
-    Limits,
     Objective,
     ObjectiveStatus,
     Result,
@@ -128,23 +127,6 @@ def render_limits(objective: Objective, counts: Mapping[TaskStatus, int]) -> lis
         (limits.max_time_s, f"time {times}"),
     ]
     return [text for limit, text in entries if limit]
-
-
-def render_limit_values(limits: Limits) -> str:
-    """Return the limits in words, without how much of them is used. The limit of calls is named
-    only if it is set."""
-    parts = [
-        _amount(limits.max_tasks, "task"),
-        *([_amount(limits.max_calls, "call")] if limits.max_calls else []),
-        _amount(limits.max_tokens, "token"),
-        f"${limits.max_cost_usd:g}" if limits.max_cost_usd else "no cost limit",
-        render_duration(limits.max_time_s) if limits.max_time_s else "no time limit",
-    ]
-    return ", ".join(parts)
-
-
-def _amount(limit: int, what: str) -> str:
-    return say_count(limit, what) if limit else f"no limit of {what}s"
 
 
 # widths from which the LAST and WORKED columns are shown, and from which BEGUN is shown as well

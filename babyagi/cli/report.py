@@ -3,21 +3,23 @@ is written."""
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import stat
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import BinaryIO
 
 import click
 
 from babyagi.app.backends import utc_now
 from babyagi.cli.options import json_option, objective_option, wrong_usage
 from babyagi.cli.session import pick_objective, with_store
-from babyagi.cli.text import echo, is_terminal, warn
+from babyagi.cli.text import echo, warn
 from babyagi.errors import SettingsError
 from babyagi.reporting.next_command import quoted
 from babyagi.reporting.report import load_page, load_report
@@ -90,12 +92,6 @@ def choose_output(output: str | None, report_format: str = "", *, as_json: bool)
     return Output(path=path, format=chosen, as_json=as_json)
 
 
-def take_output(flags: dict[str, Any], as_json: bool) -> Output:
-    """Return where the report is to be written. The option for it is removed from the flags, which
-    then contain only settings."""
-    return choose_output(flags.pop("output"), as_json=as_json)
-
-
 # -- files
 # --------------------------------------------------------------------------------------------------
 
@@ -103,71 +99,61 @@ def take_output(flags: dict[str, Any], as_json: bool) -> Output:
 def require_writable(path: Path) -> None:
     """Check that the file can be written, without changing it. Raises `SettingsError` if it
     cannot."""
-    try:
+    with _refused(path, fix="name another file with --output"):
         if path.is_dir():
-            raise IsADirectoryError(21, "it is a directory")
-        if _is_special(path):
-            return
-        beside = _beside(path)
-        os.close(_create(beside))
-        beside.unlink()
-    except OSError as error:
-        raise _cannot_write(path, error, fix="name another file with --output") from error
+            raise IsADirectoryError(errno.EISDIR, "it is a directory")
+        if not _is_special(path):
+            with _unfinished(path):
+                pass
 
 
 def write_whole(path: Path, data: bytes) -> None:
     """Write the file whole or not at all: even after a kill or on a full disk, it is either the old
     file or the new one. Raises `SettingsError` if it cannot be written."""
-    try:
-        if _is_special(path):  # a pipe, /dev/null
-            with os.fdopen(_open_special(path), "wb") as file:
+    with _refused(path, fix="babyagi report --output ANOTHER_FILE; the report itself is kept"):
+        if _is_special(path):
+            # a pipe that nobody reads is an error: no signal ends the wait for a reader
+            fd = os.open(path, os.O_WRONLY | os.O_NONBLOCK)
+            os.set_blocking(fd, True)
+            with os.fdopen(fd, "wb") as file:
                 file.write(data)
             return
-        beside, target = _beside(path), path.resolve()
-        try:
-            with os.fdopen(_create(beside), "wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
+        target = path.resolve()
+        with _unfinished(path) as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
             if target.exists():
-                beside.chmod(stat.S_IMODE(target.stat().st_mode))
-            beside.replace(target)
-        finally:
-            with suppress(FileNotFoundError):
-                beside.unlink()
-    except OSError as error:
-        fix = "babyagi report --output ANOTHER_FILE; the report itself is kept"
-        raise _cannot_write(path, error, fix=fix) from error
+                os.fchmod(file.fileno(), stat.S_IMODE(target.stat().st_mode))
+            os.replace(file.name, target)  # noqa: PTH105  (the name of an open file is a text)
 
 
 def _is_special(path: Path) -> bool:
+    """Return whether the path is a pipe or a device, such as /dev/null."""
     return path.exists() and not path.is_file()
 
 
-def _beside(path: Path) -> Path:
-    """Return the path of a temporary file in the same folder, which no other process uses."""
-    target = path.resolve()
-    with suppress(FileNotFoundError):
-        target.lstat()  # a name may be too long
-    return target.with_name(f".babyagi-{os.getpid()}.part")
+@contextmanager
+def _refused(path: Path, *, fix: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise SettingsError(
+            f"{path} cannot be written", why=error.strerror or str(error), fix=fix, guide="report"
+        ) from error
 
 
-def _create(path: Path) -> int:
-    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o666)
-
-
-def _open_special(path: Path) -> int:
-    """Open a pipe or a device. A pipe that nobody reads is an error: to wait for a reader could
-    take for ever, and no signal ends such a wait."""
-    fd = os.open(path, os.O_WRONLY | os.O_NONBLOCK)
-    os.set_blocking(fd, True)
-    return fd
-
-
-def _cannot_write(path: Path, error: OSError, *, fix: str) -> SettingsError:
-    return SettingsError(
-        f"{path} cannot be written", why=error.strerror or str(error), fix=fix, guide="report"
-    )
+@contextmanager
+def _unfinished(path: Path) -> Iterator[BinaryIO]:
+    """Yield a new file in the same folder, which no other process uses. It is removed afterwards,
+    unless it was moved."""
+    beside = path.resolve().with_name(f".babyagi-{os.getpid()}.part")
+    beside.unlink(missing_ok=True)
+    try:
+        with beside.open("xb") as file:
+            yield file
+    finally:
+        beside.unlink(missing_ok=True)
 
 
 # -- the report
@@ -184,7 +170,7 @@ async def give_report(
     """
 
     markdown = await load_report(store, objective)
-    if output.path is None and output.format == MARKDOWN and is_terminal():
+    if output.path is None and output.format == MARKDOWN:
         from babyagi.cli.markdown import echo_markdown
 
         echo_markdown(markdown)

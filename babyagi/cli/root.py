@@ -7,14 +7,12 @@ Most of a subcommand's work is in a module that is imported only when the subcom
 from __future__ import annotations
 
 import errno
-import itertools
 import os
 import signal
 import sys
 from collections import UserDict
 from collections.abc import Sequence
 from importlib import import_module
-from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -22,27 +20,11 @@ import click
 
 from babyagi import __version__
 from babyagi.cli.exits import ExitCode, Terminated, code_of_error
-from babyagi.cli.options import Family, wrong_usage
+from babyagi.cli.options import wrong_usage
 from babyagi.cli.text import NO_ROOM, Style, echo, warn
 from babyagi.errors import BabyagiError, SettingsError, find_fix, first_error
 from babyagi.reporting.next_command import quoted
 from babyagi.text import nearest
-
-
-def run_from_settings() -> int:
-    """Do what `babyagi` does without a command: run the OBJECTIVE of the environment, or print what
-    can be typed if there is none."""
-    from babyagi.cli.report import Output
-    from babyagi.cli.run import run_objective
-    from babyagi.cli.session import load
-    from babyagi.settings.load import DEFAULT_SOURCE
-
-    loaded = load()
-    if not loaded.settings.objective and loaded.sources["initial_task"] == DEFAULT_SOURCE:
-        echo(click.get_current_context().get_help())
-        return ExitCode.OK
-    return run_objective({}, always_new=False, output=Output())
-
 
 HELP_FLAGS = ("-h", "--help")
 VERSION_FLAGS = ("-V", "--version")
@@ -106,7 +88,7 @@ class Commands(click.Group):
 )
 @click.option(*VERSION_FLAGS, is_flag=True, help="Print the version and end.")
 @click.pass_context
-def babyagi(context: click.Context, version: bool) -> int | None:
+def babyagi(context: click.Context, version: bool) -> Any:
     """An autonomous task-loop daemon: an objective goes in, a report comes out.
 
     \b
@@ -124,7 +106,13 @@ def babyagi(context: click.Context, version: bool) -> int | None:
     if version:
         echo(f"babyagi {__version__}")
     elif context.invoked_subcommand is None:
-        return run_from_settings()
+        from babyagi.cli.session import load
+        from babyagi.settings.load import DEFAULT_SOURCE
+
+        loaded = load()
+        if loaded.settings.objective or loaded.sources["initial_task"] != DEFAULT_SOURCE:
+            return context.invoke(babyagi.commands["run"])
+        echo(context.get_help())
     return None
 
 
@@ -132,36 +120,29 @@ def babyagi(context: click.Context, version: bool) -> int | None:
 @click.argument("words", metavar="[COMMAND]...", nargs=-1)
 def help_(words: tuple[str, ...]) -> None:
     """Show the help of a command, or of all."""
-    words = tuple(word for word in rename(words) if not word.startswith("--"))
     found = _walk(words)
-    if found is not None:
-        found.meta[LISTS_ALL] = True
-        echo(found.command.get_help(found))
-    else:
-        near = _command_meant(words[0])
-        said = f"; did you mean `babyagi help {near}`?" if near else ""
-        what = f"there is no command {' '.join(words)!r}{said}"
-        raise wrong_usage(
-            what, f"babyagi help {near}" if near else "babyagi help, or babyagi guide"
-        )
+    if words and found.parent is None:
+        raise not_understood(words[:1], found)
+    found.meta[LISTS_ALL] = True
+    echo(found.command.get_help(found))
 
 
-def _walk(words: Sequence[str]) -> click.Context | None:
-    """Return the click context of the command that the words name, such as `tasks add`; None if
-    there is no such command."""
+def _walk(words: Sequence[str]) -> click.Context:
+    """Return the click context of the command with which the words begin, such as `tasks add`."""
     context = click.Context(babyagi, info_name="babyagi", help_option_names=list(HELP_FLAGS))
     for word in words:
         group = context.command
         command = group.get_command(context, word) if isinstance(group, click.Group) else None
         if command is None:
-            return None
+            break
         context = click.Context(command, parent=context, info_name=word)
     return context
 
 
 def route(args: Sequence[str]) -> list[str]:
     """Return the command line's arguments, with `run` put before them if they have no command but
-    describe a run, as in the original BabyAGI.
+    describe a run, as in the original BabyAGI: a flag gives a first task, or there are several
+    words and any flag of the original.
 
     Raises:
         click.UsageError: the arguments neither begin with a command nor describe a run.
@@ -169,41 +150,25 @@ def route(args: Sequence[str]) -> list[str]:
     first = args[0] if args else ""
     if not args or first in babyagi.commands or first in (*HELP_FLAGS, *VERSION_FLAGS):
         return list(args)
-    here = click.Context(babyagi, info_name="babyagi", help_option_names=list(HELP_FLAGS))
-    run = babyagi.commands["run"]
-    context = click.Context(run, info_name="babyagi", help_option_names=list(HELP_FLAGS))
+    context = _walk(["run"])
     try:
-        given, _, _ = run.make_parser(context).parse_args(list(args))
+        given, _, _ = context.command.make_parser(context).parse_args(list(args))
     except click.NoSuchOption:
         if first.startswith("-"):
             raise
-        raise not_understood(args, here) from None
+        raise not_understood(args, _walk(())) from None
     found = given.get("objective_words")
     words = found if isinstance(found, tuple) else ()
-    if words and not _is_run(words, set(given)):
-        raise not_understood(words, here)
+    is_run = "initial_task" in given or (given.keys() & ORIGINAL_FLAGS and " " in " ".join(words))
+    if words and not is_run:
+        raise not_understood(words, _walk(()))
     return ["run", *args]
-
-
-def _is_run(words: Sequence[str], flags: set[str]) -> bool:
-    """Return whether the words are an objective to run, and not a mistyped command. They are an
-    objective if a flag gives a first task, or if there are several words and any flag of the
-    original BabyAGI. `flags`: the names of the typed flags."""
-    if words[0] in babyagi.commands:
-        return False
-    return "initial_task" in flags or (bool(flags & ORIGINAL_FLAGS) and " " in " ".join(words))
 
 
 def not_understood(words: Sequence[str], context: click.Context) -> click.UsageError:
     """Return an error that says why the words are no command, and what to type instead."""
     text, first = " ".join(words), words[0]
     run_it = f"babyagi run {quoted(text)}"
-    if first in babyagi.commands:
-        what = (
-            f"flags go after the command: babyagi {first} … (or babyagi run … for an "
-            f"objective that begins with {first!r})"
-        )
-        return wrong_usage(what, f"babyagi {first} --help", context)
     meant = _command_meant(first, cutoff=SURELY_MEANT if " " in text else 0.6)
     guess = f"did you mean `babyagi {meant}`?" if meant else ""
     if " " in text:
@@ -214,69 +179,16 @@ def not_understood(words: Sequence[str], context: click.Context) -> click.UsageE
 
 
 def _command_meant(typed: str, *, cutoff: float = 0.6) -> str:
-    """Return what to type after `babyagi` for a mistyped name of a command, also of one in a family
-    or one that was renamed; '' if none is near enough."""
+    """Return what to type after `babyagi` for a mistyped name of a command, also of one in a
+    family; '' if none is near enough."""
     within = {
         name: f"{family.name} {name}"
         for family in babyagi.commands.values()
-        if isinstance(family, Family)
+        if isinstance(family, click.Group)
         for name in family.commands
     }
-    before = {old[-1]: " ".join(new) for old, new in RENAMED.items()}
-    known = {**within, **before, **{name: name for name in babyagi.commands}}
+    known = {**within, **{name: name for name in babyagi.commands}}
     return known.get(nearest(typed.casefold(), known, cutoff=cutoff), "")
-
-
-# -- names of commands that were renamed: they still do what they did, and a line says today's name
-# --------------------------------------------------------------------------------------------------
-
-# by the words that were typed: the words to type
-RENAMED: dict[tuple[str, ...], tuple[str, ...]] = {
-    ("answer",): ("inbox", "answer"),
-    ("approve",): ("inbox", "approve"),
-    ("delete",): ("store", "delete"),
-    ("index",): ("store",),
-    ("index", "check"): ("store", "verify", "--index"),
-    ("index", "rebuild"): ("store", "rebuild"),
-    ("index", "status"): ("store",),
-    ("journal",): ("store",),
-    ("journal", "verify"): ("store", "verify"),
-    ("log",): ("show", "log"),
-    ("mcp",): ("tools",),
-    ("mcp", "list"): ("tools",),
-    ("mcp", "test"): ("tools", "test"),
-    ("memory",): ("show", "memory"),
-    ("memory", "forget"): ("store", "delete", "--memory"),
-    ("memory", "list"): ("show", "memory"),
-    ("memory", "show"): ("show", "memory"),
-    ("metrics",): ("store", "metrics"),
-    ("migrate",): ("store", "migrate"),
-    ("objectives",): ("show", "objectives"),
-    ("objectives", "list"): ("show", "objectives"),
-    ("objectives", "prune"): ("store", "delete", "--old"),
-    ("open",): ("serve", "open"),
-    ("reject",): ("inbox", "reject"),
-    ("results",): ("show", "results"),
-    ("results", "list"): ("show", "results"),
-    ("results", "search"): ("show", "results"),
-    ("retry",): ("tasks", "retry"),
-    ("schedule", "list"): ("schedule",),
-    ("schedule", "show"): ("schedule",),
-    ("tasks", "list"): ("tasks",),
-    ("trust",): ("config", "trust"),
-    ("why",): ("show",),
-    ("workers",): ("show", "workers"),
-}
-
-
-def rename(args: Sequence[str]) -> list[str]:
-    """Return the command line's arguments with today's name of a command that was renamed. What to
-    type is said on standard error."""
-    for n in (2, 1):
-        if new := RENAMED.get(tuple(args[:n])):
-            warn(f"babyagi {' '.join(args[:n])} is now: babyagi {' '.join(new)}", Style.DIM)
-            return [*new, *args[n:]]
-    return [*args]
 
 
 # --------------------------------------------------------------------------------------------------
@@ -292,7 +204,6 @@ def run_guarded(args: list[str]) -> int:
     _open_closed_streams()
     before = signal.signal(signal.SIGTERM, _terminate)
     try:
-        args = rename(args)
         code = babyagi.main(args=route(args), prog_name="babyagi", standalone_mode=False)
         sys.stdout.flush()
         return code if isinstance(code, int) else 0
@@ -301,17 +212,10 @@ def run_guarded(args: list[str]) -> int:
         return _tell(BrokenPipeError()) if error.code else 0
     except BaseException as raised:
         if isinstance(raised, click.UsageError) and raised.ctx is None:
-            raised.ctx = _context_of(args)
+            raised.ctx = _walk(args)
         return _tell(first_error(raised))
     finally:
         signal.signal(signal.SIGTERM, before)
-
-
-def _context_of(args: Sequence[str]) -> click.Context | None:
-    """Return the click context of the command with which the command line begins."""
-    names = list(itertools.takewhile(lambda word: not word.startswith("-"), args))
-    found = (_walk(names[:n]) for n in range(len(names), -1, -1))
-    return next((one for one in found if one is not None), None)
 
 
 def _terminate(_signal_number: int, _frame: FrameType | None) -> None:
@@ -333,9 +237,15 @@ def _tell(error: BaseException) -> int:
         case BrokenPipeError() | OSError(errno=errno.EIO):  # the reader, or the terminal, is gone
             return BROKEN_PIPE_CODE
         case OSError(filename=None) if error.errno in NO_ROOM:
-            return _tell(_no_room(error))
-        case FileNotFoundError() if not _has_working_folder():
-            return _tell(_no_folder())
+            return _tell(
+                SettingsError(
+                    "standard output cannot be written",
+                    why=f"{error.strerror}; nothing stored is lost",
+                    fix="make room where the output goes, or send it elsewhere, then type the same "
+                    "again",
+                    guide="report",
+                )
+            )
         case _:
             return _tell_crash(error)
 
@@ -369,30 +279,6 @@ def _tell_crash(error: BaseException) -> int:
     what = f"unexpected {type(error).__name__}; nothing stored is lost"
     warn(f"babyagi: {what}; the traceback is in {record_crash(error)}", Style.RED)
     return ExitCode.UNEXPECTED
-
-
-def _no_room(error: OSError) -> SettingsError:
-    return SettingsError(
-        "standard output cannot be written",
-        why=f"{error.strerror}; nothing stored is lost",
-        fix="make room where the output goes, or send it elsewhere, then type the same again",
-        guide="report",
-    )
-
-
-def _has_working_folder() -> bool:
-    try:
-        return Path.cwd().is_dir()
-    except FileNotFoundError:
-        return False
-
-
-def _no_folder() -> SettingsError:
-    return SettingsError(
-        "the working folder does not exist any more",
-        fix="change to a folder that exists, then type the command again",
-        guide="settings",
-    )
 
 
 def _open_closed_streams() -> None:

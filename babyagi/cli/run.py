@@ -10,13 +10,22 @@ import signal
 import sys
 from collections.abc import (
     AsyncIterator,
+    Awaitable,
+    Callable,
     Iterable,
     Iterator,
     Mapping,
-    Sequence,
 )
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, nullcontext, suppress
+from contextlib import (
+    AbstractAsyncContextManager,
+    AsyncExitStack,
+    asynccontextmanager,
+    contextmanager,
+    nullcontext,
+    suppress,
+)
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +35,7 @@ from babyagi.app.backends import open_store, utc_now
 from babyagi.app.toolbox import require_folder
 from babyagi.cli import preflight, render, session, views
 from babyagi.cli.about import guide_folder
-from babyagi.cli.exits import ExitCode, Terminated, code_of_error, code_of_objective
+from babyagi.cli.exits import Terminated, code_of_error, code_of_objective
 from babyagi.cli.inbox import Asker, find_person
 from babyagi.cli.options import (
     LIMITS,
@@ -43,20 +52,22 @@ from babyagi.cli.options import (
 from babyagi.cli.report import (
     MARKDOWN,
     Output,
+    choose_output,
     give_report,
     output_option,
-    take_output,
 )
 from babyagi.cli.session import is_over
 from babyagi.cli.text import (
+    Line,
     Style,
     echo,
+    echo_lines,
     fit,
+    give,
     is_in_foreground,
     is_live_terminal,
     is_person_there,
     print_json,
-    print_json_line,
     warn,
 )
 from babyagi.cli.views import Follower, JsonView, LiveView, PlainView, View, following
@@ -64,7 +75,6 @@ from babyagi.errors import (
     CredentialsError,
     ModelRejectedError,
     ModelUnavailableError,
-    NotFoundError,
     SettingsError,
     StoreUnusableError,
 )
@@ -104,14 +114,20 @@ DEFAULT_QUESTION = "What is lost when the program is killed, and how much can a 
 @output_option
 @json_option
 def demo(
-    folder: Path | None, question: str | None, always_new: bool, as_json: bool, **flags: Any
+    folder: Path | None,
+    question: str | None,
+    always_new: bool,
+    output: str | None,
+    as_json: bool,
+    **flags: Any,
 ) -> int:
     """Try babyagi on real files, without a key or a network.
 
     It reads the documents of FOLDER, or this program's own guide. Only the language model is
     replaced: a rehearsal model quotes sentences, each with its file and line.
     """
-    output, documents = take_output(flags, as_json), (folder or guide_folder()).resolve()
+    chosen = choose_output(output, as_json=as_json)
+    documents = (folder or guide_folder()).resolve()
     settings = {
         **given_flags(flags),
         "objective": question or DEFAULT_QUESTION,
@@ -125,9 +141,9 @@ def demo(
         "agent": "",
     }
     # the demo must behave the same in every folder
-    loaded = session.load(settings, reads_files=False)
-    preflight.require_index(loaded.settings)
-    return asyncio.run(_start_and_work(loaded, always_new=always_new, output=output, is_demo=True))
+    opening = _open(session.load(settings, reads_files=False), creates=True)
+    find = partial(_start, always_new=always_new, is_demo=True)
+    return asyncio.run(work_on(opening, find, output=chosen))
 
 
 @click.command()
@@ -145,6 +161,7 @@ def demo(
 def run(
     objective_words: tuple[str, ...],
     always_new: bool,
+    output: str | None,
     as_json: bool,
     continued: str | None,
     **flags: Any,
@@ -158,16 +175,24 @@ def run(
     waits until one does. With --continue the words are a further question to an objective; its
     results are used to answer it.
     """
-    output, given = take_output(flags, as_json), given_flags(flags)
+    chosen, given = choose_output(output, as_json=as_json), given_flags(flags)
     if continued is not None:
         if always_new:
             raise wrong_usage("--continue cannot be combined with --new")
         before = f"--continue {continued} "
         question = require_words(objective_words, "a further question", before=before)
-        return continue_objective(question, selector=continued, flags=given, output=output)
+        return _ask_further(question, selector=continued, flags=given, output=chosen)
     if objective_words:
         given["objective"] = require_words(objective_words)
-    return run_objective(given, always_new=always_new, output=output)
+    loaded = session.load(given)
+    if loaded.settings.join_existing_objective:
+        return join_objective(loaded, output=chosen)
+    loaded.settings.require_objective()
+    require_folder(loaded.settings)
+    preflight.require_credentials(loaded.settings)
+    preflight.require_living_models(loaded.settings)
+    opening, find = _open(loaded, creates=True), partial(_start, always_new=always_new)
+    return asyncio.run(work_on(opening, find, output=chosen))
 
 
 @click.command()
@@ -175,24 +200,25 @@ def run(
 @setting_options("concurrency files tools mcp tools_from agent agent_hosts use_my_model".split())
 @output_option
 @json_option
-def resume(objective: str, as_json: bool, **flags: Any) -> int:
+def resume(objective: str, output: str | None, as_json: bool, **flags: Any) -> int:
     """Continue an objective that was killed, paused or stopped."""
-    output, loaded = take_output(flags, as_json), load_to_work(given_flags(flags))
-    return asyncio.run(_resume(loaded, objective, output=output))
+    chosen = choose_output(output, as_json=as_json)
+    opening = _open(session.load(given_flags(flags)))
+    return asyncio.run(work_on(opening, partial(_pick, selector=objective), output=chosen))
 
 
 @click.command()
 @objective_option
 @output_option
 @json_option
-def watch(objective: str, as_json: bool, **flags: Any) -> int:
+def watch(objective: str, output: str | None, as_json: bool) -> int:
     """Watch an objective that runs in another process.
 
     When the objective ends, its report is printed. With --json every event from the first on is one
     line, and the last line is the outcome.
     """
-    settings, output = session.load(needs=session.NOTHING).settings, take_output(flags, as_json)
-    return asyncio.run(_watch(settings, objective, output=output))
+    settings = session.load(needs=session.NOTHING).settings
+    return asyncio.run(_watch(settings, objective, output=choose_output(output, as_json=as_json)))
 
 
 # --------------------------------------------------------------------------------------------------
@@ -200,6 +226,8 @@ def watch(objective: str, as_json: bool, **flags: Any) -> int:
 # it at once, print the outcome.
 # --------------------------------------------------------------------------------------------------
 
+
+Found = tuple[Objective, int | None]  # with the id of the event after which the view begins
 
 REST_UNTOLD_S = 1.0  # longest wait after a report without a notice of what is waited for
 
@@ -209,23 +237,7 @@ NOT_OF_CONTINUING = frozenset(
 )
 
 
-def run_objective(flags: Mapping[str, Any], *, always_new: bool, output: Output) -> int:
-    """Run the objective that the flags, the environment and the settings files describe; with
-    --join, one that another process started. Return the exit code."""
-    loaded = session.load(flags)
-    if loaded.settings.join_existing_objective:
-        return join_objective(flags, output=output)
-    loaded.settings.require_objective()
-    require_folder(loaded.settings)
-    preflight.require_credentials(loaded.settings)
-    preflight.require_living_models(loaded.settings)
-    preflight.require_index(loaded.settings)
-    return asyncio.run(_start_and_work(loaded, always_new=always_new, output=output))
-
-
-def continue_objective(
-    question: str, *, selector: str, flags: Mapping[str, Any], output: Output
-) -> int:
+def _ask_further(question: str, *, selector: str, flags: Mapping[str, Any], output: Output) -> int:
     """Ask a further question of an objective, work on it until it ends, and return the exit
     code.
     """
@@ -236,69 +248,52 @@ def continue_objective(
             fix=f"babyagi run --continue {selector} {quoted(question)}",
             guide="objectives",
         )
-    loaded = load_to_work(flags)
     limits = parse_flags({name: flags[name] for name in LIMITS if name in flags})
-    return asyncio.run(_continue(loaded, selector, question, limits=limits, output=output))
+    find = partial(_continue, selector=selector, question=question, limits=limits)
+    return asyncio.run(work_on(_open(session.load(flags)), find, output=output))
 
 
-def load_to_work(flags: Mapping[str, Any]) -> Loaded:
-    """Return the settings for a command that works on objectives, after a check that the index of
-    results can be used."""
-    loaded = session.load(flags)
-    preflight.require_index(loaded.settings)
-    return loaded
-
-
-@asynccontextmanager
-async def _open(loaded: Loaded, *, creates: bool = True) -> AsyncIterator[App]:
+def _open(loaded: Loaded, *, creates: bool = False) -> AbstractAsyncContextManager[App]:
+    """Return a context manager that opens the app, after a check that the index of results can be
+    used."""
     from babyagi.app.application import open_app
 
-    person, settings = find_person(), loaded.settings
-    async with open_app(settings, ask_human=person, tell=tell, creates=creates) as app:
-        yield app
+    preflight.require_index(loaded.settings)
+    tell_notices(loaded.notices)
+    return open_app(loaded.settings, ask_human=find_person(), tell=tell, creates=creates)
 
 
-async def _start_and_work(
-    loaded: Loaded, *, always_new: bool, output: Output, is_demo: bool = False
-) -> int:
-    async with _open(loaded) as app:
-        objective, is_new = await app.start_objective(always_new=always_new)
-        if is_demo and is_over(objective):
-            objective, is_new = await app.start_objective(always_new=True)
-        if not is_over(objective):
-            await _require_listener(app, objective)
-        tell_notices((*loaded.notices, *app.notices))
-        return await work_on(app, objective, output=output, after_id=0 if is_new else None)
+async def _start(app: App, *, always_new: bool, is_demo: bool = False) -> Found:
+    objective, is_new = await app.start_objective(always_new=always_new)
+    if is_demo and is_over(objective):
+        objective, is_new = await app.start_objective(always_new=True)
+    await _require_models(app, objective)
+    tell_notices(app.notices)
+    return objective, 0 if is_new else None
 
 
-async def _continue(
-    loaded: Loaded, selector: str, question: str, *, limits: Mapping[str, Any], output: Output
-) -> int:
-    async with _open(loaded, creates=False) as app:
-        objective = await session.pick_objective(app.store, selector)
-        preflight.require_credentials(loaded.settings, models_of(objective))
-        preflight.require_listener(loaded.settings, models_of(objective))
-        app.toolbox.require(objective)
-        after_id = await app.store.last_event_id(objective.id)
-        new = replace(objective.spec.limits, **limits) if limits else None
-        objective = await app.ask_further(objective, question, limits=new)
-        tell_notices(loaded.notices)
-        return await work_on(app, objective, output=output, after_id=after_id)
+async def _continue(app: App, *, selector: str, question: str, limits: Mapping[str, Any]) -> Found:
+    objective = await session.pick_objective(app.store, selector)
+    preflight.require_credentials(app.settings, models_of(objective))
+    preflight.require_listener(app.settings, models_of(objective))
+    app.toolbox.require(objective)
+    after_id = await app.store.last_event_id(objective.id)
+    new = replace(objective.spec.limits, **limits) if limits else None
+    return await app.ask_further(objective, question, limits=new), after_id
 
 
-async def _resume(loaded: Loaded, selector: str, *, output: Output) -> int:
-    async with _open(loaded, creates=False) as app:
-        objective = await session.pick_unfinished(app.store, selector)
-        if not is_over(objective):
-            preflight.require_credentials(loaded.settings, models_of(objective))
-            await _require_listener(app, objective)
-        tell_notices(loaded.notices)
-        return await work_on(app, objective, output=output)
+async def _pick(app: App, *, selector: str) -> Found:
+    objective = await session.pick_unfinished(app.store, selector)
+    await _require_models(app, objective)
+    return objective, None
 
 
-async def _require_listener(app: App, objective: Objective) -> None:
-    """Check as `require_listener` does that the models' server listens. If it does not, pause the
-    objective before the error is raised, so that no worker claims its tasks."""
+async def _require_models(app: App, objective: Objective) -> None:
+    """Check that the models of an objective that is not over can be called. If no server listens,
+    pause the objective before the error is raised, so that no worker claims its tasks."""
+    if is_over(objective):
+        return
+    preflight.require_credentials(app.settings, models_of(objective))
     try:
         preflight.require_listener(app.settings, models_of(objective))
     except ModelUnavailableError as error:
@@ -326,29 +321,31 @@ async def _watch(settings: Settings, selector: str, *, output: Output) -> int:
 
 
 async def work_on(
-    app: App,
-    objective: Objective,
+    opening: AbstractAsyncContextManager[App],
+    find: Callable[[App], Awaitable[Found]],
     *,
     output: Output,
-    after_id: int | None = None,
     is_joined: bool = False,
 ) -> int:
     """Work on the objective and show its events meanwhile, write its report, print the outcome, and
     return the exit code. If the objective has ended already, only write the report.
 
     Args:
-        after_id: the id of the event after which the view begins; None means the last one so far.
+        opening: opens the app.
+        find: returns the objective, and the id of the event after which the view begins; None means
+            the last one so far.
         is_joined: whether another process started the objective.
     """
-    as_json = output.as_json
-    if is_over(objective) and not await _is_to_be_asked(app.store, objective, as_json=as_json):
-        warn("This objective has ended already; no model is asked. To start it anew: --new")
-        return await _end(app.store, objective, output)
-    if after_id is None:
-        after_id = await app.store.last_event_id(objective.id)
-    async with AsyncExitStack() as seat:
+    async with opening as app, AsyncExitStack() as seat:
+        objective, after_id = await find(app)
+        store, as_json = app.store, output.as_json
+        if is_over(objective) and not await _is_to_be_asked(store, objective, as_json=as_json):
+            warn("This objective has ended already; no model is asked. To start it anew: --new")
+            return await _end(store, objective, output)
+        if after_id is None:
+            after_id = await store.last_event_id(objective.id)
         view, company = await seat.enter_async_context(_seated(app, objective, as_json=as_json))
-        follower = Follower(app.store, objective.id, view, after_id=after_id, is_logged=True)
+        follower = Follower(store, objective.id, view, after_id=after_id, is_logged=True)
         await seat.enter_async_context(following(follower))
         work = asyncio.ensure_future(
             app.join(objective, company)
@@ -356,32 +353,22 @@ async def work_on(
             else app.run(objective, company, after_id=after_id)
         )
         async with _ended_with_this(work):
-            await _wait_for_report(app.store, objective, follower, work)
+            await _wait_for_report(store, objective, follower, work)
             await seat.aclose()
             if not work.done():
-                code = await _end(app.store, await app.store.objective(objective.id), output)
-                await _wait_for_rest(app.store, objective.id, work)
-                return code
-            async with _told_how_it_stands(app.store, objective.id, output):
+                ended = await _end(store, await store.objective(objective.id), output)
+                await _wait_for_rest(store, objective.id, work)
+                return ended
+            try:
                 outcome = await work
+            except (CredentialsError, ModelRejectedError, SettingsError) as error:
+                now = await store.objective(objective.id)
+                await _end(store, now, output, code=code_of_error(error))
+                raise
             number = outcome.stopped_by_signal
-            return await _end(app.store, outcome.objective, output, stopped_by_signal=number)
-
-
-@asynccontextmanager
-async def _told_how_it_stands(
-    store: TaskStore, objective_id: int, output: Output
-) -> AsyncIterator[None]:
-    """If the body raises an error that a person must mend, print the state of the objective and how
-    to continue it, and raise the error again."""
-    try:
-        yield
-    except (CredentialsError, ModelRejectedError, SettingsError) as error:
-        objective = await store.objective(objective_id)
-        if output.as_json:
-            await _print_outcome(store, objective, code=code_of_error(error), has_report=False)
-        await _say_closing(store, objective, is_told=False)
-        raise
+            is_cut_off = number is not None and not outcome.objective.has_report
+            code = 128 + (number or 0) if is_cut_off else None
+            return await _end(store, outcome.objective, output, code=code)
 
 
 @asynccontextmanager
@@ -427,13 +414,16 @@ async def _wait_for_rest(
 
 
 async def _end(
-    store: TaskStore, objective: Objective, output: Output, *, stopped_by_signal: int | None = None
+    store: TaskStore, objective: Objective, output: Output, *, code: int | None = None
 ) -> int:
     """Write the report if the objective has ended, print the outcome, and return the exit code. For
-    an objective that was paused or stopped, print only its state."""
-    code = code_of_objective(objective, stopped_by_signal=stopped_by_signal)
-    is_stopped = stopped_by_signal and not objective.has_report
-    has_report = objective.status is ObjectiveStatus.ENDED and not is_stopped
+    an objective that was paused or stopped, print only its state.
+
+    Args:
+        code: the exit code of work that was cut off; None means that of the objective.
+    """
+    has_report = objective.status is ObjectiveStatus.ENDED and code is None
+    code = code_of_objective(objective) if code is None else code
     on_screen = replace(output, path=None, format=MARKDOWN) if output.path else output
     if output.as_json:
         await _print_outcome(store, objective, code=code, has_report=has_report)
@@ -464,7 +454,7 @@ async def _print_outcome(
         sources=await load_sources(store, objective),
         exit_code=code,
     )
-    print_json_line(shape)
+    print_json(shape, indent=None)
 
 
 async def _is_to_be_asked(store: TaskStore, objective: Objective, *, as_json: bool) -> bool:
@@ -541,7 +531,7 @@ def _say_opening(objective: Objective) -> None:
         warn(render.REHEARSAL_LINE, Style.YELLOW)
     warn(f"Objective {objective.id}: {fit(objective.spec.text, 400)}", Style.BOLD)
     if not is_rehearsal(objective):
-        warn(f"Limits: {render.render_limit_values(objective.spec.limits)}.")
+        warn(f"Limits: {' · '.join(render.render_limits(objective, {})) or 'none'}")
 
 
 def tell_notices(notices: Iterable[str]) -> None:
@@ -556,8 +546,9 @@ def tell(notice: str) -> None:
 async def _say_closing(store: TaskStore, objective: Objective, *, is_told: bool) -> None:
     trouble = await find_trouble(store, objective.id)
     counts = (await store.standing(objective.id)).counts
-    for line in render.render_closing(objective, counts, index_trouble=trouble, is_told=is_told):
-        warn(line.text, line.style)
+    echo_lines(
+        render.render_closing(objective, counts, index_trouble=trouble, is_told=is_told), warn
+    )
 
 
 # -- joining an objective that another process started or will start
@@ -568,80 +559,50 @@ CHANGE_WAIT_S = 5.0
 MAX_NAMED = 5  # of the newest objectives, where a person is told which ones there are
 
 
-def join_objective(flags: Mapping[str, Any], *, output: Output, selector: str = "") -> int:
+def join_objective(loaded: Loaded, *, output: Output, selector: str = "") -> int:
     """Work on an objective that another process started, and return the exit code of its stop
     reason. Without a `selector`, the settings describe the objective, which is waited for."""
-    return asyncio.run(_join(load_to_work(flags), selector, output=output))
+    opening, find = _open(loaded, creates=not selector), partial(_join, selector=selector)
+    return asyncio.run(work_on(opening, find, output=output, is_joined=True))
 
 
-async def _join(loaded: Loaded, selector: str, *, output: Output) -> int:
-    settings = loaded.settings
-    async with _open(loaded, creates=not selector) as app:
-        tell_notices(loaded.notices)
-        objective = await (
-            session.pick_objective(app.store, selector)
-            if selector
-            else wait_for(app.store, settings.objective, settings.instance_name)
-        )
-        session.touch(objective)
-        if not is_over(objective):
-            preflight.require_listener(settings, models_of(objective))
-        return await work_on(app, objective, output=output, is_joined=True)
+async def _join(app: App, *, selector: str) -> Found:
+    settings = app.settings
+    objective = await (
+        session.pick_objective(app.store, selector)
+        if selector
+        else wait_for(app.store, settings.objective, settings.instance_name)
+    )
+    session.touch(objective)
+    if not is_over(objective):
+        preflight.require_listener(settings, models_of(objective))
+    return objective, None
 
 
 async def wait_for(store: TaskStore, text: str, name: str) -> Objective:
-    """Wait until there is an objective with this text ('' means any) and instance name, and return
-    the newest unfinished one of them, else the newest. If objectives with the text have other names
-    only, the one that is unfinished is meant.
-
-    Raises:
-        NotFoundError: objectives of other names have the text, and none is unfinished.
-        SettingsError: several unfinished objectives of other names have the text.
-    """
+    """Wait until there is an objective with this text ('' means any), and return the newest
+    unfinished one, else the newest. Those with the instance name are preferred; without a text only
+    they are meant."""
     is_told = False
     while True:
         known = await store.objectives()
         alike = [one for one in known if text in ("", one.spec.text)]
         named = [one for one in alike if one.spec.instance_name == name]
-        if named:
-            return next((one for one in reversed(named) if not is_over(one)), named[-1])
-        if text and alike:
-            return _only_unfinished(alike, name)
+        if meant := named or (alike if text else []):
+            found = next((one for one in reversed(meant) if not is_over(one)), meant[-1])
+            if not named:
+                tell(f"none of this text is named {name}; this worker joins {_name(found)}")
+            return found
         if not is_told:
-            what, there = fit(text, 60) or name, _name_all(known) or "none yet"
-            tell(f"this worker waits for the objective {what}; the task store holds {there}")
+            what, there = fit(text, 60) or name, "; ".join(map(_name, known[-MAX_NAMED:])) or "none"
+            tell(f"this worker waits for the objective {what}; the newest ones are: {there}")
         is_told = True
         await store.wait_for_change(timeout_s=CHANGE_WAIT_S)
 
 
-def _only_unfinished(objectives: Sequence[Objective], name: str) -> Objective:
-    unfinished = [one for one in objectives if not is_over(one)]
-    if len(unfinished) != 1:
-        kind = SettingsError if unfinished else NotFoundError
-        raise kind(
-            f"{len(unfinished) or 'no'} unfinished objectives have this text, and none is named "
-            f"{name}",
-            why=_name_all(unfinished or objectives),
-            fix=f"babyagi worker --objective {objectives[-1].id}",
-            guide="machines",
-        )
-    (found,) = unfinished
-    tell(
-        f"no objective with this text is named {name}; this worker joins objective {found.id}, "
-        f"named {found.spec.instance_name}"
-    )
-    return found
-
-
-def _name_all(objectives: Sequence[Objective]) -> str:
-    """Return the numbers, instance names and texts of the newest of the objectives."""
-    n_more = len(objectives) - MAX_NAMED
-    named = (
-        f"objective {one.id}, named {one.spec.instance_name}: {fit(one.spec.text, 40)}"
-        f"{' (ended)' if is_over(one) else ''}"
-        for one in objectives[-MAX_NAMED:]
-    )
-    return "; ".join([*named, *([f"and {n_more} older ones"] if n_more > 0 else [])])
+def _name(one: Objective) -> str:
+    ended = " (ended)" if is_over(one) else ""
+    return f"objective {one.id}, named {one.spec.instance_name}: {fit(one.spec.text, 40)}{ended}"
 
 
 # -- submit
@@ -658,7 +619,7 @@ NOT_OF_SUBMIT = (
 @setting_options(but=NOT_OF_SUBMIT, hidden=SET_ONCE)
 @new_option
 @json_option
-def submit(objective_words: tuple[str, ...], always_new: bool, as_json: bool, **flags: Any) -> int:
+def submit(objective_words: tuple[str, ...], always_new: bool, as_json: bool, **flags: Any) -> None:
     """Queue an objective for workers.
 
     Its number is printed. To work on it, type `babyagi worker`, in this home or wherever the task
@@ -669,25 +630,23 @@ def submit(objective_words: tuple[str, ...], always_new: bool, as_json: bool, **
         given["objective"] = require_words(objective_words)
     loaded = session.load(given)
     loaded.settings.require_objective()
-    return asyncio.run(_submit(loaded, always_new=always_new, as_json=as_json))
+    asyncio.run(_submit(loaded, always_new=always_new, as_json=as_json))
 
 
-async def _submit(loaded: Loaded, *, always_new: bool, as_json: bool) -> int:
+async def _submit(loaded: Loaded, *, always_new: bool, as_json: bool) -> None:
     from babyagi.app.application import open_app
 
     async with open_app(loaded.settings, tell=tell) as app:
         objective, is_new = await app.start_objective(always_new=always_new)
         tell_notices((*loaded.notices, *app.notices))
-    if as_json:
-        print_json(json_shapes.submitted_shape(objective, is_new=is_new))
-        return ExitCode.OK
-    ended = ", and has ended" if is_over(objective) else ""
-    how = "is queued" if is_new else f"was there already{ended}"
-    echo(f"Objective {objective.id} {how}: {fit(objective.spec.text, 400)}", Style.BOLD)
-    if ended:
-        here = f"babyagi report --objective {objective.id}"
-        echo(f"Its report:  {here}  (--new starts it anew)")
-        return ExitCode.OK
-    echo("Work on it:  babyagi worker  (one or more, wherever this task store can be reached)")
-    echo(f"Watch it:    babyagi watch --objective {objective.id}")
-    return ExitCode.OK
+    how = "is queued" if is_new else f"was there already{', and has ended' * is_over(objective)}"
+    here = f"--objective {objective.id}"
+    ways = [
+        "Work on it:  babyagi worker  (one or more, wherever this task store can be reached)",
+        f"Watch it:    babyagi watch {here}",
+    ]
+    if is_over(objective):
+        ways = [f"Its report:  babyagi report {here}  (--new starts it anew)"]
+    head = Line(f"Objective {objective.id} {how}: {fit(objective.spec.text, 400)}", Style.BOLD)
+    shape = json_shapes.submitted_shape(objective, is_new=is_new)
+    give(as_json, shape, [head, *map(Line, ways)])

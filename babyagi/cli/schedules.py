@@ -24,18 +24,14 @@ from babyagi.cli.session import load, with_store
 from babyagi.cli.text import (
     Line,
     Style,
-    echo,
-    echo_lines,
     fit,
     give,
-    print_json,
     table,
     terminal_width,
 )
 from babyagi.settings.fields import Settings
 from babyagi.settings.load import Loaded
 from babyagi.taskstore.schedules import Schedule, ScheduleStatus, Tick
-from babyagi.taskstore.sql.store import TaskStore
 from babyagi.verbs.json_shapes import VERSION, schedule_shape, to_json
 
 N_TICKS_SHOWN = 20
@@ -69,9 +65,15 @@ def show_schedules(
     it, each tick starts one objective.
     """
     if schedule_id is None:
-        _list(with_removed=with_removed, as_json=as_json)
-    else:
-        _show(schedule_id, n_ticks, as_json=as_json)
+        found = with_store(lambda store: store.schedules(with_removed=with_removed))
+        shapes = [schedule_shape(one) for one in found]
+        none = 'There is no schedule. babyagi schedule add "an objective" --every 1d adds one.'
+        lines = render_schedules(found, terminal_width()) if found else ()
+        give(as_json, shapes, lines, empty=none)
+        return
+    one, ticks = with_store(lambda store: store.schedule(schedule_id, limit=n_ticks))
+    more = {"schedule": schedule_shape(one), "ticks": to_json(ticks)}
+    give(as_json, {"v": VERSION, **more}, [*render_schedule(one), *render_ticks(ticks)])
 
 
 schedule = Family(show_schedules)
@@ -156,15 +158,12 @@ async def _add(loaded: Loaded, given: dict[str, Any], *, as_json: bool) -> None:
         found = await app.add_schedule(given, daily_limit=daily_limit)
         tell_notices((*loaded.notices, *app.notices))
         is_served = bool(await app.store.workers())
-    if as_json:
-        print_json({"v": VERSION, "schedule": schedule_shape(found)})
-        return
-    echo(f"Schedule {found.id}: {fit(found.spec.objective.text, 400)}", Style.BOLD)
-    echo_lines(render_schedule(found)[1:])
+    lines = render_schedule(found)
     if needs := _say_needs(loaded.settings):
-        echo(f"A worker for this schedule needs the same files:  babyagi worker {needs}")
+        lines.append(Line(f"A worker for it needs the same files:  babyagi worker {needs}"))
     if not is_served:
-        echo("No worker is running. The schedule needs one:  babyagi worker")
+        lines.append(Line("No worker is running. The schedule needs one:  babyagi worker"))
+    give(as_json, {"v": VERSION, "schedule": schedule_shape(found)}, lines)
 
 
 def _say_needs(settings: Settings) -> str:
@@ -172,24 +171,6 @@ def _say_needs(settings: Settings) -> str:
 
     given = {"--agent": settings.agent, "--mcp": settings.mcp, "--tools-from": settings.tools_from}
     return " ".join(f"{flag} {quote(str(value))}" for flag, value in given.items() if value)
-
-
-def _list(*, with_removed: bool, as_json: bool) -> None:
-
-    found = with_store(lambda store: store.schedules(with_removed=with_removed))
-    shapes = [schedule_shape(one) for one in found]
-    none = 'There is no schedule. babyagi schedule add "an objective" --every 1d adds one.'
-    give(as_json, shapes, render_schedules(found, terminal_width()) if found else (), empty=none)
-
-
-def _show(schedule_id: int, n_ticks: int, *, as_json: bool) -> None:
-
-    async def fetch(store: TaskStore) -> tuple[Schedule, list[Tick]]:
-        return await store.schedule(schedule_id, limit=n_ticks)
-
-    found, ticks = with_store(fetch)
-    more = {"schedule": schedule_shape(found), "ticks": to_json(ticks)}
-    give(as_json, {"v": VERSION, **more}, [*render_schedule(found), *render_ticks(ticks)])
 
 
 def _switch(to: ScheduleStatus, schedule_id: int, as_json: bool) -> None:

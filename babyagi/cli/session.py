@@ -66,10 +66,6 @@ class LineFormatter(logging.Formatter):
 class _LogFile(RotatingFileHandler):
     """A log file that is rotated when it is too large. Only its owner can read it."""
 
-    def shouldRollover(self, _record: logging.LogRecord) -> bool:  # noqa: N802  (logging's own name)
-        """Return whether the file is full. Unlike the base class, format no record to see it."""
-        return self.stream is not None and self.stream.tell() >= self.maxBytes
-
     def _open(self) -> TextIOWrapper:
         path = Path(self.baseFilename)
         private.make_folder(path.parent)
@@ -99,10 +95,7 @@ def open_log(path: Path, *, level: str = "info", secrets: Iterable[str] = ()) ->
 
 def close_log() -> None:
     """Close the log file that `open_log` opened; no handler of another package stays."""
-    root = logging.getLogger()
-    for handler in list(root.handlers):
-        root.removeHandler(handler)
-        handler.close()
+    logging.basicConfig(force=True, handlers=[])
     logging.captureWarnings(False)
 
 
@@ -154,8 +147,17 @@ def load(
         SettingsError: a value is invalid, or a setting in `needs` comes from a file that the person
             does not trust.
     """
-    given, cwd = flags or {}, Path.cwd()
-    read = partial(load_settings, flags=given, environ=os.environ, cwd=cwd, reads_files=reads_files)
+    try:
+        cwd = Path.cwd()
+    except FileNotFoundError as error:
+        raise SettingsError(
+            "the working folder does not exist any more",
+            fix="change to a folder that exists, then type the command again",
+            guide="settings",
+        ) from error
+    read = partial(
+        load_settings, flags=flags or {}, environ=os.environ, cwd=cwd, reads_files=reads_files
+    )
     loaded = settle(read, needs)
     settings = loaded.settings
     path, secrets = settings.effective_log_file, settings.known_secrets

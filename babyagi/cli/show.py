@@ -20,7 +20,7 @@ from babyagi.cli.text import (
     echo,
     fit,
     give,
-    print_json_line,
+    print_json,
     row_width,
     safe,
     safe_line,
@@ -37,17 +37,11 @@ from babyagi.cli.views import (
     watch,
 )
 from babyagi.errors import NotFoundError, SettingsError
-from babyagi.inbox import describe
+from babyagi.inbox import QUESTION, describe
 from babyagi.redaction import redact
 from babyagi.reporting.artifacts import Made, find_artifacts
 from babyagi.reporting.sources import say_fetched
-from babyagi.reporting.transcript import (
-    Exchange,
-    describe_step,
-    first_line,
-    read_exchanges,
-    said_in,
-)
+from babyagi.reporting.transcript import INPUTS, Exchange, describe_step, first_line, said_in
 from babyagi.settings.values import parse_duration_s
 from babyagi.tasks import PNG, Duty, Event, Objective, Result, Step, StepState, Task, Usage
 from babyagi.taskstore.sql.store import TaskStore
@@ -363,7 +357,7 @@ class LogView(View):
         width = row_width(sys.stdout)
         for event, said in self.entries:
             if self._as_json:
-                print_json_line({**json_shapes.event_shape(event), "text": said})
+                print_json({**json_shapes.event_shape(event), "text": said}, indent=None)
                 continue
             text = f"{render.render_moment(event.at)}  {said}"
             echo(fit(text, width) if width else text, _STYLES.get(event.kind, Style.PLAIN))
@@ -374,61 +368,29 @@ class LogView(View):
         named = [_address(event) for event in page if event.kind in _SHOWN_WITH_STEP]
         read = await self._store.steps(self._objective.id, named=named)
         steps = {(step.owner, step.key): step for step in read}
-        recorded = [event.task_id or 0 for event in page if event.kind == events.TASK_RECORDED]
-        results = await self._store.results(self._objective.id, task_ids=recorded)
-        found = {result.task_id: result.text for result in results}
         for event in page:
             step = steps.get(_address(event)) if event.kind in _SHOWN_WITH_STEP else None
-            text = await self._say(event, step, found.get(event.task_id or 0, ""))
-            if text:
+            if text := _say(event, step, await self._names.name_of(event)):
                 clean = redact(text, secrets=self._secrets)
                 self.entries.append((event, fit(clean, _LINE_CHARS)))
 
-    async def _say(self, event: Event, step: Step | None, result: str) -> str | None:
-        is_batch = event.kind == events.RESULTS_INDEXED and "n" in event.data
-        if is_batch or event.kind == events.STEP_INTENDED:
-            return None
-        if event.kind == events.STEP_RECORDED:
-            return self._say_step(event, step)
-        if event.kind in _WORKER_WORDS:
-            return f"worker {event.data.get('name', '')} {_WORKER_WORDS[event.kind]}"
-        if event.kind == events.TASK_PARKED and step is not None:
-            is_open = step.state in (StepState.ASKED, StepState.UNKNOWN)
-            number = f" (babyagi inbox {step.id})" if is_open else ""
-            return f"task {event.task_id}: asks: {describe(step)}{number}"
-        is_new = event.kind in (events.TASK_ADDED, events.TASK_CLAIMED)
-        text = describe_event(event, await self._names.name_of(event) if is_new else "")
-        if event.kind == events.TASK_RECORDED and text and result:
-            return f"{text} → {first_line(result)}"
-        return text
 
-    def _say_step(self, event: Event, step: Step | None) -> str | None:
-        if event.task_id is not None:
-            place = f"task {event.task_id}"
-        else:
-            place = str(event.data.get("owner", "")).partition(":")[0] or "objective"
-        if step is None or step.kind == "inputs":
-            return None if step else f"{place}: {event.data.get('kind')} {event.data.get('key')}"
-        if step.kind == "question":
-            return f"{place}: answer: {first_line(said_in(step))}"
-        if step.kind not in ("model", "embedding"):
-            return f"{place}: {describe_step(step)}"
-        took_s = (event.at - step.created_at).total_seconds()
-        cost = render.render_cost(step.usage, self._objective)
-        paid = f"{render.render_tokens(step.usage)} tokens {cost} {took_s:.1f} s"
-        return f"{place}: {step.kind} {step.model} {paid}{_say_calls(step)}"
+def _say(event: Event, step: Step | None, task_name: str) -> str | None:
+    if event.kind in _WORKER_WORDS:
+        return f"worker {event.data.get('name', '')} {_WORKER_WORDS[event.kind]}"
+    if step is None:
+        return describe_event(event, task_name)
+    said = describe_step(step)
+    if event.kind == events.TASK_PARKED:
+        is_open = step.state in (StepState.ASKED, StepState.UNKNOWN)
+        said = f"asks: {describe(step)}{f' (babyagi inbox {step.id})' if is_open else ''}"
+    elif step.kind == QUESTION:
+        said = f"answer: {first_line(said_in(step))}"
+    return None if step.kind == INPUTS else f"{step.owner.replace(':', ' ')}: {said}"
 
 
 def _address(event: Event) -> tuple[str, str]:
     return str(event.data.get("owner", f"task:{event.task_id}")), str(event.data.get("key", ""))
-
-
-def _say_calls(step: Step) -> str:
-    """Return ` → ` and the first line of the model's reply or tool calls; '' if there are none."""
-    (exchange,) = read_exchanges([step])
-    texts = {part.label: part.text for part in exchange.parts}
-    reply = texts.get("calls") or texts.get("reply", "")
-    return f" → {first_line(reply, max_chars=120)}" if reply else ""
 
 
 # -- the commands that look

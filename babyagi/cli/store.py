@@ -4,26 +4,22 @@ and its upgrade, and the deletion of objectives and conversations."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 
 import click
 
 from babyagi.app import backends
 from babyagi.app.backends import migrate_store
-from babyagi.app.results import IndexStatus, load_index_status
 from babyagi.cli import exits, session
 from babyagi.cli.ask import forget
-from babyagi.cli.objectives import NO_OBJECTIVE
 from babyagi.cli.options import (
     ALL,
-    Family,
     json_option,
     objective_option,
-    objectives_option,
     pick_or_all,
 )
-from babyagi.cli.session import NOTHING, STORE, load, pick_objective, with_results, with_store
+from babyagi.cli.session import STORE, load, pick_objective, with_results, with_store
 from babyagi.cli.text import (
     Line,
     Style,
@@ -46,17 +42,6 @@ from babyagi.text import say_count
 from babyagi.verbs import actions, json_shapes
 
 N_NAMED = 10
-
-
-def render_index_status(rows: Sequence[IndexStatus], *, index: str) -> Iterator[Line]:
-    for n, row in enumerate(rows):
-        if n == 0:
-            yield Line(f"Index: {index}")
-        n_indexed, space = row.n_results - row.n_owed, safe_line(row.objective.spec.embedding_space)
-        said = f"{n_indexed:,} of {row.n_results:,} results are indexed, embedded as {space}"
-        yield Line(
-            f"objective {row.objective.id}: {said}", Style.YELLOW if row.n_owed else Style.PLAIN
-        )
 
 
 def render_index_check(objective: Objective, report: CheckReport) -> list[Line]:
@@ -105,28 +90,9 @@ OLD_DAYS = 30.0
 MAX_DAYS = 36_500.0
 
 
-@click.command("store")
-@objectives_option
-@json_option
-def show_index(objective: str, as_json: bool) -> None:
-    """Show how many results of each objective are indexed."""
-
-    async def fetch(store: TaskStore) -> list[IndexStatus]:
-        is_all = objective == ALL
-        found = await store.objectives() if is_all else [await pick_objective(store, objective)]
-        return [await load_index_status(store, one) for one in found]
-
-    settings = load(needs=NOTHING).settings
-    rows, name = with_store(fetch, settings=settings), backends.describe_index(settings)
-    shapes = [json_shapes.index_status_shape(row, index=name) for row in rows]
-    give(as_json, shapes, render_index_status(rows, index=name), empty=NO_OBJECTIVE)
-
-
-store = Family(
-    show_index,
-    "Care for what is stored: check, rebuild, upgrade, delete.\n\n"
-    "Alone, it shows how many results of each objective are in the index that finds them.",
-)
+@click.group()
+def store() -> None:
+    """Care for what is stored: check, rebuild, upgrade, delete."""
 
 
 @store.command()

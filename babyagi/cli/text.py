@@ -15,7 +15,7 @@ import select
 import shutil
 import sys
 import termios
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
@@ -197,11 +197,6 @@ def is_live_terminal() -> bool:
     return size.columns >= MIN_COLUMNS and size.lines >= MIN_LINES
 
 
-def is_terminal() -> bool:
-    """Return whether standard output is a terminal."""
-    return sys.stdout.isatty()
-
-
 def is_person_there() -> bool:
     """Return whether a person can be asked: standard input and standard error are terminals."""
     return sys.stdin.isatty() and sys.stderr.isatty()
@@ -255,9 +250,9 @@ def warn(text: str = "", style: Style = Style.PLAIN) -> None:
             raise
 
 
-def echo_lines(lines: Iterable[Line]) -> None:
+def echo_lines(lines: Iterable[Line], say: Callable[[str, Style], None] = echo) -> None:
     for line in lines:
-        echo(line.text, line.style)
+        say(line.text, line.style)
 
 
 def echo_rendered(text: str) -> None:
@@ -269,11 +264,6 @@ def write_bytes(data: bytes) -> None:
     """Write binary data to standard output."""
     sys.stdout.buffer.write(data)
     sys.stdout.flush()
-
-
-def terminal_height() -> int:
-    """Return the number of rows of the terminal; 24 without a terminal."""
-    return shutil.get_terminal_size((100, 24)).lines
 
 
 def terminal_width() -> int:
@@ -300,14 +290,10 @@ def forget_typed(descriptor: int | None = None) -> None:
         termios.tcflush(sys.stdin.fileno() if descriptor is None else descriptor, termios.TCIFLUSH)
 
 
-def print_json(value: Any) -> None:
-    """Write the value as indented JSON in ASCII, a list as one line for each of its values.
-    Characters that could control a terminal are written as JSON escapes, which a JSON parser reads
-    back."""
-    if isinstance(value, list) and value:
-        print("[", ",\n".join(map(json.dumps, value)), "]", sep="\n", flush=True)
-    else:
-        print(json.dumps(value, indent=2, ensure_ascii=True), flush=True)
+def print_json(value: Any, *, indent: int | None = 2) -> None:
+    """Write the value as JSON in ASCII. Characters that could control a terminal are written as
+    JSON escapes, which a JSON parser reads back."""
+    print(json.dumps(value, indent=indent, ensure_ascii=True), flush=True)
 
 
 def give(as_json: bool, value: Any, lines: Iterable[Line], *, empty: str = "") -> None:
@@ -316,11 +302,6 @@ def give(as_json: bool, value: Any, lines: Iterable[Line], *, empty: str = "") -
         print_json(value)
     else:
         echo_lines([*lines] or [Line(empty)])
-
-
-def print_json_line(value: Any) -> None:
-    """Write the value as JSON on one line, and flush standard output."""
-    print(json.dumps(value, ensure_ascii=True), flush=True)
 
 
 def _write(stream: TextIO, text: str, style: Style) -> None:

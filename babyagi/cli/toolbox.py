@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -46,7 +47,7 @@ def show_tools(as_json: bool, **flags: Any) -> int:
     )
     granted = {grant.name for grant in grants}
     found = [(tool, tool.name in granted) for tool in _open(settings, TOOL_NAMES)]
-    servers = _list_servers(settings) if settings.mcp else []
+    servers = _list_servers(settings)
     for connection, listed, fault in servers:
         found += [(tool, True) for tool in listed]
         for line in (*filter(None, [fault]), *describe_left_out(connection)):
@@ -91,10 +92,7 @@ def tools_test(name: str, arguments: str, as_json: bool, **flags: Any) -> int:
     """
 
     settings = load(given_flags(flags)).settings
-    if "__" in name:
-        observation = asyncio.run(_call_server(settings, name, arguments))
-    else:
-        observation = asyncio.run(_call(_find(name, settings), arguments))
+    observation = asyncio.run(_call(settings, name, arguments))
     passage, is_error = observation.passage, observation.is_error
     shown = {"is_error": is_error, "origin": passage.origin, "text": passage.text}
     style = Style.RED if is_error else Style.PLAIN
@@ -112,37 +110,40 @@ def _open(settings: Settings, names: tuple[str, ...]) -> tuple[Tool, ...]:
     return open_tools(names, open_tool_context(settings, folder, pages=settings.home / "pages"))
 
 
-def _find(name: str, settings: Settings) -> Tool:
+async def _call(settings: Settings, name: str, arguments: str) -> Observation:
+    """Call the tool of this name: one of this program's, or one of the MCP server that the name
+    begins with. Raises `SettingsError` if there is none, or if it lacks a setting."""
+    from babyagi.tools.mcp import open_servers
 
-    if name not in TOOL_NAMES:
-        raise SettingsError(
-            f"there is no tool {name[:100]!r}",
-            why=f"the tools are {', '.join(TOOL_NAMES)}",
-            fix="babyagi tools",
-            guide="tools",
-        )
-    opened = _open(settings, (name,))
-    lacks = "--files FOLDER" if name in NEED_A_FOLDER and settings.files is None else ""
-    lacks = lacks or ("" if opened else NEEDS[name])
-    if lacks:
-        raise SettingsError(f"{name} needs {lacks}", fix=f"give {lacks}", guide="tools")
-    tool = opened[0]
-    if tool.asks_person:
-        raise SettingsError(
-            f"{name} asks a person, and cannot be tried with this command",
-            fix="try another tool; babyagi tools lists them",
-            guide="inbox",
-        )
-    return tool
+    servers = [one for one in _load_servers(settings) if name.startswith(f"{one.name}__")]
+    async with open_servers(servers) as connections:
+        listed = [await list_tools(one) for one in connections]
+        own = _open(settings, TOOL_NAMES)
+        found = {tool.name: tool for tool in (*own, *chain.from_iterable(one for one, _ in listed))}
+        if name in NEEDS.keys() - found.keys():
+            raise _lacking(name, NEEDS[name])
+        if name in NEED_A_FOLDER and settings.files is None:
+            raise _lacking(name, "--files FOLDER")
+        if name not in found:
+            faults = "; ".join(fault for _, fault in listed if fault)
+            raise SettingsError(
+                f"there is no tool {name[:100]!r}",
+                why=faults or f"the tools are {', '.join(found)}",
+                fix="babyagi tools, or babyagi tools --mcp FILE",
+                guide="tools",
+            )
+        try:
+            observation = await run_tool(found[name], parse_arguments(found[name], arguments))
+        except ToolError as error:
+            passage = Passage(text=error.what, origin="program")
+            observation = Observation(passage=passage, is_error=True)
+        for one in connections if observation.is_error else ():
+            warn(f"the server {one.server.name}: {one.last_words}")
+        return observation
 
 
-async def _call(tool: Tool, arguments: str) -> Observation:
-
-    try:
-        checked = parse_arguments(tool, arguments)
-    except ToolError as error:
-        return Observation(passage=Passage(text=error.what, origin="program"), is_error=True)
-    return await run_tool(tool, checked)
+def _lacking(name: str, what: str) -> SettingsError:
+    return SettingsError(f"{name} needs {what}", fix=f"give {what}", guide="tools")
 
 
 # -- the tools of MCP servers
@@ -154,41 +155,13 @@ def _list_servers(settings: Settings) -> list[tuple[Connection, list[Tool], str]
     from babyagi.tools.mcp import open_servers
 
     async def read() -> list[tuple[Connection, list[Tool], str]]:
-        async with open_servers(_servers(settings)) as connections:
+        async with open_servers(_load_servers(settings)) as connections:
             return [(one, *await list_tools(one)) for one in connections]
 
     return asyncio.run(read())
 
 
-def _servers(settings: Settings) -> list[McpServer]:
+def _load_servers(settings: Settings) -> list[McpServer]:
     from babyagi.tools.mcp import load_servers
 
-    if settings.mcp is None:
-        raise SettingsError(
-            "no file of MCP servers is given",
-            fix="babyagi tools --mcp FILE",
-            guide="tools",
-        )
-    return load_servers(settings.mcp)
-
-
-async def _call_server(settings: Settings, name: str, arguments: str) -> Observation:
-    from babyagi.tools.mcp import open_servers
-
-    server = name.partition("__")[0]
-    async with open_servers(
-        [one for one in _servers(settings) if one.name == server]
-    ) as connections:
-        found, fault = await list_tools(connections[0]) if connections else ([], "")
-        tool = next((one for one in found if one.name == name), None)
-        if tool is None:
-            raise SettingsError(
-                f"there is no tool {name[:100]!r}",
-                why=fault or "the server has none of this name",
-                fix="babyagi tools --mcp FILE shows the tools",
-                guide="tools",
-            )
-        observation = await _call(tool, arguments)
-        if observation.is_error and connections[0].last_words:
-            warn(f"the server {server}: {connections[0].last_words}")
-        return observation
+    return load_servers(settings.mcp) if settings.mcp is not None else []

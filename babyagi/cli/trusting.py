@@ -46,8 +46,7 @@ def trust(files: Sequence[str], is_sure: bool, revoke: bool) -> None:
     elif is_person_there():
         trust_each(loaded, _read, _is_wanted, lambda _: True)
     else:
-        for line in render_untrusted(loaded.untrusted):
-            warn(line.text, line.style)
+        echo_lines(render_untrusted(loaded.untrusted), warn)
         raise SettingsError(
             "babyagi config trust asks a person, and there is no terminal here",
             fix="babyagi config trust --yes trusts the .env of this folder as it is now, and asks "
@@ -164,8 +163,7 @@ def render_untrusted(untrusted: Sequence[Untrusted]) -> list[Line]:
 
 def _is_wanted(found: Sequence[Untrusted]) -> bool:
     """Show the settings of a file, and ask the person whether to trust it."""
-    for line in render_untrusted(found):
-        warn(line.text, line.style)
+    echo_lines(render_untrusted(found), warn)
     return confirm(f"Do you trust {found[0].file.name} as it is now?")
 
 

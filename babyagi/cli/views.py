@@ -16,7 +16,7 @@ from collections.abc import (
 )
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Self
 
 from babyagi import events
@@ -32,7 +32,7 @@ from babyagi.cli.text import (
     fit,
     fit_end,
     is_in_foreground,
-    print_json_line,
+    print_json,
     safe,
     table,
     warn,
@@ -212,7 +212,8 @@ class EventNames:
 
     def __init__(self, store: TaskStore) -> None:
         self._store = store
-        self._outage_by_objective: dict[int, tuple[str, datetime]] = {}  # reason, when it was said
+        # the reason of an outage and when it was said; '' while the model answers
+        self._outage = ("", datetime.min.replace(tzinfo=UTC))
 
     async def render_event(self, event: Event) -> str | None:
         """Return a line such as `12:01:07 task 4 done: Read limits.md (2 new)`, with the local
@@ -228,17 +229,14 @@ class EventNames:
 
     def _is_same_outage(self, event: Event) -> bool:
         """Return whether the event repeats an outage that a line named within the last minute."""
-        outage, said_at = self._outage_by_objective.get(event.objective_id, ("", event.at))
-        reason = str(event.data.get("reason", ""))
-        match event.kind:
-            case events.MODEL_AVAILABLE:
-                self._outage_by_objective.pop(event.objective_id, None)
-            case events.TASK_RELEASED:
-                return bool(outage) and reason.endswith(outage)
-            case events.MODEL_UNAVAILABLE if reason == outage and event.at - said_at < SAID_EVERY:
-                return True
-            case events.MODEL_UNAVAILABLE:
-                self._outage_by_objective[event.objective_id] = (reason, event.at)
+        (outage, said_at), reason = self._outage, str(event.data.get("reason", ""))
+        if event.kind == events.TASK_RELEASED:
+            return bool(outage) and reason.endswith(outage)
+        is_down = event.kind == events.MODEL_UNAVAILABLE
+        if is_down and reason == outage and event.at - said_at < SAID_EVERY:
+            return True
+        if is_down or event.kind == events.MODEL_AVAILABLE:
+            self._outage = (reason if is_down else ""), event.at
         return False
 
     async def _describe_done(self, event: Event) -> str:
@@ -302,34 +300,19 @@ class JsonView(View):
 
     async def fetch(self, batch: Sequence[Event]) -> None:
         for event in batch:
-            print_json_line(event_shape(event))
+            print_json(event_shape(event), indent=None)
 
 
 # -- workers as lines
 # --------------------------------------------------------------------------------------------------
 
 
-def count_serving(workers: Sequence[Worker], objective_id: int) -> str:
-    """Return how many workers serve the objective, such as `2 workers`, `no worker on this
-    objective` or `no worker is running`."""
-    n_serving = len(serving(workers, objective_id))
-    if n_serving:
-        return say_count(n_serving, "worker")
-    return "no worker on this objective" if _living(workers) else "no worker is running"
-
-
 def render_serving(workers: Sequence[Worker], objective_id: int) -> str:
-    """Return how many workers serve the objective, as `count_serving` does, and their names; ''
-    if no worker is running."""
-    if not _living(workers):
-        return ""
-    count = count_serving(workers, objective_id)
-    names = ", ".join(worker.name for worker in serving(workers, objective_id))
-    return f"{count}: {fit(names, 200)}" if names else f"{count}; babyagi show workers says why"
-
-
-def _living(workers: Sequence[Worker]) -> list[Worker]:
-    return [worker for worker in workers if worker.lease_left_s >= 0]
+    """Return how many workers serve the objective, and their names."""
+    names = [worker.name for worker in serving(workers, objective_id)]
+    if names:
+        return f"{say_count(len(names), 'worker')}: {fit(', '.join(names), 200)}"
+    return "no worker on this objective; babyagi show workers says why" if workers else ""
 
 
 def render_workers(workers: Sequence[Worker], width: int) -> list[Line]:
@@ -512,7 +495,7 @@ def render_state(state: LiveState, *, now: datetime, width: int) -> list[Line]:
         goes_on = f"babyagi resume --objective {objective.id} continues it"
         lines.append(Line(f"It is paused; {goes_on}", Style.YELLOW))
     used = f"cost {objective.spent} · {say_count(usage.calls, 'call')} · {usage.tokens:,} tokens"
-    serving = count_serving(state.workers, objective.id)
+    serving = render_serving(state.workers, objective.id) or "no worker is running"
     limits = render.render_limits(objective, state.counts)
     lines += [
         Line(f"tasks: {render.render_counts(state.counts)}", Style.DIM),
@@ -618,9 +601,7 @@ class LiveView(PlainView):
 
     def _draw_soon(self) -> None:
         self._hurry = None
-        if accepts_output(sys.stderr):
-            with suppress(OSError):  # the terminal is gone
-                self._show()
+        self.draw()
 
     def draw(self) -> None:
         if not accepts_output(sys.stderr):

@@ -27,10 +27,10 @@ from babyagi.cli.options import (
     setting_options,
     wrong_usage,
 )
-from babyagi.cli.report import output_option, take_output
-from babyagi.cli.run import join_objective, load_to_work, tell
+from babyagi.cli.report import choose_output, output_option
+from babyagi.cli.run import join_objective, tell
 from babyagi.cli.session import NOTHING, load
-from babyagi.cli.text import Line, echo, give, is_person_there, is_terminal, warn
+from babyagi.cli.text import Line, echo, give, is_person_there, warn
 from babyagi.errors import SettingsError
 from babyagi.files.home import make_home
 from babyagi.settings.fields import Settings
@@ -53,25 +53,27 @@ logger = logging.getLogger("babyagi.events")
 )
 @output_option
 @json_option
-def worker(objective: str | None, as_json: bool, **flags: Any) -> int:
+def worker(objective: str | None, output: str | None, as_json: bool, **flags: Any) -> int:
     """Work on all active objectives until told to stop.
 
     Objectives submitted later are included. While there is nothing to do, the worker waits. On
     Ctrl-C or SIGTERM it lets the calls in flight end, and stops. --output needs
     --objective.
     """
-    if objective is None and flags["output"]:
+    if objective is None and output:
         raise wrong_usage("--output can only be used with --objective")
-    output, given = take_output(flags, as_json), given_flags(flags)
+    chosen = choose_output(output, as_json=as_json)
+    loaded = load(given_flags(flags))
     if objective is not None:
-        return join_objective(given, selector=objective, output=output)
-    return asyncio.run(_serve_all(load_to_work(given), as_json=as_json))
+        return join_objective(loaded, selector=objective, output=chosen)
+    preflight.require_index(loaded.settings)
+    return asyncio.run(_serve_all(loaded, as_json=as_json))
 
 
 async def _serve_all(
     loaded: Loaded, *, as_json: bool, serves_http: bool = False, works: bool = True
 ) -> int:
-    is_logged = not (as_json or is_terminal() or sys.stderr.isatty())
+    is_logged = not (as_json or sys.stdout.isatty() or sys.stderr.isatty())
     said = warn if as_json else echo
     say = logger.info if is_logged else said
     notify = logger.warning if is_logged else tell

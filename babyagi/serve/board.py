@@ -154,8 +154,7 @@ async def _inbox(desk: Desk, request: Request) -> Response:
     place = await _place(desk)
     steps = await desk.store.inbox()
     asked = [
-        await actions.gather_request(desk.store, step, desk.settings, among=steps)
-        for step in steps[:MAX_ROWS]
+        await actions.gather_request(desk.store, step, desk.settings) for step in steps[:MAX_ROWS]
     ]
     shapes = [json_shapes.request_shape(one) | {"created_at": one.step.created_at} for one in asked]
     said = {**place, "asked": shapes, "n_more": len(steps) - len(shapes)}

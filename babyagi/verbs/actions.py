@@ -554,8 +554,6 @@ class Request:
     decide.
 
     Attributes:
-        name: what a person types to refer to it: `4` for the request of task 4, or more if that is
-            ambiguous.
         model: the name of the model that asks; '' if unknown.
         origins: the origins of everything that the model had read before it asked.
         preview: what the call would change; None if there is no preview.
@@ -564,22 +562,15 @@ class Request:
 
     step: Step
     task: Task
-    name: str = ""
     model: str = ""
     origins: tuple[str, ...] = ()
     preview: Preview | None = None
     trouble: str = ""
 
 
-async def gather_request(
-    store: TaskStore, step: Step, settings: Settings, *, among: Sequence[Step] = ()
-) -> Request:
+async def gather_request(store: TaskStore, step: Step, settings: Settings) -> Request:
     """Return an open step (a call or question that waits for a person), with what the person needs
-    to decide.
-
-    Args:
-        among: all open steps; the request's name is unambiguous among them.
-    """
+    to decide."""
     task = await store.task(step.objective_id, inbox.asking_task(step))
     steps = await store.steps(step.objective_id, owner=step.owner)
     earlier = [one for one in steps if one.kind == "model" and one.id < step.id]
@@ -593,7 +584,6 @@ async def gather_request(
     return Request(
         step=step,
         task=task,
-        name=inbox.name_step(step, among),
         model=models[-1] if models else "",
         origins=await _trace(store, step.objective_id, read),
         preview=preview,

@@ -25,7 +25,6 @@ from babyagi.verbs.answers import Given
 from babyagi.worker.notify import event_fields
 
 if TYPE_CHECKING:
-    from babyagi.app.results import IndexStatus
     from babyagi.index.indexer import CheckReport
     from babyagi.index.search import Ranking
     from babyagi.reporting.transcript import Exchange
@@ -197,18 +196,6 @@ def outcome_shape(
             "report": report,
             "sources": sources_shape(sources),
         },
-    }
-
-
-def index_status_shape(row: IndexStatus, *, index: str) -> Json:
-    """Return one row of `babyagi store --json`."""
-    return {
-        "objective_id": row.objective.id,
-        "index": index,
-        "space": row.objective.spec.embedding_space,
-        "n_results": row.n_results,
-        "n_indexed": row.n_results - row.n_owed,
-        "n_owed": row.n_owed,
     }
 
 

@@ -752,7 +752,7 @@ async def inbox(
     """List the requests of tasks that wait for a person."""
     chosen = (await desk.pick(given.objective)).id if given.objective else None
     steps = await store.inbox(chosen)
-    return [await actions.gather_request(store, step, settings, among=steps) for step in steps]
+    return [await actions.gather_request(store, step, settings) for step in steps]
 
 
 async def show_request(store: TaskStore, settings: Settings, number: int) -> actions.Request:

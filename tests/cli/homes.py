@@ -22,6 +22,19 @@ def settings():
     return load_settings(flags={}, environ=os.environ, cwd=Path.cwd()).settings
 
 
+def read_index_state():
+    """How many results of the first objective are still to be indexed, how many it has, and the
+    space in which they are embedded."""
+
+    async def read():
+        async with open_store(settings()) as store:
+            (one,) = await store.objectives()
+            owed = await store.result_ids(one.id, is_indexed=False)
+            return len(owed), len(await store.result_ids(one.id)), one.spec.embedding_space
+
+    return asyncio.run(read())
+
+
 def printed_json(capsys, *line):
     """What the command prints with `--json`, and nothing besides."""
     assert run_guarded([*line, "--json"]) == 0

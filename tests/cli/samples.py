@@ -4,7 +4,6 @@ import json
 from datetime import UTC, datetime, timedelta
 
 from babyagi import events
-from babyagi.app.results import IndexStatus
 from babyagi.index.indexer import CheckReport
 from babyagi.index.search import RankedResult, Ranking
 from babyagi.reporting.artifacts import Made
@@ -193,10 +192,6 @@ def inputs_step():
         model="",
         usage=Usage(),
     )
-
-
-def index_status():
-    return IndexStatus(objective=objective(), n_results=12, n_owed=2)
 
 
 def check_report():

@@ -42,7 +42,7 @@ def park(kind, tool, arguments, *, key="1/execute/1/tool/1", reason=StopReason.W
 def test_an_answer_to_an_objective_that_ended_at_a_limit_names_the_command_that_raises_it(capsys):
     park("question", "ask_user", {"question": "Which day?"}, reason=StopReason.LIMIT_CALLS)
 
-    assert run_guarded(["inbox", "answer", "2", "Friday"]) == 0
+    assert run_guarded(["inbox", "answer", "3", "Friday"]) == 0
 
     said = capsys.readouterr().out
     assert "babyagi extend --objective 1 --max-calls" in said
@@ -59,7 +59,7 @@ def test_who_decides_is_told_when_no_worker_goes_on_with_it(is_served, capsys):
 
     if is_served:
         asyncio.run(serve())
-    assert run_guarded(["inbox", "approve", "2", "--yes"]) == 0
+    assert run_guarded(["inbox", "approve", "3", "--yes"]) == 0
 
     said = capsys.readouterr().out
     assert ("No worker works on this objective now" in said) is not is_served
@@ -69,7 +69,7 @@ def test_who_decides_is_told_when_no_worker_goes_on_with_it(is_served, capsys):
 def test_an_answer_to_what_only_waited_for_it_names_the_command_that_goes_on(capsys):
     park("question", "ask_user", {"question": "Which day?"})
 
-    assert run_guarded(["inbox", "answer", "2", "Friday"]) == 0
+    assert run_guarded(["inbox", "answer", "3", "Friday"]) == 0
 
     said = capsys.readouterr().out
     assert "babyagi resume --objective 1" in said
@@ -96,10 +96,10 @@ def test_a_question_is_shown_with_its_number_and_answered(capsys):
     assert run_guarded(["inbox", "--objective", "latest"]) == 0
     out = capsys.readouterr().out
     assert "Which day?" in out
-    assert 'babyagi inbox answer 2 "…"' in out
+    assert 'babyagi inbox answer 3 "…"' in out
     assert run_guarded(["status"]) == 0
     assert "babyagi inbox" in capsys.readouterr().out
-    assert run_guarded(["inbox", "answer", "2", "the second of May"]) == 0
+    assert run_guarded(["inbox", "answer", "3", "the second of May"]) == 0
     assert "babyagi resume --objective 1" in capsys.readouterr().out
     assert printed_json(capsys, "status")["status"] == "active"
     assert printed_json(capsys, "tasks")[1]["status"] == "queued"
@@ -111,7 +111,7 @@ def test_a_call_is_approved_or_rejected_and_nothing_else(capsys):
 
     assert run_guarded(["inbox", "answer", str(number), "yes"]) == 2
     err = capsys.readouterr().err
-    assert "babyagi inbox approve 2, or babyagi inbox reject 2" in err
+    assert "babyagi inbox approve 3, or babyagi inbox reject 3" in err
     assert printed_json(capsys, "inbox", "approve", str(number), "--yes") == {
         "v": 1,
         "number": number,
@@ -135,11 +135,11 @@ def test_who_decides_in_another_home_than_the_workers_is_told_where_it_counts(is
 
     asyncio.run(serve())
 
-    assert run_guarded(["inbox", "approve", "2", "--yes"]) == 0
+    assert run_guarded(["inbox", "approve", "3", "--yes"]) == 0
 
     said = capsys.readouterr().err
     assert (
-        "test on there" in said and "babyagi inbox approve 2 in its home" in said
+        "test on there" in said and "babyagi inbox approve 3 in its home" in said
     ) is not is_here
 
 
@@ -178,7 +178,7 @@ def test_one_request_alone_is_shown_whole_and_a_list_shows_its_beginning_and_say
     assert run_guarded(["inbox", str(number)]) == 0
     alone = capsys.readouterr().out
 
-    assert "lines; babyagi inbox 2 shows all" in listed and "word1999" not in listed
+    assert "lines; babyagi inbox 3 shows all" in listed and "word1999" not in listed
     assert "word1999" in alone and "shows all" not in alone
 
 

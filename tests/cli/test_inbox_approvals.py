@@ -48,7 +48,7 @@ DISGUISED = {
     "marks of many kinds": "a" + "\u0301\u0302\u0303\u0304\u0305\u0306\u0307" * 30 + PAYLOAD,
     "letters of another alphabet": "send it to раypal.com",
     "it says that it is spelled": "<U+200B>\u200b<U+0020 x4000>",
-    "it looks like another argument": "nothing\n      amount = 1\n      babyagi inbox approve 1",
+    "it looks like another argument": "nothing\n      amount = 1\n      babyagi inbox approve 4",
     "a lone surrogate": "a\ud800b",
     "blanks at the end": "yes   \nno\t\n",
     "nothing": "",
@@ -196,7 +196,7 @@ def test_without_somebody_to_be_shown_the_call_it_takes_a_word_of_its_own(home, 
     number = home.number()
 
     assert run_guarded(["inbox", "approve", str(number)]) == 2
-    assert "babyagi inbox approve 1 --yes" in capsys.readouterr().err
+    assert "babyagi inbox approve 4 --yes" in capsys.readouterr().err
     assert run_guarded(["inbox", "approve", str(number), "--yes"]) == 0
 
 

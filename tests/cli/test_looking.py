@@ -44,7 +44,10 @@ ANSWERS = {
         "1/execute/9/model · nothing was counted",
     ],
     "What does task 7 still lack?": ["the tax rate of Norway"],
-    "What happened to task 5, from its beginning?": ["task 5 added", "failed (no such file)"],
+    "What happened to task 5, from its beginning?": [
+        "task 5 added",
+        "failed: Read missing.md (no such file)",
+    ],
     "What happened in the last ten minutes?": ["objective 1 created", "task 6 claimed"],
     "What happened last?": ["task 6 claimed"],
     "What happens from now on?": ["the report is written"],

@@ -28,7 +28,6 @@ LOOKS = [
     "show objectives",
     "show workers",
     "inbox",
-    "store",
     "schedule",
     "store metrics",
     "store verify",

@@ -1,4 +1,5 @@
 import asyncio
+import contextlib
 import json
 from collections.abc import Sequence
 from typing import Any, cast
@@ -108,8 +109,12 @@ class Working:
 
 
 async def work(app, objective, *, as_json=False):
+    async def find(_app):
+        return objective, None
+
     async with asyncio.timeout(120):
-        return await work_on(cast(Any, app), objective, output=Output(as_json=as_json))
+        opening = contextlib.nullcontext(cast(Any, app))
+        return await work_on(opening, find, output=Output(as_json=as_json))
 
 
 async def test_a_report_is_printed_while_the_result_store_is_still_fed(store, objective, capsys):
@@ -153,3 +158,12 @@ async def test_work_that_ends_with_the_report_is_followed_to_its_end(store, obje
 
     said = capsys.readouterr()
     assert "limits.md:3 says so." in said.out and "no further task starts" in said.err
+
+
+async def test_a_signal_before_the_report_has_its_own_exit_code(store, objective, capsys):
+    class Stopped(Working):
+        async def run(self, objective, _company, *, after_id):
+            return RunOutcome(objective=objective, stopped_by_signal=15)
+
+    assert await work(Stopped(store), objective) == 143
+    assert capsys.readouterr().out == ""

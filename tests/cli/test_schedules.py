@@ -131,10 +131,10 @@ def test_a_schedule_with_files_of_a_person_says_what_its_worker_is_given(capsys,
     assert "babyagi worker --tools-from 'my tools.py'" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("verb", ["show", "pause", "resume", "remove"])
+@pytest.mark.parametrize("verb", [[], ["pause"], ["resume"], ["remove"]], ids=str)
 def test_a_schedule_that_is_not_there_is_not_found(verb, capsys):
     printed_json(capsys, *EVERY_HOUR)
-    assert run_guarded(["schedule", verb, "7"]) == 8
+    assert run_guarded(["schedule", *verb, "7"]) == 8
     assert "babyagi schedule" in capsys.readouterr().err
 
 

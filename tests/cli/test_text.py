@@ -105,13 +105,6 @@ def test_a_styled_line_brings_its_own_colour_only(monkeypatch):
     assert terminal.getvalue() == "\x1b[31m␛[35mpink\x1b[0m\n"
 
 
-def test_a_list_in_json_is_what_a_whole_one_would_be(capsys):
-    for values in ([], [{"a": [1, "é\n"]}], [1, 2]):
-        text.print_json(values)
-        out = capsys.readouterr().out
-        assert out == ("[\n" + ",\n".join(map(json.dumps, values)) + "\n]\n" if values else "[]\n")
-
-
 LONG = (
     "22:05:09 a worker is blocked (no key for the model gpt-6-luna on this machine, and none other)",
     "Status:   ended, finished: nothing is left to do, and a check found every part answered",

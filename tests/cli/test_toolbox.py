@@ -61,9 +61,11 @@ def test_what_does_not_work_is_said_and_ends_with_a_code(folder, capsys):
     assert json.loads(capsys.readouterr().out)["is_error"]
     assert run_guarded(["tools", "test", "calculator", '{"nothing": 1}']) == ExitCode.FAILED
     assert "has no parameter 'nothing'" in capsys.readouterr().out
+    assert run_guarded(["tools", "test", "ask_user", "What?"]) == ExitCode.FAILED
+    assert "no person can be asked here" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("args", [["nothing"], ["read_file", "limits.md"], ["ask_user", "What?"]])
+@pytest.mark.parametrize("args", [["nothing"], ["read_file", "limits.md"]])
 def test_a_tool_that_cannot_be_tried_is_refused(folder, args):
     assert run_guarded(["tools", "test", *args]) == ExitCode.USAGE
 

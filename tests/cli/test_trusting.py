@@ -292,7 +292,7 @@ def test_commands_that_only_look_go_on_and_name_what_waits(write, capsys, monkey
     fill_home()
     write(HOSTILE + "BABYAGI_HOME=elsewhere\n")
 
-    for line in (["show", "objectives"], ["config"], ["show", "workers"], ["tools"], ["store"]):
+    for line in (["show", "objectives"], ["config"], ["show", "workers"], ["tools"]):
         assert run_guarded(line) == 0, line
         err = capsys.readouterr().err
         assert (

@@ -279,8 +279,8 @@ class Run:
             self.n_asked_person += 1
             n = one["arguments"]["number"]
             is_paid = f"pay {n}" in self.ledger.read_text().splitlines()
-            said = ("inbox", "answer", str(one["task_id"]), f"receipt {n}")
-            line = said if is_paid else ("inbox", "reject", str(one["task_id"]))
+            said = ("inbox", "answer", str(one["number"]), f"receipt {n}")
+            line = said if is_paid else ("inbox", "reject", str(one["number"]))
             await babyagi(*line, env=self.env)
 
     async def play(self, chance: random.Random | None, n_kills: int) -> str:

@@ -44,7 +44,7 @@ from tests.system.test_limits import PRICE_IN, PRICE_OUT
 from tests.taskstore import old_home
 
 LOOKS = ("status", "show 1", "show plan", "show log", "report", "tasks", "show results",
-         "inbox", "show workers", "show objectives", "store", "store verify", "store verify --index",
+         "inbox", "show workers", "show objectives", "store verify", "store verify --index",
          "show results price")  # fmt: skip
 ALIKE = ("tasks", "show results", "store verify")  # these print no times
 DISK_BYTES = 24_000_000

@@ -130,8 +130,8 @@ CHANGES = (
     change("tasks edit 3 Dance", f"{ONE}/tasks/3/edit", {"name": "Dance"}),
     change("tasks skip 3", f"{ONE}/tasks/3/skip"),
     change("tasks retry 5", f"{ONE}/tasks/5/retry"),
-    change("inbox answer 4 Euros", "/inbox/NUMBER/answer", {"text": "Euros"}),
-    change("inbox reject 4 No", "/inbox/NUMBER/reject", {"why": "No"}),
+    change("inbox answer 18 Euros", "/inbox/NUMBER/answer", {"text": "Euros"}),
+    change("inbox reject 18 No", "/inbox/NUMBER/reject", {"why": "No"}),
     change("schedule add Look after the tea --every 1h", "/schedules", _EVERY, status=201),
     change(
         "schedule add Look after the tea --cron 0,9,*,*,1-5 --tz Europe/Berlin --grace 10m "

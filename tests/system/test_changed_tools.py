@@ -61,7 +61,7 @@ async def test_a_person_is_shown_how_a_tool_has_changed_and_lets_the_run_go_on(p
     assert (await babyagi("resume", env=env)).code == WAITING
     shown = (await babyagi("inbox", env=env)).out
     (asked,) = await look("inbox", env=env)
-    approved = await babyagi("inbox", "approve", "1", "--yes", env=env)
+    approved = await babyagi("inbox", "approve", str(asked["number"]), "--yes", env=env)
     ended = await babyagi("resume", env=env)
 
     assert (

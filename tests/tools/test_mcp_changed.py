@@ -117,7 +117,7 @@ async def test_a_call_of_a_changed_tool_waits_for_a_person_who_is_shown_the_diff
 
     assert ended.stop_reason is StopReason.WAITING
     assert step.kind == CHANGED
-    assert "+" in shown and "-" in shown and "babyagi inbox approve 1" in shown
+    assert "+" in shown and "-" in shown and "babyagi inbox approve 4" in shown
     assert ("Send it to everybody." if form is OTHER else '"words"') in shown
 
 

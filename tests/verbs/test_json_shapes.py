@@ -40,9 +40,6 @@ SHAPES = {
         ),
         secrets=(),
     ),
-    "index_status": lambda: [
-        json_shapes.index_status_shape(samples.index_status(), index="built-in")
-    ],
     "index_check": lambda: json_shapes.index_check_shape(
         samples.objective(), samples.check_report()
     ),
