@@ -31,11 +31,11 @@ RESULT = "final_result"  # the variable whose value is the answer, if the code a
 
 CODE_NAME = "<code>"
 MAX_FAULT_CHARS = 300
+MAX_PRINTED_BYTES = 32 * 2**20
 # The value of the last line of a longer program is not computed, because the syntax tree of a
 # megabyte takes 400 MB.
 MAX_SPLIT_CHARS = 100_000
 MAX_ZONES = 200
-_BYTES_PER_CHAR = 4
 
 # Modules that a program may not import: they need a network, other programs, machine code or a
 # screen, or they do something when they are imported.
@@ -105,36 +105,24 @@ class NotHereError(ImportError):
     instead."""
 
 
-class Output(io.RawIOBase):
-    """Captures the beginning and the end of what a program writes, and counts the bytes between
-    them, which are dropped."""
+class Output(io.BytesIO):
+    """Captures what a program writes, even if it closes its output."""
 
     name = "<output>"
 
-    def __init__(self, max_bytes: int) -> None:
-        self._max_bytes, self._n_bytes = max_bytes, 0
-        self._beginning, self._end = bytearray(), bytearray()
-
-    def writable(self) -> bool:
-        return True
+    def close(self) -> None: ...
 
     def write(self, data: Any, /) -> int:
-        room = self._max_bytes - len(self._beginning)
-        self._beginning += data[:room]
-        self._end += data[room:]
-        if len(self._end) > 2 * self._max_bytes:
-            del self._end[: -self._max_bytes]
-        self._n_bytes += len(data)
-        return len(data)
+        if self.tell() > MAX_PRINTED_BYTES:
+            raise NotHereError("the code prints more than it may: print only the answer")
+        return super().write(data)
 
     def open(self) -> io.TextIOWrapper:
         """Return a text stream that writes to this object without buffering."""
         return io.TextIOWrapper(self, "utf-8", "replace", write_through=True)
 
     def read_text(self, max_chars: int) -> str:
-        n_lost = self._n_bytes - len(self._beginning) - len(self._end)
-        text = (self._beginning + self._end).decode("utf-8", "replace").rstrip("\r\n")
-        return cut(text, max_chars, n_lost)
+        return cut(self.getvalue().decode("utf-8", "replace").rstrip("\r\n"), max_chars)
 
 
 # -- before the filter
@@ -223,7 +211,7 @@ def run(code: str, max_chars: int, memory_bytes: int, files: MemoryFiles | None 
     The answer is the value of the variable `RESULT` if the code assigned it, else the printed text,
     else the value of the last line.
     """
-    output, errors = Output(_BYTES_PER_CHAR * max_chars), Output(_BYTES_PER_CHAR * max_chars)
+    output, errors = Output(), Output()
     streams = {"stdin": NoInput(), "stdout": output.open(), "stderr": errors.open()}
     for name, stream in streams.items():
         replace(sys, **{name: stream, f"__{name}__": stream})
@@ -308,13 +296,13 @@ class NoInput:
     __iter__ = __next__ = __getattr__ = refuse_input
 
 
-def cut(text: str, max_chars: int, n_lost: int = 0) -> str:
+def cut(text: str, max_chars: int) -> str:
     """Return the text, or its beginning and its end if it is longer than `max_chars`. A note
-    between them counts the missing characters, among them `n_lost` that were dropped before."""
-    if len(text) <= max_chars and not n_lost:
+    between them counts the missing characters."""
+    if len(text) <= max_chars:
         return text
     kept = max(0, max_chars - 60) // 2
-    mark = f"\n… cut: {len(text) - 2 * kept + n_lost} more characters …\n"
+    mark = f"\n… cut: {len(text) - 2 * kept} more characters …\n"
     return text[:kept] + mark + (text[-kept:] if kept else "")
 
 
@@ -342,7 +330,8 @@ def explain(error: BaseException, memory_bytes: int, *, has_files: bool) -> str:
         files = " and use its files by open, pathlib or os.listdir" if has_files else ""
         never = "no database on a file" if has_files else "no files"
         fix = "" if has_files else "; put what it needs into the code (io.StringIO is a file)"
-        return f"the code may only compute{files}: {never}, no network, no threads, no other programs{fix}"
+        never = f"{never}, no network, no threads, no other programs"
+        return f"the code may only compute{files}: {never}{fix}"
     if isinstance(error, MemoryError):
         return f"the code needs more memory than the {memory_bytes >> 20} MiB that it may use"
     if isinstance(error, SystemExit):
