@@ -56,9 +56,9 @@ _LOADED_LATE = {
     "word": "mammoth xml.dom.expatbuilder",
     "sheets": "python_calamine",
 }
-_NOT_FOR_TEXT = frozenset({"idna", "punycode", "unicode_escape", "raw_unicode_escape", "utf_7"})
 _BEYOND_ASCII = re.compile("[^\x00-\x7f\N{REPLACEMENT CHARACTER}]")
-_CHARSET = re.compile(rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?\s*([A-Za-z0-9_.:-]{1,40})", re.I)
+_BOMS_UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_CHARSET = (rb"charset\s*=\s*[\"']?\s*([A-Za-z0-9_.:-]{1,40})")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,25 +116,22 @@ def _kind_of(media_type: str, body: bytes) -> str:
 
 
 def _decode(body: bytes, parameters: str) -> str:
-    """Decode the bytes of a page. The encoding is the first that is known: by a byte order mark, by
-    the Content-Type header (`parameters`), or by a declaration in the page; else UTF-8 if the bytes
-    are valid UTF-8, else Windows-1252."""
-    if body.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        return body.decode("utf-16", "replace")
-    if body.startswith(codecs.BOM_UTF8):
-        return body.decode("utf-8-sig", "replace")
-    said = re.search(r"charset\s*=\s*[\"']?([A-Za-z0-9_.:-]{1,40})", parameters)
-    in_page = _CHARSET.search(body[:4096])
-    names = [said[1] if said else "", in_page[1].decode() if in_page else ""]
-    for encoding in filter(None, map(_text_encoding, names)):
-        text = body.decode(encoding, "replace")
-        if encoding != "utf-8" or not _is_wrongly_read(text):
-            return text
-    try:
-        return body.decode("utf-8")
-    except UnicodeDecodeError as error:
-        is_cut = error.reason == "unexpected end of data"  # the last character was cut
-        return body.decode("utf-8" if is_cut else "cp1252", "replace")
+    """Decode the bytes of a page. The encoding is the first one that fits: by a byte order mark, by
+    the Content-Type header (`parameters`), by a declaration in the page, UTF-8, or Windows-1252."""
+    marks = {codecs.BOM_UTF8: "utf-8-sig", **dict.fromkeys(_BOMS_UTF16, "utf-16")}
+    marked = [name for mark, name in marks.items() if body.startswith(mark)]
+    said = re.search(_CHARSET, parameters.encode())
+    in_page = re.search(rb"<meta[^>]{0,200}?" + _CHARSET, body[:4096], re.IGNORECASE)
+    given = [found[1].decode() for found in (said, in_page) if found]
+    for name in [*marked, *given, "utf-8"]:
+        with contextlib.suppress(LookupError, ValueError):
+            encoding = codecs.lookup(name).name
+            # pages use these names for Windows-1252, which has more characters
+            encoding = "cp1252" if encoding in ("iso8859-1", "ascii") else encoding
+            text = body.decode(encoding, "replace")
+            if encoding != "utf-8" or not _is_wrongly_read(text):
+                return text
+    return body.decode("cp1252", "replace")
 
 
 def _is_wrongly_read(text: str) -> bool:
@@ -142,20 +139,6 @@ def _is_wrongly_read(text: str) -> bool:
     characters, but no other characters beyond ASCII. A replacement character at the very end does
     not count, because the page may have been cut there."""
     return "\N{REPLACEMENT CHARACTER}" in text[:-1] and not _BEYOND_ASCII.search(text)
-
-
-def _text_encoding(name: str) -> str:
-    """Return Python's name of the encoding that a page or a server calls `name`; '' if that is not
-    an encoding of text."""
-    try:
-        found = codecs.lookup(name)
-        b"a".decode(found.name, "replace")  # raises for codecs that do not decode to text
-    except (LookupError, ValueError):
-        return ""
-    if found.name.replace("-", "_") in _NOT_FOR_TEXT:
-        return ""
-    # pages use these names for Windows-1252, which has more characters
-    return "cp1252" if found.name in ("iso8859-1", "ascii") else found.name
 
 
 # -- HTML ------------------------------------------------------------------------------------------
