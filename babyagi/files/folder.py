@@ -493,7 +493,7 @@ class Folder:
         found: list[tuple[str, os.stat_result]] = []
         waiting = [start if self._root.joinpath(*start).is_dir() else ()]
         n_walked = 0
-        while waiting:
+        while waiting and n_walked < MAX_WALKED:
             parts = waiting.pop()
             for name, status in self._scan(parts, MAX_WALKED - n_walked):
                 n_walked += 1
@@ -501,9 +501,7 @@ class Folder:
                     found.append(("/".join((*parts, name)), status))
                 elif status and len(parts) < MAX_DEPTH:
                     waiting.append((*parts, name))
-            if n_walked >= MAX_WALKED:
-                return found, True
-        return found, False
+        return found, n_walked >= MAX_WALKED
 
     def _scan(
         self, parts: tuple[str, ...], max_entries: int

@@ -58,7 +58,7 @@ _LOADED_LATE = {
 }
 _BEYOND_ASCII = re.compile("[^\x00-\x7f\N{REPLACEMENT CHARACTER}]")
 _BOMS_UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-_CHARSET = (rb"charset\s*=\s*[\"']?\s*([A-Za-z0-9_.:-]{1,40})")
+_CHARSET = rb"charset\s*=\s*[\"']?\s*([A-Za-z0-9_.:-]{1,40})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
