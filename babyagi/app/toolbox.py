@@ -511,7 +511,9 @@ async def list_tools(connection: Connection) -> tuple[list[Tool], str]:
 def describe_left_out(connection: Connection) -> list[str]:
     """Return one line for each tool of an MCP server that cannot be used, with the reason."""
     server = connection.server.name
-    return [f"the server {server}: left out {one}" for one in connection.left_out]
+    return [
+        f"the server {server}: left out {name}: {why}" for name, why in connection.left_out.items()
+    ]
 
 
 def grant_given(tool: Tool) -> ToolGrant:
