@@ -295,19 +295,12 @@ def _find_artifacts(written: Mapping[str, bytes]) -> tuple[list[Artifact], list[
 def _make_artifact(name: str, media_type: str, data: bytes) -> Artifact:
     """Return the file as an artifact. Raises `ValueError` with the reason if the file cannot be
     shown."""
-    if len(data) > 4 * MAX_SHOWN_CHARS:
-        raise ValueError(f"the file has more than {MAX_SHOWN_CHARS:,} characters")
-    text = _read_text(data)
-    if media_type == "image/svg+xml":
-        text = sanitise_svg(text)
-    if len(text) > MAX_SHOWN_CHARS:
-        raise ValueError(f"the file has more than {MAX_SHOWN_CHARS:,} characters")
-    artifact = Artifact(name=name, media_type=media_type, text=text, digest="")
-    return replace(artifact, digest=hashlib.sha256(artifact.data).hexdigest())
-
-
-def _read_text(data: bytes) -> str:
     try:
-        return clean(data.decode("utf-8-sig"))
+        text = clean(data.decode("utf-8-sig"))
     except UnicodeDecodeError:
         raise ValueError("the file is not text in UTF-8") from None
+    if len(text) > MAX_SHOWN_CHARS:
+        raise ValueError(f"the file has more than {MAX_SHOWN_CHARS:,} characters")
+    text = sanitise_svg(text) if media_type == "image/svg+xml" else text
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    return Artifact(name=name, media_type=media_type, text=text, digest=digest)

@@ -96,9 +96,7 @@ def test_a_table_and_a_plot_of_a_task_are_with_its_result_wherever_that_is_shown
     assert re.search(r'<img src="data:image/svg\+xml;base64,[\w+/=]+" alt="plot.svg">', page)
     assert "onload" not in page + type_in("show", "1", "--artifact", "plot.svg")
     assert type_in("show", "1", "--artifact", "totals.csv") == "what,eur\n<b>all</b>,7\n"
-    assert "no file 'x'; its files: totals.csv, plot.svg" in type_in(
-        "show", "1", "--artifact", "x"
-    )
+    assert "no file 'x'; its files: totals.csv, plot.svg" in type_in("show", "1", "--artifact", "x")
     assert "plot.svg (image/svg+xml, " in type_in("show", "results")
     assert "plot.svg (image/svg+xml, " in type_in("show", "1")
     (result,) = json.loads(type_in("show", "results", "--json"))
