@@ -96,11 +96,14 @@ async def test_a_pdf_is_parsed_once_until_it_changes(tmp_path, parsed):
 @pytest.mark.parametrize(
     ("body", "why"),
     [
-        (b"%PDF-1.7 junk", r"cannot be read: it is a PDF that cannot be read \(\w+\)"),
-        (join("secret", password="x"), r".*: it is an encrypted PDF that cannot be read \(\w+\)"),
+        (b"%PDF-1.7 junk", r"cannot be read: it is not a readable PDF \(\w+\): .*"),
+        (
+            join("secret", password="x"),
+            r".*: it is not a readable PDF \(\w+\): it is damaged, encrypted or .*",
+        ),
         (
             join("", ""),
-            "cannot be read: it is a PDF without text, perhaps only pictures of its pages",
+            "cannot be read: the PDF has no text, perhaps only pictures",
         ),
         (b"%PDF-1.7".ljust(folder_room.MAX_DOCUMENT_BYTES + 1), r"is a PDF over 20,000,000 bytes"),
     ],
