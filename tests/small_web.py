@@ -12,11 +12,11 @@ import json
 import random
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from babyagi.llm.prompt import Prompt, Speaker, ToolCall
 from babyagi.net.door import Door
-from babyagi.retrieval.engines import ENGINES, Answering, Searcher
+from babyagi.retrieval.engines import ENGINES, Searcher
 from babyagi.retrieval.page_text import UnreadableError, read_text
 from babyagi.retrieval.pages import Pages, WebRetriever
 from babyagi.tasks import Role
@@ -150,7 +150,7 @@ class SmallWeb:
             max_bytes=MAX_BYTES,
         )
         pages = Pages(door, clock=lambda: START, read=read_here)
-        engine = Answering(engine=ENGINES["searxng"], base_url=self.server.base_url)
+        engine = replace(ENGINES["searxng"], base_url=self.server.base_url)
         searcher = Searcher([engine], monotonic=lambda: 0.0)
         return [build_web_search(WebRetriever(searcher, pages)), build_open_page(pages)]
 

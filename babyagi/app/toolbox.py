@@ -32,7 +32,7 @@ from babyagi.llm.port import ChatModel
 from babyagi.loop import Enrich
 from babyagi.net.door import Door
 from babyagi.react.outputs import OutputType
-from babyagi.retrieval.engines import ENGINES, KEYLESS, Answering, Searcher
+from babyagi.retrieval.engines import ENGINES, KEYLESS, Searcher
 from babyagi.retrieval.pages import Pages, RetrieverMode, WebRetriever
 from babyagi.retrieval.rank import BM25, Ranker
 from babyagi.settings.fields import Settings
@@ -387,8 +387,8 @@ def open_searcher(settings: Settings) -> Searcher:
         name, address = "searxng", name
     names = KEYLESS if name == "keyless" else (name,)
     engines = [
-        Answering(
-            engine=ENGINES[one],
+        replace(
+            ENGINES[one],
             base_url=address or ENGINES[one].base_url,
             key=key_by_name.get(one, ""),
         )
@@ -511,7 +511,9 @@ async def list_tools(connection: Connection) -> tuple[list[Tool], str]:
 def describe_left_out(connection: Connection) -> list[str]:
     """Return one line for each tool of an MCP server that cannot be used, with the reason."""
     server = connection.server.name
-    return [f"the server {server}: left out {one}" for one in connection.left_out]
+    return [
+        f"the server {server}: left out {name}: {why}" for name, why in connection.left_out.items()
+    ]
 
 
 def grant_given(tool: Tool) -> ToolGrant:

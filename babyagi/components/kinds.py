@@ -40,7 +40,7 @@ from babyagi.memory.kinds import ConversationMemory, ConversationSummaryMemory, 
 from babyagi.net.addresses import Proxies, host_of, read_proxies
 from babyagi.react.protocols.base import load_prompt
 from babyagi.react.steps import MAX_STOP_WORDS
-from babyagi.retrieval.engines import ENGINES, Answering, Searcher
+from babyagi.retrieval.engines import ENGINES, Engine, Searcher
 from babyagi.retrieval.pages import Pages, RetrieverMode, WebRetriever
 from babyagi.sandbox.program import RESULT
 from babyagi.tasks import Effect
@@ -318,11 +318,11 @@ class WebSearch(Search, Keyed):
             proxies=granted.proxies,
         )
 
-    def open(self, granted: Granted) -> Answering:
+    def open(self, granted: Granted) -> Engine:
         """Return the engine with its address and key."""
         engine = ENGINES[ENGINE_BY_PROVIDER[self.provider]]
         key = reveal_key(self.api_key, granted.keys)
-        return Answering(engine=engine, base_url=self.address, key=key)
+        return replace(engine, base_url=self.address, key=key)
 
 
 class SerpSearch(WebSearch):

@@ -23,7 +23,6 @@ import re
 import socket
 import ssl
 import zlib
-from collections import OrderedDict
 from collections.abc import (
     AsyncIterator,
     Awaitable,
@@ -142,7 +141,7 @@ class Door:
         self.only: tuple[str, ...] = ()
         self._timeout_s, self._max_bytes, self._pause_s = timeout_s, max_bytes, pause_s
         self._tls: ssl.SSLContext | None = None
-        self._host_by_origin: OrderedDict[str, _Host] = OrderedDict()
+        self._host_by_origin: dict[str, _Host] = {}
 
     async def fetch(self, url: str) -> Page:
         """Return the page at the URL, after redirects.
@@ -169,55 +168,78 @@ class Door:
     async def _follow(self, first_url: str) -> Page:
         url = first_url
         for _ in range(MAX_REDIRECTS + 1):
-            found = await self._fetch_one(url, led_from=first_url)
+            try:
+                target = read_target(url)
+                found = await self._ask_politely(target)
+            except AddressError as error:
+                way = "" if url == first_url else f"{_shown(first_url)} redirects to "
+                raise ToolError(f"{way}{_shown(url)}: {error}") from None
             if isinstance(found, Page):
                 return found
+            if isinstance(found, int):
+                raise ToolError(f"{target.url} answered {found}")
             url = found
         raise ToolError(f"{_shown(first_url)} redirects more than {MAX_REDIRECTS} times")
 
-    async def _fetch_one(self, url: str, *, led_from: str) -> Page | str:
-        """Return the page, or the URL to which the server redirects. `led_from` is the URL that was
-        fetched first, for errors."""
-        try:
-            target = read_target(url)
-            await self._require_allowed_by_robots(target)
-            found = await self._read_page(target, _HEADERS)
-            if found in _REFUSALS:
-                found = await self._read_page(target, _SECOND_HEADERS)
-        except AddressError as error:
-            way = "" if url == led_from else f"{_shown(led_from)} redirects to "
-            raise ToolError(f"{way}{_shown(url)}: {error}") from None
-        if isinstance(found, int):
-            raise ToolError(f"{target.url} answered {found}")
-        return found
+    async def _ask_politely(self, target: Target) -> Page | str | int:
+        await self._require_allowed_by_robots(target)
+        await self._wait_for_turn(target)
+        found = await self._get(target, self._max_bytes)
+        if found not in _REFUSALS:
+            return found
+        await self._wait_for_turn(target)
+        return await self._get(target, self._max_bytes, _SECOND_HEADERS)
 
-    async def _read_page(
-        self, target: Target, headers: Sequence[tuple[bytes, bytes]]
+    async def _get(
+        self,
+        target: Target,
+        max_bytes: int,
+        headers: Sequence[tuple[bytes, bytes]] = _HEADERS,
     ) -> Page | str | int:
         """Return the page, the URL to which the server redirects, or the status of its error."""
-        async with self._turn(target), self.asking(target, headers=headers) as response:
+        async with self.asking(target, headers=headers) as response:
             location = _header(response, b"location")
             if response.status in _REDIRECTS and location:
                 return _join(target.url, location)
             if response.status != 200:
                 return int(response.status)
-            body, is_cut = await _read_body(response, self._max_bytes)
+            body, is_cut = await _read_body(response, max_bytes)
         content_type = _header(response, b"content-type")
         return Page(url=target.url, content_type=content_type, body=body, is_cut=is_cut)
 
     async def post(self, url: str, *, body: bytes, headers: Mapping[str, str]) -> int:
         """Send the body in a POST request to the URL, and return the status of the answer.
         Redirects are not followed. Raises `ToolError` as `fetch` does."""
-        said = [(name.encode(), one.encode()) for name, one in headers.items()]
+        async with self.answering(url, headers=headers, body=body) as response:
+            return int(response.status)
+
+    @asynccontextmanager
+    async def answering(
+        self, url: str, *, headers: Mapping[str, str], body: bytes | None, query: str = ""
+    ) -> AsyncIterator[Response]:
+        """During the context, which has a deadline, the answer to one request can be read: to a
+        POST of the body, or to a GET if it is None. Redirects are not followed.
+
+        Raises:
+            ToolError: as `fetch`. The text names only the host of the URL.
+        """
+        host = urlsplit(url).netloc
         try:
-            async with asyncio.timeout(self._timeout_s):
-                target = read_target(url)
-                async with self.asking(target, "POST", [*said, _OURS], body) as response:
-                    return int(response.status)
+            said = [_OURS, *((name.encode(), one.encode()) for name, one in headers.items())]
+            target = read_target(url)
+            target = replace(target, path=f"{target.path}?{query}") if query else target
+            method = "GET" if body is None else "POST"
+            async with (
+                asyncio.timeout(self._timeout_s),
+                self.asking(target, method, said, body) as response,
+            ):
+                yield response
         except TimeoutError:
-            raise ToolError(f"{_shown(url)} gave no answer in {self._timeout_s:g} s") from None
+            raise ToolError(f"{host} gave no answer in {self._timeout_s:g} s") from None
         except AddressError as error:
-            raise ToolError(f"{_shown(url)}: {error}") from None
+            raise ToolError(f"{host}: {error}") from None
+        except ValueError as error:  # of a character that cannot be sent
+            raise ToolError(f"{host} cannot be reached ({type(error).__name__})") from None
 
     # -- politeness
 
@@ -236,33 +258,28 @@ class Door:
         may be fetched (RFC 9309, 2.3.1.4)."""
         url = f"{target.origin}/robots.txt"
         for _ in range(MAX_REDIRECTS + 1):
-            async with self.asking(read_target(url)) as response:
-                if response.status in _REDIRECTS and (location := _header(response, b"location")):
-                    url = _join(url, location)
-                    continue
-                if response.status >= 500:
-                    raise ToolError(f"{target.origin} answered {response.status}")
-                body = b""
-                if response.status == 200:
-                    body, _ = await _read_body(response, MAX_ROBOTS_BYTES)
-                return _parse_rules(body.decode("utf-8", "replace"))
+            found = await self._get(read_target(url), MAX_ROBOTS_BYTES)
+            if isinstance(found, Page):
+                return _parse_rules(found.body.decode("utf-8", "replace"))
+            if isinstance(found, int) and found >= 500:
+                raise ToolError(f"{target.origin} answered {found}")
+            if isinstance(found, int):
+                break
+            url = found
         return _parse_rules("")
 
     def _remembered(self, target: Target) -> _Host:
-        host = self._host_by_origin.setdefault(target.origin, _Host(pause_s=self._pause_s))
-        self._host_by_origin.move_to_end(target.origin)
-        while len(self._host_by_origin) > MAX_HOSTS:
-            self._host_by_origin.popitem(last=False)
-        return host
+        hosts = self._host_by_origin
+        if target.origin not in hosts and len(hosts) >= MAX_HOSTS:
+            del hosts[next(iter(hosts))]
+        return hosts.setdefault(target.origin, _Host(pause_s=self._pause_s))
 
-    @asynccontextmanager
-    async def _turn(self, target: Target) -> AsyncIterator[None]:
+    async def _wait_for_turn(self, target: Target) -> None:
         """Wait until the next request may be sent to the host, in the order of the callers."""
         host, loop = self._remembered(target), asyncio.get_running_loop()
         async with host.turn:
             await asyncio.sleep(max(0.0, host.free_at - loop.time()))
             host.free_at = loop.time() + host.pause_s
-        yield
 
     # -- one request -------------------------------------------------------------------------------
 
@@ -516,24 +533,13 @@ async def ask_page(
 async def _ask(request: Request, timeout_s: float, proxies: Proxies | None) -> bytes:
     """Send the request, and return the body of the answer. Raises `ToolError` for any status except
     200, without the texts of the HTTP client, which may contain the secret."""
-    host, door = _host(request), Door(allow=("*",), proxies=proxies)
-    named = {"Accept-Encoding": "identity", "Content-Type": "application/json", **request.headers}
+    host = _host(request)
+    door = Door(allow=("*",), proxies=proxies, timeout_s=timeout_s)
+    headers = {"Accept-Encoding": "identity", "Content-Type": "application/json", **request.headers}
     sent = None if request.body is None else json.dumps(request.body).encode()
-    try:
-        target = read_target(request.url)
-        if request.params:
-            query = urlencode(request.params, quote_via=quote)
-            target = replace(target, path=f"{target.path}?{query}")
-        headers = [_OURS, *((name.encode(), value.encode()) for name, value in named.items())]
-        async with (
-            asyncio.timeout(timeout_s),
-            door.asking(target, "GET" if sent is None else "POST", headers, sent) as response,
-        ):
-            body, is_cut = await _read_body(response, MAX_BODY_BYTES)
-    except TimeoutError:
-        raise ToolError(f"{host} gave no answer in {timeout_s:g} s") from None
-    except ValueError as error:  # of the address, or of a character that cannot be sent
-        raise ToolError(f"{host} cannot be reached ({type(error).__name__})") from None
+    query = urlencode(request.params, quote_via=quote)
+    async with door.answering(request.url, headers=headers, body=sent, query=query) as response:
+        body, is_cut = await _read_body(response, MAX_BODY_BYTES)
     if is_cut:
         raise ToolError(f"{host} answered with more than {MAX_BODY_BYTES // 2**20} MiB")
     if response.status != 200:

@@ -65,6 +65,7 @@ class Engine:
             of results, and the key.
         read: yields the results in the engine's answer, which is a JSON object.
         key_variable: the environment variable with the key; '' if the engine needs none.
+        key: the key with which it is queried.
         is_page: whether the engine answers with HTML, which `read` gets as `{"page": HTML}`.
     """
 
@@ -75,20 +76,21 @@ class Engine:
     read: Read
     headers: Mapping[str, str] = field(default_factory=dict)
     key_variable: str = ""
+    key: str = field(default="", repr=False)
     timeout_s: float = 30.0
     is_post: bool = False
     is_page: bool = False
 
-    def make(self, base_url: str, query: str, n_results: int, key: str) -> Request:
+    def make(self, query: str, n_results: int) -> Request:
         """Return the request for a query."""
-        known = {QUERY: query, N: n_results, KEY: key, BEARER: f"Bearer {key}"}
+        known = {QUERY: query, N: n_results, KEY: self.key, BEARER: f"Bearer {self.key}"}
         given = {name: known.get(value, value) for name, value in self.fields.items()}
         headers = {name: str(known.get(value, value)) for name, value in self.headers.items()}
-        url = base_url + self.path
+        url = self.base_url + self.path
         if self.is_post:
-            return Request(url=url, headers=headers, body=given, secret=key)
+            return Request(url=url, headers=headers, body=given, secret=self.key)
         params = {name: str(value) for name, value in given.items()}
-        return Request(url=url, params=params, headers=headers, secret=key)
+        return Request(url=url, params=params, headers=headers, secret=self.key)
 
 
 QUERY, N, KEY, BEARER = "{query}", "{n}", "{key}", "Bearer {key}"
@@ -279,22 +281,13 @@ ENGINES = {engine.name: engine for engine in _ENGINES}
 KEYLESS = ("duckduckgo", "marginalia", "wikipedia")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answering:
-    """An engine, with the base URL and the key with which it is queried."""
-
-    engine: Engine
-    base_url: str
-    key: str = field(default="", repr=False)
-
-
 class Searcher:
     """Queries search engines in turn until one answers. An engine that has failed is skipped for
     `REST_S`, unless all have failed."""
 
     def __init__(
         self,
-        engines: Sequence[Answering],
+        engines: Sequence[Engine],
         *,
         monotonic: Callable[[], float],
         proxies: Proxies | None = None,
@@ -305,7 +298,7 @@ class Searcher:
 
     @property
     def names(self) -> tuple[str, ...]:
-        return tuple(one.engine.name for one in self._engines)
+        return tuple(one.name for one in self._engines)
 
     async def search(
         self, query: str, *, domains: Sequence[str] = (), top_k: int = TOP_K
@@ -320,20 +313,20 @@ class Searcher:
         """
         asked = scope(query, domains)
         now, faults = self._monotonic(), []
-        awake = [one for one in self._engines if self._rests_until.get(one.engine.name, 0) <= now]
+        awake = [one for one in self._engines if self._rests_until.get(one.name, 0) <= now]
         for one in awake or self._engines:
             try:
-                return one.engine.name, await self._ask(one, asked, top_k)
+                return one.name, await self._ask(one, asked, top_k)
             except ToolError as error:
-                faults.append(f"{one.engine.name}: {error.what}")
-                self._rests_until[one.engine.name] = now + REST_S
+                faults.append(f"{one.name}: {error.what}")
+                self._rests_until[one.name] = now + REST_S
         raise ToolError("; ".join(faults))
 
-    async def _ask(self, one: Answering, query: str, top_k: int) -> list[Hit]:
-        request = one.engine.make(one.base_url, query, top_k, one.key)
-        ask = ask_page if one.engine.is_page else ask_json
-        found = await ask(request, timeout_s=one.engine.timeout_s, proxies=self._proxies)
-        hits = list(one.engine.read(found))[:top_k]
+    async def _ask(self, one: Engine, query: str, top_k: int) -> list[Hit]:
+        request = one.make(query, top_k)
+        ask = ask_page if one.is_page else ask_json
+        found = await ask(request, timeout_s=one.timeout_s, proxies=self._proxies)
+        hits = list(one.read(found))[:top_k]
         said = found.get("error")
         if not hits and isinstance(said, str) and "hasn't returned any results" not in said:
             raise ToolError("the search engine answered with an error instead of results")

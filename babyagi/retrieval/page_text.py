@@ -24,7 +24,7 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from html.parser import HTMLParser
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urljoin
@@ -56,9 +56,9 @@ _LOADED_LATE = {
     "word": "mammoth xml.dom.expatbuilder",
     "sheets": "python_calamine",
 }
-_NOT_FOR_TEXT = frozenset({"idna", "punycode", "unicode_escape", "raw_unicode_escape", "utf_7"})
 _BEYOND_ASCII = re.compile("[^\x00-\x7f\N{REPLACEMENT CHARACTER}]")
-_CHARSET = re.compile(rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?\s*([A-Za-z0-9_.:-]{1,40})", re.I)
+_BOMS_UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_CHARSET = rb"charset\s*=\s*[\"']?\s*([A-Za-z0-9_.:-]{1,40})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,12 +85,8 @@ def read_text(body: bytes, *, content_type: str, url: str) -> PageText:
     """
     media_type, _, parameters = content_type.partition(";")
     match _kind_of(media_type.strip().casefold(), body):
-        case "pdf":
-            return _read_pdf(body)
-        case "word":
-            return _read_word(body)
-        case "sheets":
-            return _read_sheets(body)
+        case "pdf" | "word" | "sheets" as document:
+            return _read_document(document, body)
         case "html":
             return _read_html(_decode(body, parameters)[:MAX_HTML_CHARS], url)
         case "text":
@@ -116,25 +112,22 @@ def _kind_of(media_type: str, body: bytes) -> str:
 
 
 def _decode(body: bytes, parameters: str) -> str:
-    """Decode the bytes of a page. The encoding is the first that is known: by a byte order mark, by
-    the Content-Type header (`parameters`), or by a declaration in the page; else UTF-8 if the bytes
-    are valid UTF-8, else Windows-1252."""
-    if body.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        return body.decode("utf-16", "replace")
-    if body.startswith(codecs.BOM_UTF8):
-        return body.decode("utf-8-sig", "replace")
-    said = re.search(r"charset\s*=\s*[\"']?([A-Za-z0-9_.:-]{1,40})", parameters)
-    in_page = _CHARSET.search(body[:4096])
-    names = [said[1] if said else "", in_page[1].decode() if in_page else ""]
-    for encoding in filter(None, map(_text_encoding, names)):
-        text = body.decode(encoding, "replace")
-        if encoding != "utf-8" or not _is_wrongly_read(text):
-            return text
-    try:
-        return body.decode("utf-8")
-    except UnicodeDecodeError as error:
-        is_cut = error.reason == "unexpected end of data"  # the last character was cut
-        return body.decode("utf-8" if is_cut else "cp1252", "replace")
+    """Decode the bytes of a page. The encoding is the first one that fits: by a byte order mark, by
+    the Content-Type header (`parameters`), by a declaration in the page, UTF-8, or Windows-1252."""
+    marks = {codecs.BOM_UTF8: "utf-8-sig", **dict.fromkeys(_BOMS_UTF16, "utf-16")}
+    marked = [name for mark, name in marks.items() if body.startswith(mark)]
+    said = re.search(_CHARSET, parameters.encode())
+    in_page = re.search(rb"<meta[^>]{0,200}?" + _CHARSET, body[:4096], re.IGNORECASE)
+    given = [found[1].decode() for found in (said, in_page) if found]
+    for name in [*marked, *given, "utf-8"]:
+        with contextlib.suppress(LookupError, ValueError):
+            encoding = codecs.lookup(name).name
+            # pages use these names for Windows-1252, which has more characters
+            encoding = "cp1252" if encoding in ("iso8859-1", "ascii") else encoding
+            text = body.decode(encoding, "replace")
+            if encoding != "utf-8" or not _is_wrongly_read(text):
+                return text
+    return body.decode("cp1252", "replace")
 
 
 def _is_wrongly_read(text: str) -> bool:
@@ -142,20 +135,6 @@ def _is_wrongly_read(text: str) -> bool:
     characters, but no other characters beyond ASCII. A replacement character at the very end does
     not count, because the page may have been cut there."""
     return "\N{REPLACEMENT CHARACTER}" in text[:-1] and not _BEYOND_ASCII.search(text)
-
-
-def _text_encoding(name: str) -> str:
-    """Return Python's name of the encoding that a page or a server calls `name`; '' if that is not
-    an encoding of text."""
-    try:
-        found = codecs.lookup(name)
-        b"a".decode(found.name, "replace")  # raises for codecs that do not decode to text
-    except (LookupError, ValueError):
-        return ""
-    if found.name.replace("-", "_") in _NOT_FOR_TEXT:
-        return ""
-    # pages use these names for Windows-1252, which has more characters
-    return "cp1252" if found.name in ("iso8859-1", "ascii") else found.name
 
 
 # -- HTML ------------------------------------------------------------------------------------------
@@ -369,35 +348,44 @@ def _join(blocks: Iterable[_Block]) -> str:
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()
 
 
-# -- PDF -------------------------------------------------------------------------------------------
+# -- PDF, Word and Excel ---------------------------------------------------------------------------
+
+
+def _read_document(kind: str, body: bytes) -> PageText:
+    name, read = _DOCUMENTS[kind]
+    try:
+        page = read(body)
+    except Exception as error:  # the libraries may raise anything at a broken file
+        why = "it is damaged, encrypted or of another format"
+        what = f"it is not a readable {name} ({type(error).__name__}): {why}"
+        raise UnreadableError(what) from None
+    if not page.text.strip():
+        raise UnreadableError(f"the {name} has no text, perhaps only pictures")
+    max_chars = MAX_CHARS if kind == "pdf" else MAX_OFFICE_CHARS
+    if len(page.text) > max_chars:
+        return replace(page, text=page.text[:max_chars] + _LONGER.format(name))
+    return page
+
+
+_LONGER = "\n\n[the {} is longer: its end is not read]"
 
 
 def _read_pdf(body: bytes) -> PageText:
     import pypdf
 
-    kind = "a PDF"
-    try:
-        reader = pypdf.PdfReader(io.BytesIO(body))
-        kind = "an encrypted PDF" if reader.is_encrypted else kind
-        title = str(reader.metadata.title or "") if reader.metadata else ""
-        n_pages, texts, n_chars = len(reader.pages), list[str](), 0
-        for page in reader.pages[:MAX_PDF_PAGES]:
-            texts.append(page.extract_text())
-            n_chars += len(texts[-1])
-            if n_chars > MAX_CHARS:
-                break
-    except Exception as error:  # the library may raise anything at a broken file
-        name = type(error).__name__
-        raise UnreadableError(f"it is {kind} that cannot be read ({name})") from None
+    reader = pypdf.PdfReader(io.BytesIO(body))
+    texts, n_chars = list[str](), 0
+    for page in reader.pages[:MAX_PDF_PAGES]:
+        texts.append(page.extract_text())
+        n_chars += len(texts[-1])
+        if n_chars > MAX_CHARS:
+            break
     if not any(text.strip() for text in texts):
-        raise UnreadableError("it is a PDF without text, perhaps only pictures of its pages")
+        return PageText(title="", text="")
     text = "\n\n".join(f"## Page {n}\n\n{text}" for n, text in enumerate(texts, start=1))
-    if len(texts) < n_pages or len(text) > MAX_CHARS:
-        text = f"{text[:MAX_CHARS]}\n\n[the PDF is longer: its end is not read]"
-    return PageText(title=title[:300], text=text)
-
-
-# -- Word and Excel --------------------------------------------------------------------------------
+    end = _LONGER.format("PDF") if len(texts) < len(reader.pages) else ""
+    title = str(reader.metadata.title or "") if reader.metadata else ""
+    return PageText(title=title[:300], text=text + end)
 
 
 class _WordReader(_PlainReader):
@@ -423,16 +411,10 @@ def _read_word(body: bytes) -> PageText:
     """Return a Word document as Markdown, with tracked changes accepted."""
     import mammoth  # python-docx leaves out text that a tracked change has inserted
 
-    def leave_out(image: object) -> list[object]:
-        return []
-
-    try:
-        html = mammoth.convert_to_html(
-            io.BytesIO(body), convert_image=leave_out, external_file_access=False
-        ).value
-    except Exception as error:  # mammoth may raise anything at a broken file
-        raise _unreadable_office("Word document", error) from None
-    return _bound_office("Word document", _WordReader("").read(html))
+    html = mammoth.convert_to_html(
+        io.BytesIO(body), convert_image=lambda image: [], external_file_access=False
+    )
+    return PageText(title="", text=_WordReader("").read(html.value))
 
 
 def _read_sheets(body: bytes) -> PageText:
@@ -441,22 +423,17 @@ def _read_sheets(body: bytes) -> PageText:
     from python_calamine import CalamineWorkbook
 
     tables, n_chars = list[str](), 0
-    try:
-        workbook = CalamineWorkbook.from_filelike(io.BytesIO(body))
-        for name in workbook.sheet_names:
-            rows = [[_show_cell(cell) for cell in row] for row in _rows_of(workbook, name)]
-            lines = [f"| {' | '.join(row)} |" for row in rows if any(row)]
-            if lines:
-                rule = "|" + " --- |" * len(rows[0])
-                tables.append(
-                    "\n".join([f"## {' '.join(name.split())}", "", lines[0], rule, *lines[1:]])
-                )
-                n_chars += len(tables[-1])
-            if n_chars > MAX_OFFICE_CHARS:
-                break
-    except Exception as error:  # calamine may raise anything at a broken file
-        raise _unreadable_office("workbook", error) from None
-    return _bound_office("workbook", "\n\n".join(tables))
+    workbook = CalamineWorkbook.from_filelike(io.BytesIO(body))
+    for name in workbook.sheet_names:
+        rows = [[_show_cell(cell) for cell in row] for row in _rows_of(workbook, name)]
+        lines = [f"| {' | '.join(row)} |" for row in rows if any(row)]
+        if lines:
+            lines.insert(1, "|" + " --- |" * len(rows[0]))
+            tables.append("\n".join([f"## {' '.join(name.split())}", "", *lines]))
+            n_chars += len(tables[-1])
+        if n_chars > MAX_OFFICE_CHARS:
+            break
+    return PageText(title="", text="\n\n".join(tables))
 
 
 def _rows_of(workbook: CalamineWorkbook, name: str) -> list[list[Any]]:
@@ -478,17 +455,12 @@ def _show_cell(value: object) -> str:
     return " ".join(str(value).split()).replace("|", r"\|")
 
 
-def _unreadable_office(kind: str, error: Exception) -> UnreadableError:
-    why = "it is damaged, encrypted or of another format"
-    return UnreadableError(f"it is not a readable {kind} ({type(error).__name__}): {why}")
-
-
-def _bound_office(kind: str, text: str) -> PageText:
-    if not text.strip():
-        raise UnreadableError(f"the {kind} has no text")
-    if len(text) > MAX_OFFICE_CHARS:
-        text = f"{text[:MAX_OFFICE_CHARS]}\n\n[the {kind} is longer: its end is not read]"
-    return PageText(title="", text=text)
+# by kind: its name for people, and what reads it
+_DOCUMENTS = {
+    "pdf": ("PDF", _read_pdf),
+    "word": ("Word document", _read_word),
+    "sheets": ("workbook", _read_sheets),
+}
 
 
 # -- the program

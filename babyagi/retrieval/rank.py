@@ -138,7 +138,6 @@ class Ranker(Protocol):
         Raises:
             ToolError: the ranker cannot be used.
         """
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

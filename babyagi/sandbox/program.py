@@ -1,20 +1,16 @@
 """Runs an ordinary Python program in a process that can only compute. It provides the program's
-modules, files in memory and clocks that move without waiting, and captures its output and its
-value.
+modules and files in memory, and captures its output and its value.
 
 `confined.py` imports this module by its bare name in the same process. It calls `prepare` before it
 installs the filter of system calls, and `run` after that. This module protects nothing. With it, a
 program that only computes runs unchanged, and any other program gets an error that says what to do.
 
-The program never really waits: a sleep, or an event loop whose tasks all wait, moves the clocks of
-the module `time` forward instead. Threads and executors run their work at once, one after the
-other.
-
-Not covered: the clock of `datetime`, which no sleep moves, and threads that wait for each other.
+Not covered: waiting (a sleep returns at once), threads and event loops.
 """
 
 from __future__ import annotations
 
+import _ast
 import builtins
 import errno
 import io
@@ -23,11 +19,11 @@ import posixpath
 import stat
 import sys
 import time
+import types
 
 TYPE_CHECKING = False  # not from `typing`, which takes as long to load as half of the interpreter
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from types import CodeType, ModuleType
+    from collections.abc import Mapping
     from typing import Any
 
 ANSWER, FAULT = "A", "F"
@@ -35,13 +31,11 @@ RESULT = "final_result"  # the variable whose value is the answer, if the code a
 
 CODE_NAME = "<code>"
 MAX_FAULT_CHARS = 300
+MAX_PRINTED_BYTES = 32 * 2**20
 # The value of the last line of a longer program is not computed, because the syntax tree of a
 # megabyte takes 400 MB.
 MAX_SPLIT_CHARS = 100_000
 MAX_ZONES = 200
-_BYTES_PER_CHAR = 4
-# PyCF_ONLY_AST, PyCF_ALLOW_TOP_LEVEL_AWAIT, CO_COROUTINE
-_ONLY_A_TREE, _TOP_LEVEL_AWAIT, _IS_COROUTINE = 0x400, 0x2000, 0x80
 
 # Modules that a program may not import: they need a network, other programs, machine code or a
 # screen, or they do something when they are imported.
@@ -56,7 +50,6 @@ NOT_HERE = frozenset(
 # imports only when they are used.
 NEEDED_BY = {
     "argparse": "copy gettext locale shutil textwrap",
-    "asyncio": "concurrent.futures.thread",
     "collections": "collections.abc copy heapq",
     "concurrent": "concurrent.futures.thread",
     "doctest": "pdb",
@@ -95,7 +88,6 @@ _CODECS = " ".join(
 )
 # By word: the modules that code needs if it contains the word.
 NEEDED_FOR = {
-    "await": "asyncio",
     "decode": _CODECS,
     "encode": _CODECS,
     "encoding": _CODECS,
@@ -113,55 +105,24 @@ class NotHereError(ImportError):
     instead."""
 
 
-class Clock:
-    """Takes the place of waiting: a sleep adds to `moved_s`, the seconds by which the clocks of
-    `time` are moved forward."""
-
-    def __init__(self) -> None:
-        self.moved_s = 0.0
-
-    def sleep(self, seconds: Any, /) -> None:
-        """Take the place of `time.sleep`: move the clocks forward instead of waiting."""
-        if seconds < 0:
-            raise ValueError("sleep length must be non-negative")
-        self.moved_s += seconds
-
-    def shift(self, read: Callable[[], Any], per_s: float) -> Callable[[], Any]:
-        """Return a function that reads the clock `read` and adds `moved_s`. `per_s` is the number
-        of the clock's units in a second, with the type of its readings (int or float)."""
-        return lambda: read() + type(per_s)(self.moved_s * per_s)
-
-
-class Output(io.RawIOBase):
-    """Captures the beginning and the end of what a program writes, and counts the bytes between
-    them, which are dropped."""
+class Output(io.BytesIO):
+    """Captures what a program writes, even if it closes its output."""
 
     name = "<output>"
 
-    def __init__(self, max_bytes: int) -> None:
-        self._max_bytes, self._n_bytes = max_bytes, 0
-        self._beginning, self._end = bytearray(), bytearray()
-
-    def writable(self) -> bool:
-        return True
+    def close(self) -> None: ...
 
     def write(self, data: Any, /) -> int:
-        room = self._max_bytes - len(self._beginning)
-        self._beginning += data[:room]
-        self._end += data[room:]
-        if len(self._end) > 2 * self._max_bytes:
-            del self._end[: -self._max_bytes]
-        self._n_bytes += len(data)
-        return len(data)
+        if self.tell() > MAX_PRINTED_BYTES:
+            raise NotHereError("the code prints more than it may: print only the answer")
+        return super().write(data)
 
     def open(self) -> io.TextIOWrapper:
         """Return a text stream that writes to this object without buffering."""
         return io.TextIOWrapper(self, "utf-8", "replace", write_through=True)
 
     def read_text(self, max_chars: int) -> str:
-        n_lost = self._n_bytes - len(self._beginning) - len(self._end)
-        text = (self._beginning + self._end).decode("utf-8", "replace").rstrip("\r\n")
-        return cut(text, max_chars, n_lost)
+        return cut(self.getvalue().decode("utf-8", "replace").rstrip("\r\n"), max_chars)
 
 
 # -- before the filter
@@ -178,21 +139,10 @@ def unpack_files(packed: bytes) -> MemoryFiles:
 def prepare(code: str) -> None:
     """Import the allowed modules that the code names, and replace the functions that wait. This
     runs before the filter is installed, because no file can be opened after that."""
-    clock = Clock()
-    for name in ("time", "monotonic", "perf_counter"):
-        for clock_name, per_s in ((name, 1.0), (f"{name}_ns", 10**9)):
-            replace(time, **{clock_name: clock.shift(getattr(time, clock_name), per_s)})
-    replace(time, sleep=clock.sleep)
-    # executors call these functions, which need a system call
-    replace(os, cpu_count=lambda: 1, process_cpu_count=lambda: 1)
-    sys.modules["ssl"] = None  # type: ignore[assignment]  # asyncio does without, and loads in half of the time
     load_modules(code)
+    replace(time, sleep=lambda _seconds: None)
     if "zoneinfo" in sys.modules:
         load_zones(code)
-    if "threading" in sys.modules:
-        run_threads_at_once(clock)
-    if "asyncio" in sys.modules:
-        move_on_instead_of_waiting(clock)
     if "sqlite3" in sys.modules:
         keep_databases_in_memory()
 
@@ -231,105 +181,6 @@ def load_zones(code: str) -> None:
     replace(zoneinfo, kept=kept, available_timezones=lambda: set(names))
 
 
-def run_threads_at_once(clock: Clock) -> None:
-    """Make each thread run to its end when it is started, and each call of an executor when it is
-    submitted."""
-    import threading
-
-    def wait(_condition: Any, timeout: float | None = None) -> bool:
-        if timeout is None:
-            why = "here each thread runs to its end when it is started"
-            fix = "start the producer before the consumer, or use asyncio"
-            raise NotHereError(f"the code waits for another thread, and {why}: {fix}")
-        clock.sleep(max(0.0, timeout))
-        return False
-
-    replace(
-        threading.Thread,
-        start=start_at_once,
-        join=lambda thread, timeout=None: None,
-        is_alive=lambda thread: thread is threading.main_thread(),
-    )
-    replace(threading.Condition, wait=wait)
-    if "concurrent.futures.thread" in sys.modules:
-        run_executors_at_once()
-
-
-def start_at_once(thread: Any) -> None:
-    """Take the place of `Thread.start`: return once the thread has run to its end."""
-    import threading
-
-    if thread._started.is_set():
-        raise RuntimeError("threads can only be started once")
-    thread._started.set()
-    me = threading.get_ident()
-    starting, threading._active[me] = threading._active.get(me), thread  # type: ignore[attr-defined]
-    try:
-        thread.run()
-    except SystemExit:
-        pass
-    except NotHereError:  # otherwise the program would continue without the thread's work
-        raise
-    except Exception as error:
-        raised = (type(error), error, error.__traceback__, thread)
-        threading.excepthook(threading.ExceptHookArgs(raised))
-    finally:
-        threading._active[me] = starting  # type: ignore[attr-defined]
-
-
-def run_executors_at_once() -> None:
-    import concurrent.futures
-    from concurrent.futures.thread import ThreadPoolExecutor
-
-    def submit(executor: Any, function: Any, /, *args: Any, **kwargs: Any) -> Any:
-        future: concurrent.futures.Future[Any] = concurrent.futures.Future()
-        if executor._shutdown:
-            raise RuntimeError("cannot schedule new futures after shutdown")
-        try:
-            future.set_result(function(*args, **kwargs))
-        except Exception as error:
-            future.set_exception(error)
-        return future
-
-    replace(ThreadPoolExecutor, submit=submit)
-    replace(concurrent.futures, ProcessPoolExecutor=ThreadPoolExecutor)
-
-
-def move_on_instead_of_waiting(clock: Clock) -> None:
-    """Give asyncio an event loop that uses no descriptors. Instead of waiting for its next timer,
-    it moves the clock forward."""
-    import asyncio
-    import signal
-
-    def refuse(*_args: Any, **_kwargs: Any) -> Any:
-        why = "this process has no network and can start no other programs"
-        raise PermissionError(errno.EPERM, why)
-
-    class Loop(asyncio.BaseEventLoop):
-        def __init__(self) -> None:
-            super().__init__()
-            self._selector = self
-
-        def select(self, timeout: float | None) -> list[Any]:
-            if timeout is None:
-                raise NotHereError("deadlock: every task of the code is waiting")
-            clock.sleep(max(0.0, timeout))
-            return []
-
-        def _process_events(self, event_list: list[Any]) -> None: ...
-
-        def _write_to_self(self) -> None: ...
-
-    outside = (
-        "getaddrinfo create_connection create_server create_datagram_endpoint "
-        "create_unix_connection create_unix_server subprocess_exec subprocess_shell "
-        "connect_read_pipe connect_write_pipe add_signal_handler"
-    )
-    replace(Loop, **dict.fromkeys(outside.split(), refuse))
-    replace(type(asyncio.get_event_loop_policy()), _loop_factory=Loop)
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # so that asyncio.run does not set it
-
-
 def keep_databases_in_memory() -> None:
     import sqlite3
 
@@ -360,7 +211,7 @@ def run(code: str, max_chars: int, memory_bytes: int, files: MemoryFiles | None 
     The answer is the value of the variable `RESULT` if the code assigned it, else the printed text,
     else the value of the last line.
     """
-    output, errors = Output(_BYTES_PER_CHAR * max_chars), Output(_BYTES_PER_CHAR * max_chars)
+    output, errors = Output(), Output()
     streams = {"stdin": NoInput(), "stdout": output.open(), "stderr": errors.open()}
     for name, stream in streams.items():
         replace(sys, **{name: stream, f"__{name}__": stream})
@@ -384,7 +235,7 @@ def compute(
     outputs: tuple[Output, Output],
     files: MemoryFiles | None,
 ) -> str:
-    main = type(sys)("__main__")
+    main = types.ModuleType("__main__")
     scope = vars(main)
     scope["__builtins__"] = {**vars(builtins), "__import__": import_module, "input": refuse_input}
     scope["__builtins__"] |= {"exit": sys.exit, "quit": sys.exit}
@@ -411,33 +262,18 @@ def compute(
 
 
 def execute(code: str, scope: dict[str, Any]) -> Any:
-    """Run the code, which may use `await` at top level, and return the value of its last line; None
-    if that is not an expression."""
-    parts: list[CodeType] = []
-    tree: Any = code
-    if len(code) <= MAX_SPLIT_CHARS:
-        tree = compile(code, CODE_NAME, "exec", _ONLY_A_TREE | _TOP_LEVEL_AWAIT, dont_inherit=True)
-        if tree.body and type(tree.body[-1]).__name__ == "Expr":
-            import _ast
-
-            last = _ast.Expression(tree.body.pop().value)
-            parts = [compile(last, CODE_NAME, "eval", _TOP_LEVEL_AWAIT, dont_inherit=True)]
-    parts.insert(0, compile(tree, CODE_NAME, "exec", _TOP_LEVEL_AWAIT, dont_inherit=True))
-
-    async def run_all() -> Any:
-        for part in parts:
-            value = eval(part, scope)
-            value = await value if part.co_flags & _IS_COROUTINE else value
-        return value
-
-    if any(part.co_flags & _IS_COROUTINE for part in parts):
-        import asyncio
-
-        return asyncio.run(run_all())
-    return [eval(part, scope) for part in parts][-1]
+    """Run the code, and return the value of its last line; None if that is not an expression."""
+    if len(code) > MAX_SPLIT_CHARS:
+        return exec(compile(code, CODE_NAME, "exec", dont_inherit=True), scope)
+    tree: Any = compile(code, CODE_NAME, "exec", _ast.PyCF_ONLY_AST, dont_inherit=True)
+    last = tree.body.pop() if tree.body and isinstance(tree.body[-1], _ast.Expr) else None
+    exec(compile(tree, CODE_NAME, "exec", dont_inherit=True), scope)
+    if last is None:
+        return None
+    return eval(compile(_ast.Expression(last.value), CODE_NAME, "eval", dont_inherit=True), scope)
 
 
-def import_module(name: str, *given: Any) -> ModuleType:
+def import_module(name: str, *given: Any) -> types.ModuleType:
     """Take the place of `__import__`: refuse modules that this process does not have. C code calls
     it as well, for inner modules."""
     first = name.partition(".")[0]
@@ -460,21 +296,19 @@ class NoInput:
     __iter__ = __next__ = __getattr__ = refuse_input
 
 
-def cut(text: str, max_chars: int, n_lost: int = 0) -> str:
+def cut(text: str, max_chars: int) -> str:
     """Return the text, or its beginning and its end if it is longer than `max_chars`. A note
-    between them counts the missing characters, among them `n_lost` that were dropped before."""
-    if len(text) <= max_chars and not n_lost:
+    between them counts the missing characters."""
+    if len(text) <= max_chars:
         return text
     kept = max(0, max_chars - 60) // 2
-    mark = f"\n… cut: {len(text) - 2 * kept + n_lost} more characters …\n"
+    mark = f"\n… cut: {len(text) - 2 * kept} more characters …\n"
     return text[:kept] + mark + (text[-kept:] if kept else "")
 
 
 def describe(error: BaseException, memory_bytes: int, *, has_files: bool = False) -> str:
     """Return the error as one line for the model, with the number of the code's line that raised
     it."""
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
     line, traceback = 0, error.__traceback__
     while traceback is not None:
         if traceback.tb_frame.f_code.co_filename == CODE_NAME:
@@ -496,7 +330,8 @@ def explain(error: BaseException, memory_bytes: int, *, has_files: bool) -> str:
         files = " and use its files by open, pathlib or os.listdir" if has_files else ""
         never = "no database on a file" if has_files else "no files"
         fix = "" if has_files else "; put what it needs into the code (io.StringIO is a file)"
-        return f"the code may only compute{files}: {never}, no network, no other programs{fix}"
+        never = f"{never}, no network, no threads, no other programs"
+        return f"the code may only compute{files}: {never}{fix}"
     if isinstance(error, MemoryError):
         return f"the code needs more memory than the {memory_bytes >> 20} MiB that it may use"
     if isinstance(error, SystemExit):
@@ -633,7 +468,16 @@ class MemoryFiles:
 
     def scan(self, path: Any = ".") -> _Scan:
         paths = [posixpath.join(os.fsdecode(path), name) for name in self.list_names(path)]
-        return _Scan(lambda inner: _Entry(self, inner), paths)
+        return _Scan(self._look_at, paths)
+
+    def _look_at(self, path: str) -> types.SimpleNamespace:
+        """Return what takes the place of an `os.DirEntry`."""
+        status = self.stat(path)
+        is_dir = stat.S_ISDIR(status.st_mode)
+        return types.SimpleNamespace(
+            name=posixpath.basename(path), path=path, stat=lambda **_: status,
+            is_dir=lambda **_: is_dir, is_file=lambda **_: not is_dir, is_symlink=lambda: False,
+        )  # fmt: skip
 
     def make_folder(self, path: Any, *_args: Any, **_kwargs: Any) -> None:
         name = self._name(path)
@@ -746,28 +590,6 @@ class _File(io.BytesIO):
             self._files.kept[self.name] = self.getvalue()
             del self._files.open_by_name[self.name]
         super().close()
-
-
-class _Entry:
-    """Takes the place of `os.DirEntry`, for files in memory."""
-
-    def __init__(self, files: MemoryFiles, path: str) -> None:
-        self.name, self.path, self._files = posixpath.basename(path), path, files
-
-    def __fspath__(self) -> str:
-        return self.path
-
-    def stat(self, **_kwargs: Any) -> os.stat_result:
-        return self._files.stat(self.path)
-
-    def is_dir(self, **_kwargs: Any) -> bool:
-        return stat.S_ISDIR(self.stat().st_mode)
-
-    def is_file(self, **_kwargs: Any) -> bool:
-        return not self.is_dir()
-
-    def is_symlink(self) -> bool:
-        return False
 
 
 class _Scan(map):  # type: ignore[type-arg]  # at run time `map` has none

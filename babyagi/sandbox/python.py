@@ -314,7 +314,7 @@ def _read_answer(outcome: bytes, exit_code: int) -> str:
         why = f"it used more memory than {MEMORY_BYTES >> 20} MiB, or too much processor time"
         raise ToolError(f"the system killed the code: {why}")
     if exit_code:
-        raise ToolError("the code crashed the interpreter")
+        raise ToolError("the code crashed the interpreter, as waiting for a thread does here")
     text = clean(outcome.decode("utf-8", "replace"))
     match text[:1]:
         case program.ANSWER:

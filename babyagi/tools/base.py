@@ -78,31 +78,25 @@ class Calls(Protocol):
 
     async def recall(self, path: str) -> str | None:
         """Return the text that `keep` stored in the journal at this path; None if there is none."""
-        ...
 
     async def keep(self, path: str, word: str) -> str:
         """Store a text in the journal at this path, unless one is stored there already. Return the
         text that is stored there now."""
-        ...
 
     async def bound_output(self, path: str, wanted: int) -> int:
         """Return how many output tokens the model call with this path may have: at most `wanted`,
         and fewer if the settings say so, or if an earlier attempt at this call was too slow."""
-        ...
 
     def abilities(self, role: Role) -> Abilities | None:
         """Return the known abilities of the role's model; None if no test calls are needed to find
         them out."""
-        ...
 
     def probing(self, role: Role) -> AbstractAsyncContextManager[object]:
         """Return the context in which test calls find out the abilities of the role's model. Only
         one caller at a time is in it."""
-        ...
 
     def learn(self, role: Role, found: Abilities) -> None:
         """Remember the abilities of the role's model that test calls have shown."""
-        ...
 
 
 class PassedOn:

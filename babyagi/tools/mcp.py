@@ -36,7 +36,7 @@ import shutil
 import sys
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -96,6 +96,7 @@ class McpServer:
         timeout_s: the time limit of each call, in seconds.
         public: whether its texts may leave this machine; else they are private.
         sink: whether its calls leave this machine; None: those of a `url` do.
+        type: what other programs write in addition; it has no effect.
     """
 
     name: str
@@ -111,6 +112,8 @@ class McpServer:
     timeout_s: float = CALL_TIMEOUT_S
     public: bool = False
     sink: bool | None = None
+    type: str = ""
+    disabled: bool = False
 
     @property
     def sends(self) -> bool:
@@ -138,24 +141,7 @@ def name_tool(server: str, tool: str) -> str:
     return f"{re.sub('[^A-Za-z0-9_-]', '_', name)[:55]}_{digest}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LeftOut:
-    """A tool of a server that cannot be used.
-
-    Attributes:
-        name: the server's own name for it, as one line.
-        reason: why, as one line for a person. It may quote the server.
-    """
-
-    name: str
-    reason: str
-
-    def __str__(self) -> str:
-        return f"{self.name}: {self.reason}"
-
-
-MORE = LeftOut(name="others", reason=f"at most {MAX_TOOLS} tools of a server are read")
-_NOT_READ = ("type", "disabled")  # what other programs write beside these keys
+MORE = {"others": f"at most {MAX_TOOLS} tools of a server are read"}
 
 # -- the file
 # --------------------------------------------------------------------------------------------------
@@ -172,22 +158,16 @@ def load_servers(path: Path) -> list[McpServer]:
         what = "MCP servers need the Python package mcp, which is not installed"
         raise SettingsError(what, fix="pip install 'babyagi-daemon[mcp]'", guide="mcp")
     try:
-        entries = list(json.loads(path.read_bytes())["mcpServers"].items())
+        entries = json.loads(path.read_bytes())["mcpServers"].items()
+        servers = [_read_server(name, entry) for name, entry in entries]
     except OSError as error:
         fix = "name an existing JSON file: --mcp FILE"
         raise _wrong(path, f"the file cannot be read ({error.strerror})", fix=fix) from error
-    except (ValueError, RecursionError) as error:
-        raise _wrong(path, f"the file is not JSON: {error}") from error
-    except (KeyError, TypeError, AttributeError):
+    except (KeyError, TypeError, AttributeError, RecursionError):
         raise _wrong(path, 'the file must be {"mcpServers": {NAME: {"command": …}}}') from None
-    try:
-        return [
-            _read_server(name, entry)
-            for name, entry in entries
-            if not (isinstance(entry, dict) and entry.get("disabled") is True)
-        ]
     except ValueError as error:
         raise _wrong(path, str(error)) from None
+    return [server for server in servers if not server.disabled]
 
 
 def _wrong(path: Path, why: str, *, fix: str = "correct the file") -> SettingsError:
@@ -200,26 +180,23 @@ def _read_server(name: str, entry: Any) -> McpServer:
         raise ValueError(f"{what}, got {name[:60]!r}")
     if not isinstance(entry, dict):
         raise ValueError(f"the entry {name} must be a JSON object")
-    given = {key: one for key, one in entry.items() if one is not None and key not in _NOT_READ}
+    given = {key: one for key, one in entry.items() if one is not None}
     try:
         server: McpServer = shape_of(McpServer).read({**given, "name": name}, "", True)
     except ShapeError as error:
         # without the value, which may be secret
         raise ValueError(f"{name}: {str(error).partition(', got ')[0]}") from None
-    _check_server(server)
+    faults = {
+        "timeout_s must be more than 0 and at most 3600 seconds": not 0 < server.timeout_s <= 3600,
+        "it needs either a command or a url": bool(server.command) == bool(server.url),
+        "its url must begin with http:// or https://": bool(server.url)
+        and not server.url.startswith(("http://", "https://")),
+        "its headers would be sent unencrypted over http://": bool(server.headers)
+        and is_in_clear(server.url),
+    }
+    if fault := next((fault for fault, is_there in faults.items() if is_there), ""):
+        raise ValueError(f"{name}: {fault}")
     return server
-
-
-def _check_server(server: McpServer) -> None:
-    name = server.name
-    if not 0 < server.timeout_s <= 3600:
-        raise ValueError(f"{name}: timeout_s must be more than 0 and at most 3600 seconds")
-    if bool(server.command) == bool(server.url):
-        raise ValueError(f"{name} needs either a command or a url")
-    if server.url and not server.url.startswith(("http://", "https://")):
-        raise ValueError(f"the url of {name} must begin with http:// or https://")
-    if server.headers and is_in_clear(server.url):
-        raise ValueError(f"{name} would send its headers unencrypted over http://")
 
 
 # -- the connection
@@ -234,7 +211,8 @@ class Connection:
     Attributes:
         last_words: the exit code of the server's program and the end of its error output, as one
             line; empty while it runs.
-        left_out: the tools in the server's last list that the file allows and that cannot be used.
+        left_out: the tools in the server's last list that the file allows and that cannot be used:
+            why, as one line for a person, by the server's own name as one line.
     """
 
     def __init__(self, server: McpServer) -> None:
@@ -244,7 +222,7 @@ class Connection:
         self._client: Client | None = None
         self._rests_until, self._n_calls = 0.0, 0
         self.last_words = ""
-        self.left_out: tuple[LeftOut, ...] = ()
+        self.left_out: Mapping[str, str] = {}
         self._own_name_by_name: dict[str, str] = {}
         # the tools that the server listed last; None if they may have changed since
         self._offered: dict[str, Tool] | None = None
@@ -271,13 +249,10 @@ class Connection:
         name = self._name(tool)
         found = (self._offered or {}).get(name)
         if found is None:
-            reasons = (str(one) for one in self.left_out if self._name(one.name) == name)
+            said = self.left_out.items()
+            reasons = (f"{own}: {why}" for own, why in said if self._name(own) == name)
             raise self._failed(f"it no longer offers {one_line(tool)}", why=next(reasons, ""))
         return found
-
-    def own_name(self, name: str) -> str:
-        """Return the server's own name for the tool that models call by this name."""
-        return self._own_name_by_name.get(name, name.removeprefix(f"{self.server.name}__"))
 
     async def list_tools(self) -> list[Tool]:
         """Ask the server for its tools, and return those that the file allows and that can be used.
@@ -292,9 +267,11 @@ class Connection:
         found: dict[str, mcp_types.Tool] = {}
         for tool in listed:
             if found.setdefault(self._name(tool.name), tool) is not tool:
-                left_out.append(LeftOut(name=tool.name, reason=SAME_FOR_MODELS))
+                left_out[tool.name] = SAME_FOR_MODELS
         offers = self.server.offers
-        self.left_out = tuple(one for one in left_out if one == MORE or offers(one.name))
+        self.left_out = {
+            name: why for name, why in left_out.items() if name in MORE or offers(name)
+        }
         offered = {name: tool for name, tool in found.items() if offers(tool.name)}
         self._own_name_by_name = {name: tool.name for name, tool in offered.items()}
         self._offered = {name: self._to_tool(tool) for name, tool in offered.items()}
@@ -331,7 +308,7 @@ class Connection:
         name = self._name(tool)
         if _CHANGED.fullmatch(name) and name not in self._own_name_by_name:
             await self.find(tool)  # only the server's list has its own name for the tool
-        own_name = self.own_name(name)
+        own_name = self._own_name_by_name.get(name, tool)
         async with self._using(self.server.timeout_s) as client:
             result = await client.call_tool(own_name, dict(arguments))
         text = _render(result.content, result.structured_content)
@@ -541,21 +518,21 @@ _LEFT_OUT = "babyagi/left-out"  # the place in a list's metadata
 SAME_FOR_MODELS = "models call a tool that the server lists before it by the same name"
 
 
-async def _list_all(client: Client) -> tuple[list[mcp_types.Tool], list[LeftOut]]:
+async def _list_all(client: Client) -> tuple[list[mcp_types.Tool], dict[str, str]]:
     """Return the tools that the server lists and the library accepts, and those left out."""
     tools: list[mcp_types.Tool] = []
-    left_out: list[LeftOut] = []
+    left_out: dict[str, str] = {}
     cursor: str | None = None
     for _ in range(MAX_PAGES):
         page = await client.list_tools(cursor=cursor)
         tools += page.tools
-        left_out += (LeftOut(**one) for one in (page.meta or {}).get(_LEFT_OUT, ()))
+        left_out |= (page.meta or {}).get(_LEFT_OUT, {})
         cursor = page.next_cursor
         if not cursor or len(tools) + len(left_out) >= MAX_TOOLS:
             break
     if cursor or len(tools) > MAX_TOOLS:
-        left_out.append(MORE)
-    return tools[:MAX_TOOLS], list(dict.fromkeys(left_out))
+        left_out |= MORE
+    return tools[:MAX_TOOLS], left_out
 
 
 @asynccontextmanager
@@ -591,11 +568,12 @@ def _sift_message(given: SessionMessage | Exception) -> SessionMessage | Excepti
 
 def sift_tools(result: dict[str, Any]) -> dict[str, Any]:
     """Return the result of a request. If it lists tools, it has only those that can be used, and of
-    each what this program uses; its metadata has the `LeftOut`s."""
+    each what this program uses; its metadata has the reasons for the others,
+    by their names."""
     tools = result.get("tools")
     if not isinstance(tools, list):
         return result
-    kept, left_out = [], []
+    kept, left_out = [], dict[str, str]()
     for place, tool in enumerate(tools[:MAX_TOOLS], start=1):
         try:
             kept.append(_read_tool(tool))
@@ -603,10 +581,9 @@ def sift_tools(result: dict[str, Any]) -> dict[str, Any]:
             name = str(tool.get("name") or "") if isinstance(tool, dict) else ""
             name = shorten(one_line(clean(name)), MAX_NAME_CHARS)
             reason = shorten(one_line(clean(str(error))), MAX_REASON_CHARS)
-            left_out.append(LeftOut(name=name or f"tool {place} of the list", reason=reason))
-    if len(tools) > MAX_TOOLS:
-        left_out.append(MORE)
-    return {**result, "tools": kept, "_meta": {_LEFT_OUT: [asdict(one) for one in left_out]}}
+            left_out[name or f"tool {place} of the list"] = reason
+    left_out |= MORE if len(tools) > MAX_TOOLS else {}
+    return {**result, "tools": kept, "_meta": {_LEFT_OUT: left_out}}
 
 
 def _read_tool(given: Any) -> dict[str, Any]:

@@ -7,8 +7,6 @@ import base64
 import hashlib
 import json
 import re
-import struct
-import zlib
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -33,7 +31,7 @@ from babyagi.sandbox.python import (
     run_python,
     run_with_files,
 )
-from babyagi.tasks import MAX_ARTIFACTS, PNG, Artifact, Effect, Passage
+from babyagi.tasks import MAX_ARTIFACTS, Artifact, Effect, Passage
 from babyagi.text import clean
 from babyagi.tools.base import Tool, takes_text
 
@@ -52,7 +50,7 @@ CODE_WITH_FILES = (
     "It can import what comes with Python; no network, no input, no other packages. "
     "open('data.csv') reads a file of the objective by the path that list_files shows; name each "
     "file in the code. Files that it writes stay for later calls of this task, and .csv, .svg, "
-    ".png, .json, .md and .txt files are shown with the result: draw a plot as SVG text."
+    ".json, .md and .txt files are shown with the result: draw a plot as SVG text."
 )
 TOOL_TIMEOUT_S = TURN_TIMEOUT_S + START_TIMEOUT_S + TIMEOUT_S
 
@@ -97,15 +95,12 @@ def strip_fence(text: str) -> str:
 MAX_GIVEN_BYTES = 16 * 2**20  # of the objective's files that one call gets
 MAX_SHOWN_CHARS = 300_000  # of one file that is shown with a result
 MAX_ALL_SHOWN_CHARS = 1_000_000  # of all files of one call that are shown
-MAX_PIXELS = 16_000_000
-_PNG_CHUNKS = frozenset((b"IHDR", b"PLTE", b"tRNS", b"IDAT", b"IEND"))
 MAX_NAMED = 20
 UNDO = ".undo"  # a folder; programs cannot use names that begin with a full stop
 _MEDIA_TYPES = {
     ".csv": "text/csv",
     ".tsv": "text/tab-separated-values",
     ".svg": "image/svg+xml",
-    ".png": PNG,
     ".json": "application/json",
     ".md": "text/markdown",
     ".txt": "text/plain",
@@ -300,44 +295,12 @@ def _find_artifacts(written: Mapping[str, bytes]) -> tuple[list[Artifact], list[
 def _make_artifact(name: str, media_type: str, data: bytes) -> Artifact:
     """Return the file as an artifact. Raises `ValueError` with the reason if the file cannot be
     shown."""
-    if len(data) > 4 * MAX_SHOWN_CHARS:
-        raise ValueError(f"the file has more than {MAX_SHOWN_CHARS:,} characters")
-    text = base64.b64encode(_read_png(data)).decode() if media_type == PNG else _read_text(data)
-    if media_type == "image/svg+xml":
-        text = sanitise_svg(text)
-    if len(text) > MAX_SHOWN_CHARS:
-        raise ValueError(f"the file has more than {MAX_SHOWN_CHARS:,} characters")
-    artifact = Artifact(name=name, media_type=media_type, text=text, digest="")
-    return replace(artifact, digest=hashlib.sha256(artifact.data).hexdigest())
-
-
-def _read_text(data: bytes) -> str:
     try:
-        return clean(data.decode("utf-8-sig"))
+        text = clean(data.decode("utf-8-sig"))
     except UnicodeDecodeError:
         raise ValueError("the file is not text in UTF-8") from None
-
-
-def _read_png(data: bytes) -> bytes:
-    """Return a PNG picture with nothing but its size, colours and pixels.
-
-    Raises:
-        ValueError: it is not a PNG, is damaged, or has more than `MAX_PIXELS` pixels.
-    """
-    kept, at, name = [data[:8]], 8, b""
-    while at + 12 <= len(data) and name != b"IEND":
-        (n,) = struct.unpack_from(">I", data, at)
-        name, chunk = data[at + 4 : at + 8], data[at : at + 12 + n]
-        if chunk[-4:] != struct.pack(">I", zlib.crc32(chunk[4:-4])) or len(chunk) != 12 + n:
-            break
-        if name in _PNG_CHUNKS:
-            kept.append(chunk)
-        at += len(chunk)
-    names = [chunk[4:8] for chunk in kept[1:]]
-    is_whole = kept[0] == b"\x89PNG\r\n\x1a\n" and names[:1] == [b"IHDR"] and len(kept[1]) == 25
-    if not is_whole or len(names) < 2 or names[-1] != b"IEND":
-        raise ValueError("the file is not a complete PNG")
-    width, height = struct.unpack_from(">II", kept[1], 8)
-    if width * height > MAX_PIXELS:
-        raise ValueError(f"the picture has more than {MAX_PIXELS:,} pixels")
-    return b"".join(kept)
+    if len(text) > MAX_SHOWN_CHARS:
+        raise ValueError(f"the file has more than {MAX_SHOWN_CHARS:,} characters")
+    text = sanitise_svg(text) if media_type == "image/svg+xml" else text
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    return Artifact(name=name, media_type=media_type, text=text, digest=digest)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from babyagi.net.addresses import Proxies
-from babyagi.retrieval.engines import TOP_K, Answering, Hit, HitKind, Searcher
+from babyagi.retrieval.engines import TOP_K, Engine, Hit, HitKind, Searcher
 from babyagi.retrieval.pages import Document, Pages, WebPart, WebRetriever
 from babyagi.retrieval.rank import BM25, Ranker, rank, split_parts
 from babyagi.tasks import Effect, Fetched, Passage
@@ -36,7 +36,7 @@ DESCRIPTION = (
 
 
 def build_engine_search(
-    engine: Answering,
+    engine: Engine,
     *,
     name: str,
     description: str,

@@ -16,29 +16,17 @@ from babyagi.tools.catalog import RUN_PYTHON
 from support.scripted import ScriptedModel
 
 CODE = """
-import csv, struct, zlib
+import csv
 rows = list(csv.reader(open("sales.csv")))
 total = sum(int(row[1]) for row in rows[1:])
 with open("totals.csv", "w", newline="") as file:
     csv.writer(file).writerows([["what", "eur"], ["<b>all</b>", total]])
 with open("plot.svg", "w") as file:
     file.write('<svg xmlns="http://www.w3.org/2000/svg" onload="alert(1)"><rect width="7"/></svg>')
-def chunk(name, data=b""):
-    end = struct.pack(">I", zlib.crc32(name + data))
-    return struct.pack(">I", len(data)) + name + data + end
-def png(width, *more):
-    head = chunk(b"IHDR", struct.pack(">IIBBBBB", width, 1, 8, 0, 0, 0, 0))
-    rows = chunk(b"IDAT", zlib.compress(bytes([0] * 4)))
-    return b"\\x89PNG\\r\\n\\x1a\\n" + head + b"".join(more) + rows + chunk(b"IEND")
-for name, data in {
-    "bars.png": png(3, chunk(b"tEXt", b"Comment=<script>")) + b"<script>",
-    "bomb.png": png(2**31 - 1),
-    "cut.png": png(3)[:-9],
-    "bent.png": png(3).replace(b"IDAT", b"IDAX"),
-    "page.png": b"<html>",
-}.items():
-    with open(name, "wb") as file:
-        file.write(data)
+with open("page.svg", "w") as file:
+    file.write("<html>")
+with open("bars.png", "wb") as file:
+    file.write(b"a picture")
 print(total)
 """
 
@@ -95,37 +83,26 @@ def test_a_table_and_a_plot_of_a_task_are_with_its_result_wherever_that_is_shown
     assert [(one.name, one.media_type) for one in outcome.artifacts] == [
         ("totals.csv", "text/csv"),
         ("plot.svg", "image/svg+xml"),
-        ("bars.png", "image/png"),
     ]
-    bars = outcome.artifacts[2].data
-    assert bars.endswith(b"IEND\xaeB`\x82") and b"script" not in bars and len(bars) < 80
     assert "* `plot.svg` (task 1; image/svg+xml, " in outcome.report
     assert "used the tool run\\_python (task 1)" in outcome.report
     scratch = next((home / "scratch").iterdir()) / "1"
     assert sorted(path.name for path in scratch.glob("[!.]*")) == [
-        "bars.png", "bent.png", "bomb.png", "cut.png", "page.png", "plot.svg", "totals.csv",
+        "bars.png", "page.svg", "plot.svg", "totals.csv",
     ]  # fmt: skip
 
     page = type_in("report", "--format", "html")
     assert "<td>&lt;b&gt;all&lt;/b&gt;</td><td>7</td>" in page
     assert re.search(r'<img src="data:image/svg\+xml;base64,[\w+/=]+" alt="plot.svg">', page)
-    assert re.search(r'<img src="data:image/png;base64,[\w+/=]+" alt="bars.png">', page)
     assert "onload" not in page + type_in("show", "1", "--artifact", "plot.svg")
     assert type_in("show", "1", "--artifact", "totals.csv") == "what,eur\n<b>all</b>,7\n"
-    assert "no file 'x'; its files: totals.csv, plot.svg, bars.png" in type_in(
-        "show", "1", "--artifact", "x"
-    )
+    assert "no file 'x'; its files: totals.csv, plot.svg" in type_in("show", "1", "--artifact", "x")
     assert "plot.svg (image/svg+xml, " in type_in("show", "results")
     assert "plot.svg (image/svg+xml, " in type_in("show", "1")
     (result,) = json.loads(type_in("show", "results", "--json"))
-    assert [one["name"] for one in result["artifacts"]] == ["totals.csv", "plot.svg", "bars.png"]
+    assert [one["name"] for one in result["artifacts"]] == ["totals.csv", "plot.svg"]
     calls = type_in("show", "1", "--full")
-    assert "bomb.png is stored but not shown with the result: the picture has more" in calls
-    for name in ("cut", "bent", "page"):
-        assert (
-            f"{name}.png is stored but not shown with the result: the file is not a complete PNG"
-            in calls
-        )
+    assert "page.svg is stored but not shown with the result: " in calls
     assert [one["name"] for one in json.loads(type_in("status", "--json"))["tools"]] == [
         "list_files", "read_file", "search_files", "run_python",
     ]  # fmt: skip

@@ -1,6 +1,7 @@
 """Each search engine in its own form on the wire, against a server on this machine."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -9,7 +10,6 @@ from babyagi.retrieval.engines import (
     ENGINES,
     KEYLESS,
     REST_S,
-    Answering,
     HitKind,
     Searcher,
     scope,
@@ -54,7 +54,7 @@ ANSWERS = {
 
 
 def open_search(server, *names, clock=lambda: 0.0):
-    engines = [Answering(engine=ENGINES[one], base_url=server.base_url, key="KEY") for one in names]
+    engines = [replace(ENGINES[one], base_url=server.base_url, key="KEY") for one in names]
     return Searcher(engines, monotonic=clock)
 
 
@@ -144,6 +144,6 @@ async def test_an_answer_of_another_form_gives_no_results_or_one_line(found):
 def test_no_engine_is_asked_over_an_open_network():
     with pytest.raises(SettingsError, match="must be https"):
         Searcher(
-            [Answering(engine=ENGINES["searxng"], base_url="http://search.example")],
+            [replace(ENGINES["searxng"], base_url="http://search.example")],
             monotonic=lambda: 0.0,
         )

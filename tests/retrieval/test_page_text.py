@@ -127,9 +127,9 @@ def test_a_page_that_is_cut_in_mid_character_keeps_its_encoding():
         (b"PK\x03\x04", "application/zip", "application/zip"),
         (b"x", "video/mp4", "video/mp4"),
         (b"\0", "", "an unknown type"),
-        (b"%PDF-1.7 junk", "application/pdf", "a PDF that cannot be read"),
-        (b"%PDF-1.7 junk", "text/html", "a PDF that cannot be read"),
-        (make_pdf(""), "application/pdf", "a PDF without text, perhaps only pictures"),
+        (b"%PDF-1.7 junk", "application/pdf", "not a readable PDF"),
+        (b"%PDF-1.7 junk", "text/html", "not a readable PDF"),
+        (make_pdf(""), "application/pdf", "the PDF has no text, perhaps only pictures"),
     ],
 )
 def test_what_has_no_text_says_so(body, content_type, why):

@@ -190,17 +190,18 @@ REFUSED_ANYWAY = {
 
 NO_MEMORY = re.compile(
     r"the code needs more memory than the 512 MiB that it may use( \(line \d+\))?|"
-    r"the (code crashed the interpreter|system killed the code.*)"
+    r"the (code crashed the interpreter, .*|system killed the code.*)"
 )
 TOO_LONG = re.compile(r"the code took longer than \S+ s and was stopped")
-CRASHED = re.compile(r"the code crashed the interpreter")
+CRASHED = re.compile(r"the code crashed the interpreter, as waiting for a thread does here")
+PRINTS_TOO_MUCH = re.compile(r"the code prints more than it may: print only the answer \(line .*")
 WITHOUT_ANSWER = re.compile(r"the code ended the process without an answer")
 TOO_MUCH = re.compile(r"the code printed more than is allowed; print less, or write it to a file")
 NOTHING = re.compile(
     r"the code gave no output: print the answer, end with an expression, or assign it to "
     r"final_result"
 )
-NEVER_COMES = re.compile(r"deadlock: every task of the code is waiting( \(line \d+\))?")
+ONE_BY_ONE = re.compile(r"the code may only compute: .* no threads, .* \(line \d+\)")
 RUNNER = "frame = sys._getframe()\nwhile 'ANSWER' not in frame.f_globals: frame = frame.f_back\n"
 ANY = re.compile(r"[^\n]{1,1000}")
 
@@ -275,7 +276,7 @@ BOUNDED = {
     # output
     "flood": (f"{REACH}while True: os.write(1, b'A' * 65536)", TOO_MUCH),
     "flood_of_answers": (f"{REACH}while True: os.write(1, b'Ayes\\n')", TOO_MUCH),
-    "prints": ("while True: print('x' * 10 ** 6)", TOO_LONG),
+    "prints": ("while True: print('x' * 10 ** 6)", PRINTS_TOO_MUCH),
     "faults_of_many_lines": ("raise ValueError('a\\nb\\n\\x1b[2Jc' * 1000)", ANY),
     "no_output_at_all": (f"{REACH}os.write = len\nfinal_result = 1", ANY),
     # the runner
@@ -316,46 +317,26 @@ BOUNDED = {
     ),
     # what an ordinary program may do, without an end
     "sleeps": ("import time\nwhile True: time.sleep(10 ** 6)", TOO_LONG),
-    "sleeps_beyond_all_clocks": (
-        "import time\ntime.sleep(1e308)\ntime.sleep(1e308)\nprint(time.time_ns())",
-        ANY,
-    ),
-    "sleeps_backwards": (
-        "import time\ntime.sleep(-1)",
-        re.compile(r"ValueError: sleep length must be non-negative \(line 2\)"),
-    ),
-    "loop_without_tasks": ("import asyncio\nasyncio.new_event_loop().run_forever()", NEVER_COMES),
-    "task_that_waits": (
-        "import asyncio\nasync def f(): await asyncio.Event().wait()\nasyncio.run(f())",
-        NEVER_COMES,
-    ),
-    "await_that_waits": ("import asyncio\nawait asyncio.Event().wait()", NEVER_COMES),
-    "task_that_ticks": (
-        ("import asyncio\nasync def f():\n  while True: await asyncio.sleep(1)\nasyncio.run(f())"),
-        TOO_LONG,
-    ),
+    "loop_without_tasks": ("import asyncio\nasyncio.new_event_loop().run_forever()", ONE_BY_ONE),
     "tasks_without_number": (
         (
             "import asyncio\nasync def f():\n  while True: asyncio.ensure_future(f()); await "
             "asyncio.sleep(0)\nasyncio.run(f())"
         ),
-        ANY,
+        ONE_BY_ONE,
     ),
     "threads_without_number": (
         "import threading\ndef f():\n  while True: threading.Thread(target=f).start()\nf()",
-        ANY,
+        ONE_BY_ONE,
     ),
     "work_without_number": (
         (
             "from concurrent.futures import ThreadPoolExecutor\npool = "
             "ThreadPoolExecutor()\ndef f(): return pool.submit(f).result()\nf()"
         ),
-        ANY,
+        ONE_BY_ONE,
     ),
-    "thread_that_waits": (
-        "import queue\nqueue.Queue().get()",
-        re.compile(r"the code waits for another thread, .* \(line 2\)"),
-    ),
+    "thread_that_waits": ("import queue\nqueue.Queue().get()", CRASHED),
     "lock_taken_twice": (
         "import threading\nlock = threading.Lock()\nlock.acquire()\nlock.acquire()",
         ANY,
@@ -379,7 +360,7 @@ BOUNDED = {
     "prints_of_a_character": ("while True: print('x', end='')", TOO_LONG),
     "bytes_without_end": (
         "import sys\nwhile True: sys.stdout.buffer.write(b'x' * 10 ** 6)",
-        TOO_LONG,
+        PRINTS_TOO_MUCH,
     ),
     "output_closed": ("import sys\nsys.stdout.close()\nx = 1", NOTHING),
     "output_taken_away": ("import sys\nsys.stdout = None\nprint(1)", NOTHING),

@@ -1,11 +1,13 @@
 """Searching the web, against a server on this machine."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from babyagi.errors import SettingsError, ToolError
-from babyagi.retrieval.engines import ENGINES, Answering
+from babyagi.retrieval.engines import ENGINES
 from babyagi.tools.base import Tool
 from babyagi.tools.search import build_engine_search, render_hits
 from tests.search_server import SearchServer
@@ -26,7 +28,7 @@ FOUND = {
 
 
 def build(base_url, **options) -> Tool:
-    engine = Answering(engine=ENGINES["serpapi"], base_url=base_url, key="KEY")
+    engine = replace(ENGINES["serpapi"], base_url=base_url, key="KEY")
     return build_engine_search(engine, name="Search", description="finds", **options)
 
 

@@ -2,13 +2,14 @@
 
 import asyncio
 import threading
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
 
 from babyagi.errors import ToolError
 from babyagi.net.door import Door
-from babyagi.retrieval.engines import ENGINES, Answering, Searcher
+from babyagi.retrieval.engines import ENGINES, Searcher
 from babyagi.retrieval.pages import Pages, WebRetriever
 from babyagi.retrieval.rank import BM25
 from babyagi.runtime.offload import run_inline
@@ -54,7 +55,7 @@ class Web:
         base = self.server.base_url
         door = Door(allow=[f"127.0.0.1:{self.server.port}"], pause_s=0.0)
         pages = Pages(door, clock=lambda: NOW, read=read_here, offload=self.offload)
-        engine = Answering(engine=ENGINES["searxng"], base_url=base)
+        engine = replace(ENGINES["searxng"], base_url=base)
         searcher = Searcher([engine], monotonic=lambda: 0.0)
         self.search = build_web_search(WebRetriever(searcher, pages, ranker=self.ranker))
         self.open_page = build_open_page(pages, ranker=self.ranker)
