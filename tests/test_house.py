@@ -227,6 +227,7 @@ def test_an_entry_for_a_whole_file_does_not_hide_a_list_of_words(sites_of):
     assert not judge(sites, {"other": {"one.py:WORDS": "fields"}}).faults
 
 
+@pytest.mark.thorough
 def test_words_and_patterns_that_texts_are_compared_with_are_few_and_each_has_its_reason():
     found = judge(find_sites(ROOT / "babyagi"), read_register())
     n_words, n_patterns = totals(found.of(FORM))

@@ -348,6 +348,7 @@ def test_an_endpoint_that_refuses_a_small_question_too_ends_the_objective_as_fai
     assert [task.failures for task in tasks[3:]] == [0] * 3
 
 
+@pytest.mark.thorough
 def test_a_server_that_breaks_one_kind_of_call_for_ever_ends_the_objective_and_the_call_is_named():
     error = ModelUnavailableError("broken (500)", may_be_billed=True)
 
@@ -429,6 +430,7 @@ def test_a_model_that_hangs_for_five_minutes_costs_small_questions_and_no_work()
     assert len(said) == 1 and 310 <= (said[0] - rows[0].at).total_seconds() <= 330
 
 
+@pytest.mark.thorough
 def test_the_model_answers_again_is_not_said_by_work_that_asked_another_one():
     script = Script({"Begin": propose(*REFUSED)})
 
@@ -575,6 +577,7 @@ def test_an_end_as_waiting_by_another_worker_is_outlived_by_the_one_that_has_a_p
     run_virtually(live())
 
 
+@pytest.mark.thorough
 def test_the_silence_of_a_person_who_is_there_is_no_time_of_the_work():
     async def live():
         world = Crew(model=ScriptedModel(Script()))
@@ -599,6 +602,7 @@ def test_the_silence_of_a_person_who_is_there_is_no_time_of_the_work():
     run_virtually(live())
 
 
+@pytest.mark.thorough
 def test_the_reading_of_a_report_for_a_program_waits_until_a_long_outage_is_over():
     script = Script({"Begin": propose("Look")}, check=quote_two)
 
