@@ -26,6 +26,8 @@ from support.workers import join
 from tests.taskstore.contract import make_worker
 from tests.test_loop import Script, finished_in, propose, quote_two, system_of, task_of
 
+pytestmark = pytest.mark.thorough  # hours of outages and waits, on a clock that skips them
+
 NAMES = ("glacier", "harbour", "orchard", "lantern", "monsoon", "quarry", "saffron", "telegraph")
 
 
@@ -348,7 +350,6 @@ def test_an_endpoint_that_refuses_a_small_question_too_ends_the_objective_as_fai
     assert [task.failures for task in tasks[3:]] == [0] * 3
 
 
-@pytest.mark.thorough
 def test_a_server_that_breaks_one_kind_of_call_for_ever_ends_the_objective_and_the_call_is_named():
     error = ModelUnavailableError("broken (500)", may_be_billed=True)
 
@@ -369,7 +370,6 @@ def test_what_three_tasks_in_a_row_meet_is_an_outage_where_nobody_answers_a_smal
     assert [task.failures for task in tasks[1:]] == [1, 1, 0, 0, 0]
 
 
-@pytest.mark.thorough
 def test_an_answer_that_never_ends_is_an_outage_where_nobody_answers_a_small_question_and_else_the_fault_of_the_task():
     overdue = OverdueError("it dripped", has_begun=True)
 
@@ -430,7 +430,6 @@ def test_a_model_that_hangs_for_five_minutes_costs_small_questions_and_no_work()
     assert len(said) == 1 and 310 <= (said[0] - rows[0].at).total_seconds() <= 330
 
 
-@pytest.mark.thorough
 def test_the_model_answers_again_is_not_said_by_work_that_asked_another_one():
     script = Script({"Begin": propose(*REFUSED)})
 
@@ -460,7 +459,6 @@ def test_the_model_answers_again_is_not_said_by_work_that_asked_another_one():
     assert len(said) == 1 and 450 <= (said[0] - began).total_seconds() <= 500 + 60
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize("concurrency", [1, 4])
 def test_the_limit_of_time_ends_an_objective_whose_calls_all_hang(concurrency):
     class Stuck(ScriptedModel):
@@ -577,7 +575,6 @@ def test_an_end_as_waiting_by_another_worker_is_outlived_by_the_one_that_has_a_p
     run_virtually(live())
 
 
-@pytest.mark.thorough
 def test_the_silence_of_a_person_who_is_there_is_no_time_of_the_work():
     async def live():
         world = Crew(model=ScriptedModel(Script()))
@@ -602,7 +599,6 @@ def test_the_silence_of_a_person_who_is_there_is_no_time_of_the_work():
     run_virtually(live())
 
 
-@pytest.mark.thorough
 def test_the_reading_of_a_report_for_a_program_waits_until_a_long_outage_is_over():
     script = Script({"Begin": propose("Look")}, check=quote_two)
 
