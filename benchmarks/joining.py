@@ -66,7 +66,7 @@ class Joined:
 async def run_once(url: str, *, seed: int, n_tasks: int = N_TASKS) -> Joined:
     """One objective with workers in an order that the seed says."""
     chance = random.Random(seed)
-    async with open_board(url) as board:
+    async with open_board(url, is_timed=False) as board:
         board.model.latency_s, began_s = LATENCY_S, time.monotonic()
         n_workers = chance.randint(2, MAX_WORKERS)
         leaver = chance.randrange(n_workers)

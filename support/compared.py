@@ -34,6 +34,7 @@ import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -334,7 +335,7 @@ class _Finder(ast.NodeVisitor):
     def visit_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
         self._scopes.append(node.name)
         self._functions.append(node)
-        self._bound.append(_bound_in(node))
+        self._bound.append(dict(_bound_in(node)))
         self.generic_visit(node)
         self._bound.pop()
         self._functions.pop()
@@ -500,6 +501,7 @@ def _place_of(name: str, function: ast.FunctionDef | ast.AsyncFunctionDef) -> li
     return [name, str(names.index(name))] if name in names else []
 
 
+@cache  # each function is looked at once a round
 def _bound_in(function: ast.AST) -> dict[str, ast.expr]:
     """Return what is assigned to, or looped over for, each plain name of a function."""
     bound: dict[str, ast.expr] = {}

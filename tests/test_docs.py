@@ -54,21 +54,27 @@ def read(path):
     return path.read_text(encoding="utf-8")
 
 
+@cache
+def nodes_of_program():
+    """(path, node) of every call, function and text in the sources."""
+    kinds = ast.Call | ast.FunctionDef | ast.Constant | ast.JoinedStr
+    return [
+        (path, node)
+        for path in sorted((ROOT / "babyagi").rglob("*.py"))
+        for node in ast.walk(ast.parse(read(path)))
+        if isinstance(node, kinds)
+    ]
+
+
 def topics_named_by_errors():
     """Every text that stands for `guide` in a call, or is its default."""
     topics = set()
-    sources = map(read, sorted((ROOT / "babyagi").rglob("*.py")))
-    for source in (source for source in sources if "guide" in source):
-        for node in ast.walk(ast.parse(source)):
-            if isinstance(node, ast.Call):
-                topics |= {
-                    _text(keyword.value) for keyword in node.keywords if keyword.arg == "guide"
-                }
-            elif isinstance(node, ast.FunctionDef):
-                defaults = zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True)
-                topics |= {
-                    _text(default) for argument, default in defaults if argument.arg == "guide"
-                }
+    for _, node in nodes_of_program():
+        if isinstance(node, ast.Call):
+            topics |= {_text(keyword.value) for keyword in node.keywords if keyword.arg == "guide"}
+        elif isinstance(node, ast.FunctionDef):
+            defaults = zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True)
+            topics |= {_text(default) for argument, default in defaults if argument.arg == "guide"}
     return topics - {""}
 
 
@@ -168,10 +174,9 @@ def test_every_command_in_the_documents_is_one_that_the_program_takes(path):
 
 def texts_of_program():
     """Every text in the sources that says `babyagi …`: errors, help, lines on the screen."""
-    for path in sorted((ROOT / "babyagi").rglob("*.py")):
-        for node in ast.walk(ast.parse(read(path))):
-            if "babyagi " in (text := _told(node)):
-                yield f"{by_name(path)}:{getattr(node, 'lineno', 0)}", text
+    for path, node in nodes_of_program():
+        if "babyagi " in (text := _told(node)):
+            yield f"{by_name(path)}:{node.lineno}", text
 
 
 def _told(node):
@@ -253,9 +258,7 @@ def remedies():
     """(place, text) of every `fix` that an error gives, as it stands in the source."""
     return [
         (f"{by_name(path)}:{call.lineno}", ast.unparse(keyword.value))
-        for path in sorted((ROOT / "babyagi").rglob("*.py"))
-        if "fix=" in (source := read(path))
-        for call in ast.walk(ast.parse(source))
+        for path, call in nodes_of_program()
         if isinstance(call, ast.Call)
         for keyword in call.keywords
         if keyword.arg == "fix"

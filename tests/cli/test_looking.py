@@ -189,6 +189,7 @@ def test_a_log_in_json_is_one_event_a_line_with_its_words(look):
     assert (tool["kind"], tool["task_id"]) == ("step.recorded", 1)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("page", [1, 2, 7])
 def test_a_log_is_the_same_in_pages_of_any_size(look, monkeypatch, page):
     looked_at.fill_running_home()

@@ -3,6 +3,7 @@
 import re
 import shutil
 import sys
+from pathlib import Path
 
 import pytest
 from rich.cells import cell_len
@@ -63,14 +64,24 @@ ADDRESS = re.compile(r"\S*[/\\=]\S*")  # paths, options and settings are typed a
 ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)")
 
 
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory):
+    """A home with an objective, made once."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(tmp_path_factory.mktemp("filled"))
+        patch.setenv("BABYAGI_HOME", "h")
+        homes.fill_home(OBJECTIVE)
+        yield Path("h").absolute()
+
+
 @pytest.fixture
-def home(tmp_path, monkeypatch):
+def home(filled, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("BABYAGI_HOME", "h")
     monkeypatch.setenv("BABYAGI_RESULT_STORE", "builtin")
     monkeypatch.setenv("PAGER", "cat")
     monkeypatch.setenv("TERM", "xterm-256color")
-    homes.fill_home(OBJECTIVE)
+    shutil.copytree(filled, tmp_path / "h")
     yield tmp_path / "h"
     close_log()
 
@@ -87,13 +98,13 @@ def shown_by(screen, width, monkeypatch):
 
 
 @pytest.mark.parametrize("screen", SCREENS, ids=" ".join)
-@pytest.mark.parametrize("width", WIDTHS)
-def test_no_line_is_wider_than_the_terminal_and_no_word_is_cut(screen, width, home, monkeypatch):
-    shown = shown_by(screen, width, monkeypatch)
+def test_no_line_is_wider_than_the_terminal_and_no_word_is_cut(screen, home, monkeypatch):
     whole = set(re.findall(r"\w+", shown_by(screen, WIDE, monkeypatch)))
 
-    assert shown.strip()
-    for line in ADDRESS.sub("", shown).splitlines():
-        assert cell_len(line) <= width, line
-        for word in re.findall(r"(\w+)…", line):
-            assert word in whole, line
+    for width in WIDTHS:
+        shown = shown_by(screen, width, monkeypatch)
+        assert shown.strip()
+        for line in ADDRESS.sub("", shown).splitlines():
+            assert cell_len(line) <= width, line
+            for word in re.findall(r"(\w+)…", line):
+                assert word in whole, line

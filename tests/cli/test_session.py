@@ -118,20 +118,6 @@ def test_an_output_without_room_is_an_error_that_says_so(tmp_path):
     assert done.returncode == 2 and done.stderr.count("\n") == 4
 
 
-@pytest.mark.system
-@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
-def test_a_closed_stream_is_no_error(tmp_path, closed):
-    done = subprocess.run(
-        ["sh", "-c", f'"$0" -m babyagi show objectives {closed}', sys.executable],
-        check=False,
-        capture_output=True,
-        text=True,
-        env={"BABYAGI_HOME": str(tmp_path)},
-    )
-
-    assert (done.returncode, done.stderr) == (0, "")
-
-
 def test_a_log_record_is_one_plain_line_whatever_text_it_carries(tmp_path):
     open_log(tmp_path / "babyagi.log")
 

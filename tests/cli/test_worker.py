@@ -66,8 +66,9 @@ async def test_a_text_that_only_an_ended_one_has_is_not_waited_for_under_another
 
 @pytest.mark.parametrize(("text", "name"), [("pepper", "me"), ("", "nobody")])
 async def test_who_joins_before_there_is_one_is_told_which_ones_there_are(
-    board, capsys, text, name
+    board, capsys, monkeypatch, text, name
 ):
+    monkeypatch.setattr("babyagi.cli.run.CHANGE_WAIT_S", 0.01)
     waiting = asyncio.ensure_future(wait_for(board, text, name))
     await asyncio.sleep(0)
     await board.create_objective(samples.spec("pepper", instance_name=name), uid="u4")

@@ -1,4 +1,5 @@
-"""The example that looks everywhere: a kill between any two of its calls asks no service twice."""
+"""The example that looks everywhere: a kill between any two of its calls asks no service twice.
+The same in every protocol: `tests/react/test_walkthroughs.py`."""
 
 from collections import Counter
 from pathlib import Path
@@ -29,9 +30,8 @@ MESSAGES = (Message(speaker=Speaker.USER, text=QUESTION, origins=("person",)),)
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("protocol", ["native", "json", "text"])
-async def test_a_kill_between_any_two_calls_asks_no_service_twice(protocol, monkeypatch):
-    say = speaking(protocol, IN_A_FILE, "question", rephrases=True)
+async def test_a_kill_between_any_two_calls_asks_no_service_twice(monkeypatch):
+    say = speaking("text", IN_A_FILE, "question", rephrases=True)
 
     def answer(prompt, role):
         said = say(prompt)
@@ -42,7 +42,7 @@ async def test_a_kill_between_any_two_calls_asks_no_service_twice(protocol, monk
     async with WebServer(answer_empty) as services:
         for name in ("DOCUMENTS", "SEARCH", "ISSUESEARCH"):
             monkeypatch.setenv(f"{name}_PARAMS_BASE_URL", services.base_url)
-        agent = Agent.from_yaml(EXAMPLE, model="rehearsal", protocol=protocol)
+        agent = Agent.from_yaml(EXAMPLE, model="rehearsal", protocol="text")
 
         def open_executor(desk, dies_before):
             calls = MortalCalls(desk.open_journal(), dies_before)

@@ -99,13 +99,13 @@ async def test_the_file_answers_its_question_unchanged_in_every_protocol(server,
     assert sum(isinstance(signal, StepEnded) for signal in told) == 4
 
 
-@SPOKEN
-async def test_a_kill_between_any_two_calls_of_the_file_repeats_none(server, spoken):
-    agent = Agent.from_yaml(FILE, model="rehearsal", protocol=spoken)
+async def test_a_kill_between_any_two_calls_of_the_file_repeats_none(server):
+    # in every protocol: tests/react/test_walkthroughs.py
+    agent = Agent.from_yaml(FILE, model="rehearsal", protocol="json")
     n_calls = 4 + 3 + 2  # of the agent's model, of its tools, of the two nodes in its calculator
     for dies_before in range(1, n_calls + 1):
         server.requests.clear()
-        desk, made = await open_desk(answering(spoken)), Counter[str]()
+        desk, made = await open_desk(answering("json")), Counter[str]()
         with pytest.raises(Killed):
             await open_executor(desk, agent, made, dies_before=dies_before).run(WALK.messages)
 

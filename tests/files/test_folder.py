@@ -464,6 +464,7 @@ def test_of_a_huge_file_only_the_beginning_is_read(root):
         Folder(root).read("huge", first_line=1_000_001)
 
 
+@pytest.mark.thorough
 @settings(
     max_examples=300, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )

@@ -168,15 +168,12 @@ class LocalEmbedderContract(EmbedderContract):
             f"asyncio\n{self.making}\nprint(b''.join(asyncio.run(embedder.embed({texts!r}))[0]).hex())"
         )
 
-        seen = {
-            subprocess.run(
-                [sys.executable, "-c", code],
-                capture_output=True,
-                text=True,
-                check=True,
-                env={"PYTHONHASHSEED": seed},
-            ).stdout.strip()
-            for seed in ("1", "2")
-        }
+        elsewhere = subprocess.run(
+            [sys.executable, "-c", code],
+            capture_output=True,
+            text=True,
+            check=True,
+            env={"PYTHONHASHSEED": "1"},  # this process has another
+        ).stdout.strip()
 
-        assert seen == {b"".join((await embedder.embed(texts))[0]).hex()}
+        assert elsewhere == b"".join((await embedder.embed(texts))[0]).hex()

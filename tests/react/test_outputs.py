@@ -15,6 +15,7 @@ class Note(BaseModel):
     a: Any
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("hint", [dict, list, Note, int, str | list, dict[str, Any]], ids=str)
 @pytest.mark.parametrize("depth", [101, 980])
 def test_of_a_reply_that_is_nested_without_end_nothing_deep_is_taken(hint, depth):

@@ -56,6 +56,7 @@ LAYOUTS = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("has_library", [True, False])
 @pytest.mark.parametrize("language", ARTICLES)
 @pytest.mark.parametrize("layout", LAYOUTS)

@@ -164,9 +164,7 @@ def at_point_number(n):
 
 @pytest.mark.parametrize(
     ("walk", "spoken"),
-    list(product(WALKTHROUGHS, PROTOCOLS))
-    if IS_LONG
-    else [("harbour", "native"), ("invoices", "text")],
+    list(product(WALKTHROUGHS, PROTOCOLS)) if IS_LONG else [("harbour", "native")],
 )
 async def test_a_kill_between_any_two_calls_repeats_none(walk, spoken, tmp_path):
     expected = WALKTHROUGHS[walk]

@@ -2,7 +2,6 @@
 tasks meanwhile."""
 
 import asyncio
-import multiprocessing
 import random
 import signal
 import time
@@ -16,6 +15,7 @@ from babyagi.tasks import Duty, Place, Proposal, Reservation, TaskStatus, Usage
 from babyagi.taskstore.nouns import Intention, Outcome, Planned
 from babyagi.taskstore.sql.store import TaskStore, open_postgres
 from babyagi.taskstore.sqlite import open_sqlite
+from support.forked import FORKS
 from support.workers import join
 from tests.taskstore.contract import make_spec, make_worker
 
@@ -91,10 +91,9 @@ async def do_each_task_once(place: Path | str) -> None:
     await store.add_tasks(
         objective.id, [Proposal(name=f"Task {number}") for number in range(N_TASKS - 1)]
     )
-    context = multiprocessing.get_context("spawn")
-    barrier = context.Barrier(3)
+    barrier = FORKS.Barrier(3)
     processes = [
-        context.Process(target=_work, args=(place, objective.id, f"w{number}", barrier))
+        FORKS.Process(target=_work, args=(place, objective.id, f"w{number}", barrier))
         for number in range(3)
     ]
     try:

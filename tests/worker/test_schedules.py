@@ -54,6 +54,7 @@ async def test_a_worker_for_all_begins_what_is_due_at_its_instant_and_ends_it():
         assert (await world.store.objective(tick.objective_id)).has_report
 
 
+@pytest.mark.thorough
 @virtually
 async def test_a_worker_that_waits_looks_seldom_and_is_woken_by_a_commit_of_its_own():
     world = make_world()

@@ -26,6 +26,8 @@ from support.workers import join
 from tests.taskstore.contract import make_worker
 from tests.test_loop import Script, finished_in, propose, quote_two, system_of, task_of
 
+pytestmark = pytest.mark.thorough  # hours of outages and waits, on a clock that skips them
+
 NAMES = ("glacier", "harbour", "orchard", "lantern", "monsoon", "quarry", "saffron", "telegraph")
 
 
@@ -368,7 +370,6 @@ def test_what_three_tasks_in_a_row_meet_is_an_outage_where_nobody_answers_a_smal
     assert [task.failures for task in tasks[1:]] == [1, 1, 0, 0, 0]
 
 
-@pytest.mark.thorough
 def test_an_answer_that_never_ends_is_an_outage_where_nobody_answers_a_small_question_and_else_the_fault_of_the_task():
     overdue = OverdueError("it dripped", has_begun=True)
 
@@ -458,7 +459,6 @@ def test_the_model_answers_again_is_not_said_by_work_that_asked_another_one():
     assert len(said) == 1 and 450 <= (said[0] - began).total_seconds() <= 500 + 60
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize("concurrency", [1, 4])
 def test_the_limit_of_time_ends_an_objective_whose_calls_all_hang(concurrency):
     class Stuck(ScriptedModel):

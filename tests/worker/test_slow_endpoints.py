@@ -121,6 +121,7 @@ def of_one_thread(latency_s):
     return lambda: OneThread(agreeing(OneSlot(latency_s)))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("serve", "times"), [(of_one_slot, 10), (slow_in_everything, 2.5), (of_one_thread, 10)]
 )
