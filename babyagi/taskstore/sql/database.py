@@ -13,7 +13,7 @@ import hashlib
 import json
 import re
 import zlib
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import asdict, dataclass, replace
@@ -73,64 +73,34 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 Connection = Any  # of sqlite3 or of psycopg; the methods that both have are called
-Cursor = Any
 Row = Mapping[str, Any]  # values by column name
-QueryKey = tuple[str, Set[tuple[str, Any]]]  # the name and the values of a query
 
 
 class Transaction:
     """A transaction in progress. It runs named queries; `:now_us` has the same value in all of
-    them.
-
-    It caches the rows that a query returned, so a repeated query is not sent again. A write to a
-    table removes the cached rows of all queries that read the table.
+    them. The rows that a query returned are cached until something is written, so a repeated query
+    is not sent again.
     """
 
     def __init__(self, connection: Connection, *, queries: Mapping[str, str], now_us: int) -> None:
         self._connection = connection
         self._queries = queries
-        self._now_us = now_us
-        self._cached: dict[QueryKey, Sequence[Row]] = {}
-        self._later: dict[str, list[Mapping[str, Any]]] = {}
-        self._awaited: Set[str] = frozenset()  # the tables that the rows in `_later` change
-
-    @property
-    def now_us(self) -> int:
-        return self._now_us
-
-    def prefetch(self, query: str, **values: Any) -> None:
-        """Announce a query whose rows will be needed. With a remote server, the announced queries
-        are sent together with the next statement, without waiting for their answers. This
-        implementation, for a local database, does nothing."""
-
-    def cache(self, query: str, row: Row | None, **values: Any) -> None:
-        """Store `row` in the cache as the only row of this query; None means that the query returns
-        no row. For callers that know the row from another query."""
-        self._cached[(query, frozenset(values.items()))] = () if row is None else (row,)
+        self.now_us = now_us
+        self._cached: dict[tuple[str, frozenset[tuple[str, Any]]], Sequence[Row]] = {}
 
     def run(self, query: str, **values: Any) -> None:
-        """Run a statement that writes. Sending it may be delayed until the next rows are read or
-        the transaction ends."""
-        self._execute(query, values)
+        """Run a statement that writes."""
+        self.count_changed(query, **values)
 
     def count_changed(self, query: str, **values: Any) -> int:
         """Run a statement that writes, and return how many rows it changed."""
-        return int(self._execute(query, values).rowcount)
+        self._cached.clear()
+        return int(self._send(query, values).rowcount)
 
-    def run_later(self, query: str, row: Mapping[str, Any]) -> None:
-        """Collect a row that `query` will write together with the other rows collected for it, as
-        JSON in `:rows`: before a query reads a table that they change, and at the latest when the
-        transaction ends."""
-        written = find_tables(self._queries[query]).written
-        self._later.setdefault(query, []).append(row)
-        self._awaited |= written
-        self._forget(written)
-
-    def finish(self) -> None:
-        """Write the rows that `run_later` collected. The driver calls this before it commits."""
-        later, self._later, self._awaited = self._later, {}, frozenset()
-        for query, rows in later.items():
-            self._execute(query, {"rows": json.dumps(rows)})
+    def change(self, query: str, **values: Any) -> Row:
+        """Run a statement that writes one row, and return that row."""
+        self._cached.clear()
+        return self._fetch(query, values)[0]
 
     def one(self, query: str, **values: Any) -> Row | None:
         """Return the first row, or None when the query returns no row."""
@@ -138,49 +108,26 @@ class Transaction:
         return rows[0] if rows else None
 
     def all(self, query: str, **values: Any) -> Sequence[Row]:
-        if find_tables(self._queries[query]).written:
-            return self._fetch(query, values)
         question = (query, frozenset(values.items()))
-        rows = self._cached.get(question)
-        if rows is None:
-            rows = self._cached[question] = self._fetch(query, values)
-        return rows
-
-    def each(self, query: str, **values: Any) -> Iterator[Row]:
-        """Yield the rows one by one, without caching them, for results that do not fit in
-        memory."""
-        yield from self._rows(self._execute(query, values))
+        if question not in self._cached:
+            self._cached[question] = self._fetch(query, values)
+        return self._cached[question]
 
     def has(self, query: str, **values: Any) -> bool:
         return bool(self.all(query, **values))
 
+    def each(self, query: str, **values: Any) -> Iterator[Row]:
+        """Yield the rows one by one, without caching them, for results that do not fit in
+        memory."""
+        cursor = self._send(query, values)
+        columns = [column[0] for column in cursor.description]
+        yield from (dict(zip(columns, row, strict=True)) for row in cursor)
+
     def _fetch(self, query: str, values: Mapping[str, Any]) -> Sequence[Row]:
-        return list(self.each(query, **values))
+        return list(Transaction.each(self, query, **values))
 
-    def _rows(self, cursor: Cursor) -> Iterable[Row]:
-        return list(cursor.fetchall())
-
-    def _execute(self, query: str, values: Mapping[str, Any]) -> Cursor:
-        sql = self._queries[query]
-        tables = find_tables(sql)
-        if not self._awaited.isdisjoint(tables.read):
-            self.finish()
-        self._forget(tables.written)
-        return self._send(sql, values)
-
-    def _send(self, sql: str, values: Mapping[str, Any]) -> Cursor:
-        return self._connection.execute(sql, values)
-
-    def _forget(self, tables: Set[str]) -> None:
-        """Drop the cached rows of all queries that read one of these tables."""
-        if tables:
-            self._drop_changed(self._cached, tables)
-
-    def _drop_changed(self, answers: dict[QueryKey, Any], tables: Set[str]) -> None:
-        """Remove from `answers` the queries that read one of these tables."""
-        for question in [*answers]:
-            if not tables.isdisjoint(find_tables(self._queries[question[0]]).read):
-                del answers[question]
+    def _send(self, query: str, values: Mapping[str, Any]) -> Any:
+        return self._connection.execute(self._queries[query], {**values, "now_us": self.now_us})
 
 
 class Database(Protocol):
@@ -277,35 +224,6 @@ def parse_queries(text: str) -> dict[str, str]:
         raise ValueError(f"two SQL queries have the same name: {', '.join(names)}")
     without_comments = (re.sub(r"^--.*$", "", one, flags=re.MULTILINE) for one in queries)
     return dict(zip(names, map(str.strip, without_comments), strict=True))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tables:
-    """The names of the tables that a query reads, and of those that it changes, directly or by a
-    foreign key's ON DELETE CASCADE."""
-
-    read: frozenset[str]
-    written: frozenset[str]
-
-
-# the tables that ON DELETE CASCADE changes, by the statement and its table
-CASCADES = {
-    ("DELETE", "worker"): {"worker_objective"},
-    ("DELETE", "objective"): set(
-        "task task_after result vector step duty worker_objective event tick".split()
-    ),
-}
-
-
-@cache
-def find_tables(sql: str) -> Tables:
-    written: set[str] = set()
-    changes = r"\b(INSERT|DELETE|UPDATE) (?!SET)(?:INTO |FROM )?(\w+)"
-    for change, table in re.findall(changes, sql):
-        written |= {table, *CASCADES.get((change, table), ())}
-    return Tables(
-        read=frozenset(re.findall(r"\b(?:FROM|JOIN) (\w+)", sql)), written=frozenset(written)
-    )
 
 
 # The version of the schema. A store of the version before is upgraded; every other is refused.

@@ -132,6 +132,10 @@ SELECT 1 FROM worker AS w
         OR EXISTS (SELECT 1 FROM duty AS d WHERE d.objective_id = :objective_id AND d.worker_id = w.id))
  LIMIT 1;
 
+-- insert_event --
+-- Append an event.
+INSERT INTO event (objective_id, task_id, kind, data, at_us, seal) VALUES (:objective_id, :task_id, :kind, :data, :at_us, :seal);
+
 -- events --
 -- The first events after an id, of one task or of all, of some kinds or of any, oldest first.
 SELECT * FROM event

@@ -321,8 +321,6 @@ def _queue_of(row: Row | None, *, now_us: int) -> Queue:
 
 
 def _read_workers(tx: Transaction) -> list[Worker]:
-    tx.prefetch("every_joined", objective_id=None)
-    tx.prefetch("held")
     rows = tx.all("workers")
     joined: defaultdict[str, list[Joined]] = defaultdict(list)
     for row in tx.all("every_joined", objective_id=None) if rows else ():
@@ -421,7 +419,6 @@ class Workers(SqlAccess):
                 return
             row = tx.one("joined", worker_id=worker_id, objective_id=objective_id)
             if row is not None and row["hindrance"] is not None:
-                tx.cache("objective", row, objective_id=objective_id)
                 self._leave(tx, worker_id, row["worker_name"], objective_id, events.WORKER_LEFT)
 
         await self._write(work, objective_id)
@@ -532,7 +529,7 @@ def create_objective(
         "spec": spec_to_json(spec),
         "created_at_us": tx.now_us,
     }
-    (row,) = tx.all("insert_objective", **sealed("objective", values))
+    row = tx.change("insert_objective", **sealed("objective", values))
     transitions.append_event(tx, row["id"], events.OBJECTIVE_CREATED, uid=uid, **scheduled)
     # of any length, because a person wrote it
     name = lifecycle.storable_line(spec.initial_task)
@@ -566,7 +563,7 @@ class Schedules(SqlAccess):
             "created_at_us": tx.now_us,
         }
         times = _next_times(spec, uid, due_at)
-        row = tx.all("insert_schedule", **sealed("schedule", values), **times)[0]
+        row = tx.change("insert_schedule", **sealed("schedule", values), **times)
         return transitions.read_schedule(tx, row["id"])
 
     @reading()
@@ -786,7 +783,6 @@ def _committed_microusd(row: Row) -> int:
 
 def _task_names(tx: Transaction, objective_id: int, *, limit: int, after_id: int) -> TaskNames:
     at = {"objective_id": objective_id, "until_us": ALL_ROWS}
-    tx.prefetch("last_event_id", **at)
     newest_first = (
         tx.all("changed_names", objective_id=objective_id, limit=limit, after_id=after_id)
         if after_id
@@ -1132,8 +1128,6 @@ class TaskStore(
         Raises `NotFoundError`."""
         at = {"objective_id": objective_id}
         statuses = to_json([TaskStatus.RECORDED])
-        tx.prefetch("finished_ids", **at, limit=n_finished)
-        tx.prefetch("tasks_with_status", **at, statuses=statuses, limit=ALL_ROWS)
         listed = _task_names(tx, objective_id, limit=limit, after_id=after_id)
         recorded = tx.all("tasks_with_status", **at, statuses=statuses, limit=ALL_ROWS)
         task_ids = to_json([row["id"] for row in recorded[:n_results]])
@@ -1300,10 +1294,6 @@ class TaskStore(
 
         def work(tx: Transaction) -> Pending:
             searched = list({*words, *marks})
-            tx.prefetch("n_results", objective_id=objective_id)
-            tx.prefetch("pending_results", objective_id=objective_id, space=space, limit=limit)
-            if searched:
-                tx.prefetch("word_counts", **_counting(objective_id, searched))
             (counted,) = rows_in(tx, "n_results", objective_id)
             n_results = int(counted["n"])
             if not n_results:
@@ -1391,18 +1381,10 @@ class TaskStore(
         return {row["task_id"]: row["vector"] for row in rows_in(tx, query, objective_id, **values)}
 
 
-def _counting(objective_id: int, words: Sequence[str]) -> dict[str, Any]:
-    return {
-        "objective_id": objective_id,
-        "words": to_json(list(words)),
-        "limit": COMMON_WORD + 1,
-    }
-
-
 def _count_words(tx: Transaction, objective_id: int, words: Sequence[str]) -> dict[str, int]:
     """Return how many results contain each word, counted up to `COMMON_WORD` + 1."""
-    rows = tx.all("word_counts", **_counting(objective_id, words)) if words else []
-    return {row["word"]: row["n"] for row in rows}
+    values = {"objective_id": objective_id, "words": to_json(list(words)), "limit": COMMON_WORD + 1}
+    return {row["word"]: row["n"] for row in (tx.all("word_counts", **values) if words else [])}
 
 
 def _find_words(

@@ -84,8 +84,6 @@ class Recording(SqlAccess):
             waiting = {"objective_id": claim.fence.objective_id, "limit": MAX_WOKEN}
             try:
                 record_first(tx, claim.fence, first)  # before the task is read, which it may change
-                tx.prefetch("unsettled_steps", objective_id=claim.fence.objective_id)
-                tx.prefetch("blocked_lacking", **waiting)
                 task = transitions.fenced_task(tx, claim.fence)
             except LeaseLostError:
                 known = _recorded_before(tx, claim)
@@ -174,9 +172,6 @@ class Recording(SqlAccess):
         """
         objective_id = claim.fence.objective_id
         record_first(tx, claim.fence, first)
-        tx.prefetch("objective", objective_id=objective_id)
-        tx.prefetch("unsettled_steps", objective_id=objective_id)
-        tx.prefetch("some_tasks", objective_id=objective_id, task_ids=to_json(list(task_ids)))
         duty = transitions.fenced_duty(tx, claim.fence)
         rows = tx.all("some_tasks", objective_id=objective_id, task_ids=to_json(list(task_ids)))
         row_by_id = {row["id"]: row for row in rows if row["status"] == TaskStatus.RECORDED}
@@ -559,7 +554,7 @@ def set_after(tx: Transaction, objective_id: int, task_id: int, after: Sequence[
     tx.run("delete_task_after", objective_id=objective_id, task_id=task_id)
     if after:
         tx.run("insert_task_after", **values)
-    return task_from_row(tx.all("count_blockers", **values)[0])
+    return task_from_row(tx.change("count_blockers", **values))
 
 
 def reaches(start: int, goal: int, follow: Callable[[int], Iterable[int]]) -> bool:
@@ -633,9 +628,6 @@ class _Batch:
     def number(self, *, allow_duplicates: bool) -> None:
         """Fill `ids` and `new`: each proposal gets a new task id, or the id of the task that it
         repeats."""
-        for one in self.named:
-            if one is not None and not allow_duplicates:
-                self.tx.prefetch("alike", **_alike(self.objective_id, one))
         for one in self.named:
             known_id = None if one is None or allow_duplicates else self._find_repeated(one)
             if one is not None and known_id is None:
