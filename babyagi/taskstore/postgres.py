@@ -442,9 +442,6 @@ class PostgresDatabase:
 
     read_unchecked = read  # the server accepts only valid UTF-8
 
-    def read_at_once(self, work: Callable[[Transaction], T]) -> T:
-        raise StoreUnavailableError(f"{self.where} can be read only in a thread")
-
     def find_damage(self) -> list[str]:
         return []  # the server checks its own pages
 

@@ -260,9 +260,6 @@ class SqliteEngine:
         with self._errors(), self._to_read() as connection:
             return self._transact("BEGIN", work, connection=connection)
 
-    def read_at_once(self, work: Callable[[Transaction], T]) -> T:
-        raise StoreUnavailableError(f"{self.where} is read as any other work is done")
-
     def read_unchecked(self, work: Callable[[Transaction], T]) -> T:
         with self._errors(), self._to_read() as connection:
             connection.text_factory = lambda content: content.decode("utf-8", "surrogateescape")
@@ -398,8 +395,7 @@ PAGE_BYTES = 2048
 
 
 class SqliteDatabase(SqliteEngine):
-    """A SQLite database in a file. Every method blocks and must be called in the store's thread,
-    except `read_at_once`, which uses a connection of its own."""
+    """A SQLite database in a file. Every method blocks and must be called in the store's thread."""
 
     def __init__(
         self, path: Path, *, clock: Callable[[], datetime], scripts: Scripts | None = None
@@ -421,7 +417,6 @@ class SqliteDatabase(SqliteEngine):
         self._lock = FileLock(path.with_name(path.name + ".lock"), open_file=self._open_private)
         self._opened_things = ExitStack()  # closes what was opened, the last first
         self._is_synced = True  # whether all commits of this object are on the disk
-        self._reading = threading.Lock()  # because one thread reads and another one closes
         try:
             with self._errors(), self._lock:
                 # Only if the file does not exist. If this process has it open already, closing
@@ -436,8 +431,6 @@ class SqliteDatabase(SqliteEngine):
                 self._opened_things.callback(self._connection.close)
                 self._check()
                 self._migrate()
-                self._reader = self._connect("query_only = ON", timeout_s=0.0)
-                self._opened_things.callback(self._reader.close)
                 self._wal_fd = os.open(f"{self.where}-wal", os.O_RDONLY)
                 self._opened_things.callback(os.close, self._wal_fd)
         except BaseException:
@@ -476,12 +469,6 @@ class SqliteDatabase(SqliteEngine):
         self._require_own_file()
         yield self._open()
 
-    def read_at_once(self, work: Callable[[Transaction], T]) -> T:
-        self._require_own_file()
-        with self._errors(), self._reading:
-            self._open()
-            return self._transact("BEGIN", work, connection=self._reader)
-
     def close(self) -> None:
         """Copy the write-ahead log into the database file, and close both. A second call does
         nothing."""
@@ -489,7 +476,7 @@ class SqliteDatabase(SqliteEngine):
             self._watch.close()
         if self._connection is None:
             return
-        with self._errors(), self._lock, self._reading, self._opened_things:
+        with self._errors(), self._lock, self._opened_things:
             connection, self._connection = self._connection, None
             try:
                 connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()

@@ -164,10 +164,6 @@ class Database(Protocol):
     def read(self, work: Callable[[Transaction], T]) -> T:
         """Run `work` on one consistent state of the database, and return what it returns."""
 
-    def read_at_once(self, work: Callable[[Transaction], T]) -> T:
-        """Do the same as `read`, but in the thread of the event loop, for work that takes
-        microseconds. Where `read` would wait or needs a thread, raise `StoreUnavailableError`."""
-
     def read_unchecked(self, work: Callable[[Transaction], T]) -> T:
         """Do the same as `read`, but return text that is not valid UTF-8 instead of raising, so
         that one damaged row does not hide the others."""
@@ -331,11 +327,6 @@ def find_script(tx: Transaction, scripts: Scripts, *, where: str) -> tuple[int, 
 # A failed write is reported to the person as a new outage only after so many successful writes in a
 # row, because a full disk still accepts a small write now and then.
 CALM_WRITES = 50
-# Reads of up to this many rows run in the event loop. Reading 200 tasks blocks it for 2 ms; using a
-# thread instead would cost 1 ms on a busy processor.
-FEW_ROWS = 200
-
-
 ALL_ROWS = 2**53  # SQLite and PostgreSQL share no syntax for "no limit"
 
 
@@ -414,16 +405,8 @@ class SqlAccess:
         finally:
             self._note_change()
 
-    async def _read(self, work: Callable[[Transaction], T], *, n_rows: int = 1) -> T:
-        """Run `work` on one consistent state of the store, and return what it returns.
-
-        Args:
-            n_rows: the approximate maximum number of rows that `work` reads. Up to `FEW_ROWS` are
-                read in the event loop, without a thread.
-        """
-        if n_rows <= FEW_ROWS:
-            with suppress(StoreUnavailableError):
-                return self._database.read_at_once(work)
+    async def _read(self, work: Callable[[Transaction], T]) -> T:
+        """Run `work` on one consistent state of the store, and return what it returns."""
         return await self._offload(lambda: self._database.read(work))
 
     def _note_change(self) -> None:
@@ -468,28 +451,15 @@ def writing(
     return decorate
 
 
-def reading(*, n_rows: int = 1) -> Callable[[Work[A, P, T]], Verb[A, P, T]]:
+def reading(work: Work[A, P, T]) -> Verb[A, P, T]:
     """Decorate a method of the store that reads: its body is one transaction, which it gets as its
-    first argument and its callers do not pass. `n_rows` is as for `SqlAccess._read`; the arguments
-    `limit` and `task_ids` of a call say it instead, where they are given."""
+    first argument and its callers do not pass."""
 
-    def decorate(work: Work[A, P, T]) -> Verb[A, P, T]:
-        @wraps(work)
-        async def read(self: A, /, *args: P.args, **kwargs: P.kwargs) -> T:
-            most = _count_rows(kwargs, n_rows)
-            return await self._read(lambda tx: work(self, tx, *args, **kwargs), n_rows=most)
+    @wraps(work)
+    async def read(self: A, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self._read(lambda tx: work(self, tx, *args, **kwargs))
 
-        return read
-
-    return decorate
-
-
-def _count_rows(arguments: Mapping[str, Any], n_rows: int) -> int:
-    """Return how many rows a read with these arguments returns at most."""
-    if arguments.get("task_ids") is not None:
-        return len(arguments["task_ids"])
-    limit = arguments.get("limit", n_rows)
-    return ALL_ROWS if limit is None else limit
+    return read
 
 
 def _objective_of(argument: Any) -> int:

@@ -63,7 +63,7 @@ class Keys(SqlAccess):
             ONCE.reset(token)
         return await self._keep_answer(request, answer, objective_id=objective_id)
 
-    @reading()
+    @reading
     def _earlier(self, tx: Transaction, request: KeyedRequest) -> tuple[str | None, Any, bool]:
         """Return the kept answer, or what the request made, and whether it was carried out."""
         row = _row_of(tx, request)

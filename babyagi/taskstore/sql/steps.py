@@ -12,7 +12,6 @@ from babyagi.taskstore import lifecycle, limits
 from babyagi.taskstore.nouns import Intention, Kept, Outcome
 from babyagi.taskstore.sql import transitions
 from babyagi.taskstore.sql.database import (
-    ALL_ROWS,
     SqlAccess,
     Transaction,
     reading,
@@ -24,8 +23,6 @@ from babyagi.taskstore.sql.database import (
     to_time,
     writing,
 )
-
-STEPS_EACH = 10  # an owner (a task or duty) has about so many steps
 
 
 class Steps(SqlAccess):
@@ -106,8 +103,10 @@ class Steps(SqlAccess):
             lambda tx: _record_made(tx, fence, made), fence.objective_id, is_lasting=is_lasting
         )
 
-    async def steps(
+    @reading
+    def steps(
         self,
+        tx: Transaction,
         objective_id: int,
         *,
         owner: str | Sequence[str] = (),
@@ -130,16 +129,11 @@ class Steps(SqlAccess):
             query, values = "duty_steps", {"duty": duty.value}
         elif are_answered:
             query, values = "answered_steps", {}
-
-        def work(tx: Transaction) -> list[Step]:
-            at = {"objective_id": objective_id}
-            found = [tx.one("step", **at, owner=owner, key=key) for owner, key in named]
-            if not named:
-                found += rows_in(tx, query, objective_id, **values)
-            return [step_from_row(row) for row in found if row is not None]
-
-        n_rows = ALL_ROWS if duty is not None else len(named) + STEPS_EACH * len(owners)
-        return await self._read(work, n_rows=n_rows)
+        at = {"objective_id": objective_id}
+        found = [tx.one("step", **at, owner=owner, key=key) for owner, key in named]
+        if not named:
+            found += rows_in(tx, query, objective_id, **values)
+        return [step_from_row(row) for row in found if row is not None]
 
     async def secret(self, candidate: str) -> str:
         """Return the store's secret, from which the unpredictable lines around the passages of
@@ -199,7 +193,7 @@ class Steps(SqlAccess):
         transitions.note_freed(tx, task, transitions.free_task(tx, task))
         return _find(tx, fence, key)[0] or step
 
-    @reading()
+    @reading
     def inbox(
         self, tx: Transaction, objective_id: int | None = None, *, step_id: int | None = None
     ) -> list[Step]:

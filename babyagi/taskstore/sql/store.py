@@ -223,14 +223,11 @@ def _read_every_row(tx: Transaction, objective_id: int | None) -> Verification:
 # --------------------------------------------------------------------------------------------------
 
 
-MAX_WINDOW = 200  # about how many rows one ordering or planning reads
-
-
 class Looking(SqlAccess):
     """The part of the store for reads that only show its contents to a person or an agent, measure
     them, or find damage."""
 
-    @reading()
+    @reading
     def standing(self, tx: Transaction, objective_id: int) -> Standing:
         """Return the facts from which one sees whether the objective makes progress, and why not.
         Raises `NotFoundError`."""
@@ -238,7 +235,7 @@ class Looking(SqlAccess):
         outage = tx.one("outages", objective_id=objective_id)
         return _standing(tx, row, counts=transitions.counts(tx, objective_id), outage=outage)
 
-    @reading(n_rows=ALL_ROWS)
+    @reading
     def vitals(self, tx: Transaction) -> Vitals:
         """Return measurements of the whole store, from one read of the database, with a number of
         queries that does not grow with the store."""
@@ -458,7 +455,7 @@ class Workers(SqlAccess):
 
         return await self._write(work, None) if await self._read(find) else 0
 
-    @reading()
+    @reading
     def workers(self, tx: Transaction) -> list[Worker]:
         """Return all registered workers, ordered by id, including dead ones that `reap_workers` has
         not removed yet. Costs one read of the database."""
@@ -566,7 +563,7 @@ class Schedules(SqlAccess):
         row = tx.change("insert_schedule", **sealed("schedule", values), **times)
         return transitions.read_schedule(tx, row["id"])
 
-    @reading()
+    @reading
     def schedule(
         self, tx: Transaction, schedule_id: int, *, limit: int = 0
     ) -> tuple[Schedule, list[Tick]]:
@@ -576,7 +573,7 @@ class Schedules(SqlAccess):
         ticks = tx.all("ticks", schedule_id=schedule_id, limit=limit)
         return schedule, list(map(tick_from_row, ticks))
 
-    @reading(n_rows=ALL_ROWS)
+    @reading
     def schedules(self, tx: Transaction, *, with_removed: bool = False) -> list[Schedule]:
         """Return the schedules, oldest first. Removed ones are included only if `with_removed`."""
         return list(map(schedule_from_row, tx.all("schedules", with_removed=int(with_removed))))
@@ -963,12 +960,12 @@ class TaskStore(
                 return transitions.read_objective(tx, known["id"]), False
         return create_objective(tx, spec, uid=uid, identity=keys[0]), True
 
-    @reading()
+    @reading
     def objective(self, tx: Transaction, objective_id: int) -> Objective:
         """Return the objective. Raises `NotFoundError`."""
         return transitions.read_objective(tx, objective_id)
 
-    @reading(n_rows=ALL_ROWS)
+    @reading
     def objectives(
         self, tx: Transaction, *, are_open: bool = False, limit: int | None = None
     ) -> list[Objective]:
@@ -1085,13 +1082,13 @@ class TaskStore(
     # -- looking
     # ----------------------------------------------------------------------------------------------
 
-    @reading()
+    @reading
     def report(self, tx: Transaction, objective_id: int) -> str | None:
         """Return the objective's report as Markdown; None before it is written."""
         markdown: str | None = rows_in(tx, "report", objective_id)[0]["report"]
         return markdown
 
-    @reading(n_rows=MAX_WINDOW)
+    @reading
     def window(self, tx: Transaction, objective_id: int, *, n_head: int, n_new: int) -> Window:
         """Return the part of the list that a new order is made from: the first `n_head` queued
         tasks, the newest `n_new` queued tasks of those added since the last order, and all tasks at
@@ -1111,7 +1108,7 @@ class TaskStore(
             at_work=tuple(map(task_from_row, at_work)),
         )
 
-    @reading(n_rows=MAX_WINDOW)
+    @reading
     def plannable(
         self,
         tx: Transaction,
@@ -1140,7 +1137,7 @@ class TaskStore(
             listed=listed,
         )
 
-    @reading()
+    @reading
     def task(self, tx: Transaction, objective_id: int, task_id: int) -> Task:
         """Return the task. Raises `NotFoundError`."""
         return transitions.read_task(tx, objective_id, task_id)
@@ -1175,11 +1172,10 @@ class TaskStore(
             one = {"status": statuses[0].value} if query == "tasks_page" else {}
             values |= one or {"statuses": to_json(list(statuses))}
         return await self._read(
-            lambda tx: list(map(task_from_row, rows_in(tx, query, objective_id, **values))),
-            n_rows=values["limit"] if task_ids is None else len(task_ids),
+            lambda tx: list(map(task_from_row, rows_in(tx, query, objective_id, **values)))
         )
 
-    @reading()
+    @reading
     def task_names(
         self, tx: Transaction, objective_id: int, *, limit: int, after_id: int = 0
     ) -> TaskNames:
@@ -1187,7 +1183,7 @@ class TaskStore(
         only the names of tasks that were added or have changed since that event."""
         return _task_names(tx, objective_id, limit=limit, after_id=after_id)
 
-    @reading(n_rows=ALL_ROWS)
+    @reading
     def results(
         self,
         tx: Transaction,
@@ -1207,7 +1203,7 @@ class TaskStore(
             values = {"limit": ALL_ROWS if limit is None else limit}
         return list(map(result_from_row, rows_in(tx, query, objective_id, **values)))
 
-    @reading(n_rows=ALL_ROWS)
+    @reading
     def result_ids(
         self, tx: Transaction, objective_id: int, *, is_indexed: bool | None = None
     ) -> list[int]:
@@ -1248,7 +1244,7 @@ class TaskStore(
             rows = rows_in(tx, query, objective_id, **page, **wanted)
             return list(map(event_from_row, reversed(rows) if from_end else rows))
 
-        return await self._read(work, n_rows=limit)
+        return await self._read(work)
 
     @writing()
     def append_event(
@@ -1311,7 +1307,7 @@ class TaskStore(
                 common_words=frozenset(word for word, n in n_by_word.items() if n > COMMON_WORD),
             )
 
-        return await self._read(work, n_rows=limit)
+        return await self._read(work)
 
     @writing(is_lasting=False)
     def mark_indexed(self, tx: Transaction, objective_id: int, *, task_ids: Sequence[int]) -> None:
@@ -1363,7 +1359,7 @@ class TaskStore(
         for task_id, vector in vectors.items():
             tx.run("put_vector", **at, task_id=task_id, vector=vector, seal=seal_vector(vector))
 
-    @reading(n_rows=ALL_ROWS)
+    @reading
     def vectors(
         self,
         tx: Transaction,

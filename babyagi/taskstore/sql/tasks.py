@@ -204,24 +204,20 @@ class Recording(SqlAccess):
         transitions.note_freed(tx, task, status)
         return transitions.read_task(tx, task.objective_id, task.id)
 
-    async def release(
-        self, claim: Claim | DutyClaim, *, delay_s: float = 0.0, reason: str = ""
+    @writing()
+    def release(
+        self, tx: Transaction, claim: Claim | DutyClaim, *, delay_s: float = 0.0, reason: str = ""
     ) -> None:
         """Give up the claim of a running task or a duty (in an outage, in a pause, at a limit, or
         when the worker is to stop). The task is queued again, otherwise unchanged, and no failure
         is counted. The task, and the duty if it is still due, can be claimed again after `delay_s`
         seconds."""
-
-        def work(tx: Transaction) -> None:
-            if isinstance(claim, DutyClaim):
-                duty = transitions.fenced_duty(tx, claim.fence)
-                transitions.free_duty(tx, duty, delay_s=delay_s)
-            else:
-                task = transitions.fenced_task(tx, claim.fence)
-                release(tx, task, reason=reason, delay_s=delay_s)
-
-        is_lasting = isinstance(claim, Claim)
-        await self._write(work, claim.fence.objective_id, is_lasting=is_lasting)
+        if isinstance(claim, DutyClaim):
+            duty = transitions.fenced_duty(tx, claim.fence)
+            transitions.free_duty(tx, duty, delay_s=delay_s)
+        else:
+            task = transitions.fenced_task(tx, claim.fence)
+            release(tx, task, reason=reason, delay_s=delay_s)
 
     # -- duties
     # ----------------------------------------------------------------------------------------------

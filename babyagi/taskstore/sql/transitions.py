@@ -496,7 +496,7 @@ class Claims(SqlAccess):
     """The part of the store that finds work and claims it: tasks, and duties (work for the whole
     objective, such as planning)."""
 
-    @reading()
+    @reading
     def claimable(self, tx: Transaction, objective_id: int) -> Claimable:
         """Return what a worker could claim in the objective now. Costs one read of the database.
         Raises `NotFoundError`."""
