@@ -154,17 +154,14 @@ def duty_owner(duty: Duty, row: Mapping[str, Any]) -> str:
     Args:
         row: the objective's row, with the numbers of its current order, planning, check and report.
     """
-    match duty:
-        case Duty.ORDER:
-            return f"order:{row['order_revision']}"
-        case Duty.PLAN:
-            return f"plan:{row['plan_no']}"
-        case Duty.CHECK:
-            return f"check:{row['check_no']}"
-        case Duty.REPORT:
-            return "report" if row["report_no"] == 1 else f"report:{row['report_no']}"
-        case Duty.INDEX:
-            return "index"
+    number = {
+        Duty.ORDER: row["order_revision"],
+        Duty.PLAN: row["plan_no"],
+        Duty.CHECK: row["check_no"],
+        Duty.REPORT: row["report_no"],
+    }.get(duty)
+    is_first_report = duty is Duty.REPORT and number == 1
+    return duty.value if number is None or is_first_report else f"{duty}:{number}"
 
 
 DUTIES = (Duty.CHECK, Duty.PLAN, Duty.ORDER, Duty.REPORT)

@@ -118,7 +118,7 @@ CONNECTING = {
 # it assumes about a table that was empty a minute ago.
 SESSION = (
     "-c search_path=babyagi -c synchronous_commit=on -c lock_timeout=10s -c statement_timeout=60s "
-    "-c idle_in_transaction_session_timeout=5s -c plan_cache_mode=force_generic_plan -c jit=off "
+    "-c idle_in_transaction_session_timeout=5s -c plan_cache_mode=force_custom_plan -c jit=off "
     "-c enable_seqscan=off -c enable_bitmapscan=off -c enable_hashjoin=off -c enable_mergejoin=off"
 )
 
@@ -298,7 +298,6 @@ TRIES = 5
 # If the answer to a COMMIT was lost, the server is asked for so long whether the commit happened.
 COMMIT_DOUBT_S = 60.0
 COMMIT_ASK_PAUSE_S = 0.2
-PLANS_S = 5.0  # lifetime of query plans: a plan for a table of ten rows is bad for ten thousand
 
 
 class PostgresTransaction(Transaction):
@@ -336,7 +335,6 @@ class PostgresDatabase:
             NotFoundError: with `only_looks`, the database is empty.
         """
         self._clock = clock
-        self._thread = threading.local()
         self._queries = load_queries()
         self._connections = Connections(url, only_looks=only_looks)
         self.where = self._connections.shown
@@ -467,22 +465,12 @@ class PostgresDatabase:
             for _ in range(TRIES - 1):
                 connection = self._connections.of_this_thread()
                 try:
-                    self._plan_anew(connection)
                     return transact(connection)
                 except psycopg.Error as error:
                     is_rolled_back = (error.sqlstate or "").startswith(ROLLED_BACK)
                     if not (is_rolled_back or connection.closed):
                         raise
             return transact(self._connections.of_this_thread())
-
-    def _plan_anew(self, connection: BoundedConnection) -> None:
-        """Make the server plan this connection's queries anew, if `PLANS_S` seconds have passed
-        since the last time. In between, the server reuses its plans, because planning takes longer
-        than the queries."""
-        now_s = time.monotonic()
-        if now_s - getattr(self._thread, "planned_at_s", 0.0) > PLANS_S:
-            connection.execute(self._queries["forget_plans"])
-            self._thread.planned_at_s = now_s
 
     def _commit(self, connection: BoundedConnection, transaction: str) -> None:
         """Commit. If the connection is lost meanwhile, ask on another connection whether the commit

@@ -578,7 +578,12 @@ def to_time_or_none(at_us: int | None) -> datetime | None:
     return None if at_us is None else to_time(at_us)
 
 
-to_json = json.JSONEncoder(separators=(",", ":")).encode
+def _plain(value: Any) -> Any:
+    return from_time(value) if isinstance(value, datetime) else asdict(value)
+
+
+# of JSON values, data types and times
+to_json = json.JSONEncoder(separators=(",", ":"), default=_plain).encode
 
 
 # -- damage
@@ -641,10 +646,6 @@ def require_types(row: Row, *, texts: Sequence[str] = (), numbers: Sequence[str]
 
 # -- the data types
 # --------------------------------------------------------------------------------------------------
-
-
-def spec_to_json(spec: ObjectiveSpec) -> str:
-    return to_json(asdict(spec))
 
 
 @_damage_named("objective {id}")
@@ -724,10 +725,6 @@ def objective_from_row(row: Row, *, held: Reservation, active_us: int) -> Object
     )
 
 
-def checks_to_json(checks: Checks) -> str:
-    return to_json(asdict(checks))
-
-
 @lru_cache(maxsize=N_CACHED_SPECS)
 def checks_from_json(text: str) -> Checks:
     fields = json.loads(text)
@@ -735,10 +732,6 @@ def checks_from_json(text: str) -> Checks:
     for key in ("missing", "contradictions"):
         fields[key] = tuple(fields.get(key, ()))
     return Checks(**fields)
-
-
-def lack_to_json(lack: Lack | None) -> str:
-    return "" if lack is None else to_json(asdict(lack))
 
 
 def lack_from_json(text: str) -> Lack | None:
@@ -794,11 +787,6 @@ def task_from_row(row: Row) -> Task:
 
 
 @lru_cache(maxsize=N_CACHED_TEXTS)
-def _texts_to_json(texts: tuple[str, ...]) -> str:
-    return to_json(texts)
-
-
-@lru_cache(maxsize=N_CACHED_TEXTS)
 def _list_from_json(text: str, kind: type[int] | type[str]) -> tuple[Any, ...]:
     values = json.loads(text)
     if not (isinstance(values, list) and all(type(value) is kind for value in values)):
@@ -809,9 +797,6 @@ def _list_from_json(text: str, kind: type[int] | type[str]) -> tuple[Any, ...]:
 def policy_to_json(spec: ScheduleSpec) -> str:
     fields = asdict(spec)
     del fields["objective"]
-    rule = fields["rule"]
-    rule["begins_at"] = from_time(spec.rule.begins_at)
-    rule["at"] = None if spec.rule.at is None else from_time(spec.rule.at)
     return to_json(fields)
 
 
@@ -990,7 +975,7 @@ def result_to_values(result: Result) -> dict[str, Any]:
         "objective_id": result.objective_id,
         "task_id": result.task_id,
         "text": result.text,
-        "origins": _texts_to_json(result.origins),
+        "origins": to_json(result.origins),
         "lack": result.lack,
         "created_at_us": from_time(result.created_at),
     }
@@ -1025,23 +1010,18 @@ def step_to_values(step: Step, *, is_held: bool) -> dict[str, Any]:
         "output": step.output,
         "request": step.request,
         "model": step.model,
-        "origins": _texts_to_json(step.origins),
+        "origins": to_json(step.origins),
         "is_held": int(is_held),
         "held_calls": step.reservation.calls,
         "held_tokens": step.reservation.tokens,
         "held_cost_microusd": to_microusd(step.reservation.cost_usd),
         **_step_usage_to_values(step.usage),
-        "unconfirmed": _charges_to_json(step.unconfirmed),
+        "unconfirmed": to_json([(no, _step_usage_to_values(one)) for no, one in step.unconfirmed]),
         "claim_no": step.claim_no,
         "created_at_us": from_time(step.created_at),
         "done_at_us": None if step.done_at is None else from_time(step.done_at),
     }
     return {**values, "checksum": _checksum(_STEP_COLUMNS, values)}
-
-
-@lru_cache(maxsize=N_CACHED_TEXTS)
-def _charges_to_json(charges: tuple[tuple[int, Usage], ...]) -> str:
-    return to_json([[claim_no, _step_usage_to_values(usage)] for claim_no, usage in charges])
 
 
 @lru_cache(maxsize=N_CACHED_TEXTS)

@@ -36,10 +36,6 @@ SELECT current_setting('server_encoding') AS encoding;
 -- Listen for the commits of other processes.
 LISTEN babyagi;
 
--- forget_plans --
--- Make the server plan its prepared statements anew.
-DISCARD PLANS;
-
 -- ping --
 -- Whether the server is still there.
 SELECT 1;

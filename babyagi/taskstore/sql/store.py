@@ -90,7 +90,6 @@ from babyagi.taskstore.sql.database import (
     seal_vector,
     sealed,
     spec_from_row,
-    spec_to_json,
     task_from_row,
     task_name_from_row,
     tick_from_row,
@@ -523,7 +522,7 @@ def create_objective(
     values = {
         "uid": uid,
         "identity": identity,
-        "spec": spec_to_json(spec),
+        "spec": to_json(spec),
         "created_at_us": tx.now_us,
     }
     row = tx.change("insert_objective", **sealed("objective", values))
@@ -555,7 +554,7 @@ class Schedules(SqlAccess):
             )
         values = {
             "uid": uid,
-            "spec": spec_to_json(spec.objective),
+            "spec": to_json(spec.objective),
             "policy": policy_to_json(spec),
             "created_at_us": tx.now_us,
         }

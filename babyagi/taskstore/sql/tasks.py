@@ -38,7 +38,6 @@ from babyagi.taskstore.sql.database import (
     Row,
     SqlAccess,
     Transaction,
-    checks_to_json,
     from_time,
     result_from_row,
     result_to_values,
@@ -1044,7 +1043,7 @@ def finish_check(
         objective_id=objective_id,
         # open parts are a reason to go on
         n_tasks_without_progress=0 if checked.missing or checked.unproven else row["n_barren"],
-        checks=checks_to_json(checks),
+        checks=to_json(checks),
     )
     missing = [lifecycle.storable(part, max_chars=500) for part in checked.missing]
     transitions.append_event(

@@ -37,14 +37,12 @@ from babyagi.taskstore.sql.database import (
     Row,
     SqlAccess,
     Transaction,
-    lack_to_json,
     no_objective,
     objective_from_row,
     reading,
     schedule_from_row,
     sealed,
     spec_from_row,
-    spec_to_json,
     step_from_row,
     step_to_values,
     task_from_row,
@@ -162,7 +160,7 @@ def store_active_time(tx: Transaction, row: Row) -> None:
 
 
 def set_spec(tx: Transaction, row: Row, spec: ObjectiveSpec) -> None:
-    changed = sealed("objective", {**row, "spec": spec_to_json(spec)})
+    changed = sealed("objective", {**row, "spec": to_json(spec)})
     tx.run("set_spec", objective_id=row["id"], spec=changed["spec"], seal=changed["seal"])
 
 
@@ -373,7 +371,7 @@ def free_task(
         failures=task.failures,
         n_lost=task.n_lost,
         error=task.error,
-        lack=lack_to_json(task.lack),
+        lack="" if task.lack is None else to_json(task.lack),
         n_lacks=task.n_lacks,
         **_delay(tx, delay_s if is_delayed else 0.0),
     )
