@@ -808,7 +808,9 @@ def schedule_from_row(row: Row) -> Schedule:
     fields["rule"] = Rule(
         **{**rule, "begins_at": to_time(rule["begins_at"]), "at": to_time_or_none(rule["at"])}
     )
-    fields["overlap"] = Overlap(fields["overlap"])
+    # a store of the version before may have these
+    fields.pop("jitter_s", None)
+    fields["overlap"] = Overlap("skip" if fields["overlap"] == "queue" else fields["overlap"])
     fields["catch_up"] = CatchUp(fields["catch_up"])
     return Schedule(
         id=row["id"],
@@ -816,7 +818,6 @@ def schedule_from_row(row: Row) -> Schedule:
         spec=ScheduleSpec(objective=spec_from_row(row), **fields),
         status=ScheduleStatus(row["status"]),
         due_at=to_time_or_none(row["due_us"]),
-        fires_at=to_time_or_none(row["fires_at_us"]),
         created_at=to_time(row["created_at_us"]),
     )
 
@@ -826,7 +827,8 @@ def tick_from_row(row: Row) -> Tick:
     return Tick(
         schedule_id=row["schedule_id"],
         due_at=to_time(row["due_us"]),
-        outcome=TickOutcome(row["outcome"]),
+        # an earlier program let a tick wait, which now waits for nothing
+        outcome=TickOutcome("skipped" if row["outcome"] == "queued" else row["outcome"]),
         reason=TickReason(row["reason"]),
         objective_id=row["objective_id"],
         decided_at=to_time(row["decided_at_us"]),

@@ -66,7 +66,6 @@ from babyagi.taskstore.schedules import (
     day_of,
     decide,
     decide_by_limit,
-    jittered,
     next_due,
     objective_uid,
 )
@@ -558,8 +557,7 @@ class Schedules(SqlAccess):
             "policy": policy_to_json(spec),
             "created_at_us": tx.now_us,
         }
-        times = _next_times(spec, uid, due_at)
-        row = tx.change("insert_schedule", **sealed("schedule", values), **times)
+        row = tx.change("insert_schedule", **sealed("schedule", values), due_us=from_time(due_at))
         return transitions.read_schedule(tx, row["id"])
 
     @reading
@@ -587,8 +585,7 @@ class Schedules(SqlAccess):
 
         Args:
             to: PAUSED: each tick that falls into the pause is recorded as skipped. ACTIVE. REMOVED:
-                no tick fires any more, not even a waiting one; the objectives that the schedule
-                started go on.
+                no tick fires any more; the objectives that the schedule started go on.
         """
 
         def work(tx: Transaction) -> Schedule | None:
@@ -596,8 +593,6 @@ class Schedules(SqlAccess):
             if schedule.status not in _SWITCHED_FROM[to]:
                 return schedule
             by = schedule.status if to is ScheduleStatus.ACTIVE else to
-            if by is ScheduleStatus.REMOVED:
-                _settle_queued(tx, schedule, (TickOutcome.SKIPPED, TickReason.REMOVED))
             if len(_decide_due(tx, schedule, by=by, limit=MAX_DECIDED)) == MAX_DECIDED:
                 return None
             if transitions.read_schedule(tx, schedule_id).status is not ScheduleStatus.DONE or (
@@ -627,17 +622,12 @@ class Schedules(SqlAccess):
         """
 
         def look(tx: Transaction) -> Fired | None:
-            is_owed = tx.has("due_schedules") or tx.has("queued_schedules")
-            return None if is_owed else Fired(wait_s=wait_for_tick_s(tx))
+            return None if tx.has("due_schedules") else Fired(wait_s=wait_for_tick_s(tx))
 
         def work(tx: Transaction) -> Fired:
             if not tx.has("worker", worker_id=worker_id):
                 raise LeaseLostError(f"worker {worker_id} was declared dead")
-            ticks = [
-                tick
-                for row in tx.all("queued_schedules")
-                for tick in _settle_queued(tx, schedule_from_row(row), FIRES)
-            ]
+            ticks: list[Tick] = []
             for row in tx.all("due_schedules"):
                 schedule = schedule_from_row(row)
                 left = MAX_DECIDED - len(ticks)
@@ -656,12 +646,6 @@ def wait_for_tick_s(tx: Transaction) -> float | None:
     return None if fires_at_us is None else max(0.0, (fires_at_us - tx.now_us) / 1e6)
 
 
-def _next_times(spec: ScheduleSpec, uid: str, due_at: datetime | None) -> dict[str, int | None]:
-    if due_at is None:
-        return {"due_us": None, "fires_at_us": None}
-    return {"due_us": from_time(due_at), "fires_at_us": from_time(jittered(spec, uid, due_at))}
-
-
 # -- determining the outcome of ticks
 # --------------------------------------------------------------------------------------------------
 
@@ -673,52 +657,30 @@ def _decide_due(
     most `limit`, as if the schedule's status were `by`. Then store when its next tick is due.
     Return the decided ticks."""
     spec, now = schedule.spec, to_time(tx.now_us)
-    due_at, fires_at = schedule.due_at, schedule.fires_at
+    due_at = schedule.due_at
     ticks: list[Tick] = []
-    while due_at is not None and fires_at is not None and fires_at <= now and len(ticks) < limit:
+    while due_at is not None and due_at <= now and len(ticks) < limit:
         next_at = next_due(spec.rule, after=due_at)
-        next_fires_at = None if next_at is None else jittered(spec, schedule.uid, next_at)
         verdict = decide(
             spec,
             by,
-            late_s=(now - fires_at).total_seconds(),
-            is_next_due=next_fires_at is not None and next_fires_at <= now,
+            late_s=(now - due_at).total_seconds(),
+            is_next_due=next_at is not None and next_at <= now,
             is_busy=tx.has("is_schedule_busy", schedule_id=schedule.id),
-            has_queued=tx.has("queued_tick", schedule_id=schedule.id),
         )
         ticks.append(_enter_tick(tx, schedule, due_at, verdict))
-        due_at, fires_at = next_at, next_fires_at
+        due_at = next_at
     if ticks:
         status = schedule.status if due_at is not None else ScheduleStatus.DONE
-        times = _next_times(spec, schedule.uid, due_at)
-        tx.run("set_next_tick", schedule_id=schedule.id, status=status, **times)
+        due_us = None if due_at is None else from_time(due_at)
+        tx.run("set_next_tick", schedule_id=schedule.id, status=status, due_us=due_us)
         tx.run("prune_ticks", schedule_id=schedule.id, before_us=from_time(now - KEPT))
     return ticks
 
 
-def _settle_queued(tx: Transaction, schedule: Schedule, verdict: Verdict) -> list[Tick]:
-    """Store the outcome of the tick that waits for the end of an earlier tick's objective. Return
-    it as a list, which is empty if no tick waits."""
-    row = tx.one("queued_tick", schedule_id=schedule.id)
-    if row is None:
-        return []
-    return [_enter_tick(tx, schedule, to_time(row["due_us"]), verdict, is_queued=True)]
-
-
-def _enter_tick(
-    tx: Transaction,
-    schedule: Schedule,
-    due_at: datetime,
-    verdict: Verdict,
-    *,
-    is_queued: bool = False,
-) -> Tick:
+def _enter_tick(tx: Transaction, schedule: Schedule, due_at: datetime, verdict: Verdict) -> Tick:
     """Store the tick with its outcome, create its objective if it fires and the daily limit allows
-    that, and return the tick.
-
-    Args:
-        is_queued: whether the tick is stored already, as waiting.
-    """
+    that, and return the tick."""
     if verdict == FIRES:
         verdict = decide_by_limit(schedule.spec, left_usd=_left_usd(tx, schedule))
     (outcome, reason), objective_id = verdict, None
@@ -735,7 +697,7 @@ def _enter_tick(
             due_at=due_at.isoformat(),
         ).id
     tx.run(
-        "settle_tick" if is_queued else "insert_tick",
+        "insert_tick",
         schedule_id=schedule.id,
         due_us=from_time(due_at),
         outcome=outcome,
