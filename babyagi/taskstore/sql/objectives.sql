@@ -1,9 +1,9 @@
 -- Objectives, their events and their duties.
 
 -- insert_objective --
--- Insert an active objective whose counters include its first task; returns the row.
-INSERT INTO objective (uid, identity, spec, seen_us, created_at_us, seal, last_task_id)
-VALUES (:uid, :identity, :spec, :created_at_us, :created_at_us, :seal, 1) RETURNING *, 0 AS has_report;
+-- Insert an active objective; returns the row.
+INSERT INTO objective (uid, identity, spec, seen_us, created_at_us, seal)
+VALUES (:uid, :identity, :spec, :created_at_us, :created_at_us, :seal) RETURNING *, 0 AS has_report;
 
 -- newest_objective --
 -- The newest objective with this identity, if there is one.

@@ -102,7 +102,6 @@ from babyagi.taskstore.sql.steps import Steps
 from babyagi.taskstore.sql.tasks import (
     Recording,
     Steering,
-    add_first_task,
     add_proposals,
     put_back_lost,
     put_in_place,
@@ -401,22 +400,21 @@ class Workers(SqlAccess):
         for joined in tx.all("joined_by", worker_id=worker_id):
             transitions.store_active_time(tx, transitions.objective_row(tx, joined["objective_id"]))
 
-    async def remove_worker(self, worker_id: str, *, objective_id: int | None = None) -> None:
+    @writing(locks_all=True)
+    def remove_worker(
+        self, tx: Transaction, worker_id: str, *, objective_id: int | None = None
+    ) -> None:
         """Remove the worker and release all its claims, without counting a failure; with an
         `objective_id`, end only its service of that objective. An unknown id, and an objective that
         the worker does not serve, are ignored."""
-
-        def work(tx: Transaction) -> None:
-            if objective_id is None:
-                worker = tx.one("worker", worker_id=worker_id)
-                if worker is not None:
-                    self._forget(tx, worker, events.WORKER_LEFT)
-                return
-            row = tx.one("joined", worker_id=worker_id, objective_id=objective_id)
-            if row is not None and row["hindrance"] is not None:
-                self._leave(tx, worker_id, row["worker_name"], objective_id, events.WORKER_LEFT)
-
-        await self._write(work, objective_id)
+        if objective_id is None:
+            worker = tx.one("worker", worker_id=worker_id)
+            if worker is not None:
+                self._forget(tx, worker, events.WORKER_LEFT)
+            return
+        row = tx.one("joined", worker_id=worker_id, objective_id=objective_id)
+        if row is not None and row["hindrance"] is not None:
+            self._leave(tx, worker_id, row["worker_name"], objective_id, events.WORKER_LEFT)
 
     async def reap_workers(
         self, *, silent: Mapping[str, datetime] | None = None, gone: Collection[str] = ()
@@ -528,7 +526,8 @@ def create_objective(
     transitions.append_event(tx, row["id"], events.OBJECTIVE_CREATED, uid=uid, **scheduled)
     # of any length, because a person wrote it
     name = lifecycle.storable_line(spec.initial_task)
-    add_first_task(tx, row["id"], Proposal(name=name, origins=(spec.task_origin,)))
+    first = Proposal(name=name, origins=(spec.task_origin,))
+    add_proposals(tx, row["id"], [first], allow_duplicates=True)
     return objective_from_row(row, held=Reservation(), active_us=0)
 
 

@@ -497,15 +497,6 @@ NOTHING: Mapping[int, Collection[int]] = MappingProxyType({})
 NOTHING_ADDED = Plan(added=(), duplicates=())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Named:
-    """A proposal with a name that every store accepts, and the key by which repeated names are
-    found (`names.name_key`)."""
-
-    proposal: Proposal
-    key: str
-
-
 def add_proposals(
     tx: Transaction,
     objective_id: int,
@@ -536,13 +527,6 @@ def add_proposals(
     return batch
 
 
-def add_first_task(tx: Transaction, objective_id: int, proposal: Proposal) -> None:
-    """Add the first task of a new objective, whose row already counts this task."""
-    named = _clean(proposal)
-    if named is not None:
-        _Batch(tx=tx, objective_id=objective_id, last_id=0, named=[named], new={1: named}).insert()
-
-
 def set_after(tx: Transaction, objective_id: int, task_id: int, after: Sequence[int]) -> Task:
     """Make the task wait for exactly the tasks `after`, and return the changed task."""
     values = {"objective_id": objective_id, "task_id": task_id, "after_ids": to_json(list(after))}
@@ -568,7 +552,8 @@ def reaches(start: int, goal: int, follow: Callable[[int], Iterable[int]]) -> bo
 # -------------------------------------------------------------------------------------------------
 
 
-def _clean(proposal: Proposal) -> _Named | None:
+def _clean(proposal: Proposal) -> Proposal | None:
+    """Return the proposal as every store accepts it; None if its name is blank."""
     name = lifecycle.storable_line(
         proposal.name,
         max_chars=None if proposal.origins == ("person",) else lifecycle.MAX_NAME_CHARS,
@@ -576,14 +561,14 @@ def _clean(proposal: Proposal) -> _Named | None:
     if not name:
         return None
     origins = tuple(lifecycle.storable(origin) for origin in proposal.origins)
-    return _Named(proposal=replace(proposal, name=name, origins=origins), key=_key_of(name))
+    return replace(proposal, name=name, origins=origins)
 
 
-def _alike(objective_id: int, one: _Named) -> dict[str, Any]:
+def _alike(objective_id: int, one: Proposal) -> dict[str, Any]:
     return {
         "objective_id": objective_id,
-        "name_key": one.key,
-        "task_id": one.proposal.repeats or 0,
+        "name_key": _key_of(one.name),
+        "task_id": one.repeats or 0,
     }
 
 
@@ -612,10 +597,10 @@ class _Batch:
     tx: Transaction
     objective_id: int
     last_id: int
-    named: Sequence[_Named | None]
+    named: Sequence[Proposal | None]
     unhelpful: Mapping[int, Collection[int]] = field(default_factory=dict)
     ids: list[int | None] = field(default_factory=list)
-    new: dict[int, _Named] = field(default_factory=dict)
+    new: dict[int, Proposal] = field(default_factory=dict)
     id_by_key: dict[str, int] = field(default_factory=dict)
     after_by_id: dict[int, list[int]] = field(default_factory=dict)
     plan: Plan = NOTHING_ADDED
@@ -628,7 +613,7 @@ class _Batch:
             if one is not None and known_id is None:
                 known_id = self.last_id + len(self.new) + 1
                 self.new[known_id] = one
-                self.id_by_key.setdefault(one.key, known_id)
+                self.id_by_key.setdefault(_key_of(one.name), known_id)
             self.ids.append(known_id)
         if self.new:
             self.tx.run("count_tasks", objective_id=self.objective_id, n=len(self.new))
@@ -640,12 +625,12 @@ class _Batch:
             values: dict[str, Any] = {
                 "objective_id": self.objective_id,
                 "id": task_id,
-                "parent_id": one.proposal.parent_id,
+                "parent_id": one.parent_id,
             }
             values |= {
-                "name": one.proposal.name,
-                "name_key": one.key,
-                "origins": to_json(one.proposal.origins),
+                "name": one.name,
+                "name_key": _key_of(one.name),
+                "origins": to_json(one.origins),
             }
             self.tx.run(
                 "insert_task", **sealed("task", {**values, "created_at_us": self.tx.now_us})
@@ -656,7 +641,7 @@ class _Batch:
             transitions.append_task_event(self.tx, task, events.TASK_ADDED, **data)
         return tuple(added)
 
-    def _link(self, one: _Named, task_id: int) -> Task:
+    def _link(self, one: Proposal, task_id: int) -> Task:
         """Write which tasks a new task waits for, and return the new task."""
         after = self._after(one, task_id)
         if after:
@@ -664,11 +649,11 @@ class _Batch:
         return Task(
             id=task_id,
             objective_id=self.objective_id,
-            name=one.proposal.name,
+            name=one.name,
             status=TaskStatus.QUEUED,
             rank=task_id,
-            parent_id=one.proposal.parent_id,
-            origins=one.proposal.origins,
+            parent_id=one.parent_id,
+            origins=one.origins,
             created_at=to_time(self.tx.now_us),
         )
 
@@ -682,13 +667,13 @@ class _Batch:
         ]
         said: set[tuple[str, int | None]] = set()
         for one, task_id in dropped:
-            parent_id = one.proposal.parent_id
-            if (one.key, parent_id) not in said:
-                said.add((one.key, parent_id))
-                data = {"name": one.proposal.name, "repeats": task_id}
+            parent_id = one.parent_id
+            if (_key_of(one.name), parent_id) not in said:
+                said.add((_key_of(one.name), parent_id))
+                data = {"name": one.name, "repeats": task_id}
                 kind = events.TASK_DUPLICATE_DROPPED
                 transitions.append_event(self.tx, self.objective_id, kind, parent_id, **data)
-        return tuple(one.proposal.name for one, _ in dropped)
+        return tuple(one.name for one, _ in dropped)
 
     def find_named(self, named: int | str) -> int | None:
         """Return the id of the task that `named` refers to; None when there is none.
@@ -709,8 +694,8 @@ class _Batch:
             for one, task_id in zip(self.named, self.ids, strict=True)
             if one is not None
         ][::-1]  # of two with the same label or key, the first is meant
-        by_label = {one.proposal.label.strip().casefold(): task_id for one, task_id in known}
-        by_key = {one.key: task_id for one, task_id in known}
+        by_label = {one.label.strip().casefold(): task_id for one, task_id in known}
+        by_key = {_key_of(one.name): task_id for one, task_id in known}
         if found := by_label.get(label) or by_key.get(key):
             return found
         rows = self.tx.all("alike", objective_id=self.objective_id, name_key=key, task_id=0)
@@ -719,7 +704,7 @@ class _Batch:
     def ids_from(self, task_id: int) -> list[int]:
         """Return the ids that the proposals planned from this task got, new or known."""
         got = zip(self.named, self.ids, strict=True)
-        return [id_ for one, id_ in got if one and id_ and one.proposal.parent_id == task_id]
+        return [id_ for one, id_ in got if one and id_ and one.parent_id == task_id]
 
     def resolve(self, after: Sequence[int | str]) -> list[int]:
         """Return the ids of the tasks that `after` refers to, each once. What refers to no task is
@@ -727,13 +712,13 @@ class _Batch:
         found = dict.fromkeys(map(self.find_named, after))
         return [task_id for task_id in found if task_id is not None]
 
-    def _after(self, one: _Named, task_id: int) -> list[int]:
+    def _after(self, one: Proposal, task_id: int) -> list[int]:
         """Return the ids of the tasks that a new task waits for. A reference to no known task, or
         to a task that would close a cycle, is dropped, and an event says so."""
         after = self.after_by_id.setdefault(task_id, [])
-        for named in one.proposal.after:
+        for named in one.after:
             meant = self.find_named(named)
-            waits_for_this = meant in self.unhelpful and meant == one.proposal.parent_id
+            waits_for_this = meant in self.unhelpful and meant == one.parent_id
             if (
                 meant is None
                 or waits_for_this
@@ -750,10 +735,10 @@ class _Batch:
     # -- proposals that repeat a task
     # ----------------------------------------------------------------------------------------------
 
-    def _find_repeated(self, one: _Named) -> int | None:
+    def _find_repeated(self, one: Proposal) -> int | None:
         """Return the id of the task that the proposal repeats: another new task, or a task in the
         list that must not be repeated now. Return None when the proposal may be added."""
-        if proposed := self.id_by_key.get(one.key):
+        if proposed := self.id_by_key.get(_key_of(one.name)):
             return proposed
         rows = self.tx.all("alike", **_alike(self.objective_id, one))
         alike = [task_from_row(row) for row in rows]
@@ -762,15 +747,15 @@ class _Batch:
         undone = next((task.id for task in alike if task.status in lifecycle.OPEN), None)
         return undone or (None if self._may_come_again(one, alike) else alike[-1].id)
 
-    def _may_come_again(self, one: _Named, alike: Sequence[Task]) -> bool:
+    def _may_come_again(self, one: Proposal, alike: Sequence[Task]) -> bool:
         """Return whether a proposal may repeat the finished tasks `alike`, oldest first. It may if
         their answer did not help the task that it is made for, if a check found that part of the
         objective still missing, or if the last of them was given up and there is a newer result or
         a newer check. The number of repeats is limited."""
-        newest, shown = alike[-1], self.unhelpful.get(one.proposal.parent_id or 0, ())
+        newest, shown = alike[-1], self.unhelpful.get(one.parent_id or 0, ())
         if newest.status is TaskStatus.CANCELLED or len(alike) > lifecycle.MAX_REPEATS_IN_ALL:
             return False
-        is_wanted = one.proposal.is_missing or any(task.id in shown for task in alike)
+        is_wanted = one.is_missing or any(task.id in shown for task in alike)
         if newest.status is TaskStatus.DONE and not is_wanted:
             return False
         # what a task for a missing part lacks is tried again as that part is
