@@ -15,7 +15,7 @@ from typing import Any
 from babyagi.errors import SettingsError
 from babyagi.tasks import Objective, Step, Task
 from babyagi.taskstore import lifecycle
-from babyagi.taskstore.nouns import KEY_AGE_S, KeyedRequest, Plan
+from babyagi.taskstore.nouns import KEY_AGE_S, KeyedRequest
 from babyagi.taskstore.schedules import Schedule
 from babyagi.taskstore.sql import transitions
 from babyagi.taskstore.sql.database import (
@@ -120,7 +120,7 @@ def _objective_of(made: Any) -> int | None:
             return made.id
         case Task() | Step():
             return made.objective_id
-        case Plan(added=(first, *_)):
+        case (Task() as first, *_):
             return first.objective_id
         case (Objective() as objective, bool()):
             return objective.id
@@ -134,10 +134,10 @@ def _write_made(made: Any) -> Any:
             return ["Task", made.objective_id, made.id]
         case Objective() | Schedule() | Step():
             return [type(made).__name__, made.id]
-        case Plan():
-            return ["Plan", *map(_write_made, made.added)]
         case (Objective() as objective, bool(is_new)):
             return ["Submitted", objective.id, is_new]
+        case tuple():
+            return ["Plan", *map(_write_made, made)]
     return None
 
 
@@ -161,7 +161,7 @@ def _read_made(tx: Transaction, made: Any) -> Any:
     deleted."""
     match made:
         case ["Plan", *tasks]:
-            return Plan(added=tuple(_read_made(tx, one) for one in tasks), duplicates=())
+            return tuple(_read_made(tx, one) for one in tasks)
         case ["Submitted", id_, is_new]:
             return transitions.read_objective(tx, id_), is_new
         case [kind, *ids]:

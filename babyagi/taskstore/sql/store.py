@@ -820,7 +820,7 @@ def _conclude(tx: Transaction, objective: Objective) -> None:
 
 def _queue_question(tx: Transaction, objective_id: int, proposal: Proposal) -> None:
     """Queue a person's further question before all other tasks; a check must be made anew."""
-    (task,) = add_proposals(tx, objective_id, [proposal], allow_duplicates=True).plan.added
+    (task,) = add_proposals(tx, objective_id, [proposal], allow_duplicates=True).added
     put_in_place(tx, objective_id, [task.id], Place.FIRST)
     transitions.forget_duty(tx, objective_id, Duty.CHECK)
     tx.run("forget_check", objective_id=objective_id)

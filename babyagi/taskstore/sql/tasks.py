@@ -31,7 +31,7 @@ from babyagi.tasks import (
 )
 from babyagi.taskstore import lifecycle
 from babyagi.taskstore.names import name_key
-from babyagi.taskstore.nouns import NOTHING_CHECKED, Checked, Kept, Outcome, Plan, Planned
+from babyagi.taskstore.nouns import NOTHING_CHECKED, Checked, Kept, Outcome, Planned
 from babyagi.taskstore.sql import transitions
 from babyagi.taskstore.sql.database import (
     ALL_ROWS,
@@ -153,9 +153,9 @@ class Recording(SqlAccess):
         task_ids: Sequence[int],
         plan: Planned,
         first: Outcome | Kept | None = None,
-    ) -> Plan:
+    ) -> tuple[Task, ...]:
         """Make the recorded tasks `task_ids` done, and add the plan's proposed tasks at the end of
-        the list, in their order.
+        the list, in their order. Return the added tasks.
 
         A task that is unanswered, or recorded that it lacked information, does not become done: it
         is queued again as a new try, or dead after its last try. It then comes after the proposals
@@ -349,27 +349,24 @@ class Steering(SqlAccess):
         proposals: Sequence[Proposal],
         *,
         to: Place = Place.LAST,
-    ) -> Plan:
-        """Add a person's tasks as the first or last of the list. They may repeat existing tasks;
-        blank names are left out. An objective that has ended becomes active again and needs a new
-        report, if a task was added.
+    ) -> tuple[Task, ...]:
+        """Add a person's tasks as the first or last of the list, and return them. They may repeat
+        existing tasks; blank names are left out. An objective that has ended becomes active again
+        and needs a new report, if a task was added.
 
         Raises:
             ObjectiveStoppedError: the objective was cancelled.
         """
         stop_reason = transitions.objective_row(tx, objective_id)["stop_reason"]
         lifecycle.require_reopenable(objective_id, stop_reason)
-        plan = add_proposals(tx, objective_id, proposals, allow_duplicates=True).plan
-        if plan.added:
+        added = add_proposals(tx, objective_id, proposals, allow_duplicates=True).added
+        if added:
             tx.run("count_afresh", objective_id=objective_id)
-        if plan.added and stop_reason is not None:
+        if added and stop_reason is not None:
             transitions.reopen(tx, objective_id)
-        if to is not Place.LAST and plan.added:
-            put_in_place(tx, objective_id, [task.id for task in plan.added], to)
-        return replace(
-            plan,
-            added=tuple(transitions.read_task(tx, objective_id, task.id) for task in plan.added),
-        )
+        if added and to is not Place.LAST:
+            put_in_place(tx, objective_id, [task.id for task in added], to)
+        return tuple(transitions.read_task(tx, objective_id, task.id) for task in added)
 
     @writing()
     def move_task(
@@ -449,7 +446,7 @@ def _put_instead(tx: Transaction, old: Task, proposal: Proposal) -> Task:
     """Queue the proposal at the rank of another task, and let what came after that come after it
     instead."""
     objective_id = old.objective_id
-    new = add_proposals(tx, objective_id, [proposal], allow_duplicates=True).plan.added[0]
+    new = add_proposals(tx, objective_id, [proposal], allow_duplicates=True).added[0]
     for row in tx.all("dependents", objective_id=objective_id, task_id=old.id):
         after = [new.id if named == old.id else named for named in task_from_row(row).after]
         set_after(tx, objective_id, row["id"], after)
@@ -494,7 +491,6 @@ def _deal_ranks(
 # --------------------------------------------------------------------------------------------------
 
 NOTHING: Mapping[int, Collection[int]] = MappingProxyType({})
-NOTHING_ADDED = Plan(added=(), duplicates=())
 
 
 def add_proposals(
@@ -523,7 +519,8 @@ def add_proposals(
         unhelpful=unhelpful,
     )
     batch.number(allow_duplicates=allow_duplicates)
-    batch.plan = Plan(added=batch.insert(), duplicates=batch.note_duplicates())
+    batch.added = batch.insert()
+    batch.note_duplicates()
     return batch
 
 
@@ -591,7 +588,7 @@ class _Batch:
         new: the proposals that become tasks, by task id.
         id_by_key: the ids of the new tasks, by the keys of their names.
         after_by_id: the tasks that each new task waits for, by its id.
-        plan: the tasks that were added, and the names that were dropped.
+        added: the tasks that were added.
     """
 
     tx: Transaction
@@ -603,7 +600,7 @@ class _Batch:
     new: dict[int, Proposal] = field(default_factory=dict)
     id_by_key: dict[str, int] = field(default_factory=dict)
     after_by_id: dict[int, list[int]] = field(default_factory=dict)
-    plan: Plan = NOTHING_ADDED
+    added: tuple[Task, ...] = ()
 
     def number(self, *, allow_duplicates: bool) -> None:
         """Fill `ids` and `new`: each proposal gets a new task id, or the id of the task that it
@@ -657,9 +654,9 @@ class _Batch:
             created_at=to_time(self.tx.now_us),
         )
 
-    def note_duplicates(self) -> tuple[str, ...]:
-        """Return the names of the proposals that were dropped because they repeat a task. Append
-        one event for each combination of name and parent."""
+    def note_duplicates(self) -> None:
+        """Append an event for each proposal that was dropped because it repeats a task, one for
+        each combination of name and parent."""
         dropped = [
             (one, task_id)
             for one, task_id in zip(self.named, self.ids, strict=True)
@@ -673,7 +670,6 @@ class _Batch:
                 data = {"name": one.name, "repeats": task_id}
                 kind = events.TASK_DUPLICATE_DROPPED
                 transitions.append_event(self.tx, self.objective_id, kind, parent_id, **data)
-        return tuple(one.name for one, _ in dropped)
 
     def find_named(self, named: int | str) -> int | None:
         """Return the id of the task that `named` refers to; None when there is none.
@@ -798,10 +794,10 @@ def apply_plan(
     plan: Planned,
     *,
     ends_planning: bool = False,
-) -> Plan:
+) -> tuple[Task, ...]:
     """Carry out the outcome of one planning: add the proposals to the list, make the answered
     recorded tasks done, and queue the others again, behind the tasks that will provide the
-    information that they lack. Return what became of the proposals.
+    information that they lack. Return the added tasks.
 
     Args:
         tasks: the recorded tasks that were planned from.
@@ -818,12 +814,12 @@ def apply_plan(
         task.id: unanswered[task.id].shown if task.lack is None else task.lack.shown
         for task in lacking
     }
-    added = add_proposals(tx, objective_id, wanted, unhelpful=unhelpful)
+    batch = add_proposals(tx, objective_id, wanted, unhelpful=unhelpful)
     _note_plan(tx, objective_id, plan, tasks)
     for task in tasks:
-        own = added.ids_from(task.id)
+        own = batch.ids_from(task.id)
         named = unanswered.get(task.id)
-        n_added = sum(new.parent_id == task.id for new in added.plan.added)
+        n_added = sum(new.parent_id == task.id for new in batch.added)
         if task.finished_at is None:  # else its own author has planned from the result already
             progress = progress.after_try(
                 is_answered=named is None and task.lack is None,
@@ -832,7 +828,7 @@ def apply_plan(
                 n_added=n_added,
             )
         if task in lacking:
-            after = [] if named is None else added.resolve(named.after)
+            after = [] if named is None else batch.resolve(named.after)
             _requeue(tx, task, named, after=[*own, *after])
             continue
         if named is not None:
@@ -847,7 +843,7 @@ def apply_plan(
         tx.run("count_progress", objective_id=objective_id, **asdict(progress))
     if is_open:
         _ask_for_check(tx, objective_id, tasks, plan, progress)
-    return added.plan
+    return batch.added
 
 
 def _ask_for_check(
@@ -1085,8 +1081,8 @@ def _add_for_missing(
     proposed, fallback = wanted
     added = add_proposals(
         tx, objective.id, [replace(one, is_missing=True) for one in proposed]
-    ).plan.added
-    added = added or add_proposals(tx, objective.id, fallback).plan.added
+    ).added
+    added = added or add_proposals(tx, objective.id, fallback).added
     if added and as_first:
         put_in_place(tx, objective.id, [task.id for task in added], Place.FIRST)
     return added
