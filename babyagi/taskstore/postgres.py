@@ -305,7 +305,7 @@ class PostgresTransaction(Transaction):
 
     def each(self, query: str, **values: Any) -> Iterator[Row]:
         cursor = self._connection.cursor(row_factory=dict_row)
-        yield from cursor.stream(self._queries[query], values)
+        yield from cursor.stream(self._queries[query], {**values, "now_us": self.now_us})
 
 
 class PostgresDatabase:
