@@ -38,10 +38,6 @@ SELECT o.id, o.spec, o.status, o.report IS NOT NULL AS has_report, o.cost_microu
 -- The newest ticks, newest first.
 SELECT * FROM tick WHERE schedule_id = :schedule_id ORDER BY due_us DESC LIMIT :limit;
 
--- tick --
--- One tick.
-SELECT * FROM tick WHERE schedule_id = :schedule_id AND due_us = :due_us;
-
 -- insert_tick --
 -- Insert a decided tick; the same tick cannot be inserted again.
 INSERT INTO tick (schedule_id, due_us, outcome, reason, objective_id, decided_at_us)
