@@ -53,10 +53,9 @@ from babyagi.llm.prompt import Prompt, Speaker, ToolCall
 from babyagi.llm.rehearsal import RehearsalModel
 from babyagi.loop import Bounds, Loop
 from babyagi.runtime.offload import ThreadOffload, run_inline
-from babyagi.tasks import Claim, DutyClaim, Limits, Objective, Proposal, Role, Worker
-from babyagi.taskstore.nouns import Deferral, Planned
-from babyagi.taskstore.postgres import StatementPipeline
-from babyagi.taskstore.sql.store import TaskStore, open_postgres
+from babyagi.tasks import Limits, Objective, Proposal, Role, Worker
+from babyagi.taskstore.nouns import Deferral
+from babyagi.taskstore.sql.store import TaskStore
 from babyagi.taskstore.sqlite import open_sqlite
 from babyagi.tools.base import Tool
 from babyagi.tools.calculator import build_calculator
@@ -76,7 +75,6 @@ from support.compared import (
     read_register,
     totals,
 )
-from support.postgres_server import PostgresServer
 from support.scripted import ScriptedModel
 from support.table import print_table, verdict
 from support.workers import join
@@ -93,12 +91,10 @@ MAX_FRAMES = 20
 MAX_FIRST_STATEMENTS = 25
 MAX_TASK_STATEMENTS = 70
 MAX_TASK_TRANSACTIONS = 12
-MAX_TASK_TRIPS = 40
 MAX_TASK_FUNCTIONS = 6500  # calls of functions of the package
 MAX_VERBS = 65  # public methods of the store
 MAX_KINDS = 40  # of events
 MAX_ERRORS = 22  # beside their base class
-MAX_TURN_TRIPS = 12
 N_QUEUED = 20
 RESULT_BYTES = 500
 # statements of Python at commit 35507d87, whose package was unpacked with
@@ -370,16 +366,15 @@ def _describe(code: CodeType) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskCost:
-    """What a task takes once a run is under way. A trip is a wait for the answers of PostgreSQL."""
+    """What a task takes once a run is under way."""
 
-    n_trips: float
     n_calls: float
     n_statements: float
     n_with_triggers: float
     n_transactions: float
 
 
-async def measure_task(n_tasks: int, *, has_steps: bool, url: str = "") -> TaskCost:
+async def measure_task(n_tasks: int, *, has_steps: bool) -> TaskCost:
     """The difference between a run of twice as many tasks and a run of this many, by task: neither
     the start nor the end of a run is in it.
 
@@ -387,13 +382,9 @@ async def measure_task(n_tasks: int, *, has_steps: bool, url: str = "") -> TaskC
         has_steps: each task computes something before it answers, and is planned from alone: three
             calls. Else it answers at once, and a list of 20 tasks lets three be planned from
             together, as in `benchmarks.overhead`.
-        url: of a PostgreSQL server; without one the store is a file.
     """
-    small, large = [
-        await _count_run(n, has_steps=has_steps, url=url) for n in (n_tasks, 2 * n_tasks)
-    ]
+    small, large = [await _count_run(n, has_steps=has_steps) for n in (n_tasks, 2 * n_tasks)]
     return TaskCost(
-        n_trips=(large.n_trips - small.n_trips) / n_tasks,
         n_calls=(large.n_calls - small.n_calls) / n_tasks,
         n_statements=(large.n_statements - small.n_statements) / n_tasks,
         n_with_triggers=(large.n_with_triggers - small.n_with_triggers) / n_tasks,
@@ -401,7 +392,7 @@ async def measure_task(n_tasks: int, *, has_steps: bool, url: str = "") -> TaskC
     )
 
 
-async def _count_run(n_tasks: int, *, has_steps: bool, url: str) -> TaskCost:
+async def _count_run(n_tasks: int, *, has_steps: bool) -> TaskCost:
     script = Script(result_bytes=RESULT_BYTES)
 
     def answer(prompt: Prompt, role: Role) -> object:
@@ -413,14 +404,10 @@ async def _count_run(n_tasks: int, *, has_steps: bool, url: str) -> TaskCost:
     limits = Limits(max_tasks=n_tasks, max_tokens=0, max_cost_usd=0, max_time_s=0)
     async with AsyncExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        count, trips = stack.enter_context(counted_sql()), stack.enter_context(counted_trips())
+        count = stack.enter_context(counted_sql())
         offload = ThreadOffload()
         stack.callback(offload.close)
-        store = (
-            await open_postgres(url, offload=offload)
-            if url
-            else await open_sqlite(folder / "tasks.db", clock=_utc_now, offload=offload)
-        )
+        store = await open_sqlite(folder / "tasks.db", clock=_utc_now, offload=offload)
         stack.push_async_callback(store.close)
         spec = make_spec(text=OBJECTIVE, initial_task=script.next_name(), limits=limits)
         objective, _ = await store.create_objective(spec, uid=f"house-{n_tasks}", always_new=True)
@@ -430,51 +417,11 @@ async def _count_run(n_tasks: int, *, has_steps: bool, url: str) -> TaskCost:
             objective.id
         )
         return TaskCost(
-            n_trips=len(trips),
             n_calls=len(model.calls),
             n_statements=count.n_statements,
             n_with_triggers=count.n_with_triggers,
             n_transactions=count.n_transactions,
         )
-
-
-@contextmanager
-def counted_trips() -> Iterator[list[None]]:
-    """Collect one entry for each wait for the answers of PostgreSQL. What is sent together waits
-    once."""
-    trips: list[None] = []
-    wait = StatementPipeline.wait_for_answers
-
-    def wait_counted(pipeline: StatementPipeline) -> None:
-        trips.append(None)
-        wait(pipeline)
-
-    with mock.patch.object(StatementPipeline, "wait_for_answers", wait_counted):
-        yield trips
-
-
-async def count_turn_trips(url: str) -> int:
-    """The waits for PostgreSQL of one task and of the planning from it, without the steps between:
-    claim, result, claim of the planning, what is planned from, plan."""
-    offload = ThreadOffload()
-    store = await open_postgres(url, offload=offload)
-    objective, _ = await store.create_objective(make_spec(), uid="turn", always_new=True)
-    worker = Worker(id="worker", name="house", host="here", pid=0, lease_until=_utc_now())
-    await join(store, worker, objective.id)
-    with counted_trips() as trips:
-        _, claim = await store.claim_next(objective.id, worker.id, deferral=EVERYTHING_LATER)
-        if not isinstance(claim, Claim):
-            raise RuntimeError("no task could be claimed")
-        await store.record_result(claim, text="It is a number.", origins=["model:m"])
-        _, duty = await store.claim_next(objective.id, worker.id, deferral=EVERYTHING_LATER)
-        if not isinstance(duty, DutyClaim):
-            raise RuntimeError("no planning could be claimed")
-        await store.plannable(objective.id, n_results=3, n_finished=3, limit=100)
-        plan = Planned(proposals=(Proposal(name="Look again", parent_id=claim.task.id),))
-        await store.record_plan(duty, task_ids=[claim.task.id], plan=plan)
-    await store.close()
-    offload.close()
-    return len(trips)
 
 
 def _open_worker(store: TaskStore, model: ChatModel, tools: Sequence[Tool]) -> WorkerLoop:
@@ -549,7 +496,7 @@ async def count_functions(n_tasks: int) -> float:
         threading.setprofile(note)
         sys.setprofile(note)
         try:
-            await _count_run(n, has_steps=True, url="")
+            await _count_run(n, has_steps=True)
         finally:
             sys.setprofile(None)
             threading.setprofile(None)
@@ -690,9 +637,6 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument(
         "--tasks", type=int, default=20, help="tasks that a task's cost is taken from"
     )
-    parser.add_argument(
-        "--postgres", action="store_true", help="count the waits for a server that is started too"
-    )
     parser.add_argument("--names", action="store_true", help="name what is counted")
     parser.add_argument(
         "--compared", action="store_true", help="only what texts are compared with, in full"
@@ -731,32 +675,12 @@ def main(argv: Sequence[str] | None = None) -> None:
             *_rows_of_concepts(),
         ],
     )
-    if options.postgres:
-        show_trips(options.tasks)
     if options.names:
         show_names("files with a single importer", single)
         show_names("circles of imports", [" ".join(circle) for circle in circles])
         show_names("Python files of claim_next", claim_files)
         show_names("frames to the first call", first_call.frames)
     show_compared(with_others=options.names)
-
-
-def show_trips(n_tasks: int) -> None:
-    server = PostgresServer()
-    try:
-        server.start()
-        n_of_turn = asyncio.run(count_turn_trips(server.url()))
-        cost = asyncio.run(measure_task(n_tasks, has_steps=True, url=server.url()))
-    finally:
-        server.close()
-    print_table(
-        "Waits for PostgreSQL",
-        ("what", "measured", "goal", "", ""),
-        [
-            _row(f"a task of {cost.n_calls:.1f} calls", cost.n_trips, MAX_TASK_TRIPS),
-            _row("claim, result and plan", n_of_turn, MAX_TURN_TRIPS),
-        ],
-    )
 
 
 def show_names(title: str, names: Iterable[str]) -> None:

@@ -96,7 +96,7 @@ UNREACHED_S = 30.0  # after which a run leaves an endpoint that it could not con
 MAX_LOOKED_AT = 200  # how many of the newest events of a kind are searched
 ANSWERED = (StopReason.FINISHED, StopReason.OBJECTIVE_MET)
 MAX_ORDERED_CHARS = 200  # of an objective or a first task in a notice
-DEFAULT_TIMING = {"tz": "UTC", "grace": "1h", "overlap": "skip", "catch_up": "one", "jitter": "0s"}
+DEFAULT_TIMING = {"tz": "UTC", "grace": "1h", "overlap": "skip", "catch_up": "one"}
 MAX_SHOWN = 8  # results that a further question is sure to be shown
 
 
@@ -773,7 +773,6 @@ def read_timing(
             grace_s=_read_duration("grace", said["grace"]),
             overlap=schedules.Overlap(said["overlap"]),
             catch_up=schedules.CatchUp(said["catch_up"]),
-            jitter_s=_read_duration("jitter", said["jitter"]),
             daily_limit_usd=daily_usd,
         )
     except (ValueError, OverflowError) as error:  # overflow: beyond the years of `datetime`

@@ -38,7 +38,7 @@ N_TICKS_SHOWN = 20
 NOT_OF_SCHEDULE = (
     "agent_hosts join_existing_objective use_my_model concurrency log_format no_color"
 ).split()
-RULE_FLAGS = "cron every at tz grace overlap catch_up jitter daily_limit".split()
+RULE_FLAGS = "cron every at tz grace overlap catch_up daily_limit".split()
 
 
 @click.command("schedule")
@@ -106,7 +106,7 @@ schedule = Family(show_schedules)
 )
 @click.option(
     "--overlap",
-    type=click.Choice(["skip", "queue", "allow"]),
+    type=click.Choice(["skip", "allow"]),
     default="skip",
     show_default=True,
     help="What a tick does while the objective of an earlier tick is running.",
@@ -117,14 +117,6 @@ schedule = Family(show_schedules)
     default="one",
     show_default=True,
     help="Which ticks that are later than --grace still start the objective.",
-)
-@click.option(
-    "--jitter",
-    type=Duration(),
-    metavar="DURATION",
-    default="0s",
-    show_default=True,
-    help="Start the objective up to this much after each tick.",
 )
 @click.option(
     "--daily-limit",
@@ -198,7 +190,7 @@ def render_schedules(found: list[Schedule], width: int) -> list[Line]:
     columns = {"ID": ">4", "STATUS": "<8", "NEXT (UTC)": "<16", "OBJECTIVE": ""}
     rows = []
     for one in found:
-        at = f"{one.fires_at:%Y-%m-%d %H:%M}" if one.fires_at is not None and _is_on(one) else "-"
+        at = f"{one.due_at:%Y-%m-%d %H:%M}" if one.due_at is not None and _is_on(one) else "-"
         what = f"{one.spec.objective.text} ({one.spec.rule.words})"
         rows.append(((one.id, one.status.value, at, what), Style.PLAIN))
     return table(columns, rows, width)
@@ -211,7 +203,6 @@ _OF_LATER_TICKS = {
 }
 _WHILE_ONE_IS_AT_WORK = {
     "skip": "the next tick is skipped",
-    "queue": "the next tick waits for it to end",
     "allow": "the next tick starts beside it",
 }
 
@@ -224,10 +215,9 @@ def render_schedule(one: Schedule) -> list[Line]:
     of_day, of_tick = spec.daily_limit_usd, spec.objective.limits.max_cost_usd
     day, tick = (f"${usd:g}" if usd else "none" for usd in (of_day, of_tick))
     grace = render_duration(spec.grace_s)
-    jitter = f", up to {render_duration(spec.jitter_s)} later" if spec.jitter_s else ""
     return [
         Line(f"Schedule {one.id}: {fit(spec.objective.text, 400)}", Style.BOLD),
-        Line(f"  {one.status}: {spec.rule.words}{jitter}"),
+        Line(f"  {one.status}: {spec.rule.words}"),
         Line(f"  {_next(one)}"),
         Line(f"  a tick starts the objective up to {grace} late; {_OF_LATER_TICKS[spec.catch_up]}"),
         Line(f"  while its objective is running, {_WHILE_ONE_IS_AT_WORK[spec.overlap]}"),
@@ -253,7 +243,7 @@ def _is_on(one: Schedule) -> bool:
 
 
 def _next(one: Schedule) -> str:
-    if one.fires_at is None or not _is_on(one):
+    if one.due_at is None or not _is_on(one):
         return "there are no more ticks"
     skipped = ", which is skipped" if one.status == "paused" else ""
-    return f"next tick: {one.fires_at:%Y-%m-%d %H:%M:%S} UTC{skipped}"
+    return f"next tick: {one.due_at:%Y-%m-%d %H:%M:%S} UTC{skipped}"

@@ -146,25 +146,25 @@ def deal_ranks(current: Iterable[tuple[int, int]], wanted: Sequence[int]) -> dic
     return dict(zip(named, sorted(rank_by_id[task_id] for task_id in named), strict=True))
 
 
+_NUMBER_COLUMNS = {
+    Duty.ORDER: "order_revision",
+    Duty.PLAN: "plan_no",
+    Duty.CHECK: "check_no",
+    Duty.REPORT: "report_no",
+}
+
+
 def duty_owner(duty: Duty, row: Mapping[str, Any]) -> str:
     """Return the owner name, such as `plan:2`, under which this run of the duty records its steps.
     Each new ordering, planning, check and report has a new name, so that it does not replay the
     steps of an earlier one.
 
     Args:
-        row: the objective's row, with the numbers of its current order, planning, check and report.
+        row: the objective's row, with the number of its current order, planning, check or report.
     """
-    match duty:
-        case Duty.ORDER:
-            return f"order:{row['order_revision']}"
-        case Duty.PLAN:
-            return f"plan:{row['plan_no']}"
-        case Duty.CHECK:
-            return f"check:{row['check_no']}"
-        case Duty.REPORT:
-            return "report" if row["report_no"] == 1 else f"report:{row['report_no']}"
-        case Duty.INDEX:
-            return "index"
+    if duty is Duty.INDEX or (duty is Duty.REPORT and row["report_no"] == 1):
+        return duty.value
+    return f"{duty}:{row[_NUMBER_COLUMNS[duty]]}"
 
 
 DUTIES = (Duty.CHECK, Duty.PLAN, Duty.ORDER, Duty.REPORT)

@@ -229,17 +229,17 @@ def find_used_up(objective: Objective, limits: Limits | None = None) -> str:
     """
     limits = limits or objective.spec.limits
     held = (objective.stop_reason or "").partition("limit:")[2] or objective.overspent
-    if held and not _is_raised(getattr(limits, FIELD_BY_NAME[held]), objective.spec.limits, held):
-        return held
+    if held:
+        limit, before = (
+            getattr(one, FIELD_BY_NAME[held]) for one in (limits, objective.spec.limits)
+        )
+        if 0 < limit <= before:
+            return held
     if is_reached(limits.max_time_s, objective.active_s):
         return "time"
     least = Reservation(calls=1, tokens=1, cost_usd=1e-6)
     used = refuse_reservation(limits, objective.usage, Reservation(), least, owner="task")
     return used or ("tasks" if is_reached(limits.max_tasks, objective.n_begun) else "")
-
-
-def _is_raised(limit: float, before: Limits, name: str) -> bool:
-    return limit == 0 or limit > getattr(before, FIELD_BY_NAME[name])
 
 
 def require_unused(objective: Objective, limits: Mapping[str, float]) -> None:

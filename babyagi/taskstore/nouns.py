@@ -66,15 +66,6 @@ class Deferral:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
-    """What became of the proposals that `record_plan` was given: the tasks that were added, and the
-    names of the proposals that were dropped as duplicates."""
-
-    added: tuple[Task, ...]
-    duplicates: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Planned:
     """The outcome of one planning: what the planning model decided about the tasks with a recorded
     outcome, and the tasks that it proposed next.

@@ -8,12 +8,13 @@ import re
 import select
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import datetime
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import psycopg
+from psycopg.rows import dict_row
 
 from babyagi.errors import (
     NotFoundError,
@@ -117,7 +118,7 @@ CONNECTING = {
 # it assumes about a table that was empty a minute ago.
 SESSION = (
     "-c search_path=babyagi -c synchronous_commit=on -c lock_timeout=10s -c statement_timeout=60s "
-    "-c idle_in_transaction_session_timeout=5s -c plan_cache_mode=force_generic_plan -c jit=off "
+    "-c idle_in_transaction_session_timeout=5s -c plan_cache_mode=force_custom_plan -c jit=off "
     "-c enable_seqscan=off -c enable_bitmapscan=off -c enable_hashjoin=off -c enable_mergejoin=off"
 )
 
@@ -127,43 +128,8 @@ READ_ONLY = " -c default_transaction_read_only=on"
 ANSWER_S = 65.0  # longer than the server's own statement_timeout
 
 
-class StatementPipeline(psycopg.Pipeline):
-    """The pipeline mode of a connection: statements are sent without waiting for their answers."""
-
-    def wait_for_answers(self) -> None:
-        """Wait for the answers to all statements that were sent. Raise the first error; the server
-        skips the statements after the one that failed."""
-        try:
-            self.sync()
-        except psycopg.Error:
-            with suppress(psycopg.Error):
-                self._conn.wait(self._fetch_gen(flush=False))
-            raise
-
-    def end(self) -> None:
-        """Send the end of this series of statements, without waiting. If one of them fails, the
-        next statement that is sent raises the error."""
-        self._enqueue_sync()
-        self._conn.wait(self._communicate_gen())
-
-
 class BoundedConnection(psycopg.Connection[Any]):
     """A connection that closes itself if a statement gets no answer within `ANSWER_S` seconds."""
-
-    def enter_pipeline(self) -> StatementPipeline:
-        """Enter the connection's pipeline mode, if it is not entered yet, and return it. Until
-        `leave_pipeline`, statements do not wait for answers."""
-        if not isinstance(self._pipeline, StatementPipeline):
-            self._pipeline = StatementPipeline(self)
-            self._pipeline.__enter__()
-        return self._pipeline
-
-    def leave_pipeline(self) -> None:
-        """Wait for all answers, and leave the pipeline mode. From then on, each statement waits for
-        its answer. Does nothing outside the pipeline mode."""
-        if self._pipeline is not None:
-            self._pipeline.__exit__(None, None, None)
-            self._pipeline = None
 
     def wait(self, gen: Any, interval: float = 0.1, timeout: float | None = None) -> Any:
         began_s, bound_s = time.monotonic(), ANSWER_S if timeout is None else timeout
@@ -196,15 +162,9 @@ class Connections:
         self._lock = threading.Lock()
         self._is_closed = False
 
-    def outside_pipeline(self) -> BoundedConnection:
-        """Return this thread's connection, with the pipeline mode left."""
-        connection = self.of_this_thread()
-        connection.leave_pipeline()
-        return connection
-
     def of_this_thread(self) -> BoundedConnection:
-        """Return this thread's connection, in the mode in which it is. Open one if there is none,
-        or if the last one was lost. Raise `StoreUnavailableError` if the store is closed."""
+        """Return this thread's connection. Open one if there is none, or if the last one was lost.
+        Raise `StoreUnavailableError` if the store is closed."""
         connection: BoundedConnection | None = getattr(self._mine, "connection", None)
         if connection is not None and not connection.closed:
             return connection
@@ -219,12 +179,9 @@ class Connections:
     def connect(self) -> BoundedConnection:
         """Return a new connection. It sends all integers as eight bytes; otherwise a statement
         would be prepared once for each size of integer."""
-        from psycopg.rows import dict_row
         from psycopg.types.numeric import Int8Dumper
 
-        connection = BoundedConnection.connect(
-            self._conninfo, autocommit=True, prepare_threshold=0, row_factory=dict_row
-        )
+        connection = BoundedConnection.connect(self._conninfo, autocommit=True, prepare_threshold=0)
         connection.adapters.register_dumper(int, Int8Dumper)
         connection.prepared_max = None
         return connection
@@ -241,23 +198,6 @@ class Connections:
             self._is_closed = True
             while self._all:
                 self._all.pop().close()
-
-
-@contextmanager
-def in_pipeline(connection: BoundedConnection) -> Iterator[StatementPipeline]:
-    """Enter the connection's pipeline mode, which stays on after the context. If the body of the
-    context raises, leave it and roll the transaction back."""
-    pipeline = connection.enter_pipeline()
-    try:
-        yield pipeline
-    except BaseException:
-        with suppress(psycopg.Error):
-            pipeline.wait_for_answers()
-        with suppress(psycopg.Error):
-            # the driver discards its prepared statements here, and logs that
-            connection.leave_pipeline()
-            connection.execute("ROLLBACK")
-        raise
 
 
 # --------------------------------------------------------------------------------------------------
@@ -358,83 +298,14 @@ TRIES = 5
 # If the answer to a COMMIT was lost, the server is asked for so long whether the commit happened.
 COMMIT_DOUBT_S = 60.0
 COMMIT_ASK_PAUSE_S = 0.2
-SNAPSHOT = "ISOLATION LEVEL REPEATABLE READ, READ ONLY"
-PLANS_S = 5.0  # lifetime of query plans: a plan for a table of ten rows is bad for ten thousand
 
 
-class StreamedTransaction(Transaction):
-    """A transaction on PostgreSQL outside the pipeline mode. Its `each` streams the rows from the
-    server, for results that do not fit in memory."""
+class PostgresTransaction(Transaction):
+    """A transaction on PostgreSQL. Its `each` streams the rows from the server."""
 
     def each(self, query: str, **values: Any) -> Iterator[Row]:
-        connection: Any = self._connection
-        yield from connection.cursor().stream(self._queries[query], values)
-
-
-class PipelinedTransaction(Transaction):
-    """A transaction on PostgreSQL in pipeline mode. It waits only when rows are needed, once for
-    all statements that were sent since the last wait.
-
-    Args:
-        pipeline: the pipeline mode of `connection`.
-        begun: the cursor of the transaction's first query, which returns one row with `now_us`.
-    """
-
-    def __init__(
-        self,
-        connection: BoundedConnection,
-        pipeline: StatementPipeline,
-        *,
-        queries: Mapping[str, str],
-        begun: psycopg.Cursor[Any],
-    ) -> None:
-        super().__init__(connection, queries=queries, now_us=0)
-        self._statements = pipeline
-        self._begun = begun
-        self._first: dict[str, Any] | None = None
-        self._prefetched: dict[database.QueryKey, psycopg.Cursor[Any]] = {}
-
-    @property
-    def now_us(self) -> int:
-        return int(self.first()["now_us"])
-
-    def first(self) -> Mapping[str, Any]:
-        """Return the row of the transaction's first query."""
-        if self._first is None:
-            self._wait_for(self._begun)
-            self._first = dict(self._begun.fetchall()[0])
-        return self._first
-
-    def prefetch(self, query: str, **values: Any) -> None:
-        question = (query, frozenset(values.items()))
-        if question not in self._cached and question not in self._prefetched:
-            self._prefetched[question] = self._execute(query, values)
-
-    def count_changed(self, query: str, **values: Any) -> int:
-        cursor = self._execute(query, values)
-        self._wait_for(cursor)
-        return cursor.rowcount
-
-    def each(self, query: str, **values: Any) -> Iterator[Row]:
-        yield from self._fetch(query, values)
-
-    def _fetch(self, query: str, values: Mapping[str, Any]) -> Sequence[Row]:
-        question = (query, frozenset(values.items()))
-        cursor = self._prefetched.pop(question, None) or self._execute(query, values)
-        self._wait_for(cursor)
-        return cursor.fetchall()
-
-    def _wait_for(self, cursor: psycopg.Cursor[Any]) -> None:
-        if cursor.pgresult is None:
-            self._statements.wait_for_answers()
-
-    def _execute(self, query: str, values: Mapping[str, Any]) -> psycopg.Cursor[Any]:
-        return cast(psycopg.Cursor[Any], super()._execute(query, values))
-
-    def _forget(self, tables: Set[str]) -> None:
-        super()._forget(tables)
-        if tables:
-            self._drop_changed(self._prefetched, tables)
+        cursor = self._connection.cursor(row_factory=dict_row)
+        yield from cursor.stream(self._queries[query], {**values, "now_us": self.now_us})
 
 
 class PostgresDatabase:
@@ -464,7 +335,6 @@ class PostgresDatabase:
             NotFoundError: with `only_looks`, the database is empty.
         """
         self._clock = clock
-        self._thread = threading.local()
         self._queries = load_queries()
         self._connections = Connections(url, only_looks=only_looks)
         self.where = self._connections.shown
@@ -475,7 +345,7 @@ class PostgresDatabase:
         self.known_version = self._scripts.version
         try:
             with translating_errors(self.where):
-                connection = self._connections.outside_pipeline()
+                connection = self._connections.of_this_thread()
                 self.version_before = self._read_version(connection)
                 if only_looks:
                     self._require_tables()
@@ -531,8 +401,7 @@ class PostgresDatabase:
         with connection.transaction():
             connection.execute("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")
             self._query_one(connection, "lock_schema")
-            self._query_one(connection, "clock", given_us=None)
-            tx = Transaction(connection, queries=self._queries, now_us=0)
+            tx = self._transaction(connection, self._query_one(connection, "clock")["now_us"])
             self.version_before, script = database.find_script(tx, self._scripts, where=self.where)
             if not (self.version_before or self._query_one(connection, "has_schema")):
                 connection.execute(self._queries["create_schema"])
@@ -549,45 +418,27 @@ class PostgresDatabase:
         because workers on other machines keep running when the server loses power."""
 
         def transact(connection: BoundedConnection) -> T:
-            with in_pipeline(connection) as pipeline:
+            with _rolled_back_on_error(connection):
                 connection.execute("BEGIN ISOLATION LEVEL READ COMMITTED")
-                tx = self._transaction(
-                    connection, pipeline, first="lock_for_writing", objective_id=objective_id
-                )
-                done = work(tx)
-                tx.finish()
-                transaction = tx.first()["transaction"]
-                self._commit(connection, pipeline, transaction)
+                begun = self._query_one(connection, "lock_for_writing", objective_id=objective_id)
+                done = work(self._transaction(connection, begun["now_us"]))
+                self._commit(connection, begun["transaction"])
             return done
 
         return self._repeat_if_rolled_back(transact)
 
     def read(self, work: Callable[[Transaction], T]) -> T:
         def transact(connection: BoundedConnection) -> T:
-            with in_pipeline(connection) as pipeline:
-                connection.execute(f"BEGIN {SNAPSHOT}")
-                done = work(self._transaction(connection, pipeline, first="clock"))
+            with _rolled_back_on_error(connection):
+                connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+                now_us = self._query_one(connection, "clock")["now_us"]
+                done = work(self._transaction(connection, now_us))
                 connection.execute("COMMIT")
-                pipeline.end()
             return done
 
         return self._repeat_if_rolled_back(transact)
 
-    def read_at_once(self, work: Callable[[Transaction], T]) -> T:
-        raise StoreUnavailableError(f"{self.where} can be read only in a thread")
-
-    def read_unchecked(self, work: Callable[[Transaction], T]) -> T:
-        """Do the same as `read`, but stream large results. There is no invalid text to return,
-        because the server accepts only valid UTF-8."""
-
-        def transact(connection: BoundedConnection) -> T:
-            connection.leave_pipeline()
-            with connection.transaction():
-                connection.execute(f"SET TRANSACTION {SNAPSHOT}")
-                now_us = self._query_one(connection, "clock", given_us=self._given_us())["now_us"]
-                return work(StreamedTransaction(connection, queries=self._queries, now_us=now_us))
-
-        return self._repeat_if_rolled_back(transact)
+    read_unchecked = read  # the server accepts only valid UTF-8
 
     def find_damage(self) -> list[str]:
         return []  # the server checks its own pages
@@ -599,23 +450,13 @@ class PostgresDatabase:
         self._listener.close()
         self._connections.close()
 
-    def _transaction(
-        self,
-        connection: BoundedConnection,
-        pipeline: StatementPipeline,
-        *,
-        first: str,
-        **values: Any,
-    ) -> PipelinedTransaction:
-        begun = connection.execute(self._queries[first], {**values, "given_us": self._given_us()})
-        return PipelinedTransaction(connection, pipeline, queries=self._queries, begun=begun)
+    def _transaction(self, connection: BoundedConnection, now_us: int) -> Transaction:
+        now_us = from_time(self._clock()) if self._clock else now_us
+        return PostgresTransaction(connection, queries=self._queries, now_us=now_us)
 
-    def _given_us(self) -> int | None:
-        return from_time(self._clock()) if self._clock else None
-
-    def _query_one(self, connection: psycopg.Connection[Any], query: str, **values: Any) -> Any:
+    def _query_one(self, connection: BoundedConnection, query: str, **values: Any) -> Any:
         """Return the first row of a query that does not belong to a transaction of the store."""
-        return connection.execute(self._queries[query], values).fetchone()
+        return Transaction(connection, queries=self._queries, now_us=0).one(query, **values)
 
     def _repeat_if_rolled_back(self, transact: Callable[[BoundedConnection], T]) -> T:
         """Run a transaction, and return its outcome. If the server rolls it back, or the connection
@@ -624,7 +465,6 @@ class PostgresDatabase:
             for _ in range(TRIES - 1):
                 connection = self._connections.of_this_thread()
                 try:
-                    self._plan_anew(connection)
                     return transact(connection)
                 except psycopg.Error as error:
                     is_rolled_back = (error.sqlstate or "").startswith(ROLLED_BACK)
@@ -632,25 +472,11 @@ class PostgresDatabase:
                         raise
             return transact(self._connections.of_this_thread())
 
-    def _plan_anew(self, connection: BoundedConnection) -> None:
-        """Make the server plan this connection's queries anew, if `PLANS_S` seconds have passed
-        since the last time. In between, the server reuses its plans, because planning takes longer
-        than the queries."""
-        now_s = time.monotonic()
-        if now_s - getattr(self._thread, "planned_at_s", 0.0) > PLANS_S:
-            pipeline = connection.enter_pipeline()
-            connection.execute(self._queries["forget_plans"])
-            pipeline.end()
-            self._thread.planned_at_s = now_s
-
-    def _commit(
-        self, connection: BoundedConnection, pipeline: StatementPipeline, transaction: str
-    ) -> None:
-        """Send COMMIT and wait for all answers. If the connection is lost meanwhile, ask on another
-        connection whether the commit happened, and raise only if it did not."""
+    def _commit(self, connection: BoundedConnection, transaction: str) -> None:
+        """Commit. If the connection is lost meanwhile, ask on another connection whether the commit
+        happened, and raise only if it did not."""
         try:
             connection.execute("COMMIT")
-            pipeline.wait_for_answers()
         except psycopg.Error:
             if not connection.closed or not self._was_committed(transaction):
                 raise
@@ -662,7 +488,7 @@ class PostgresDatabase:
         while time.monotonic() < deadline:
             with suppress(psycopg.OperationalError):
                 outcome = self._query_one(
-                    self._connections.outside_pipeline(), "outcome", transaction=transaction
+                    self._connections.of_this_thread(), "outcome", transaction=transaction
                 )["outcome"]
                 if outcome in ("committed", "aborted"):
                     return bool(outcome == "committed")
@@ -674,16 +500,20 @@ class PostgresDatabase:
         )
 
 
-NOW_US = "CAST(nullif(current_setting('babyagi.now_us', true), '') AS BIGINT)"
+@contextmanager
+def _rolled_back_on_error(connection: BoundedConnection) -> Iterator[None]:
+    try:
+        yield
+    except BaseException:
+        with suppress(psycopg.Error):
+            connection.execute("ROLLBACK")
+        raise
 
 
 def load_queries() -> dict[str, str]:
-    """Return the named SQL queries in psycopg's syntax, with `%(name)s` for `:name`. `:now_us` is
-    replaced by a setting that the server sets from its clock at the beginning of the transaction,
-    so a query can be sent before the client has received that time."""
+    """Return the named SQL queries in psycopg's syntax, with `%(name)s` for `:name`."""
     return {name: _in_dialect(query) for name, query in database.load_queries("postgres").items()}
 
 
 def _in_dialect(query: str) -> str:
-    query = re.sub(r"(?<![:\w]):now_us\b", NOW_US, query.replace("%", "%%"))
-    return re.sub(r"(?<![:\w]):([a-z_]\w*)", r"%(\1)s", query)
+    return re.sub(r"(?<![:\w]):([a-z_]\w*)", r"%(\1)s", query.replace("%", "%%"))

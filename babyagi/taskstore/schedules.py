@@ -2,14 +2,13 @@
 a tick.
 
 Only pure functions and data types; the store keeps the schedules and provides the time. A tick is
-identified by the instant at which it is due, before any jitter. Local times follow Debian's cron: a
+identified by the instant at which it is due. Local times follow Debian's cron: a
 fixed time that does not exist on a day is due at the end of the gap, and one that occurs twice is
 due the first time only; an expression whose minutes or hours begin with `*` follows elapsed time.
 """
 
 from __future__ import annotations
 
-import hashlib
 import math
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -20,7 +19,6 @@ from babyagi.tasks import ObjectiveSpec, require_utc
 from babyagi.text import say_duration
 
 MIN_EVERY_S = 60.0
-MAX_JITTER_S = 86_400.0
 MAX_CRON_CHARS = 200
 N_CRON_FIELDS = 5
 DAILY_LIMIT_USD = 5.0
@@ -35,7 +33,6 @@ class Overlap(StrEnum):
     tick is running."""
 
     SKIP = "skip"
-    QUEUE = "queue"  # the tick waits; at most one can wait
     ALLOW = "allow"
 
 
@@ -49,11 +46,9 @@ class CatchUp(StrEnum):
 
 
 class TickOutcome(StrEnum):
-    """What became of a tick, a time at which a schedule was due. All outcomes except `queued` are
-    final."""
+    """What became of a tick, a time at which a schedule was due."""
 
     FIRED = "fired"
-    QUEUED = "queued"  # it waits until an earlier objective is over
     COALESCED = "coalesced"  # a later tick replaces it
     SKIPPED = "skipped"
     MISSED = "missed"
@@ -65,7 +60,7 @@ class TickReason(StrEnum):
     NONE = ""
     CATCH_UP = "catch-up"  # no worker was running, and a later tick replaces it
     GRACE = "grace"  # no worker was running until the grace period was over
-    OVERLAP = "overlap"  # an earlier objective is running, or a tick waits already
+    OVERLAP = "overlap"  # an earlier objective is running
     LIMIT = "limit"  # the daily cost limit
     PAUSED = "paused"
     REMOVED = "removed"
@@ -120,15 +115,12 @@ class ScheduleSpec:
     grace_s: float = 3600.0
     overlap: Overlap = Overlap.SKIP
     catch_up: CatchUp = CatchUp.ONE
-    jitter_s: float = 0.0
     daily_limit_usd: float = DAILY_LIMIT_USD
 
     def __post_init__(self) -> None:
-        for name in ("grace_s", "jitter_s", "daily_limit_usd"):
+        for name in ("grace_s", "daily_limit_usd"):
             if not 0 <= getattr(self, name) < math.inf:
                 raise ValueError(f"{name} must be 0 or more, got {getattr(self, name)!r}")
-        if self.jitter_s > MAX_JITTER_S:
-            raise ValueError(f"jitter_s must be at most {MAX_JITTER_S:g}, got {self.jitter_s!r}")
         most = self.objective.limits.max_cost_usd
         if self.daily_limit_usd and not 0 < most <= self.daily_limit_usd:
             raise ValueError(
@@ -139,15 +131,13 @@ class ScheduleSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Schedule:
-    """A stored schedule. `due_at` is when its next tick is due, `fires_at` the same with jitter;
-    both are None when there are no more ticks."""
+    """A stored schedule. `due_at` is when its next tick is due; None when there are no more."""
 
     id: int
     uid: str
     spec: ScheduleSpec
     status: ScheduleStatus
     due_at: datetime | None
-    fires_at: datetime | None
     created_at: datetime
 
 
@@ -257,15 +247,6 @@ def _next_of_cron(expression: str, zone: ZoneInfo, after: datetime) -> datetime 
     return None
 
 
-def jittered(spec: ScheduleSpec, uid: str, due_at: datetime) -> datetime:
-    """Return when the tick fires: up to `jitter_s` after it is due, the same for every worker."""
-    if not spec.jitter_s:
-        return due_at
-    digest = hashlib.sha256(f"{uid} {due_at.isoformat()}".encode()).digest()
-    share = int.from_bytes(digest[:6], "big") / 2**48
-    return due_at + timedelta(seconds=round(spec.jitter_s * share, 3))
-
-
 def day_of(rule: Rule, at: datetime) -> tuple[datetime, datetime]:
     """Return the beginning and the end of the local day of an instant, in UTC."""
     zone = ZoneInfo(rule.tz)
@@ -301,17 +282,15 @@ def decide(
     late_s: float,
     is_next_due: bool,
     is_busy: bool,
-    has_queued: bool,
 ) -> Verdict:
     """Return the outcome of a tick that is due, decided by the state of its schedule, then by grace
     period, catch-up and overlap. The daily limit can still forbid a tick that fires
     (`decide_by_limit`).
 
     Args:
-        late_s: how long ago the tick was to fire.
-        is_next_due: whether the next tick should have fired by now as well.
+        late_s: how long ago the tick was due.
+        is_next_due: whether the next tick is due by now as well.
         is_busy: whether the objective of an earlier tick is running.
-        has_queued: whether an earlier tick is queued already.
     """
     is_late = late_s > spec.grace_s
     if status in (ScheduleStatus.PAUSED, ScheduleStatus.REMOVED):
@@ -320,11 +299,8 @@ def decide(
         return TickOutcome.MISSED, TickReason.GRACE
     if is_late and spec.catch_up is CatchUp.ONE and is_next_due:
         return TickOutcome.COALESCED, TickReason.CATCH_UP
-    if has_queued and spec.overlap is Overlap.QUEUE:
-        return TickOutcome.COALESCED, TickReason.OVERLAP
-    if is_busy and spec.overlap is not Overlap.ALLOW:
-        is_queued = spec.overlap is Overlap.QUEUE
-        return TickOutcome.QUEUED if is_queued else TickOutcome.SKIPPED, TickReason.OVERLAP
+    if is_busy and spec.overlap is Overlap.SKIP:
+        return TickOutcome.SKIPPED, TickReason.OVERLAP
     return TickOutcome.FIRED, TickReason.NONE
 
 

@@ -8,18 +8,17 @@ from __future__ import annotations
 
 import fcntl
 import os
-import re
 import sqlite3
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, InvalidStateError, wait
 from contextlib import ExitStack, closing, contextmanager, nullcontext, suppress
 from datetime import datetime
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 from urllib.parse import quote
 
 from babyagi.errors import StoreUnavailableError, StoreUnusableError
@@ -27,8 +26,6 @@ from babyagi.files import private
 from babyagi.runtime.offload import Offload, run_inline
 from babyagi.taskstore.sql import database
 from babyagi.taskstore.sql.database import (
-    Cursor,
-    Row,
     Scripts,
     Transaction,
     from_time,
@@ -207,7 +204,6 @@ class FileWatch:
 T = TypeVar("T")
 
 BUSY_TIMEOUT_S = 10.0
-VALUE = re.compile(r"(?<![:\w]):([a-z_]\w*)")  # the name of a value in a query
 # statements in the cache besides the named queries: BEGIN, COMMIT and the like
 N_OWN_STATEMENTS = 20
 PASSING_CODES = (
@@ -228,31 +224,6 @@ LASTING_CODES = (
 )
 # the system refuses access to a file that may be sound
 REFUSED_CODES = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM)
-
-
-@cache
-def number_values(sql: str) -> tuple[str, tuple[str, ...], bool]:
-    """Return the query with its values numbered (`?1`, `?2` …) instead of named, the names in the
-    order of the numbers, and whether `now_us` is one of them. SQLite binds values by number four
-    times as fast as by name."""
-    names = tuple(dict.fromkeys(re.findall(VALUE, sql)))
-    numbered = re.sub(VALUE, lambda found: f"?{names.index(found[1]) + 1}", sql)
-    return numbered, names, "now_us" in names
-
-
-class SqliteTransaction(Transaction):
-    """A transaction on SQLite. Its rows are dictionaries, because `sqlite3.Row` searches the column
-    names each time a value is read."""
-
-    def _rows(self, cursor: Any) -> Iterator[Row]:
-        columns = [column[0] for column in cursor.description]
-        return (dict(zip(columns, values, strict=True)) for values in cursor)
-
-    def _send(self, sql: str, values: Mapping[str, Any]) -> Cursor:
-        numbered, names, has_time = number_values(sql)
-        if has_time:
-            values = {**values, "now_us": self._now_us}
-        return self._connection.execute(numbered, [*map(values.__getitem__, names)])
 
 
 class SqliteEngine:
@@ -289,9 +260,6 @@ class SqliteEngine:
         with self._errors(), self._to_read() as connection:
             return self._transact("BEGIN", work, connection=connection)
 
-    def read_at_once(self, work: Callable[[Transaction], T]) -> T:
-        raise StoreUnavailableError(f"{self.where} is read as any other work is done")
-
     def read_unchecked(self, work: Callable[[Transaction], T]) -> T:
         with self._errors(), self._to_read() as connection:
             connection.text_factory = lambda content: content.decode("utf-8", "surrogateescape")
@@ -322,7 +290,6 @@ class SqliteEngine:
         try:
             tx = self._begin_on(connection)
             done = work(tx)
-            tx.finish()
             connection.execute("COMMIT")
         except BaseException:
             if connection.in_transaction:
@@ -332,7 +299,7 @@ class SqliteEngine:
 
     def _begin_on(self, connection: sqlite3.Connection) -> Transaction:
         now_us = from_time(self._clock())
-        return SqliteTransaction(connection, queries=self._queries, now_us=now_us)
+        return Transaction(connection, queries=self._queries, now_us=now_us)
 
     def _connect(
         self, *pragmas: str, timeout_s: float = BUSY_TIMEOUT_S, address: str = ""
@@ -428,8 +395,7 @@ PAGE_BYTES = 2048
 
 
 class SqliteDatabase(SqliteEngine):
-    """A SQLite database in a file. Every method blocks and must be called in the store's thread,
-    except `read_at_once`, which uses a connection of its own."""
+    """A SQLite database in a file. Every method blocks and must be called in the store's thread."""
 
     def __init__(
         self, path: Path, *, clock: Callable[[], datetime], scripts: Scripts | None = None
@@ -451,7 +417,6 @@ class SqliteDatabase(SqliteEngine):
         self._lock = FileLock(path.with_name(path.name + ".lock"), open_file=self._open_private)
         self._opened_things = ExitStack()  # closes what was opened, the last first
         self._is_synced = True  # whether all commits of this object are on the disk
-        self._reading = threading.Lock()  # because one thread reads and another one closes
         try:
             with self._errors(), self._lock:
                 # Only if the file does not exist. If this process has it open already, closing
@@ -466,8 +431,6 @@ class SqliteDatabase(SqliteEngine):
                 self._opened_things.callback(self._connection.close)
                 self._check()
                 self._migrate()
-                self._reader = self._connect("query_only = ON", timeout_s=0.0)
-                self._opened_things.callback(self._reader.close)
                 self._wal_fd = os.open(f"{self.where}-wal", os.O_RDONLY)
                 self._opened_things.callback(os.close, self._wal_fd)
         except BaseException:
@@ -506,12 +469,6 @@ class SqliteDatabase(SqliteEngine):
         self._require_own_file()
         yield self._open()
 
-    def read_at_once(self, work: Callable[[Transaction], T]) -> T:
-        self._require_own_file()
-        with self._errors(), self._reading:
-            self._open()
-            return self._transact("BEGIN", work, connection=self._reader)
-
     def close(self) -> None:
         """Copy the write-ahead log into the database file, and close both. A second call does
         nothing."""
@@ -519,7 +476,7 @@ class SqliteDatabase(SqliteEngine):
             self._watch.close()
         if self._connection is None:
             return
-        with self._errors(), self._lock, self._reading, self._opened_things:
+        with self._errors(), self._lock, self._opened_things:
             connection, self._connection = self._connection, None
             try:
                 connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()

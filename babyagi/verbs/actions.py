@@ -370,12 +370,12 @@ async def add_task(
     if objective.status is ObjectiveStatus.ENDED:
         require_room(objective)
     to = Place.FIRST if first else Place.LAST
-    plan = await store.add_tasks(objective.id, [Proposal(name=name, after=after)], to=to)
-    if not plan.added:
+    added = await store.add_tasks(objective.id, [Proposal(name=name, after=after)], to=to)
+    if not added:
         raise SettingsError(
             "the name of the task is empty", fix='babyagi tasks add "what to do"', guide="tasks"
         )
-    return _reopening(plan.added[0], "is queued", objective)
+    return _reopening(added[0], "is queued", objective)
 
 
 async def move_task(

@@ -351,14 +351,12 @@ class Schedule:
     uid: str
     status: ScheduleStatus
     due_at: datetime | None
-    fires_at: datetime | None
     created_at: datetime
     when: str
     rule: Rule
     grace_s: float
     overlap: Overlap
     catch_up: CatchUp
-    jitter_s: float
     daily_limit_usd: float
     objective: ScheduledObjective
     models: Mapping[str, str]

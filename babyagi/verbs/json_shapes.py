@@ -227,13 +227,12 @@ def search_shape(objective: Objective, text: str, ranking: Ranking) -> Json:
 
 
 def schedule_shape(schedule: Schedule) -> Json:
-    """Return one row of `babyagi schedule --json`. `due_at` is the time of the next tick by
-    the rule, `fires_at` the same with jitter."""
+    """Return one row of `babyagi schedule --json`. `due_at` is the time of the next tick."""
     spec = schedule.spec
     return {
-        **pick(schedule, "id uid status due_at fires_at created_at"),
+        **pick(schedule, "id uid status due_at created_at"),
         "when": spec.rule.words,
-        **pick(spec, "rule grace_s overlap catch_up jitter_s daily_limit_usd"),
+        **pick(spec, "rule grace_s overlap catch_up daily_limit_usd"),
         "objective": pick(spec.objective, "text initial_task instance_name limits"),
         "models": to_json(spec.objective.model_by_role),
     }

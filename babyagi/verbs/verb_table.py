@@ -71,7 +71,7 @@ SETTING_BY_FIELD = {
     **{name: name for name in LIMIT_NAMES},
 }
 Limit = Annotated[int, Interval(ge=1, le=MAX_LISTED)]
-WHEN = tuple("cron every at tz grace overlap catch_up jitter".split())
+WHEN = tuple("cron every at tz grace overlap catch_up".split())
 
 
 # -- a row, and a call of it
@@ -409,9 +409,8 @@ class ScheduleOptions(ObjectiveOptions, total=False):
     at: str
     tz: str
     grace: str
-    overlap: Literal["skip", "queue", "allow"]
+    overlap: Literal["skip", "allow"]
     catch_up: Literal["one", "all", "none"]
-    jitter: str
     daily_limit_usd: Annotated[float, Interval(ge=0, le=MAX_USD)]
 
 

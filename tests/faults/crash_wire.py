@@ -25,7 +25,6 @@ from babyagi.llm.port import Completion, OnText
 from babyagi.llm.prompt import Prompt, Speaker, ToolCall
 from babyagi.tasks import Effect, Passage, Reservation, Role, Usage
 from babyagi.taskstore.sql import database as sql_pieces
-from babyagi.taskstore.sqlite import number_values
 from babyagi.tools.base import Tool
 from support.prompts import asks_for_missing, block_in, results_in
 from support.scripted import is_check
@@ -124,7 +123,7 @@ def put_points_round_sql() -> Mapping[str, str]:
     """From now on every connection of this process and its children has points; returns the queries
     of SQL by name."""
     queries = sql_pieces.load_queries("sqlite")
-    WatchedConnection.names = {number_values(sql)[0]: name for name, sql in queries.items()}
+    WatchedConnection.names = {sql: name for name, sql in queries.items()}
     connect = sqlite3.connect
     sqlite3.connect = lambda *args, **kwargs: connect(
         *args, **{"factory": WatchedConnection, **kwargs}

@@ -223,7 +223,7 @@ async def write_spec(peer: Peer) -> None:
         row = connection.execute("SELECT * FROM objective WHERE id = ?", [peer.mine.id]).fetchone()
         if row is None:  # another write of this peer has removed it
             return
-        values = {**dict(row), "spec": database.spec_to_json(spec)}
+        values = {**dict(row), "spec": database.to_json(spec)}
         seal = database.sealed("objective", values)["seal"] if peer.rng.random() < 0.8 else 0
         change = "UPDATE objective SET spec = ?, seal = ? WHERE id = ?"
         connection.execute(change, [values["spec"], seal, peer.mine.id])

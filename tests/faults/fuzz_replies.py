@@ -144,9 +144,7 @@ class Lists:
         plan = self._read_plan(text, task_id, known={task.id for task in self._tasks})
         duty = await self.store.claim_duty(self.id, "w", Duty.PLAN)
         assert duty is not None
-        self.n_added += len(
-            (await self.store.record_plan(duty, task_ids=[task_id], plan=plan)).added
-        )
+        self.n_added += len(await self.store.record_plan(duty, task_ids=[task_id], plan=plan))
         check = await self.store.claim_duty(self.id, "w", Duty.CHECK)
         assert check is None or plan.is_met
         if check is not None:

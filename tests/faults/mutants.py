@@ -25,7 +25,7 @@ import random
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -86,13 +86,13 @@ def _run_nothing(piece: str) -> None:
 
 
 def _drop_event(kind: str) -> None:
-    run_later = Transaction.run_later
+    run = Transaction.run
 
-    def run_some(self: Transaction, query: str, row: Mapping[str, Any]) -> None:
-        if row["kind"] != kind:
-            run_later(self, query, row)
+    def run_some(self: Transaction, named: str, **values: Any) -> None:
+        if named != "insert_event" or values["kind"] != kind:
+            run(self, named, **values)
 
-    Transaction.run_later = run_some  # type: ignore[method-assign]
+    Transaction.run = run_some  # type: ignore[assignment,method-assign]
 
 
 def _look_up_nothing() -> None:

@@ -33,7 +33,6 @@ from babyagi.taskstore.schedules import (
     Tick,
     TickOutcome,
     TickReason,
-    jittered,
     next_due,
 )
 from babyagi.taskstore.sql.store import TaskStore
@@ -263,12 +262,10 @@ class Audit:
         self, one: Schedule, tick: Tick, before: list[Tick], later: list[Tick]
     ) -> bool:
         spec = one.spec
-        fires_at = jittered(spec, one.uid, tick.due_at)
-        is_late = tick.decided_at - fires_at > timedelta(seconds=spec.grace_s)
+        is_late = tick.decided_at - tick.due_at > timedelta(seconds=spec.grace_s)
         match (tick.outcome, tick.reason):
             case (TickOutcome.FIRED, TickReason.NONE):
-                # one that waited may fire when the clock was set back meanwhile
-                is_due = fires_at <= tick.decided_at or spec.overlap is Overlap.QUEUE
+                is_due = tick.due_at <= tick.decided_at
                 return is_due and not (is_late and spec.catch_up is CatchUp.NONE)
             case (TickOutcome.MISSED, TickReason.GRACE):
                 return is_late and spec.catch_up is CatchUp.NONE
@@ -276,8 +273,6 @@ class Audit:
                 return is_late and spec.catch_up is CatchUp.ONE and bool(later)
             case (TickOutcome.SKIPPED, TickReason.OVERLAP):
                 return spec.overlap is Overlap.SKIP and self._was_busy(tick, before)
-            case (TickOutcome.COALESCED | TickOutcome.QUEUED, TickReason.OVERLAP):
-                return spec.overlap is Overlap.QUEUE
             case (TickOutcome.SKIPPED, TickReason.LIMIT):
                 return bool(spec.daily_limit_usd)
             case (TickOutcome.SKIPPED, TickReason.PAUSED):
@@ -305,10 +300,10 @@ def make_schedules(begins: datetime) -> list[ScheduleSpec]:
 
     return [
         build(every_s=300, grace_s=600),
-        build(cron="*/15 * * * *", tz=BERLIN, overlap=Overlap.QUEUE, catch_up=CatchUp.ALL),
+        build(cron="*/15 * * * *", tz=BERLIN, overlap=Overlap.SKIP, catch_up=CatchUp.ALL),
         build(cron="30 2 * * *", tz=BERLIN, overlap=Overlap.ALLOW, catch_up=CatchUp.NONE),
         build(cron="0 * * * *", tz=NEW_YORK, overlap=Overlap.ALLOW, daily_limit_usd=DAILY_USD),
-        build(every_s=420, jitter_s=180, grace_s=900, catch_up=CatchUp.NONE),
+        build(every_s=420, grace_s=900, catch_up=CatchUp.NONE),
         build(cron="30 1 * * *", tz=NEW_YORK, overlap=Overlap.ALLOW, grace_s=60),
     ]
 

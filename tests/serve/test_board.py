@@ -178,15 +178,15 @@ async def test_results_are_found_and_a_task_is_put_in_the_place_of_another(serve
 async def test_a_schedule_says_what_becomes_of_late_ticks(served):
     browser = Browser(served)
     page = await browser.look("/schedules")
-    fields = {"every": "1d", "overlap": "queue", "catch_up": "all", "grace": "2h", "jitter": "5s"}
+    fields = {"every": "1d", "overlap": "allow", "catch_up": "all", "grace": "2h"}
     assert all(f'name="{name}"' in page.text for name in fields)
 
     added = await browser.send("/do/schedules", word_of(page), objective="Sing", **fields)
 
     (kept,) = await served.desk.store.schedules()
     assert added.status == 303
-    assert (kept.spec.overlap, kept.spec.catch_up) == ("queue", "all")
-    assert (kept.spec.grace_s, kept.spec.jitter_s) == (7200, 5)
+    assert (kept.spec.overlap, kept.spec.catch_up) == ("allow", "all")
+    assert kept.spec.grace_s == 7200
 
 
 async def kept(served):

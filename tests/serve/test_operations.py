@@ -187,7 +187,7 @@ def test_only_a_call_that_the_person_saw_can_be_approved(home, tmp_path):
 
 
 SCHEDULES = f"{BASE}/schedules"
-EVERY_HOUR = {"objective": "Look after the tea", "every": "1h", "grace": "10m", "overlap": "queue"}
+EVERY_HOUR = {"objective": "Look after the tea", "every": "1h", "grace": "10m", "overlap": "allow"}
 
 
 @pytest.mark.parametrize(
@@ -200,7 +200,7 @@ EVERY_HOUR = {"objective": "Look after the tea", "every": "1h", "grace": "10m", 
         ({"every": None, "at": "0001-01-01T00:00", "tz": "Asia/Tokyo"}, 422),
         ({"every": None, "at": "9999-12-31T23:59", "tz": "America/New_York"}, 422),
         ({"tz": "../../etc/passwd"}, 422),
-        ({"jitter": "9" * 300 + "s"}, 422),
+        ({"grace": "9" * 300 + "s"}, 422),
         ({"overlap": "sometimes"}, 422),
         ({"daily_limit_usd": -1}, 422),
         ({"objective": " "}, 422),

@@ -135,10 +135,10 @@ CHANGES = (
     change("schedule add Look after the tea --every 1h", "/schedules", _EVERY, status=201),
     change(
         "schedule add Look after the tea --cron 0,9,*,*,1-5 --tz Europe/Berlin --grace 10m "
-        "--overlap queue --catch-up all --jitter 5s --daily-limit 3 --task Boil --max-cost 1",
+        "--overlap allow --catch-up all --daily-limit 3 --task Boil --max-cost 1",
         "/schedules",
-        {**TEA, "cron": "0 9 * * 1-5", "tz": "Europe/Berlin", "grace": "10m", "overlap": "queue"}
-        | {"catch_up": "all", "jitter": "5s", "daily_limit_usd": 3, "first_task": "Boil"}
+        {**TEA, "cron": "0 9 * * 1-5", "tz": "Europe/Berlin", "grace": "10m", "overlap": "allow"}
+        | {"catch_up": "all", "daily_limit_usd": 3, "first_task": "Boil"}
         | {"max_cost_usd": 1},
         status=201,
     ),

@@ -51,7 +51,6 @@ from babyagi.taskstore.nouns import (
     Intention,
     Kept,
     Outcome,
-    Plan,
     Planned,
 )
 from babyagi.taskstore.sql.store import COMMON_WORD
@@ -206,6 +205,12 @@ async def kinds_of(store, objective_id):
     return [event.kind for event in await store.events(objective_id)]
 
 
+async def dropped_from(store, objective_id):
+    """The names of the proposals that were dropped because they repeat a task."""
+    dropped = await events_of(store, objective_id, events.TASK_DUPLICATE_DROPPED)
+    return [data["name"] for _, data in dropped]
+
+
 async def events_of(store, objective_id, kind):
     """The tasks and the data of the events of a kind, oldest first."""
     return [
@@ -314,9 +319,7 @@ class TaskStoreContract(KeyContract, ScheduleContract):
         await store.end_objective(objective_id, reason=StopReason.LIMIT_COST)
         plan = Planned(proposals=(Proposal(name="more"),), is_met=True)
         await store.record_result(second, text="r", origins=[], plan=plan)
-        assert await store.record_plan(planner, task_ids=[1], plan=plan) == Plan(
-            added=(), duplicates=()
-        )
+        assert await store.record_plan(planner, task_ids=[1], plan=plan) == ()
         assert await names_of(store, objective_id, TaskStatus.DONE) == ["Make a list", "B"]
         await store.record_result(third, text="r", origins=[])
         assert await store.claim_duty(objective_id, "w", Duty.PLAN) is None
@@ -480,7 +483,7 @@ class TaskStoreContract(KeyContract, ScheduleContract):
         objective_id = await begin(store)
         await finish_one(store, objective_id)
         await check(store, objective_id, is_met=True)
-        assert (await store.add_tasks(objective_id, [Proposal(name=" ")])).added == ()
+        assert (await store.add_tasks(objective_id, [Proposal(name=" ")])) == ()
         assert (await store.objective(objective_id)).stop_reason is StopReason.FINISHED
 
     async def test_deleting_is_refused_while_a_living_worker_holds_a_task(self, store, clock):
@@ -536,16 +539,16 @@ class TaskStoreContract(KeyContract, ScheduleContract):
             for name in ("D", "make  a LIST", " C\n\x00now ", "make a list!", "D.", " ")
         ]
         _, plan = await finish_one(store, objective_id, proposals=proposals)
-        assert [task.name for task in plan.added] == ["D", "C now"]
-        assert plan.duplicates == ("make a LIST", "make a list!", "D.")
-        assert plan.added[0].parent_id == 1
-        assert plan.added[0].after == (1, 2)
+        assert [task.name for task in plan] == ["D", "C now"]
+        assert await dropped_from(store, objective_id) == ["make a LIST", "D."]
+        assert plan[0].parent_id == 1
+        assert plan[0].after == (1, 2)
         assert await names_of(store, objective_id) == ["Make a list", "B", "D", "C now"]
 
     async def test_a_person_may_repeat_a_task(self, store):
         objective_id = await begin(store)
         again = await store.add_tasks(objective_id, [Proposal(name="Make a list")])
-        assert ([task.id for task in again.added], again.duplicates) == ([2], ())
+        assert [task.id for task in again] == [2]
 
     async def test_a_name_is_kept_byte_for_byte(self, store):
         name = "Read https://x.com/v2.1?id=3 & “Ünïcödé” 日本"
@@ -599,7 +602,7 @@ class TaskStoreContract(KeyContract, ScheduleContract):
         plan = await store.add_tasks(
             objective_id, [Proposal(name="D"), Proposal(name="E")], to=Place.FIRST
         )
-        assert [(task.name, task.rank) for task in plan.added] == [("D", 1), ("E", 2)]
+        assert [(task.name, task.rank) for task in plan] == [("D", 1), ("E", 2)]
         assert await names_of(store, objective_id) == ["D", "E", "Make a list", "B", "C"]
 
     async def test_a_task_is_moved_to_an_end_or_before_another(self, store):
@@ -919,7 +922,7 @@ class TaskStoreContract(KeyContract, ScheduleContract):
             objective_id,
             proposals=(Proposal(name="Find prices", parent_id=1), Proposal(name="Rest")),
         )
-        assert [task.name for task in made.added] == ["Find prices", "Rest"]
+        assert [task.name for task in made] == ["Find prices", "Rest"]
         task = await store.task(objective_id, 1)
         assert (task.status, task.try_no, task.after, task.rank, task.failures) == (
             TaskStatus.QUEUED,
@@ -954,7 +957,8 @@ class TaskStoreContract(KeyContract, ScheduleContract):
             task_id=1, lack="unused", after=(3, 1, 99, 2, "X", " e. ", "y", "unknown")
         )
         made = await plan_from(store, objective_id, proposals=proposals, unanswered=(named,))
-        assert ([task.id for task in made.added], made.duplicates) == ([4, 5], ("b!",))
+        assert [task.id for task in made] == [4, 5]
+        assert await dropped_from(store, objective_id) == ["b!"]
         task = await store.task(objective_id, 1)
         assert (task.after, task.lack) == ((2, 3, 4, 5), Lack(what="prices"))
 
@@ -1325,7 +1329,7 @@ class TaskStoreContract(KeyContract, ScheduleContract):
         proposal = Proposal(name=name, parent_id=1, repeats=repeats)
         made = await plan_from(store, objective_id, 1, proposals=(proposal,))
 
-        assert made == Plan(added=(), duplicates=(name,))
+        assert made == ()
         assert len(await store.tasks(objective_id)) == n_tasks
         assert await events_of(store, objective_id, events.TASK_DUPLICATE_DROPPED) == [
             (1, {"name": proposal.name, "repeats": 2})
@@ -1339,7 +1343,7 @@ class TaskStoreContract(KeyContract, ScheduleContract):
 
         _, made = await finish_one(store, objective_id, proposals=proposals)
 
-        assert made.duplicates == (task.name, task.name.lower(), task.name, "Find another")
+        assert [one.name for one in made] == ["Find another"]
         assert await events_of(store, objective_id, events.TASK_DUPLICATE_DROPPED) == [
             (task.id, {"name": task.name, "repeats": task.id}),
             (task.id, {"name": "Find another", "repeats": task.id + 1}),
@@ -1355,10 +1359,8 @@ class TaskStoreContract(KeyContract, ScheduleContract):
         _, made = await finish_one(
             store, objective_id, proposals=[Proposal(name=name) for name in names]
         )
-        assert ([task.name for task in made.added], made.duplicates) == (
-            [names[0], names[2]],
-            (names[1],),
-        )
+        assert [task.name for task in made] == [names[0], names[2]]
+        assert await dropped_from(store, objective_id) == [names[1]]
         assert (await events_of(store, objective_id, events.TASK_DUPLICATE_DROPPED))[0][1][
             "repeats"
         ] == 2
@@ -1382,7 +1384,7 @@ class TaskStoreContract(KeyContract, ScheduleContract):
         made = await plan_from(
             store, objective_id, proposals=(Proposal(name="B", parent_id=1),), **planned
         )
-        assert [task.id for task in made.added] == ([3] if shown == (2,) else [])
+        assert [task.id for task in made] == ([3] if shown == (2,) else [])
         assert (await store.task(objective_id, 1)).after == ((3,) if shown == (2,) else (2,))
 
     async def test_what_one_task_was_shown_in_vain_is_not_repeated_for_another(self, store):
@@ -1392,7 +1394,7 @@ class TaskStoreContract(KeyContract, ScheduleContract):
         await lack_in(store, objective_id, shown=(3,))
         await store.record_result(await store.claim_task(objective_id, "w"), text="r", origins=[])
         made = await plan_from(store, objective_id, proposals=(Proposal(name="C", parent_id=2),))
-        assert made.duplicates == ("C",)
+        assert (made, await dropped_from(store, objective_id)) == ((), ["C"])
 
     @pytest.mark.parametrize("state", STATES)
     async def test_a_missing_part_is_asked_for_again_unless_its_task_is_open_or_was_cancelled_by_a_person(
@@ -1411,7 +1413,7 @@ class TaskStoreContract(KeyContract, ScheduleContract):
     async def test_a_task_is_not_a_repeat_of_one_that_does_not_exist(self, store):
         objective_id = await begin(store)
         _, made = await finish_one(store, objective_id, proposals=[Proposal(name="B", repeats=77)])
-        assert [task.name for task in made.added] == ["B"]
+        assert [task.name for task in made] == ["B"]
 
     @pytest.mark.parametrize("is_newer", [True, False])
     async def test_a_task_that_was_given_up_comes_again_only_when_there_is_a_newer_result(
@@ -1429,7 +1431,7 @@ class TaskStoreContract(KeyContract, ScheduleContract):
             await store.fail_task(dead, error="no", max_failures=1)
         again = Proposal(name="Read K-17", parent_id=1)
         made = await plan_from(store, objective_id, proposals=(again,))
-        assert len(made.added) == is_newer
+        assert len(made) == is_newer
 
     @pytest.mark.parametrize("is_checked", [True, False])
     async def test_what_a_task_for_a_missing_part_lacks_comes_again_after_it_was_given_up(
@@ -1447,7 +1449,7 @@ class TaskStoreContract(KeyContract, ScheduleContract):
         parent_id = (await store.tasks(objective_id))[-1].id
         again = Proposal(name="Read K-17", parent_id=parent_id)
         made = await plan_from(store, objective_id, proposals=(again,))
-        assert len(made.added) == is_checked
+        assert len(made) == is_checked
 
     async def test_without_news_a_task_comes_again_at_most_four_times(self, store):
         objective_id = await begin(store, "Read K-17")
@@ -1483,8 +1485,8 @@ class TaskStoreContract(KeyContract, ScheduleContract):
                 text="K-17 is in the cellar",
                 proposals=[Proposal(name="Read K-17")],
             )
-            n_added.append(len(made.added))
-            if made.added:
+            n_added.append(len(made))
+            if made:
                 await store.fail_task(
                     await store.claim_task(objective_id, "w"), error="no", max_failures=1
                 )
@@ -1501,7 +1503,7 @@ class TaskStoreContract(KeyContract, ScheduleContract):
             task.name: [
                 names[task_id] for task_id in (await store.task(objective_id, task.id)).after
             ]
-            for task in made.added
+            for task in made
         }
         dropped = [
             (names[task_id], data["named"])
@@ -1574,7 +1576,7 @@ class TaskStoreContract(KeyContract, ScheduleContract):
         objective_id = await begin(store)
         names = [Proposal(name="x" * 3000), Proposal(name="y" * 3000, origins=("model:m",))]
         plan = await store.add_tasks(objective_id, names)
-        assert [len(task.name) for task in plan.added] == [3000, 2000]
+        assert [len(task.name) for task in plan] == [3000, 2000]
 
     async def test_a_number_names_no_task_that_is_proposed_with_it(self, store):
         objective_id = await begin(store)
@@ -2046,8 +2048,8 @@ class TaskStoreContract(KeyContract, ScheduleContract):
             objective_id, kind="odd", task_id=None, data={"said": "\x00\ud800", "n": 2**60}
         )
         *added, odd = (await store.events(objective_id))[-31:]
-        assert [event.data["name"] for event in added] == [task.name for task in plan.added]
-        assert [event.task_id for event in added] == [task.id for task in plan.added]
+        assert [event.data["name"] for event in added] == [task.name for task in plan]
+        assert [event.task_id for event in added] == [task.id for task in plan]
         assert (odd.data, odd.task_id) == ({"said": "\x00\ud800", "n": 2**60}, None)
         assert (await store.verify()).damages == ()
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from psycopg.rows import dict_row
 
 from babyagi import taskstore
 from babyagi.errors import (
@@ -144,7 +145,7 @@ async def test_both_schemas_have_the_same_tables_columns_and_indexes(store, tmp_
         "column_default FROM information_schema.columns "
         "WHERE table_schema = 'babyagi' ORDER BY table_name, ordinal_position"
     )
-    for row in store._database._connections.outside_pipeline().execute(query):
+    for row in named_rows(store, query):
         theirs[row["table_name"]].append(
             (row["column_name"], row["is_required"], _default(row["column_default"]))
         )
@@ -155,12 +156,15 @@ async def test_both_schemas_have_the_same_tables_columns_and_indexes(store, tmp_
             "SELECT name FROM sqlite_schema WHERE type = 'index' AND sql IS NOT NULL"
         )
     }
-    rows = store._database._connections.outside_pipeline().execute(
-        "SELECT indexname FROM pg_indexes WHERE schemaname = 'babyagi'"
-    )
+    rows = named_rows(store, "SELECT indexname FROM pg_indexes WHERE schemaname = 'babyagi'")
     assert in_file | {"result_words"} <= {row["indexname"] for row in rows}
     connection.close()
     await sqlite.close()
+
+
+def named_rows(store, sql):
+    connection = store._database._connections.of_this_thread()
+    return connection.cursor(row_factory=dict_row).execute(sql, prepare=False)
 
 
 def _default(text):
@@ -168,7 +172,7 @@ def _default(text):
 
 
 async def test_full_text_is_looked_up_in_its_index_however_many_results_an_objective_has(store):
-    connection, objective_id = store._database._connections.outside_pipeline(), await begin(store)
+    connection, objective_id = store._database._connections.of_this_thread(), await begin(store)
     numbers = f"SELECT {objective_id}, n, {{}} FROM generate_series(2, 3000) AS n"
     task = "objective_id, id, name, name_key, status, rank, origins, created_at_us"
     connection.execute(
@@ -194,7 +198,7 @@ async def test_full_text_is_looked_up_in_its_index_however_many_results_an_objec
         connection.execute(f"PREPARE {query} ({types}) AS {sql}")
         values = ", ".join([str(objective_id), "'[]'", "101"][: types.count(",") + 1])
         plan = "\n".join(
-            row["QUERY PLAN"] for row in connection.execute(f"EXPLAIN EXECUTE {query} ({values})")
+            line for (line,) in connection.execute(f"EXPLAIN EXECUTE {query} ({values})")
         )
         assert (
             "Bitmap Index Scan on result_words" in plan
@@ -690,7 +694,7 @@ async def test_a_server_that_is_stopped_is_unavailable_and_work_goes_on_when_it_
 
 async def test_a_lock_that_another_keeps_is_waited_for_and_not_for_ever(store, postgres_url):
     objective_id = await begin(store)
-    store._database._connections.outside_pipeline().execute("SET lock_timeout = '50ms'")
+    store._database._connections.of_this_thread().execute("SET lock_timeout = '50ms'")
     with psycopg.connect(postgres_url) as other:
         other.execute("SELECT 1 FROM babyagi.objective FOR UPDATE")
         with pytest.raises(StoreUnavailableError, match="cannot answer now"):
@@ -949,9 +953,7 @@ def plan_of(store, query):
         lambda found: f"${numbers.setdefault(found[1], len(numbers) + 1)}",
         store._database._queries[query],
     )
-    rows = store._database._connections.outside_pipeline().execute(
-        "EXPLAIN (GENERIC_PLAN) " + statement, prepare=False
-    )
+    rows = named_rows(store, "EXPLAIN (GENERIC_PLAN) " + statement)
     return "\n".join(row["QUERY PLAN"] for row in rows)
 
 

@@ -16,7 +16,6 @@ from babyagi.taskstore.schedules import (
     decide,
     decide_by_limit,
     find_zone,
-    jittered,
     next_due,
     objective_uid,
     parse_local,
@@ -129,15 +128,6 @@ def test_a_zone_that_nobody_knows_is_refused():
         find_zone("../../etc/passwd")
 
 
-def test_jitter_is_the_same_for_whoever_asks_and_stays_within_its_bound():
-    spec = make_schedule(jitter_s=300)
-    at = [jittered(spec, "a", SPRING + timedelta(days=n)) for n in range(50)]
-    late = [(fires - SPRING).total_seconds() % 86_400 for fires in at]
-    assert at == [jittered(spec, "a", SPRING + timedelta(days=n)) for n in range(50)]
-    assert all(0 <= one < 300 for one in late) and len(set(late)) > 40
-    assert jittered(make_schedule(), "a", SPRING) == SPRING
-
-
 def test_a_day_of_money_is_a_day_of_the_wall():
     begins, ends = day_of(cron("0 3 * * *"), SPRING + timedelta(hours=18))
     assert (ends - begins, begins.hour) == (timedelta(hours=23), 23)
@@ -165,9 +155,7 @@ def test_a_rule_that_makes_no_sense_cannot_be_built(fields):
         Rule(begins_at=NEW_YEAR, **fields)
 
 
-@pytest.mark.parametrize(
-    "fields", [{"grace_s": -1}, {"jitter_s": 90_000}, {"daily_limit_usd": 0.5}]
-)
+@pytest.mark.parametrize("fields", [{"grace_s": -1}, {"daily_limit_usd": 0.5}])
 def test_policies_that_contradict_each_other_cannot_be_built(fields):
     with pytest.raises(ValueError, match=r"must be|daily limit"):
         make_schedule(**fields)
@@ -203,13 +191,6 @@ LATE = timedelta(hours=2)
         ({"catch_up": CatchUp.NONE, "grace_s": 7200}, {"late": LATE}, TickOutcome.FIRED, ""),
         ({"catch_up": CatchUp.ALL}, {"late": LATE, "is_next_due": True}, TickOutcome.FIRED, ""),
         ({}, {"is_busy": True}, TickOutcome.SKIPPED, TickReason.OVERLAP),
-        ({"overlap": Overlap.QUEUE}, {"is_busy": True}, TickOutcome.QUEUED, TickReason.OVERLAP),
-        (
-            {"overlap": Overlap.QUEUE},
-            {"is_busy": True, "has_queued": True},
-            TickOutcome.COALESCED,
-            TickReason.OVERLAP,
-        ),
         ({"overlap": Overlap.ALLOW}, {"is_busy": True}, TickOutcome.FIRED, TickReason.NONE),
         ({}, {"left_usd": 0.99}, TickOutcome.SKIPPED, TickReason.LIMIT),
         ({}, {"left_usd": 1.0}, TickOutcome.FIRED, TickReason.NONE),
@@ -223,7 +204,7 @@ def test_the_outcome_of_a_tick_is_decided_by_state_grace_overlap_and_limit(
         spec,
         at.get("status", ScheduleStatus.ACTIVE),
         late_s=at.get("late", timedelta(minutes=1)).total_seconds(),
-        **{name: at.get(name, False) for name in ("is_next_due", "is_busy", "has_queued")},
+        **{name: at.get(name, False) for name in ("is_next_due", "is_busy")},
     )
     if verdict == (TickOutcome.FIRED, TickReason.NONE):
         verdict = decide_by_limit(spec, left_usd=left_usd)

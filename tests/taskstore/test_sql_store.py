@@ -35,18 +35,17 @@ def test_nothing_found_is_nothing_ordered():
     assert order_by_words([("oven", 1, 0)]) == [1]
 
 
-def test_what_is_left_for_later_is_in_what_is_read_next_also_where_it_was_read_before():
+def test_what_is_written_is_in_what_is_read_next_also_where_it_was_read_before():
     queries = {
-        "add": "INSERT INTO event (kind) SELECT json_extract(value, '$.kind') FROM json_each(:rows)",
+        "add": "INSERT INTO event (kind) VALUES (:kind)",
         "kinds": "SELECT kind FROM event ORDER BY rowid",
     }
     connection = sqlite3.connect(":memory:")
-    connection.row_factory = sqlite3.Row
     connection.execute("CREATE TABLE event (kind TEXT)")
     tx = Transaction(connection, queries=queries, now_us=0)
     assert list(tx.all("kinds")) == []
 
-    tx.run_later("add", {"kind": "a"})
-    tx.run_later("add", {"kind": "b"})
+    tx.run("add", kind="a")
+    tx.run("add", kind="b")
 
     assert [row["kind"] for row in tx.all("kinds")] == ["a", "b"]

@@ -375,40 +375,6 @@ async def test_a_write_that_nobody_waits_for_any_more_is_not_made(tmp_path):
     assert "Given up" not in names
 
 
-async def test_a_small_read_waits_for_no_writer(tmp_path):
-    offload = ThreadOffload()
-    store = await open_sqlite(tmp_path / "tasks.db", clock=Clock(), offload=offload)
-    objective_id = await begin(store)
-    begun, may_end = threading.Event(), threading.Event()
-
-    def write(tx):
-        begun.set()
-        may_end.wait()
-
-    writing = asyncio.create_task(store._write(write, objective_id))
-    await asyncio.to_thread(begun.wait)
-    seen = await store.objective(objective_id), await store.claimable(objective_id)
-    may_end.set()
-    await writing
-    assert (seen[0].id, seen[1].has_task) == (objective_id, True)
-    await store.close()
-    with pytest.raises(StoreUnavailableError, match="is closed"):
-        await store.objective(objective_id)
-    offload.close()
-
-
-async def test_a_small_read_that_would_have_to_wait_does_so_in_the_thread(tmp_path):
-    store = await open_inline(tmp_path / "tasks.db")
-    objective_id = await begin(store)
-
-    def refuse(work):
-        raise StoreUnavailableError("the database is locked")
-
-    store._database.read_at_once = refuse
-    assert (await store.objective(objective_id)).id == objective_id
-    await store.close()
-
-
 @pytest.fixture
 def syncs(monkeypatch):
     """What is asked of the disk, one entry for each time that it was waited for: the names of the

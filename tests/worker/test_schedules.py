@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from babyagi.errors import StoreUnavailableError
-from babyagi.taskstore.schedules import TICK_DECIDED, Overlap, Rule, ScheduleSpec, TickOutcome
+from babyagi.taskstore.schedules import TICK_DECIDED, Rule, ScheduleSpec, TickOutcome
 from babyagi.worker.process import MAX_TICK_WAIT_S
 from support.scripted import ScriptedModel
 from support.virtual import VirtualWorld, virtually
@@ -65,30 +65,6 @@ async def test_a_worker_that_waits_looks_seldom_and_is_woken_by_a_commit_of_its_
     assert 0 < len(world.store.looked_at_s) <= 3600 / 5 + 60  # as often as it looks for work
     assert MAX_TICK_WAIT_S <= 60
     assert (await world.store.schedule(schedule.id, limit=1))[1] == []
-
-
-@virtually
-async def test_a_tick_that_waits_begins_when_the_one_before_it_is_over():
-    world = make_world()
-    schedule = await world.store.add_schedule(
-        make_schedule(every_s=60.0, overlap=Overlap.QUEUE), uid="s"
-    )
-    is_held = asyncio.Event()
-    answer = world.model.complete
-
-    async def complete(prompt, *, role):
-        await is_held.wait()
-        return await answer(prompt, role=role)
-
-    world.model.complete = complete
-    async with serving_all(world.open_worker()):
-        await asyncio.sleep(150)
-        outcomes = [tick.outcome for tick in (await world.store.schedule(schedule.id, limit=9))[1]]
-        assert outcomes == [TickOutcome.QUEUED, TickOutcome.FIRED]
-        is_held.set()
-        await asyncio.sleep(20)
-        outcomes = [tick.outcome for tick in (await world.store.schedule(schedule.id, limit=9))[1]]
-        assert outcomes == [TickOutcome.FIRED, TickOutcome.FIRED]
 
 
 @virtually

@@ -13,7 +13,7 @@ import hashlib
 import json
 import re
 import zlib
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import asdict, dataclass, replace
@@ -73,64 +73,34 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 Connection = Any  # of sqlite3 or of psycopg; the methods that both have are called
-Cursor = Any
 Row = Mapping[str, Any]  # values by column name
-QueryKey = tuple[str, Set[tuple[str, Any]]]  # the name and the values of a query
 
 
 class Transaction:
     """A transaction in progress. It runs named queries; `:now_us` has the same value in all of
-    them.
-
-    It caches the rows that a query returned, so a repeated query is not sent again. A write to a
-    table removes the cached rows of all queries that read the table.
+    them. The rows that a query returned are cached until something is written, so a repeated query
+    is not sent again.
     """
 
     def __init__(self, connection: Connection, *, queries: Mapping[str, str], now_us: int) -> None:
         self._connection = connection
         self._queries = queries
-        self._now_us = now_us
-        self._cached: dict[QueryKey, Sequence[Row]] = {}
-        self._later: dict[str, list[Mapping[str, Any]]] = {}
-        self._awaited: Set[str] = frozenset()  # the tables that the rows in `_later` change
-
-    @property
-    def now_us(self) -> int:
-        return self._now_us
-
-    def prefetch(self, query: str, **values: Any) -> None:
-        """Announce a query whose rows will be needed. With a remote server, the announced queries
-        are sent together with the next statement, without waiting for their answers. This
-        implementation, for a local database, does nothing."""
-
-    def cache(self, query: str, row: Row | None, **values: Any) -> None:
-        """Store `row` in the cache as the only row of this query; None means that the query returns
-        no row. For callers that know the row from another query."""
-        self._cached[(query, frozenset(values.items()))] = () if row is None else (row,)
+        self.now_us = now_us
+        self._cached: dict[tuple[str, frozenset[tuple[str, Any]]], Sequence[Row]] = {}
 
     def run(self, query: str, **values: Any) -> None:
-        """Run a statement that writes. Sending it may be delayed until the next rows are read or
-        the transaction ends."""
-        self._execute(query, values)
+        """Run a statement that writes."""
+        self.count_changed(query, **values)
 
     def count_changed(self, query: str, **values: Any) -> int:
         """Run a statement that writes, and return how many rows it changed."""
-        return int(self._execute(query, values).rowcount)
+        self._cached.clear()
+        return int(self._send(query, values).rowcount)
 
-    def run_later(self, query: str, row: Mapping[str, Any]) -> None:
-        """Collect a row that `query` will write together with the other rows collected for it, as
-        JSON in `:rows`: before a query reads a table that they change, and at the latest when the
-        transaction ends."""
-        written = find_tables(self._queries[query]).written
-        self._later.setdefault(query, []).append(row)
-        self._awaited |= written
-        self._forget(written)
-
-    def finish(self) -> None:
-        """Write the rows that `run_later` collected. The driver calls this before it commits."""
-        later, self._later, self._awaited = self._later, {}, frozenset()
-        for query, rows in later.items():
-            self._execute(query, {"rows": json.dumps(rows)})
+    def change(self, query: str, **values: Any) -> Row:
+        """Run a statement that writes one row, and return that row."""
+        self._cached.clear()
+        return self._fetch(query, values)[0]
 
     def one(self, query: str, **values: Any) -> Row | None:
         """Return the first row, or None when the query returns no row."""
@@ -138,49 +108,26 @@ class Transaction:
         return rows[0] if rows else None
 
     def all(self, query: str, **values: Any) -> Sequence[Row]:
-        if find_tables(self._queries[query]).written:
-            return self._fetch(query, values)
         question = (query, frozenset(values.items()))
-        rows = self._cached.get(question)
-        if rows is None:
-            rows = self._cached[question] = self._fetch(query, values)
-        return rows
-
-    def each(self, query: str, **values: Any) -> Iterator[Row]:
-        """Yield the rows one by one, without caching them, for results that do not fit in
-        memory."""
-        yield from self._rows(self._execute(query, values))
+        if question not in self._cached:
+            self._cached[question] = self._fetch(query, values)
+        return self._cached[question]
 
     def has(self, query: str, **values: Any) -> bool:
         return bool(self.all(query, **values))
 
+    def each(self, query: str, **values: Any) -> Iterator[Row]:
+        """Yield the rows one by one, without caching them, for results that do not fit in
+        memory."""
+        cursor = self._send(query, values)
+        columns = [column[0] for column in cursor.description]
+        yield from (dict(zip(columns, row, strict=True)) for row in cursor)
+
     def _fetch(self, query: str, values: Mapping[str, Any]) -> Sequence[Row]:
-        return list(self.each(query, **values))
+        return list(Transaction.each(self, query, **values))
 
-    def _rows(self, cursor: Cursor) -> Iterable[Row]:
-        return list(cursor.fetchall())
-
-    def _execute(self, query: str, values: Mapping[str, Any]) -> Cursor:
-        sql = self._queries[query]
-        tables = find_tables(sql)
-        if not self._awaited.isdisjoint(tables.read):
-            self.finish()
-        self._forget(tables.written)
-        return self._send(sql, values)
-
-    def _send(self, sql: str, values: Mapping[str, Any]) -> Cursor:
-        return self._connection.execute(sql, values)
-
-    def _forget(self, tables: Set[str]) -> None:
-        """Drop the cached rows of all queries that read one of these tables."""
-        if tables:
-            self._drop_changed(self._cached, tables)
-
-    def _drop_changed(self, answers: dict[QueryKey, Any], tables: Set[str]) -> None:
-        """Remove from `answers` the queries that read one of these tables."""
-        for question in [*answers]:
-            if not tables.isdisjoint(find_tables(self._queries[question[0]]).read):
-                del answers[question]
+    def _send(self, query: str, values: Mapping[str, Any]) -> Any:
+        return self._connection.execute(self._queries[query], {**values, "now_us": self.now_us})
 
 
 class Database(Protocol):
@@ -216,10 +163,6 @@ class Database(Protocol):
 
     def read(self, work: Callable[[Transaction], T]) -> T:
         """Run `work` on one consistent state of the database, and return what it returns."""
-
-    def read_at_once(self, work: Callable[[Transaction], T]) -> T:
-        """Do the same as `read`, but in the thread of the event loop, for work that takes
-        microseconds. Where `read` would wait or needs a thread, raise `StoreUnavailableError`."""
 
     def read_unchecked(self, work: Callable[[Transaction], T]) -> T:
         """Do the same as `read`, but return text that is not valid UTF-8 instead of raising, so
@@ -277,35 +220,6 @@ def parse_queries(text: str) -> dict[str, str]:
         raise ValueError(f"two SQL queries have the same name: {', '.join(names)}")
     without_comments = (re.sub(r"^--.*$", "", one, flags=re.MULTILINE) for one in queries)
     return dict(zip(names, map(str.strip, without_comments), strict=True))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tables:
-    """The names of the tables that a query reads, and of those that it changes, directly or by a
-    foreign key's ON DELETE CASCADE."""
-
-    read: frozenset[str]
-    written: frozenset[str]
-
-
-# the tables that ON DELETE CASCADE changes, by the statement and its table
-CASCADES = {
-    ("DELETE", "worker"): {"worker_objective"},
-    ("DELETE", "objective"): set(
-        "task task_after result vector step duty worker_objective event tick".split()
-    ),
-}
-
-
-@cache
-def find_tables(sql: str) -> Tables:
-    written: set[str] = set()
-    changes = r"\b(INSERT|DELETE|UPDATE) (?!SET)(?:INTO |FROM )?(\w+)"
-    for change, table in re.findall(changes, sql):
-        written |= {table, *CASCADES.get((change, table), ())}
-    return Tables(
-        read=frozenset(re.findall(r"\b(?:FROM|JOIN) (\w+)", sql)), written=frozenset(written)
-    )
 
 
 # The version of the schema. A store of the version before is upgraded; every other is refused.
@@ -413,11 +327,6 @@ def find_script(tx: Transaction, scripts: Scripts, *, where: str) -> tuple[int, 
 # A failed write is reported to the person as a new outage only after so many successful writes in a
 # row, because a full disk still accepts a small write now and then.
 CALM_WRITES = 50
-# Reads of up to this many rows run in the event loop. Reading 200 tasks blocks it for 2 ms; using a
-# thread instead would cost 1 ms on a busy processor.
-FEW_ROWS = 200
-
-
 ALL_ROWS = 2**53  # SQLite and PostgreSQL share no syntax for "no limit"
 
 
@@ -496,16 +405,8 @@ class SqlAccess:
         finally:
             self._note_change()
 
-    async def _read(self, work: Callable[[Transaction], T], *, n_rows: int = 1) -> T:
-        """Run `work` on one consistent state of the store, and return what it returns.
-
-        Args:
-            n_rows: the approximate maximum number of rows that `work` reads. Up to `FEW_ROWS` are
-                read in the event loop, without a thread.
-        """
-        if n_rows <= FEW_ROWS:
-            with suppress(StoreUnavailableError):
-                return self._database.read_at_once(work)
+    async def _read(self, work: Callable[[Transaction], T]) -> T:
+        """Run `work` on one consistent state of the store, and return what it returns."""
         return await self._offload(lambda: self._database.read(work))
 
     def _note_change(self) -> None:
@@ -550,28 +451,15 @@ def writing(
     return decorate
 
 
-def reading(*, n_rows: int = 1) -> Callable[[Work[A, P, T]], Verb[A, P, T]]:
+def reading(work: Work[A, P, T]) -> Verb[A, P, T]:
     """Decorate a method of the store that reads: its body is one transaction, which it gets as its
-    first argument and its callers do not pass. `n_rows` is as for `SqlAccess._read`; the arguments
-    `limit` and `task_ids` of a call say it instead, where they are given."""
+    first argument and its callers do not pass."""
 
-    def decorate(work: Work[A, P, T]) -> Verb[A, P, T]:
-        @wraps(work)
-        async def read(self: A, /, *args: P.args, **kwargs: P.kwargs) -> T:
-            most = _count_rows(kwargs, n_rows)
-            return await self._read(lambda tx: work(self, tx, *args, **kwargs), n_rows=most)
+    @wraps(work)
+    async def read(self: A, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self._read(lambda tx: work(self, tx, *args, **kwargs))
 
-        return read
-
-    return decorate
-
-
-def _count_rows(arguments: Mapping[str, Any], n_rows: int) -> int:
-    """Return how many rows a read with these arguments returns at most."""
-    if arguments.get("task_ids") is not None:
-        return len(arguments["task_ids"])
-    limit = arguments.get("limit", n_rows)
-    return ALL_ROWS if limit is None else limit
+    return read
 
 
 def _objective_of(argument: Any) -> int:
@@ -690,7 +578,12 @@ def to_time_or_none(at_us: int | None) -> datetime | None:
     return None if at_us is None else to_time(at_us)
 
 
-to_json = json.JSONEncoder(separators=(",", ":")).encode
+def _plain(value: Any) -> Any:
+    return from_time(value) if isinstance(value, datetime) else asdict(value)
+
+
+# of JSON values, data types and times
+to_json = json.JSONEncoder(separators=(",", ":"), default=_plain).encode
 
 
 # -- damage
@@ -753,10 +646,6 @@ def require_types(row: Row, *, texts: Sequence[str] = (), numbers: Sequence[str]
 
 # -- the data types
 # --------------------------------------------------------------------------------------------------
-
-
-def spec_to_json(spec: ObjectiveSpec) -> str:
-    return to_json(asdict(spec))
 
 
 @_damage_named("objective {id}")
@@ -836,10 +725,6 @@ def objective_from_row(row: Row, *, held: Reservation, active_us: int) -> Object
     )
 
 
-def checks_to_json(checks: Checks) -> str:
-    return to_json(asdict(checks))
-
-
 @lru_cache(maxsize=N_CACHED_SPECS)
 def checks_from_json(text: str) -> Checks:
     fields = json.loads(text)
@@ -847,10 +732,6 @@ def checks_from_json(text: str) -> Checks:
     for key in ("missing", "contradictions"):
         fields[key] = tuple(fields.get(key, ()))
     return Checks(**fields)
-
-
-def lack_to_json(lack: Lack | None) -> str:
-    return "" if lack is None else to_json(asdict(lack))
 
 
 def lack_from_json(text: str) -> Lack | None:
@@ -906,11 +787,6 @@ def task_from_row(row: Row) -> Task:
 
 
 @lru_cache(maxsize=N_CACHED_TEXTS)
-def _texts_to_json(texts: tuple[str, ...]) -> str:
-    return to_json(texts)
-
-
-@lru_cache(maxsize=N_CACHED_TEXTS)
 def _list_from_json(text: str, kind: type[int] | type[str]) -> tuple[Any, ...]:
     values = json.loads(text)
     if not (isinstance(values, list) and all(type(value) is kind for value in values)):
@@ -921,9 +797,6 @@ def _list_from_json(text: str, kind: type[int] | type[str]) -> tuple[Any, ...]:
 def policy_to_json(spec: ScheduleSpec) -> str:
     fields = asdict(spec)
     del fields["objective"]
-    rule = fields["rule"]
-    rule["begins_at"] = from_time(spec.rule.begins_at)
-    rule["at"] = None if spec.rule.at is None else from_time(spec.rule.at)
     return to_json(fields)
 
 
@@ -935,7 +808,9 @@ def schedule_from_row(row: Row) -> Schedule:
     fields["rule"] = Rule(
         **{**rule, "begins_at": to_time(rule["begins_at"]), "at": to_time_or_none(rule["at"])}
     )
-    fields["overlap"] = Overlap(fields["overlap"])
+    # a store of the version before may have these
+    fields.pop("jitter_s", None)
+    fields["overlap"] = Overlap("skip" if fields["overlap"] == "queue" else fields["overlap"])
     fields["catch_up"] = CatchUp(fields["catch_up"])
     return Schedule(
         id=row["id"],
@@ -943,7 +818,6 @@ def schedule_from_row(row: Row) -> Schedule:
         spec=ScheduleSpec(objective=spec_from_row(row), **fields),
         status=ScheduleStatus(row["status"]),
         due_at=to_time_or_none(row["due_us"]),
-        fires_at=to_time_or_none(row["fires_at_us"]),
         created_at=to_time(row["created_at_us"]),
     )
 
@@ -953,7 +827,8 @@ def tick_from_row(row: Row) -> Tick:
     return Tick(
         schedule_id=row["schedule_id"],
         due_at=to_time(row["due_us"]),
-        outcome=TickOutcome(row["outcome"]),
+        # an earlier program let a tick wait, which now waits for nothing
+        outcome=TickOutcome("skipped" if row["outcome"] == "queued" else row["outcome"]),
         reason=TickReason(row["reason"]),
         objective_id=row["objective_id"],
         decided_at=to_time(row["decided_at_us"]),
@@ -1102,7 +977,7 @@ def result_to_values(result: Result) -> dict[str, Any]:
         "objective_id": result.objective_id,
         "task_id": result.task_id,
         "text": result.text,
-        "origins": _texts_to_json(result.origins),
+        "origins": to_json(result.origins),
         "lack": result.lack,
         "created_at_us": from_time(result.created_at),
     }
@@ -1137,23 +1012,18 @@ def step_to_values(step: Step, *, is_held: bool) -> dict[str, Any]:
         "output": step.output,
         "request": step.request,
         "model": step.model,
-        "origins": _texts_to_json(step.origins),
+        "origins": to_json(step.origins),
         "is_held": int(is_held),
         "held_calls": step.reservation.calls,
         "held_tokens": step.reservation.tokens,
         "held_cost_microusd": to_microusd(step.reservation.cost_usd),
         **_step_usage_to_values(step.usage),
-        "unconfirmed": _charges_to_json(step.unconfirmed),
+        "unconfirmed": to_json([(no, _step_usage_to_values(one)) for no, one in step.unconfirmed]),
         "claim_no": step.claim_no,
         "created_at_us": from_time(step.created_at),
         "done_at_us": None if step.done_at is None else from_time(step.done_at),
     }
     return {**values, "checksum": _checksum(_STEP_COLUMNS, values)}
-
-
-@lru_cache(maxsize=N_CACHED_TEXTS)
-def _charges_to_json(charges: tuple[tuple[int, Usage], ...]) -> str:
-    return to_json([[claim_no, _step_usage_to_values(usage)] for claim_no, usage in charges])
 
 
 @lru_cache(maxsize=N_CACHED_TEXTS)

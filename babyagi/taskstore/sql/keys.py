@@ -9,13 +9,13 @@ be made again after a crash, until it is kept as well; from then on the kept ans
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from babyagi.errors import SettingsError
 from babyagi.tasks import Objective, Step, Task
 from babyagi.taskstore import lifecycle
-from babyagi.taskstore.nouns import KEY_AGE_S, KeyedRequest, Plan
+from babyagi.taskstore.nouns import KEY_AGE_S, KeyedRequest
 from babyagi.taskstore.schedules import Schedule
 from babyagi.taskstore.sql import transitions
 from babyagi.taskstore.sql.database import (
@@ -63,7 +63,7 @@ class Keys(SqlAccess):
             ONCE.reset(token)
         return await self._keep_answer(request, answer, objective_id=objective_id)
 
-    @reading()
+    @reading
     def _earlier(self, tx: Transaction, request: KeyedRequest) -> tuple[str | None, Any, bool]:
         """Return the kept answer, or what the request made, and whether it was carried out."""
         row = _row_of(tx, request)
@@ -120,7 +120,7 @@ def _objective_of(made: Any) -> int | None:
             return made.id
         case Task() | Step():
             return made.objective_id
-        case Plan(added=(first, *_)):
+        case (Task() as first, *_):
             return first.objective_id
         case (Objective() as objective, bool()):
             return objective.id
@@ -130,34 +130,40 @@ def _objective_of(made: Any) -> int | None:
 def _write_made(made: Any) -> Any:
     """Return what a write returned as JSON, with ids in the place of rows."""
     match made:
-        case Objective() | Schedule() | Step():
-            return [type(made).__name__, made.id]
         case Task():
             return ["Task", made.objective_id, made.id]
-        case Plan():
-            return ["Plan", *map(_write_made, made.added)]
+        case Objective() | Schedule() | Step():
+            return [type(made).__name__, made.id]
         case (Objective() as objective, bool(is_new)):
             return ["Submitted", objective.id, is_new]
+        case tuple():
+            return ["Plan", *map(_write_made, made)]
     return None
+
+
+def _read_step(tx: Transaction, step_id: int) -> Step:
+    row = tx.one("step_by_id", step_id=step_id)
+    if row is None:
+        raise lifecycle.not_asked(step_id)
+    return step_from_row(row)
+
+
+_READ: Mapping[str, Callable[..., Any]] = {
+    "Objective": transitions.read_objective,
+    "Schedule": transitions.read_schedule,
+    "Step": _read_step,
+    "Task": transitions.read_task,
+}
 
 
 def _read_made(tx: Transaction, made: Any) -> Any:
     """Return what a write returned, with the rows as they are now. Raises `NotFoundError` if it was
     deleted."""
     match made:
-        case ["Objective", id_]:
-            return transitions.read_objective(tx, id_)
-        case ["Schedule", id_]:
-            return transitions.read_schedule(tx, id_)
-        case ["Step", id_]:
-            row = tx.one("step_by_id", step_id=id_)
-            if row is None:
-                raise lifecycle.not_asked(id_)
-            return step_from_row(row)
-        case ["Task", objective_id, id_]:
-            return transitions.read_task(tx, objective_id, id_)
         case ["Plan", *tasks]:
-            return Plan(added=tuple(_read_made(tx, one) for one in tasks), duplicates=())
+            return tuple(_read_made(tx, one) for one in tasks)
         case ["Submitted", id_, is_new]:
             return transitions.read_objective(tx, id_), is_new
+        case [kind, *ids]:
+            return _READ[kind](tx, *ids)
     return None

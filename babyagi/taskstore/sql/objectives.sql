@@ -1,9 +1,9 @@
 -- Objectives, their events and their duties.
 
 -- insert_objective --
--- Insert an active objective whose counters include its first task; returns the row.
-INSERT INTO objective (uid, identity, spec, seen_us, created_at_us, seal, last_task_id)
-VALUES (:uid, :identity, :spec, :created_at_us, :created_at_us, :seal, 1) RETURNING *, 0 AS has_report;
+-- Insert an active objective; returns the row.
+INSERT INTO objective (uid, identity, spec, seen_us, created_at_us, seal)
+VALUES (:uid, :identity, :spec, :created_at_us, :created_at_us, :seal) RETURNING *, 0 AS has_report;
 
 -- newest_objective --
 -- The newest objective with this identity, if there is one.
@@ -131,6 +131,10 @@ SELECT 1 FROM worker AS w
    AND (EXISTS (SELECT 1 FROM task AS t WHERE t.objective_id = :objective_id AND t.status = 'running' AND t.worker_id = w.id)
         OR EXISTS (SELECT 1 FROM duty AS d WHERE d.objective_id = :objective_id AND d.worker_id = w.id))
  LIMIT 1;
+
+-- insert_event --
+-- Append an event.
+INSERT INTO event (objective_id, task_id, kind, data, at_us, seal) VALUES (:objective_id, :task_id, :kind, :data, :at_us, :seal);
 
 -- events --
 -- The first events after an id, of one task or of all, of some kinds or of any, oldest first.

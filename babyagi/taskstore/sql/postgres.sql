@@ -17,16 +17,12 @@ SELECT 1 FROM pg_namespace WHERE nspname = 'babyagi';
 SELECT pg_advisory_xact_lock(7089336938131513954);
 
 -- lock_for_writing --
--- Begin to write: lock one objective, or with NULL the whole store. Returns the time and the id of the transaction. The time is the
--- transaction's `now_us` from then on: :given_us, or the server's time if that is NULL.
-SELECT CAST(set_config('babyagi.now_us', CAST(coalesce(CAST(:given_us AS BIGINT), now_us) AS TEXT), true) AS BIGINT) AS now_us, transaction
-  FROM lock_for_writing(CAST(:objective_id AS BIGINT));
+-- Begin to write: lock one objective, or with NULL the whole store. Returns the time and the id of the transaction.
+SELECT now_us, transaction FROM lock_for_writing(CAST(:objective_id AS BIGINT));
 
 -- clock --
--- Returns the time, which is the transaction's `now_us` from then on: :given_us, or the server's time if that is NULL.
-SELECT CAST(set_config('babyagi.now_us',
-                       CAST(coalesce(CAST(:given_us AS BIGINT), CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS BIGINT)) AS TEXT),
-                       true) AS BIGINT) AS now_us;
+-- The time.
+SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS BIGINT) AS now_us;
 
 -- outcome --
 -- The outcome of a transaction: committed, aborted or in progress; NULL if the server no longer knows it.
@@ -40,21 +36,9 @@ SELECT current_setting('server_encoding') AS encoding;
 -- Listen for the commits of other processes.
 LISTEN babyagi;
 
--- forget_plans --
--- Make the server plan its prepared statements anew.
-DISCARD PLANS;
-
 -- ping --
 -- Whether the server is still there.
 SELECT 1;
-
--- insert_events --
--- Append events, in their order, except those whose objective was deleted.
-INSERT INTO event (objective_id, task_id, kind, data, at_us, seal)
-SELECT o.id, e.task_id, e.kind, e.data, e.at_us, e.seal
-  FROM ROWS FROM (json_to_recordset(CAST(:rows AS JSON)) AS (objective_id BIGINT, task_id BIGINT, kind TEXT, data TEXT, at_us BIGINT, seal BIGINT))
-  WITH ORDINALITY AS e (objective_id, task_id, kind, data, at_us, seal, place)
-  JOIN objective AS o ON o.id = e.objective_id ORDER BY e.place;
 
 -- word_counts --
 -- How many results of the objective contain each of the words, counted up to :limit. MATERIALIZED hides the limit from the planner, and `+ 0`

@@ -3,7 +3,7 @@
 -- insert_schedule --
 -- Insert an active schedule; returns its id.
 INSERT INTO schedule (uid, spec, policy, due_us, fires_at_us, created_at_us, seal)
-VALUES (:uid, :spec, :policy, :due_us, :fires_at_us, :created_at_us, :seal) RETURNING id;
+VALUES (:uid, :spec, :policy, :due_us, :due_us, :created_at_us, :seal) RETURNING id;
 
 -- schedule --
 -- One schedule.
@@ -17,19 +17,8 @@ SELECT * FROM schedule WHERE status <> 'removed' OR :with_removed = 1 ORDER BY i
 -- The schedules with a tick that is due by now, the longest overdue first.
 SELECT * FROM schedule WHERE fires_at_us <= :now_us AND status IN ('active', 'paused') ORDER BY fires_at_us, id;
 
--- queued_schedules --
--- The schedules that are not paused, have a waiting tick, and whose newest ticks have only objectives that ended with a report.
-SELECT * FROM schedule
- WHERE status IN ('active', 'done') AND id IN (SELECT t.schedule_id FROM tick AS t WHERE t.outcome = 'queued')
-   AND NOT EXISTS (SELECT 1 FROM (SELECT begun.objective_id FROM tick AS begun
-                                   WHERE begun.schedule_id = schedule.id AND begun.objective_id IS NOT NULL
-                                   ORDER BY begun.decided_at_us DESC LIMIT 100) AS newest
-                     JOIN objective AS o ON o.id = newest.objective_id
-                    WHERE o.status <> 'ended' OR o.report IS NULL)
- ORDER BY id;
-
 -- next_tick --
--- When the next tick of any schedule should fire; NULL when none is to come.
+-- When the next tick of any schedule is due; NULL when none is to come.
 SELECT min(fires_at_us) AS fires_at_us FROM schedule WHERE fires_at_us IS NOT NULL AND status IN ('active', 'paused');
 
 -- is_schedule_busy --
@@ -38,10 +27,6 @@ SELECT 1 FROM (SELECT objective_id FROM tick WHERE schedule_id = :schedule_id AN
                 ORDER BY decided_at_us DESC LIMIT 100) AS newest
   JOIN objective AS o ON o.id = newest.objective_id
  WHERE o.status <> 'ended' OR o.report IS NULL LIMIT 1;
-
--- queued_tick --
--- The schedule's waiting tick, if there is one.
-SELECT * FROM tick WHERE schedule_id = :schedule_id AND outcome = 'queued' ORDER BY due_us LIMIT 1;
 
 -- ticks_of_day --
 -- The objectives that the schedule's ticks began within a span of time: their status and cost.
@@ -53,24 +38,15 @@ SELECT o.id, o.spec, o.status, o.report IS NOT NULL AS has_report, o.cost_microu
 -- The newest ticks, newest first.
 SELECT * FROM tick WHERE schedule_id = :schedule_id ORDER BY due_us DESC LIMIT :limit;
 
--- tick --
--- One tick.
-SELECT * FROM tick WHERE schedule_id = :schedule_id AND due_us = :due_us;
-
 -- insert_tick --
 -- Insert a decided tick; the same tick cannot be inserted again.
 INSERT INTO tick (schedule_id, due_us, outcome, reason, objective_id, decided_at_us)
 VALUES (:schedule_id, :due_us, :outcome, :reason, :objective_id, :now_us);
 
--- settle_tick --
--- Store the outcome of a tick that waited.
-UPDATE tick SET outcome = :outcome, reason = :reason, objective_id = :objective_id, decided_at_us = :now_us
- WHERE schedule_id = :schedule_id AND due_us = :due_us AND outcome = 'queued';
-
 -- prune_ticks --
 -- Delete the ticks that were decided before :before_us, except the newest 100 and those whose objective has not ended with a report.
 DELETE FROM tick
- WHERE schedule_id = :schedule_id AND due_us < :before_us AND decided_at_us < :before_us AND outcome <> 'queued'
+ WHERE schedule_id = :schedule_id AND due_us < :before_us AND decided_at_us < :before_us
    AND due_us < (SELECT min(due_us) FROM (SELECT due_us FROM tick WHERE schedule_id = :schedule_id
                                            ORDER BY due_us DESC LIMIT 100) AS newest)
    AND NOT EXISTS (SELECT 1 FROM objective AS o
@@ -78,7 +54,7 @@ DELETE FROM tick
 
 -- set_next_tick --
 -- Store when the schedule's next tick is due.
-UPDATE schedule SET due_us = :due_us, fires_at_us = :fires_at_us, status = :status WHERE id = :schedule_id;
+UPDATE schedule SET due_us = :due_us, fires_at_us = :due_us, status = :status WHERE id = :schedule_id;
 
 -- set_schedule_status --
 -- Set the schedule's status to active, paused or removed.

@@ -4,13 +4,6 @@
 -- The names of all tables.
 SELECT name FROM sqlite_schema WHERE type = 'table';
 
--- insert_events --
--- Append events, in their order, except those whose objective was deleted.
-INSERT INTO event (objective_id, task_id, kind, data, at_us, seal)
-SELECT o.id, json_extract(e.value, '$.task_id'), json_extract(e.value, '$.kind'), json_extract(e.value, '$.data'),
-       json_extract(e.value, '$.at_us'), json_extract(e.value, '$.seal')
-  FROM json_each(:rows) AS e CROSS JOIN objective AS o WHERE o.id = json_extract(e.value, '$.objective_id') ORDER BY e.key;
-
 -- word_counts --
 -- How many results of the objective contain each of the words, counted up to :limit.
 SELECT w.value AS word,

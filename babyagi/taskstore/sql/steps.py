@@ -12,7 +12,6 @@ from babyagi.taskstore import lifecycle, limits
 from babyagi.taskstore.nouns import Intention, Kept, Outcome
 from babyagi.taskstore.sql import transitions
 from babyagi.taskstore.sql.database import (
-    ALL_ROWS,
     SqlAccess,
     Transaction,
     reading,
@@ -24,8 +23,6 @@ from babyagi.taskstore.sql.database import (
     to_time,
     writing,
 )
-
-STEPS_EACH = 10  # an owner (a task or duty) has about so many steps
 
 
 class Steps(SqlAccess):
@@ -61,15 +58,9 @@ class Steps(SqlAccess):
             ObjectiveStoppedError: the objective is paused, or has ended and the owner is neither
                 `report` nor `index`.
         """
-        if first is None:
-            tx.prefetch("objective", objective_id=fence.objective_id)
-        n_lost = _find_fenced(tx, fence, intention.key, "" if first is None else first.key)
-        # read before `first` is recorded, which changes another step
+        transitions.fenced_owner(tx, fence)
+        record_first(tx, fence, first)
         known, is_held = _find(tx, fence, intention.key)
-        if first is not None:
-            _record_made(tx, fence, first, n_lost=n_lost)
-            if first.key == intention.key:
-                known, is_held = _find(tx, fence, intention.key)
         if known is not None:
             if intention.kind == lifecycle.ONCE and known.state is StepState.INTENDED:
                 return transitions.leave_unknown(tx, known)
@@ -112,8 +103,10 @@ class Steps(SqlAccess):
             lambda tx: _record_made(tx, fence, made), fence.objective_id, is_lasting=is_lasting
         )
 
-    async def steps(
+    @reading
+    def steps(
         self,
+        tx: Transaction,
         objective_id: int,
         *,
         owner: str | Sequence[str] = (),
@@ -136,16 +129,11 @@ class Steps(SqlAccess):
             query, values = "duty_steps", {"duty": duty.value}
         elif are_answered:
             query, values = "answered_steps", {}
-
-        def work(tx: Transaction) -> list[Step]:
-            at = {"objective_id": objective_id}
-            found = [tx.one("step", **at, owner=owner, key=key) for owner, key in named]
-            if not named:
-                found += rows_in(tx, query, objective_id, **values)
-            return [step_from_row(row) for row in found if row is not None]
-
-        n_rows = ALL_ROWS if duty is not None else len(named) + STEPS_EACH * len(owners)
-        return await self._read(work, n_rows=n_rows)
+        at = {"objective_id": objective_id}
+        found = [tx.one("step", **at, owner=owner, key=key) for owner, key in named]
+        if not named:
+            found += rows_in(tx, query, objective_id, **values)
+        return [step_from_row(row) for row in found if row is not None]
 
     async def secret(self, candidate: str) -> str:
         """Return the store's secret, from which the unpredictable lines around the passages of
@@ -155,8 +143,8 @@ class Steps(SqlAccess):
         The secret is never shown, exported or sent anywhere.
         """
         if not self._secret:
-            rows = await self._write(lambda tx: tx.all("keep_secret", secret=candidate), None)
-            self._secret = str(rows[0]["value"])
+            row = await self._write(lambda tx: tx.change("keep_secret", secret=candidate), None)
+            self._secret = str(row["value"])
         return self._secret
 
     # -- tasks that wait for a person
@@ -205,7 +193,7 @@ class Steps(SqlAccess):
         transitions.note_freed(tx, task, transitions.free_task(tx, task))
         return _find(tx, fence, key)[0] or step
 
-    @reading()
+    @reading
     def inbox(
         self, tx: Transaction, objective_id: int | None = None, *, step_id: int | None = None
     ) -> list[Step]:
@@ -252,18 +240,9 @@ def record_first(tx: Transaction, fence: Fence, first: Outcome | Kept | None) ->
         _record_made(tx, fence, first)
 
 
-def _record_made(
-    tx: Transaction, fence: Fence, made: Outcome | Kept, *, n_lost: int | None = None
-) -> Step:
-    """Record the outcome of a call, or a step that cost nothing.
-
-    Args:
-        n_lost: what `_find_fenced` returned; None if the caller has not called it.
-    """
-    if isinstance(made, Outcome):
-        return _record(tx, fence, made)
-    n_lost = _find_fenced(tx, fence, made.key) if n_lost is None else n_lost
-    return _put_found(tx, fence, made, n_lost=n_lost)
+def _record_made(tx: Transaction, fence: Fence, made: Outcome | Kept) -> Step:
+    """Record the outcome of a call, or a step that cost nothing."""
+    return _record(tx, fence, made) if isinstance(made, Outcome) else _put_found(tx, fence, made)
 
 
 def _record(tx: Transaction, fence: Fence, outcome: Outcome) -> Step:
@@ -308,14 +287,11 @@ def _is_repeated(known: Step, fence: Fence, *, is_held: bool) -> bool:
     return known.state is StepState.DONE and known.claim_no == fence.claim_no and not is_held
 
 
-def _put_found(tx: Transaction, fence: Fence, kept: Kept, *, n_lost: int) -> Step:
+def _put_found(tx: Transaction, fence: Fence, kept: Kept) -> Step:
     """Store a step that cost nothing, unless a step with its key exists. Return the stored step.
-    The caller has checked that the worker still holds the claim.
-
-    Args:
-        n_lost: how many workers in a row were lost while they held the task. The number is set back
-            to 0, because a recorded step shows that the task does not kill its workers.
-    """
+    The task's number of lost workers is set back to 0, because a recorded step shows that the task
+    does not kill its workers."""
+    task = transitions.fenced_owner(tx, fence)
     known, _ = _find(tx, fence, kept.key)
     if known is not None:
         return known
@@ -330,35 +306,11 @@ def _put_found(tx: Transaction, fence: Fence, kept: Kept, *, n_lost: int) -> Ste
     )
     step = lifecycle.done_step(step, output=kept.output, model="", origins=kept.origins, at=at)
     tx.run("put_step", **step_to_values(step, is_held=False))
-    if n_lost and kept.kind != lifecycle.INPUTS:
-        task_id = lifecycle.task_of(fence.owner)
-        tx.run("note_progress", objective_id=fence.objective_id, task_id=task_id)
+    if task is not None and task.n_lost and kept.kind != lifecycle.INPUTS:
+        tx.run("note_progress", objective_id=fence.objective_id, task_id=task.id)
     data = lifecycle.step_data(step, Usage())
     transitions.append_step_event(tx, step, events.STEP_RECORDED, **data)
     return step
-
-
-def _find_fenced(tx: Transaction, fence: Fence, key: str, other_key: str = "") -> int:
-    """Raise `LeaseLostError` unless the worker still holds the claim of `fence`. With the same
-    query, read and cache the steps `key` and `other_key`, so that `_find` needs no query for them.
-
-    Returns:
-        How many workers in a row were lost while they held the task; 0 for a duty such as planning.
-    """
-    owned = {"objective_id": fence.objective_id, "owner": fence.owner}
-    keys, task_id = {"key": key, "other_key": other_key}, lifecycle.task_of(fence.owner)
-    rows = (
-        tx.all("steps_under_duty", duty=lifecycle.duty_of(fence.owner), **owned, **keys)
-        if task_id is None
-        else tx.all("steps_under_task", task_id=task_id, **owned, **keys)
-    )
-    held = [(row["holder"], row["held_claim_no"]) for row in rows[:1]]
-    if held != [(fence.worker_id, fence.claim_no)]:
-        raise lifecycle.lost(fence)
-    row_by_key = {row["key"]: row for row in rows}
-    for one in filter(None, keys.values()):
-        tx.cache("step", row_by_key.get(one), **owned, key=one)
-    return int(rows[0]["n_lost"])
 
 
 def _find(tx: Transaction, fence: Fence, key: str) -> tuple[Step | None, bool]:

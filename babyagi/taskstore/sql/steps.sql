@@ -29,18 +29,6 @@ SELECT * FROM step WHERE objective_id = :objective_id AND (owner = :duty OR owne
 SELECT * FROM step
  WHERE objective_id = :objective_id AND kind IN ('question', 'approval') AND output IS NOT NULL ORDER BY id;
 
--- steps_under_task --
--- Two steps of a task, each with the task's holder and its number of lost workers. If neither step exists, one row with only these.
-SELECT f.worker_id AS holder, f.claim_no AS held_claim_no, f.n_lost, s.*
-  FROM task AS f LEFT JOIN step AS s ON s.objective_id = f.objective_id AND s.owner = :owner AND s.key IN (:key, :other_key)
- WHERE f.objective_id = :objective_id AND f.id = :task_id;
-
--- steps_under_duty --
--- The same as `steps_under_task`, for a duty.
-SELECT f.worker_id AS holder, f.claim_no AS held_claim_no, 0 AS n_lost, s.*
-  FROM duty AS f LEFT JOIN step AS s ON s.objective_id = f.objective_id AND s.owner = f.owner AND s.key IN (:key, :other_key)
- WHERE f.objective_id = :objective_id AND f.duty = :duty AND f.owner = :owner;
-
 -- unsettled_steps --
 -- The steps of all owners that still hold their reservation, or that wait for a person.
 SELECT * FROM step WHERE objective_id = :objective_id AND is_held = 1

@@ -66,7 +66,6 @@ from babyagi.taskstore.schedules import (
     day_of,
     decide,
     decide_by_limit,
-    jittered,
     next_due,
     objective_uid,
 )
@@ -90,7 +89,6 @@ from babyagi.taskstore.sql.database import (
     seal_vector,
     sealed,
     spec_from_row,
-    spec_to_json,
     task_from_row,
     task_name_from_row,
     tick_from_row,
@@ -104,7 +102,6 @@ from babyagi.taskstore.sql.steps import Steps
 from babyagi.taskstore.sql.tasks import (
     Recording,
     Steering,
-    add_first_task,
     add_proposals,
     put_back_lost,
     put_in_place,
@@ -223,14 +220,11 @@ def _read_every_row(tx: Transaction, objective_id: int | None) -> Verification:
 # --------------------------------------------------------------------------------------------------
 
 
-MAX_WINDOW = 200  # about how many rows one ordering or planning reads
-
-
 class Looking(SqlAccess):
     """The part of the store for reads that only show its contents to a person or an agent, measure
     them, or find damage."""
 
-    @reading()
+    @reading
     def standing(self, tx: Transaction, objective_id: int) -> Standing:
         """Return the facts from which one sees whether the objective makes progress, and why not.
         Raises `NotFoundError`."""
@@ -238,7 +232,7 @@ class Looking(SqlAccess):
         outage = tx.one("outages", objective_id=objective_id)
         return _standing(tx, row, counts=transitions.counts(tx, objective_id), outage=outage)
 
-    @reading(n_rows=ALL_ROWS)
+    @reading
     def vitals(self, tx: Transaction) -> Vitals:
         """Return measurements of the whole store, from one read of the database, with a number of
         queries that does not grow with the store."""
@@ -321,8 +315,6 @@ def _queue_of(row: Row | None, *, now_us: int) -> Queue:
 
 
 def _read_workers(tx: Transaction) -> list[Worker]:
-    tx.prefetch("every_joined", objective_id=None)
-    tx.prefetch("held")
     rows = tx.all("workers")
     joined: defaultdict[str, list[Joined]] = defaultdict(list)
     for row in tx.all("every_joined", objective_id=None) if rows else ():
@@ -408,23 +400,21 @@ class Workers(SqlAccess):
         for joined in tx.all("joined_by", worker_id=worker_id):
             transitions.store_active_time(tx, transitions.objective_row(tx, joined["objective_id"]))
 
-    async def remove_worker(self, worker_id: str, *, objective_id: int | None = None) -> None:
+    @writing(locks_all=True)
+    def remove_worker(
+        self, tx: Transaction, worker_id: str, *, objective_id: int | None = None
+    ) -> None:
         """Remove the worker and release all its claims, without counting a failure; with an
         `objective_id`, end only its service of that objective. An unknown id, and an objective that
         the worker does not serve, are ignored."""
-
-        def work(tx: Transaction) -> None:
-            if objective_id is None:
-                worker = tx.one("worker", worker_id=worker_id)
-                if worker is not None:
-                    self._forget(tx, worker, events.WORKER_LEFT)
-                return
-            row = tx.one("joined", worker_id=worker_id, objective_id=objective_id)
-            if row is not None and row["hindrance"] is not None:
-                tx.cache("objective", row, objective_id=objective_id)
-                self._leave(tx, worker_id, row["worker_name"], objective_id, events.WORKER_LEFT)
-
-        await self._write(work, objective_id)
+        if objective_id is None:
+            worker = tx.one("worker", worker_id=worker_id)
+            if worker is not None:
+                self._forget(tx, worker, events.WORKER_LEFT)
+            return
+        row = tx.one("joined", worker_id=worker_id, objective_id=objective_id)
+        if row is not None and row["hindrance"] is not None:
+            self._leave(tx, worker_id, row["worker_name"], objective_id, events.WORKER_LEFT)
 
     async def reap_workers(
         self, *, silent: Mapping[str, datetime] | None = None, gone: Collection[str] = ()
@@ -461,7 +451,7 @@ class Workers(SqlAccess):
 
         return await self._write(work, None) if await self._read(find) else 0
 
-    @reading()
+    @reading
     def workers(self, tx: Transaction) -> list[Worker]:
         """Return all registered workers, ordered by id, including dead ones that `reap_workers` has
         not removed yet. Costs one read of the database."""
@@ -529,14 +519,15 @@ def create_objective(
     values = {
         "uid": uid,
         "identity": identity,
-        "spec": spec_to_json(spec),
+        "spec": to_json(spec),
         "created_at_us": tx.now_us,
     }
-    (row,) = tx.all("insert_objective", **sealed("objective", values))
+    row = tx.change("insert_objective", **sealed("objective", values))
     transitions.append_event(tx, row["id"], events.OBJECTIVE_CREATED, uid=uid, **scheduled)
     # of any length, because a person wrote it
     name = lifecycle.storable_line(spec.initial_task)
-    add_first_task(tx, row["id"], Proposal(name=name, origins=(spec.task_origin,)))
+    first = Proposal(name=name, origins=(spec.task_origin,))
+    add_proposals(tx, row["id"], [first], allow_duplicates=True)
     return objective_from_row(row, held=Reservation(), active_us=0)
 
 
@@ -561,15 +552,14 @@ class Schedules(SqlAccess):
             )
         values = {
             "uid": uid,
-            "spec": spec_to_json(spec.objective),
+            "spec": to_json(spec.objective),
             "policy": policy_to_json(spec),
             "created_at_us": tx.now_us,
         }
-        times = _next_times(spec, uid, due_at)
-        row = tx.all("insert_schedule", **sealed("schedule", values), **times)[0]
+        row = tx.change("insert_schedule", **sealed("schedule", values), due_us=from_time(due_at))
         return transitions.read_schedule(tx, row["id"])
 
-    @reading()
+    @reading
     def schedule(
         self, tx: Transaction, schedule_id: int, *, limit: int = 0
     ) -> tuple[Schedule, list[Tick]]:
@@ -579,7 +569,7 @@ class Schedules(SqlAccess):
         ticks = tx.all("ticks", schedule_id=schedule_id, limit=limit)
         return schedule, list(map(tick_from_row, ticks))
 
-    @reading(n_rows=ALL_ROWS)
+    @reading
     def schedules(self, tx: Transaction, *, with_removed: bool = False) -> list[Schedule]:
         """Return the schedules, oldest first. Removed ones are included only if `with_removed`."""
         return list(map(schedule_from_row, tx.all("schedules", with_removed=int(with_removed))))
@@ -594,8 +584,7 @@ class Schedules(SqlAccess):
 
         Args:
             to: PAUSED: each tick that falls into the pause is recorded as skipped. ACTIVE. REMOVED:
-                no tick fires any more, not even a waiting one; the objectives that the schedule
-                started go on.
+                no tick fires any more; the objectives that the schedule started go on.
         """
 
         def work(tx: Transaction) -> Schedule | None:
@@ -603,8 +592,6 @@ class Schedules(SqlAccess):
             if schedule.status not in _SWITCHED_FROM[to]:
                 return schedule
             by = schedule.status if to is ScheduleStatus.ACTIVE else to
-            if by is ScheduleStatus.REMOVED:
-                _settle_queued(tx, schedule, (TickOutcome.SKIPPED, TickReason.REMOVED))
             if len(_decide_due(tx, schedule, by=by, limit=MAX_DECIDED)) == MAX_DECIDED:
                 return None
             if transitions.read_schedule(tx, schedule_id).status is not ScheduleStatus.DONE or (
@@ -634,17 +621,12 @@ class Schedules(SqlAccess):
         """
 
         def look(tx: Transaction) -> Fired | None:
-            is_owed = tx.has("due_schedules") or tx.has("queued_schedules")
-            return None if is_owed else Fired(wait_s=wait_for_tick_s(tx))
+            return None if tx.has("due_schedules") else Fired(wait_s=wait_for_tick_s(tx))
 
         def work(tx: Transaction) -> Fired:
             if not tx.has("worker", worker_id=worker_id):
                 raise LeaseLostError(f"worker {worker_id} was declared dead")
-            ticks = [
-                tick
-                for row in tx.all("queued_schedules")
-                for tick in _settle_queued(tx, schedule_from_row(row), FIRES)
-            ]
+            ticks: list[Tick] = []
             for row in tx.all("due_schedules"):
                 schedule = schedule_from_row(row)
                 left = MAX_DECIDED - len(ticks)
@@ -663,12 +645,6 @@ def wait_for_tick_s(tx: Transaction) -> float | None:
     return None if fires_at_us is None else max(0.0, (fires_at_us - tx.now_us) / 1e6)
 
 
-def _next_times(spec: ScheduleSpec, uid: str, due_at: datetime | None) -> dict[str, int | None]:
-    if due_at is None:
-        return {"due_us": None, "fires_at_us": None}
-    return {"due_us": from_time(due_at), "fires_at_us": from_time(jittered(spec, uid, due_at))}
-
-
 # -- determining the outcome of ticks
 # --------------------------------------------------------------------------------------------------
 
@@ -680,52 +656,30 @@ def _decide_due(
     most `limit`, as if the schedule's status were `by`. Then store when its next tick is due.
     Return the decided ticks."""
     spec, now = schedule.spec, to_time(tx.now_us)
-    due_at, fires_at = schedule.due_at, schedule.fires_at
+    due_at = schedule.due_at
     ticks: list[Tick] = []
-    while due_at is not None and fires_at is not None and fires_at <= now and len(ticks) < limit:
+    while due_at is not None and due_at <= now and len(ticks) < limit:
         next_at = next_due(spec.rule, after=due_at)
-        next_fires_at = None if next_at is None else jittered(spec, schedule.uid, next_at)
         verdict = decide(
             spec,
             by,
-            late_s=(now - fires_at).total_seconds(),
-            is_next_due=next_fires_at is not None and next_fires_at <= now,
+            late_s=(now - due_at).total_seconds(),
+            is_next_due=next_at is not None and next_at <= now,
             is_busy=tx.has("is_schedule_busy", schedule_id=schedule.id),
-            has_queued=tx.has("queued_tick", schedule_id=schedule.id),
         )
         ticks.append(_enter_tick(tx, schedule, due_at, verdict))
-        due_at, fires_at = next_at, next_fires_at
+        due_at = next_at
     if ticks:
         status = schedule.status if due_at is not None else ScheduleStatus.DONE
-        times = _next_times(spec, schedule.uid, due_at)
-        tx.run("set_next_tick", schedule_id=schedule.id, status=status, **times)
+        due_us = None if due_at is None else from_time(due_at)
+        tx.run("set_next_tick", schedule_id=schedule.id, status=status, due_us=due_us)
         tx.run("prune_ticks", schedule_id=schedule.id, before_us=from_time(now - KEPT))
     return ticks
 
 
-def _settle_queued(tx: Transaction, schedule: Schedule, verdict: Verdict) -> list[Tick]:
-    """Store the outcome of the tick that waits for the end of an earlier tick's objective. Return
-    it as a list, which is empty if no tick waits."""
-    row = tx.one("queued_tick", schedule_id=schedule.id)
-    if row is None:
-        return []
-    return [_enter_tick(tx, schedule, to_time(row["due_us"]), verdict, is_queued=True)]
-
-
-def _enter_tick(
-    tx: Transaction,
-    schedule: Schedule,
-    due_at: datetime,
-    verdict: Verdict,
-    *,
-    is_queued: bool = False,
-) -> Tick:
+def _enter_tick(tx: Transaction, schedule: Schedule, due_at: datetime, verdict: Verdict) -> Tick:
     """Store the tick with its outcome, create its objective if it fires and the daily limit allows
-    that, and return the tick.
-
-    Args:
-        is_queued: whether the tick is stored already, as waiting.
-    """
+    that, and return the tick."""
     if verdict == FIRES:
         verdict = decide_by_limit(schedule.spec, left_usd=_left_usd(tx, schedule))
     (outcome, reason), objective_id = verdict, None
@@ -742,7 +696,7 @@ def _enter_tick(
             due_at=due_at.isoformat(),
         ).id
     tx.run(
-        "settle_tick" if is_queued else "insert_tick",
+        "insert_tick",
         schedule_id=schedule.id,
         due_us=from_time(due_at),
         outcome=outcome,
@@ -786,7 +740,6 @@ def _committed_microusd(row: Row) -> int:
 
 def _task_names(tx: Transaction, objective_id: int, *, limit: int, after_id: int) -> TaskNames:
     at = {"objective_id": objective_id, "until_us": ALL_ROWS}
-    tx.prefetch("last_event_id", **at)
     newest_first = (
         tx.all("changed_names", objective_id=objective_id, limit=limit, after_id=after_id)
         if after_id
@@ -867,7 +820,7 @@ def _conclude(tx: Transaction, objective: Objective) -> None:
 
 def _queue_question(tx: Transaction, objective_id: int, proposal: Proposal) -> None:
     """Queue a person's further question before all other tasks; a check must be made anew."""
-    (task,) = add_proposals(tx, objective_id, [proposal], allow_duplicates=True).plan.added
+    (task,) = add_proposals(tx, objective_id, [proposal], allow_duplicates=True).added
     put_in_place(tx, objective_id, [task.id], Place.FIRST)
     transitions.forget_duty(tx, objective_id, Duty.CHECK)
     tx.run("forget_check", objective_id=objective_id)
@@ -967,12 +920,12 @@ class TaskStore(
                 return transitions.read_objective(tx, known["id"]), False
         return create_objective(tx, spec, uid=uid, identity=keys[0]), True
 
-    @reading()
+    @reading
     def objective(self, tx: Transaction, objective_id: int) -> Objective:
         """Return the objective. Raises `NotFoundError`."""
         return transitions.read_objective(tx, objective_id)
 
-    @reading(n_rows=ALL_ROWS)
+    @reading
     def objectives(
         self, tx: Transaction, *, are_open: bool = False, limit: int | None = None
     ) -> list[Objective]:
@@ -1089,13 +1042,13 @@ class TaskStore(
     # -- looking
     # ----------------------------------------------------------------------------------------------
 
-    @reading()
+    @reading
     def report(self, tx: Transaction, objective_id: int) -> str | None:
         """Return the objective's report as Markdown; None before it is written."""
         markdown: str | None = rows_in(tx, "report", objective_id)[0]["report"]
         return markdown
 
-    @reading(n_rows=MAX_WINDOW)
+    @reading
     def window(self, tx: Transaction, objective_id: int, *, n_head: int, n_new: int) -> Window:
         """Return the part of the list that a new order is made from: the first `n_head` queued
         tasks, the newest `n_new` queued tasks of those added since the last order, and all tasks at
@@ -1115,7 +1068,7 @@ class TaskStore(
             at_work=tuple(map(task_from_row, at_work)),
         )
 
-    @reading(n_rows=MAX_WINDOW)
+    @reading
     def plannable(
         self,
         tx: Transaction,
@@ -1132,8 +1085,6 @@ class TaskStore(
         Raises `NotFoundError`."""
         at = {"objective_id": objective_id}
         statuses = to_json([TaskStatus.RECORDED])
-        tx.prefetch("finished_ids", **at, limit=n_finished)
-        tx.prefetch("tasks_with_status", **at, statuses=statuses, limit=ALL_ROWS)
         listed = _task_names(tx, objective_id, limit=limit, after_id=after_id)
         recorded = tx.all("tasks_with_status", **at, statuses=statuses, limit=ALL_ROWS)
         task_ids = to_json([row["id"] for row in recorded[:n_results]])
@@ -1146,7 +1097,7 @@ class TaskStore(
             listed=listed,
         )
 
-    @reading()
+    @reading
     def task(self, tx: Transaction, objective_id: int, task_id: int) -> Task:
         """Return the task. Raises `NotFoundError`."""
         return transitions.read_task(tx, objective_id, task_id)
@@ -1181,11 +1132,10 @@ class TaskStore(
             one = {"status": statuses[0].value} if query == "tasks_page" else {}
             values |= one or {"statuses": to_json(list(statuses))}
         return await self._read(
-            lambda tx: list(map(task_from_row, rows_in(tx, query, objective_id, **values))),
-            n_rows=values["limit"] if task_ids is None else len(task_ids),
+            lambda tx: list(map(task_from_row, rows_in(tx, query, objective_id, **values)))
         )
 
-    @reading()
+    @reading
     def task_names(
         self, tx: Transaction, objective_id: int, *, limit: int, after_id: int = 0
     ) -> TaskNames:
@@ -1193,7 +1143,7 @@ class TaskStore(
         only the names of tasks that were added or have changed since that event."""
         return _task_names(tx, objective_id, limit=limit, after_id=after_id)
 
-    @reading(n_rows=ALL_ROWS)
+    @reading
     def results(
         self,
         tx: Transaction,
@@ -1213,7 +1163,7 @@ class TaskStore(
             values = {"limit": ALL_ROWS if limit is None else limit}
         return list(map(result_from_row, rows_in(tx, query, objective_id, **values)))
 
-    @reading(n_rows=ALL_ROWS)
+    @reading
     def result_ids(
         self, tx: Transaction, objective_id: int, *, is_indexed: bool | None = None
     ) -> list[int]:
@@ -1254,7 +1204,7 @@ class TaskStore(
             rows = rows_in(tx, query, objective_id, **page, **wanted)
             return list(map(event_from_row, reversed(rows) if from_end else rows))
 
-        return await self._read(work, n_rows=limit)
+        return await self._read(work)
 
     @writing()
     def append_event(
@@ -1300,10 +1250,6 @@ class TaskStore(
 
         def work(tx: Transaction) -> Pending:
             searched = list({*words, *marks})
-            tx.prefetch("n_results", objective_id=objective_id)
-            tx.prefetch("pending_results", objective_id=objective_id, space=space, limit=limit)
-            if searched:
-                tx.prefetch("word_counts", **_counting(objective_id, searched))
             (counted,) = rows_in(tx, "n_results", objective_id)
             n_results = int(counted["n"])
             if not n_results:
@@ -1321,7 +1267,7 @@ class TaskStore(
                 common_words=frozenset(word for word, n in n_by_word.items() if n > COMMON_WORD),
             )
 
-        return await self._read(work, n_rows=limit)
+        return await self._read(work)
 
     @writing(is_lasting=False)
     def mark_indexed(self, tx: Transaction, objective_id: int, *, task_ids: Sequence[int]) -> None:
@@ -1373,7 +1319,7 @@ class TaskStore(
         for task_id, vector in vectors.items():
             tx.run("put_vector", **at, task_id=task_id, vector=vector, seal=seal_vector(vector))
 
-    @reading(n_rows=ALL_ROWS)
+    @reading
     def vectors(
         self,
         tx: Transaction,
@@ -1391,18 +1337,10 @@ class TaskStore(
         return {row["task_id"]: row["vector"] for row in rows_in(tx, query, objective_id, **values)}
 
 
-def _counting(objective_id: int, words: Sequence[str]) -> dict[str, Any]:
-    return {
-        "objective_id": objective_id,
-        "words": to_json(list(words)),
-        "limit": COMMON_WORD + 1,
-    }
-
-
 def _count_words(tx: Transaction, objective_id: int, words: Sequence[str]) -> dict[str, int]:
     """Return how many results contain each word, counted up to `COMMON_WORD` + 1."""
-    rows = tx.all("word_counts", **_counting(objective_id, words)) if words else []
-    return {row["word"]: row["n"] for row in rows}
+    values = {"objective_id": objective_id, "words": to_json(list(words)), "limit": COMMON_WORD + 1}
+    return {row["word"]: row["n"] for row in (tx.all("word_counts", **values) if words else [])}
 
 
 def _find_words(

@@ -31,14 +31,13 @@ from babyagi.tasks import (
 )
 from babyagi.taskstore import lifecycle
 from babyagi.taskstore.names import name_key
-from babyagi.taskstore.nouns import NOTHING_CHECKED, Checked, Kept, Outcome, Plan, Planned
+from babyagi.taskstore.nouns import NOTHING_CHECKED, Checked, Kept, Outcome, Planned
 from babyagi.taskstore.sql import transitions
 from babyagi.taskstore.sql.database import (
     ALL_ROWS,
     Row,
     SqlAccess,
     Transaction,
-    checks_to_json,
     from_time,
     result_from_row,
     result_to_values,
@@ -84,8 +83,6 @@ class Recording(SqlAccess):
             waiting = {"objective_id": claim.fence.objective_id, "limit": MAX_WOKEN}
             try:
                 record_first(tx, claim.fence, first)  # before the task is read, which it may change
-                tx.prefetch("unsettled_steps", objective_id=claim.fence.objective_id)
-                tx.prefetch("blocked_lacking", **waiting)
                 task = transitions.fenced_task(tx, claim.fence)
             except LeaseLostError:
                 known = _recorded_before(tx, claim)
@@ -156,9 +153,9 @@ class Recording(SqlAccess):
         task_ids: Sequence[int],
         plan: Planned,
         first: Outcome | Kept | None = None,
-    ) -> Plan:
+    ) -> tuple[Task, ...]:
         """Make the recorded tasks `task_ids` done, and add the plan's proposed tasks at the end of
-        the list, in their order.
+        the list, in their order. Return the added tasks.
 
         A task that is unanswered, or recorded that it lacked information, does not become done: it
         is queued again as a new try, or dead after its last try. It then comes after the proposals
@@ -174,9 +171,6 @@ class Recording(SqlAccess):
         """
         objective_id = claim.fence.objective_id
         record_first(tx, claim.fence, first)
-        tx.prefetch("objective", objective_id=objective_id)
-        tx.prefetch("unsettled_steps", objective_id=objective_id)
-        tx.prefetch("some_tasks", objective_id=objective_id, task_ids=to_json(list(task_ids)))
         duty = transitions.fenced_duty(tx, claim.fence)
         rows = tx.all("some_tasks", objective_id=objective_id, task_ids=to_json(list(task_ids)))
         row_by_id = {row["id"]: row for row in rows if row["status"] == TaskStatus.RECORDED}
@@ -209,24 +203,20 @@ class Recording(SqlAccess):
         transitions.note_freed(tx, task, status)
         return transitions.read_task(tx, task.objective_id, task.id)
 
-    async def release(
-        self, claim: Claim | DutyClaim, *, delay_s: float = 0.0, reason: str = ""
+    @writing()
+    def release(
+        self, tx: Transaction, claim: Claim | DutyClaim, *, delay_s: float = 0.0, reason: str = ""
     ) -> None:
         """Give up the claim of a running task or a duty (in an outage, in a pause, at a limit, or
         when the worker is to stop). The task is queued again, otherwise unchanged, and no failure
         is counted. The task, and the duty if it is still due, can be claimed again after `delay_s`
         seconds."""
-
-        def work(tx: Transaction) -> None:
-            if isinstance(claim, DutyClaim):
-                duty = transitions.fenced_duty(tx, claim.fence)
-                transitions.free_duty(tx, duty, delay_s=delay_s)
-            else:
-                task = transitions.fenced_task(tx, claim.fence)
-                release(tx, task, reason=reason, delay_s=delay_s)
-
-        is_lasting = isinstance(claim, Claim)
-        await self._write(work, claim.fence.objective_id, is_lasting=is_lasting)
+        if isinstance(claim, DutyClaim):
+            duty = transitions.fenced_duty(tx, claim.fence)
+            transitions.free_duty(tx, duty, delay_s=delay_s)
+        else:
+            task = transitions.fenced_task(tx, claim.fence)
+            release(tx, task, reason=reason, delay_s=delay_s)
 
     # -- duties
     # ----------------------------------------------------------------------------------------------
@@ -359,27 +349,24 @@ class Steering(SqlAccess):
         proposals: Sequence[Proposal],
         *,
         to: Place = Place.LAST,
-    ) -> Plan:
-        """Add a person's tasks as the first or last of the list. They may repeat existing tasks;
-        blank names are left out. An objective that has ended becomes active again and needs a new
-        report, if a task was added.
+    ) -> tuple[Task, ...]:
+        """Add a person's tasks as the first or last of the list, and return them. They may repeat
+        existing tasks; blank names are left out. An objective that has ended becomes active again
+        and needs a new report, if a task was added.
 
         Raises:
             ObjectiveStoppedError: the objective was cancelled.
         """
         stop_reason = transitions.objective_row(tx, objective_id)["stop_reason"]
         lifecycle.require_reopenable(objective_id, stop_reason)
-        plan = add_proposals(tx, objective_id, proposals, allow_duplicates=True).plan
-        if plan.added:
+        added = add_proposals(tx, objective_id, proposals, allow_duplicates=True).added
+        if added:
             tx.run("count_afresh", objective_id=objective_id)
-        if plan.added and stop_reason is not None:
+        if added and stop_reason is not None:
             transitions.reopen(tx, objective_id)
-        if to is not Place.LAST and plan.added:
-            put_in_place(tx, objective_id, [task.id for task in plan.added], to)
-        return replace(
-            plan,
-            added=tuple(transitions.read_task(tx, objective_id, task.id) for task in plan.added),
-        )
+        if added and to is not Place.LAST:
+            put_in_place(tx, objective_id, [task.id for task in added], to)
+        return tuple(transitions.read_task(tx, objective_id, task.id) for task in added)
 
     @writing()
     def move_task(
@@ -459,7 +446,7 @@ def _put_instead(tx: Transaction, old: Task, proposal: Proposal) -> Task:
     """Queue the proposal at the rank of another task, and let what came after that come after it
     instead."""
     objective_id = old.objective_id
-    new = add_proposals(tx, objective_id, [proposal], allow_duplicates=True).plan.added[0]
+    new = add_proposals(tx, objective_id, [proposal], allow_duplicates=True).added[0]
     for row in tx.all("dependents", objective_id=objective_id, task_id=old.id):
         after = [new.id if named == old.id else named for named in task_from_row(row).after]
         set_after(tx, objective_id, row["id"], after)
@@ -504,16 +491,6 @@ def _deal_ranks(
 # --------------------------------------------------------------------------------------------------
 
 NOTHING: Mapping[int, Collection[int]] = MappingProxyType({})
-NOTHING_ADDED = Plan(added=(), duplicates=())
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Named:
-    """A proposal with a name that every store accepts, and the key by which repeated names are
-    found (`names.name_key`)."""
-
-    proposal: Proposal
-    key: str
 
 
 def add_proposals(
@@ -542,15 +519,9 @@ def add_proposals(
         unhelpful=unhelpful,
     )
     batch.number(allow_duplicates=allow_duplicates)
-    batch.plan = Plan(added=batch.insert(), duplicates=batch.note_duplicates())
+    batch.added = batch.insert()
+    batch.note_duplicates()
     return batch
-
-
-def add_first_task(tx: Transaction, objective_id: int, proposal: Proposal) -> None:
-    """Add the first task of a new objective, whose row already counts this task."""
-    named = _clean(proposal)
-    if named is not None:
-        _Batch(tx=tx, objective_id=objective_id, last_id=0, named=[named], new={1: named}).insert()
 
 
 def set_after(tx: Transaction, objective_id: int, task_id: int, after: Sequence[int]) -> Task:
@@ -559,7 +530,7 @@ def set_after(tx: Transaction, objective_id: int, task_id: int, after: Sequence[
     tx.run("delete_task_after", objective_id=objective_id, task_id=task_id)
     if after:
         tx.run("insert_task_after", **values)
-    return task_from_row(tx.all("count_blockers", **values)[0])
+    return task_from_row(tx.change("count_blockers", **values))
 
 
 def reaches(start: int, goal: int, follow: Callable[[int], Iterable[int]]) -> bool:
@@ -578,7 +549,8 @@ def reaches(start: int, goal: int, follow: Callable[[int], Iterable[int]]) -> bo
 # -------------------------------------------------------------------------------------------------
 
 
-def _clean(proposal: Proposal) -> _Named | None:
+def _clean(proposal: Proposal) -> Proposal | None:
+    """Return the proposal as every store accepts it; None if its name is blank."""
     name = lifecycle.storable_line(
         proposal.name,
         max_chars=None if proposal.origins == ("person",) else lifecycle.MAX_NAME_CHARS,
@@ -586,14 +558,14 @@ def _clean(proposal: Proposal) -> _Named | None:
     if not name:
         return None
     origins = tuple(lifecycle.storable(origin) for origin in proposal.origins)
-    return _Named(proposal=replace(proposal, name=name, origins=origins), key=_key_of(name))
+    return replace(proposal, name=name, origins=origins)
 
 
-def _alike(objective_id: int, one: _Named) -> dict[str, Any]:
+def _alike(objective_id: int, one: Proposal) -> dict[str, Any]:
     return {
         "objective_id": objective_id,
-        "name_key": one.key,
-        "task_id": one.proposal.repeats or 0,
+        "name_key": _key_of(one.name),
+        "task_id": one.repeats or 0,
     }
 
 
@@ -616,32 +588,29 @@ class _Batch:
         new: the proposals that become tasks, by task id.
         id_by_key: the ids of the new tasks, by the keys of their names.
         after_by_id: the tasks that each new task waits for, by its id.
-        plan: the tasks that were added, and the names that were dropped.
+        added: the tasks that were added.
     """
 
     tx: Transaction
     objective_id: int
     last_id: int
-    named: Sequence[_Named | None]
+    named: Sequence[Proposal | None]
     unhelpful: Mapping[int, Collection[int]] = field(default_factory=dict)
     ids: list[int | None] = field(default_factory=list)
-    new: dict[int, _Named] = field(default_factory=dict)
+    new: dict[int, Proposal] = field(default_factory=dict)
     id_by_key: dict[str, int] = field(default_factory=dict)
     after_by_id: dict[int, list[int]] = field(default_factory=dict)
-    plan: Plan = NOTHING_ADDED
+    added: tuple[Task, ...] = ()
 
     def number(self, *, allow_duplicates: bool) -> None:
         """Fill `ids` and `new`: each proposal gets a new task id, or the id of the task that it
         repeats."""
         for one in self.named:
-            if one is not None and not allow_duplicates:
-                self.tx.prefetch("alike", **_alike(self.objective_id, one))
-        for one in self.named:
             known_id = None if one is None or allow_duplicates else self._find_repeated(one)
             if one is not None and known_id is None:
                 known_id = self.last_id + len(self.new) + 1
                 self.new[known_id] = one
-                self.id_by_key.setdefault(one.key, known_id)
+                self.id_by_key.setdefault(_key_of(one.name), known_id)
             self.ids.append(known_id)
         if self.new:
             self.tx.run("count_tasks", objective_id=self.objective_id, n=len(self.new))
@@ -653,12 +622,12 @@ class _Batch:
             values: dict[str, Any] = {
                 "objective_id": self.objective_id,
                 "id": task_id,
-                "parent_id": one.proposal.parent_id,
+                "parent_id": one.parent_id,
             }
             values |= {
-                "name": one.proposal.name,
-                "name_key": one.key,
-                "origins": to_json(one.proposal.origins),
+                "name": one.name,
+                "name_key": _key_of(one.name),
+                "origins": to_json(one.origins),
             }
             self.tx.run(
                 "insert_task", **sealed("task", {**values, "created_at_us": self.tx.now_us})
@@ -669,7 +638,7 @@ class _Batch:
             transitions.append_task_event(self.tx, task, events.TASK_ADDED, **data)
         return tuple(added)
 
-    def _link(self, one: _Named, task_id: int) -> Task:
+    def _link(self, one: Proposal, task_id: int) -> Task:
         """Write which tasks a new task waits for, and return the new task."""
         after = self._after(one, task_id)
         if after:
@@ -677,17 +646,17 @@ class _Batch:
         return Task(
             id=task_id,
             objective_id=self.objective_id,
-            name=one.proposal.name,
+            name=one.name,
             status=TaskStatus.QUEUED,
             rank=task_id,
-            parent_id=one.proposal.parent_id,
-            origins=one.proposal.origins,
+            parent_id=one.parent_id,
+            origins=one.origins,
             created_at=to_time(self.tx.now_us),
         )
 
-    def note_duplicates(self) -> tuple[str, ...]:
-        """Return the names of the proposals that were dropped because they repeat a task. Append
-        one event for each combination of name and parent."""
+    def note_duplicates(self) -> None:
+        """Append an event for each proposal that was dropped because it repeats a task, one for
+        each combination of name and parent."""
         dropped = [
             (one, task_id)
             for one, task_id in zip(self.named, self.ids, strict=True)
@@ -695,13 +664,12 @@ class _Batch:
         ]
         said: set[tuple[str, int | None]] = set()
         for one, task_id in dropped:
-            parent_id = one.proposal.parent_id
-            if (one.key, parent_id) not in said:
-                said.add((one.key, parent_id))
-                data = {"name": one.proposal.name, "repeats": task_id}
+            parent_id = one.parent_id
+            if (_key_of(one.name), parent_id) not in said:
+                said.add((_key_of(one.name), parent_id))
+                data = {"name": one.name, "repeats": task_id}
                 kind = events.TASK_DUPLICATE_DROPPED
                 transitions.append_event(self.tx, self.objective_id, kind, parent_id, **data)
-        return tuple(one.proposal.name for one, _ in dropped)
 
     def find_named(self, named: int | str) -> int | None:
         """Return the id of the task that `named` refers to; None when there is none.
@@ -722,8 +690,8 @@ class _Batch:
             for one, task_id in zip(self.named, self.ids, strict=True)
             if one is not None
         ][::-1]  # of two with the same label or key, the first is meant
-        by_label = {one.proposal.label.strip().casefold(): task_id for one, task_id in known}
-        by_key = {one.key: task_id for one, task_id in known}
+        by_label = {one.label.strip().casefold(): task_id for one, task_id in known}
+        by_key = {_key_of(one.name): task_id for one, task_id in known}
         if found := by_label.get(label) or by_key.get(key):
             return found
         rows = self.tx.all("alike", objective_id=self.objective_id, name_key=key, task_id=0)
@@ -732,7 +700,7 @@ class _Batch:
     def ids_from(self, task_id: int) -> list[int]:
         """Return the ids that the proposals planned from this task got, new or known."""
         got = zip(self.named, self.ids, strict=True)
-        return [id_ for one, id_ in got if one and id_ and one.proposal.parent_id == task_id]
+        return [id_ for one, id_ in got if one and id_ and one.parent_id == task_id]
 
     def resolve(self, after: Sequence[int | str]) -> list[int]:
         """Return the ids of the tasks that `after` refers to, each once. What refers to no task is
@@ -740,13 +708,13 @@ class _Batch:
         found = dict.fromkeys(map(self.find_named, after))
         return [task_id for task_id in found if task_id is not None]
 
-    def _after(self, one: _Named, task_id: int) -> list[int]:
+    def _after(self, one: Proposal, task_id: int) -> list[int]:
         """Return the ids of the tasks that a new task waits for. A reference to no known task, or
         to a task that would close a cycle, is dropped, and an event says so."""
         after = self.after_by_id.setdefault(task_id, [])
-        for named in one.proposal.after:
+        for named in one.after:
             meant = self.find_named(named)
-            waits_for_this = meant in self.unhelpful and meant == one.proposal.parent_id
+            waits_for_this = meant in self.unhelpful and meant == one.parent_id
             if (
                 meant is None
                 or waits_for_this
@@ -763,10 +731,10 @@ class _Batch:
     # -- proposals that repeat a task
     # ----------------------------------------------------------------------------------------------
 
-    def _find_repeated(self, one: _Named) -> int | None:
+    def _find_repeated(self, one: Proposal) -> int | None:
         """Return the id of the task that the proposal repeats: another new task, or a task in the
         list that must not be repeated now. Return None when the proposal may be added."""
-        if proposed := self.id_by_key.get(one.key):
+        if proposed := self.id_by_key.get(_key_of(one.name)):
             return proposed
         rows = self.tx.all("alike", **_alike(self.objective_id, one))
         alike = [task_from_row(row) for row in rows]
@@ -775,15 +743,15 @@ class _Batch:
         undone = next((task.id for task in alike if task.status in lifecycle.OPEN), None)
         return undone or (None if self._may_come_again(one, alike) else alike[-1].id)
 
-    def _may_come_again(self, one: _Named, alike: Sequence[Task]) -> bool:
+    def _may_come_again(self, one: Proposal, alike: Sequence[Task]) -> bool:
         """Return whether a proposal may repeat the finished tasks `alike`, oldest first. It may if
         their answer did not help the task that it is made for, if a check found that part of the
         objective still missing, or if the last of them was given up and there is a newer result or
         a newer check. The number of repeats is limited."""
-        newest, shown = alike[-1], self.unhelpful.get(one.proposal.parent_id or 0, ())
+        newest, shown = alike[-1], self.unhelpful.get(one.parent_id or 0, ())
         if newest.status is TaskStatus.CANCELLED or len(alike) > lifecycle.MAX_REPEATS_IN_ALL:
             return False
-        is_wanted = one.proposal.is_missing or any(task.id in shown for task in alike)
+        is_wanted = one.is_missing or any(task.id in shown for task in alike)
         if newest.status is TaskStatus.DONE and not is_wanted:
             return False
         # what a task for a missing part lacks is tried again as that part is
@@ -826,10 +794,10 @@ def apply_plan(
     plan: Planned,
     *,
     ends_planning: bool = False,
-) -> Plan:
+) -> tuple[Task, ...]:
     """Carry out the outcome of one planning: add the proposals to the list, make the answered
     recorded tasks done, and queue the others again, behind the tasks that will provide the
-    information that they lack. Return what became of the proposals.
+    information that they lack. Return the added tasks.
 
     Args:
         tasks: the recorded tasks that were planned from.
@@ -846,12 +814,12 @@ def apply_plan(
         task.id: unanswered[task.id].shown if task.lack is None else task.lack.shown
         for task in lacking
     }
-    added = add_proposals(tx, objective_id, wanted, unhelpful=unhelpful)
+    batch = add_proposals(tx, objective_id, wanted, unhelpful=unhelpful)
     _note_plan(tx, objective_id, plan, tasks)
     for task in tasks:
-        own = added.ids_from(task.id)
+        own = batch.ids_from(task.id)
         named = unanswered.get(task.id)
-        n_added = sum(new.parent_id == task.id for new in added.plan.added)
+        n_added = sum(new.parent_id == task.id for new in batch.added)
         if task.finished_at is None:  # else its own author has planned from the result already
             progress = progress.after_try(
                 is_answered=named is None and task.lack is None,
@@ -860,7 +828,7 @@ def apply_plan(
                 n_added=n_added,
             )
         if task in lacking:
-            after = [] if named is None else added.resolve(named.after)
+            after = [] if named is None else batch.resolve(named.after)
             _requeue(tx, task, named, after=[*own, *after])
             continue
         if named is not None:
@@ -875,7 +843,7 @@ def apply_plan(
         tx.run("count_progress", objective_id=objective_id, **asdict(progress))
     if is_open:
         _ask_for_check(tx, objective_id, tasks, plan, progress)
-    return added.plan
+    return batch.added
 
 
 def _ask_for_check(
@@ -1056,7 +1024,7 @@ def finish_check(
         objective_id=objective_id,
         # open parts are a reason to go on
         n_tasks_without_progress=0 if checked.missing or checked.unproven else row["n_barren"],
-        checks=checks_to_json(checks),
+        checks=to_json(checks),
     )
     missing = [lifecycle.storable(part, max_chars=500) for part in checked.missing]
     transitions.append_event(
@@ -1113,8 +1081,8 @@ def _add_for_missing(
     proposed, fallback = wanted
     added = add_proposals(
         tx, objective.id, [replace(one, is_missing=True) for one in proposed]
-    ).plan.added
-    added = added or add_proposals(tx, objective.id, fallback).plan.added
+    ).added
+    added = added or add_proposals(tx, objective.id, fallback).added
     if added and as_first:
         put_in_place(tx, objective.id, [task.id for task in added], Place.FIRST)
     return added

@@ -351,7 +351,3 @@ SELECT (SELECT value FROM meta WHERE key = 'schema_version') AS schema_version,
        EXISTS (SELECT 1 FROM worker_objective AS j JOIN worker AS w ON w.id = j.worker_id
                 WHERE j.worker_id = :worker_id AND j.objective_id = :objective_id AND j.hindrance = ''
                   AND w.lease_until_us BETWEEN :now_us AND :now_us + w.lease_us) AS can_serve;
-
--- claim_facts --
--- One row with everything that decides whether a worker can claim something: `objective`, `tally` and `standing` together.
-SELECT o.*, t.*, s.* FROM ({{objective}}) AS o CROSS JOIN ({{tally}}) AS t CROSS JOIN ({{standing}}) AS s;

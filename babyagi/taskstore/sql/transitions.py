@@ -37,14 +37,12 @@ from babyagi.taskstore.sql.database import (
     Row,
     SqlAccess,
     Transaction,
-    lack_to_json,
     no_objective,
     objective_from_row,
     reading,
     schedule_from_row,
     sealed,
     spec_from_row,
-    spec_to_json,
     step_from_row,
     step_to_values,
     task_from_row,
@@ -162,7 +160,7 @@ def store_active_time(tx: Transaction, row: Row) -> None:
 
 
 def set_spec(tx: Transaction, row: Row, spec: ObjectiveSpec) -> None:
-    changed = sealed("objective", {**row, "spec": spec_to_json(spec)})
+    changed = sealed("objective", {**row, "spec": to_json(spec)})
     tx.run("set_spec", objective_id=row["id"], spec=changed["spec"], seal=changed["seal"])
 
 
@@ -180,7 +178,7 @@ def append_event(
         "data": to_json(data),
         "at_us": tx.now_us,
     }
-    tx.run_later("insert_events", sealed("event", values))
+    tx.run("insert_event", **sealed("event", values))
 
 
 def append_task_event(tx: Transaction, task: Task, event_kind: str, /, **data: Any) -> None:
@@ -322,7 +320,6 @@ def fenced_task(tx: Transaction, fence: Fence) -> Task:
 def fenced_duty(tx: Transaction, fence: Fence) -> Row:
     """Return the row of the duty (work for the whole objective, such as planning) that `fence`
     identifies a claim of. Raise `LeaseLostError` if the worker no longer holds that claim."""
-    tx.prefetch("unsettled_steps", objective_id=fence.objective_id)
     duty = lifecycle.duty_of(fence.owner)
     row = tx.one("duty", objective_id=fence.objective_id, duty=duty)
     if row is None or (row["owner"], row["worker_id"], row["claim_no"]) != (
@@ -332,6 +329,15 @@ def fenced_duty(tx: Transaction, fence: Fence) -> Row:
     ):
         raise lifecycle.lost(fence)
     return row
+
+
+def fenced_owner(tx: Transaction, fence: Fence) -> Task | None:
+    """Return the task that `fence` identifies a claim of; None for a duty. Raise `LeaseLostError`
+    if the worker no longer holds that claim."""
+    if lifecycle.task_of(fence.owner) is not None:
+        return fenced_task(tx, fence)
+    fenced_duty(tx, fence)
+    return None
 
 
 # -- ending a claim, and ending an objective
@@ -365,7 +371,7 @@ def free_task(
         failures=task.failures,
         n_lost=task.n_lost,
         error=task.error,
-        lack=lack_to_json(task.lack),
+        lack="" if task.lack is None else to_json(task.lack),
         n_lacks=task.n_lacks,
         **_delay(tx, delay_s if is_delayed else 0.0),
     )
@@ -488,11 +494,10 @@ class Claims(SqlAccess):
     """The part of the store that finds work and claims it: tasks, and duties (work for the whole
     objective, such as planning)."""
 
-    @reading()
+    @reading
     def claimable(self, tx: Transaction, objective_id: int) -> Claimable:
         """Return what a worker could claim in the objective now. Costs one read of the database.
         Raises `NotFoundError`."""
-        _prefetch_claim_facts(tx, objective_id, worker_id="")
         return _look_for_work(tx, objective_id, worker_id="")[0]
 
     async def claim_task(self, objective_id: int, worker_id: str) -> Claim | None:
@@ -522,7 +527,6 @@ class Claims(SqlAccess):
             What was read before the claim, and the claim. The claim is None when there is nothing
             to claim, or this worker may not claim in the objective.
         """
-        _prefetch_claim_facts(tx, objective_id, worker_id)
         standing = _standing(tx, objective_id, worker_id)
         # a newer program may have upgraded the schema since this process opened the store
         database.require_known(
@@ -554,7 +558,6 @@ class Claims(SqlAccess):
         * REPORT is due when the objective has ended, has no report yet, and no worker holds a task.
         * INDEX is due when some result is not indexed yet, and always after the report.
         """
-        _prefetch_claim_facts(tx, objective_id, worker_id)
         objective = read_objective(tx, objective_id)
         if not (
             _standing(tx, objective_id, worker_id)["can_serve"]
@@ -568,18 +571,6 @@ def _standing(tx: Transaction, objective_id: int, worker_id: str) -> Row:
     """Return the version of the schema, and whether the worker serves the objective, is not blocked
     there, and has a living lease, without which other workers would release its claim at once."""
     return tx.all("standing", objective_id=objective_id, worker_id=worker_id)[0]
-
-
-def _prefetch_claim_facts(tx: Transaction, objective_id: int, worker_id: str) -> None:
-    """Read with one query, and cache, the rows that decide whether something can be claimed."""
-    at = {"objective_id": objective_id, "worker_id": worker_id}
-    tx.prefetch("best_queued", **_wanted(objective_id, worker_id, may_begin=True))
-    tx.prefetch("duties", objective_id=objective_id)
-    row = tx.one("claim_facts", **at, **COUNTED)
-    tx.cache("objective", row, objective_id=objective_id)
-    if row is not None:
-        tx.cache("tally", row, objective_id=objective_id, **COUNTED)
-        tx.cache("standing", row, **at)
 
 
 def _look_for_work(
