@@ -120,6 +120,7 @@ def babyagi(context: click.Context, version: bool) -> Any:
 @click.argument("words", metavar="[COMMAND]...", nargs=-1)
 def help_(words: tuple[str, ...]) -> None:
     """Show the help of a command, or of all."""
+    words = tuple(word for word in rename(words) if not word.startswith("--"))
     found = _walk(words)
     if words and found.parent is None:
         raise not_understood(words[:1], found)
@@ -179,16 +180,69 @@ def not_understood(words: Sequence[str], context: click.Context) -> click.UsageE
 
 
 def _command_meant(typed: str, *, cutoff: float = 0.6) -> str:
-    """Return what to type after `babyagi` for a mistyped name of a command, also of one in a
-    family; '' if none is near enough."""
+    """Return what to type after `babyagi` for a mistyped name of a command, also of one in a family
+    or one that was renamed; '' if none is near enough."""
     within = {
         name: f"{family.name} {name}"
         for family in babyagi.commands.values()
         if isinstance(family, click.Group)
         for name in family.commands
     }
-    known = {**within, **{name: name for name in babyagi.commands}}
+    before = {old[-1]: " ".join(new) for old, new in RENAMED.items()}
+    known = {**within, **before, **{name: name for name in babyagi.commands}}
     return known.get(nearest(typed.casefold(), known, cutoff=cutoff), "")
+
+
+# -- names of commands that were renamed: they still do what they did, and a line says today's name
+# --------------------------------------------------------------------------------------------------
+
+# by the words that were typed: the words to type
+RENAMED: dict[tuple[str, ...], tuple[str, ...]] = {
+    ("answer",): ("inbox", "answer"),
+    ("approve",): ("inbox", "approve"),
+    ("delete",): ("store", "delete"),
+    ("index",): ("store", "verify", "--index"),
+    ("index", "check"): ("store", "verify", "--index"),
+    ("index", "rebuild"): ("store", "rebuild"),
+    ("index", "status"): ("store", "verify", "--index"),
+    ("journal",): ("store", "verify"),
+    ("journal", "verify"): ("store", "verify"),
+    ("log",): ("show", "log"),
+    ("mcp",): ("tools",),
+    ("mcp", "list"): ("tools",),
+    ("mcp", "test"): ("tools", "test"),
+    ("memory",): ("show", "memory"),
+    ("memory", "forget"): ("store", "delete", "--memory"),
+    ("memory", "list"): ("show", "memory"),
+    ("memory", "show"): ("show", "memory"),
+    ("metrics",): ("store", "metrics"),
+    ("migrate",): ("store", "migrate"),
+    ("objectives",): ("show", "objectives"),
+    ("objectives", "list"): ("show", "objectives"),
+    ("objectives", "prune"): ("store", "delete", "--old"),
+    ("open",): ("serve", "open"),
+    ("reject",): ("inbox", "reject"),
+    ("results",): ("show", "results"),
+    ("results", "list"): ("show", "results"),
+    ("results", "search"): ("show", "results"),
+    ("retry",): ("tasks", "retry"),
+    ("schedule", "list"): ("schedule",),
+    ("schedule", "show"): ("schedule",),
+    ("tasks", "list"): ("tasks",),
+    ("trust",): ("config", "trust"),
+    ("why",): ("show",),
+    ("workers",): ("show", "workers"),
+}
+
+
+def rename(args: Sequence[str]) -> list[str]:
+    """Return the command line's arguments with today's name of a command that was renamed. What to
+    type is said on standard error."""
+    for n in (2, 1):
+        if new := RENAMED.get(tuple(args[:n])):
+            warn(f"babyagi {' '.join(args[:n])} is now: babyagi {' '.join(new)}", Style.DIM)
+            return [*new, *args[n:]]
+    return [*args]
 
 
 # --------------------------------------------------------------------------------------------------
@@ -204,6 +258,7 @@ def run_guarded(args: list[str]) -> int:
     _open_closed_streams()
     before = signal.signal(signal.SIGTERM, _terminate)
     try:
+        args = rename(args)
         code = babyagi.main(args=route(args), prog_name="babyagi", standalone_mode=False)
         sys.stdout.flush()
         return code if isinstance(code, int) else 0

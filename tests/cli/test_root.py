@@ -81,6 +81,7 @@ WHERE = "correct the value where it is set, or remove it there"
         ("skip", "did you mean `babyagi tasks skip`", "babyagi tasks skip"),
         ("move my notes", "or did you mean `babyagi tasks move`", 'babyagi run "move my notes"'),
         ("verify", "did you mean `babyagi store verify`", "babyagi store verify"),
+        ("prune", "did you mean `babyagi store delete --old`", "babyagi store delete --old"),
         ("run --max-task 4 x", "--max-tasks", "babyagi run --help"),
         ("taks", "did you mean `babyagi tasks`", "babyagi tasks"),
         ("Status", "did you mean `babyagi status`", "babyagi status"),
