@@ -317,7 +317,6 @@ PICTURES = (
     Picture("board-columns", "/objectives/4"),
     Picture("board-task-dark", "/objectives/4", is_dark=True, click=".column:nth-child(4) .card a"),
     Picture("board-timeline", "/objectives/4/timeline"),
-    Picture("board-graph-dark", "/objectives/4/graph", is_dark=True),
     Picture("board-inbox", "/inbox"),
     Picture("board-report", "/objectives/4/report"),
     Picture("board-phone", "/objectives/4", size=PHONE),
@@ -368,7 +367,7 @@ async def measure(n_tasks: int) -> None:
                 "/",
                 *(
                     f"/objectives/1{end}"
-                    for end in ("", "/tasks", "/graph", "/timeline", "/report")
+                    for end in ("", "/tasks", "/timeline", "/report")
                 ),
             ):
                 begun = time.perf_counter()

@@ -11,6 +11,7 @@ from itertools import islice
 
 from babyagi.pages.html import Html, escape, fill, join, load
 from babyagi.pages.markdown import render_html
+from babyagi.pages.pictures import MAX_ROWS as MAX_TASKS_DRAWN
 from babyagi.pages.pictures import Bar, render_timeline, walk_tree
 from babyagi.tasks import Artifact, Objective, Result, Task, TaskStatus
 from babyagi.text import say_count, shorten
@@ -186,14 +187,14 @@ def _say_more(what: str, command: str, objective: Objective) -> Html:
 
 
 def _render_timeline(bars: Sequence[Bar], shown: Sequence[Task]) -> Html:
-    drawn = render_timeline(bars, known_tasks={task.id: task.name for task in shown})
-    if not drawn:
+    if not bars:
         return Html("")
     return fill(
-        '<section><h2>Timeline</h2><p class="quiet">A worker has a row for each of the tasks on '
-        "which it worked at the same time. Point at a bar to read what it is.</p>"
-        '<div class="scroll">$drawn</div></section>',
-        drawn=drawn,
+        '<section><h2>Timeline</h2><p class="quiet">A task stands below the one from which it was '
+        "planned; of a large list the first $most are drawn. Pauses take no room. Point at a bar "
+        'to read what it is.</p><div class="scroll">$drawn</div></section>',
+        most=MAX_TASKS_DRAWN,
+        drawn=render_timeline(shown, bars),
     )
 
 

@@ -28,7 +28,8 @@ from babyagi.app.backends import utc_now
 from babyagi.errors import BabyagiError, NotFoundError
 from babyagi.pages.markdown import render_html
 from babyagi.pages.pictures import KINDS as TIMELINE_KINDS
-from babyagi.pages.pictures import SIGNS, find_bars, render_graph, render_timeline
+from babyagi.pages.pictures import MAX_ROWS as MAX_TASKS_DRAWN
+from babyagi.pages.pictures import SIGNS, find_bars, render_timeline
 from babyagi.pages.report import render_files
 from babyagi.reporting.report import MAX_EVENTS_DRAWN, load_report
 from babyagi.reporting.why import explain_tasks, find_facts
@@ -73,7 +74,6 @@ DUTIES = {
 }
 MAX_TIMES = 30  # how many repetitions of a duty, such as planning, are shown
 N_HITS = 20
-MAX_TASKS_DRAWN = 240  # in the graph: those with the smallest numbers
 MAX_EXCERPT_CHARS = 600
 _BACK = re.compile(r"/(?:[A-Za-z0-9_.~-]+(?:/[A-Za-z0-9_.~-]+)*)?")
 
@@ -293,20 +293,10 @@ async def _timeline(desk: Desk, stand: actions.Stand, _request: Request) -> Valu
         id_, kinds=TIMELINE_KINDS, from_end=True, limit=MAX_EVENTS_DRAWN
     )
     bars = await asyncio.to_thread(find_bars, found, now=utc_now())
-    tasks = await desk.store.tasks(id_, task_ids=sorted({bar.task_id for bar in bars}))
-    names = {one.id: one.name for one in tasks}
-    draw = partial(render_timeline, bars, known_tasks=names, link=_link(stand))
-    return {"drawing": Markup(await asyncio.to_thread(draw)), "duties": DUTIES}
-
-
-async def _graph(desk: Desk, stand: actions.Stand, _request: Request) -> Values:
-    tasks = await desk.store.tasks(stand.objective.id, task_ids=range(1, MAX_TASKS_DRAWN + 1))
-    drawing = await asyncio.to_thread(render_graph, tasks, link=_link(stand))
-    return {"drawing": Markup(drawing), "n_read": len(tasks)}
-
-
-def _link(stand: actions.Stand) -> Callable[[int], str]:
-    return f"/objectives/{stand.objective.id}/tasks/{{}}".format
+    tasks = await desk.store.tasks(id_, task_ids=range(1, MAX_TASKS_DRAWN + 1))
+    link = f"/objectives/{id_}/tasks/{{}}".format
+    drawing = await asyncio.to_thread(render_timeline, tasks, bars, link=link)
+    return {"drawing": Markup(drawing), "n_read": len(tasks), "duties": DUTIES}
 
 
 async def _report(desk: Desk, stand: actions.Stand, _request: Request) -> Values:
@@ -319,7 +309,6 @@ TABS = {
     "/tasks": _list,
     "/results": _results,
     "/timeline": _timeline,
-    "/graph": _graph,
     "/report": _report,
 }
 

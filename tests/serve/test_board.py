@@ -64,19 +64,19 @@ async def fill(served, text=EVIL):
 PAGES = tuple(
     (
         "/ /inbox /objectives/1 /objectives/1/tasks /objectives/1/results "
-        "/objectives/1/results?text=know /objectives/1/graph /objectives/1/timeline "
+        "/objectives/1/results?text=know /objectives/1/timeline "
         "/objectives/1/report /objectives/1/tasks/1 /objectives/1/tasks/2 /objectives/1/tasks/3"
     ).split()
 )
 
 
-async def test_the_graph_reads_so_many_tasks_and_says_how_many_there_are(served, monkeypatch):
+async def test_the_timeline_reads_so_many_tasks_and_says_how_many_there_are(served, monkeypatch):
     await fill(served)
     browser = Browser(served)
-    assert "Drawn from" not in (await browser.look("/objectives/1/graph")).text
+    assert "Drawn from" not in (await browser.look("/objectives/1/timeline")).text
 
     monkeypatch.setattr(board, "MAX_TASKS_DRAWN", 2)
-    page = await browser.look("/objectives/1/graph")
+    page = await browser.look("/objectives/1/timeline")
 
     assert "Drawn from the first 2 of 3 tasks" in page.text
     assert page.text.count('href="/objectives/1/tasks/') == 2
