@@ -4,7 +4,7 @@ serves, and how it recognizes dead workers."""
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 from math import ceil
@@ -62,7 +62,7 @@ class WorkerLease:
         self._new_id = new_id
         self._knows_dead = knows_dead
         self._pause_s = min(CHECK_PAUSE_S, lease_s / RENEWALS_PER_LEASE)
-        self._watch = _Watch()
+        self._seen_by_id: dict[str, _Seen] = {}  # the leases of other workers
         self._blocked_reason_by_objective: dict[int, str] = {}
         self._is_registered = False
         self._is_in_doubt = False
@@ -137,7 +137,7 @@ class WorkerLease:
                     n_checks, renewed_s = 0, now_s()
                 if now_s() - in_touch_s > self._lease_s / 2:
                     patient_until_s = now_s() + max(self._lease_s, COMING_BACK_S)
-                    self._watch.forget()
+                    self._seen_by_id = {}  # which proves nothing any more
                 if await self._reap(may_judge=now_s() >= patient_until_s):
                     on_freed()
                 in_touch_s = now_s()
@@ -177,8 +177,10 @@ class WorkerLease:
         others = [worker for worker in workers if worker is not mine]
         gone = [worker.id for worker in others if self._is_gone(worker)]
         living = [worker for worker in others if worker.id not in gone]
-        silent = self._watch.observe(living, pause_s=self._pause_s)
-        silent = silent if may_judge else {}
+        seen = {one.id: _see(self._seen_by_id.get(one.id), one, self._pause_s) for one in living}
+        self._seen_by_id = seen
+        dead = [one for one in living if may_judge and seen[one.id].is_dead(one)]
+        silent = {one.id: one.lease_until for one in dead}
         return await self._store.reap_workers(silent=silent, gone=gone) if gone or silent else 0
 
     def _is_gone(self, worker: Worker) -> bool:
@@ -200,7 +202,9 @@ class WorkerLease:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Seen:
-    """What this process has observed of a lease.
+    """What this process has observed of a lease. Time is measured by counting observations, not by a
+    clock. So no worker is declared dead because a clock jumped, a machine was suspended, or the
+    clocks of two machines differ.
 
     Attributes:
         until: when the lease ends.
@@ -213,39 +217,13 @@ class _Seen:
     overdue_s: float = 0.0
 
     def is_dead(self, worker: Worker) -> bool:
+        """Return whether the lease was observed without a renewal for its length, or for
+        `COMING_BACK_S` after it had run out."""
         return self.silent_s >= worker.lease_s or self.overdue_s >= COMING_BACK_S
 
 
-class _Watch:
-    """Observes which leases are not renewed while this process runs.
-
-    Time is measured by counting observations, not by a clock. So no worker is declared dead because
-    a clock jumped, a machine was suspended, or the clocks of two machines differ.
-    """
-
-    def __init__(self) -> None:
-        self._seen_by_id: dict[str, _Seen] = {}
-
-    def observe(self, workers: Sequence[Worker], *, pause_s: float) -> dict[str, datetime]:
-        """Observe the leases, and return when those of dead workers end, by worker id.
-
-        A worker counts as dead once its lease was observed without a renewal for the length of the
-        lease, or for `COMING_BACK_S` after the lease had run out.
-
-        Args:
-            pause_s: the time since the previous observation.
-        """
-        before = self._seen_by_id
-        seen = {worker.id: _see(before.get(worker.id), worker, pause_s) for worker in workers}
-        self._seen_by_id = seen
-        return {one.id: one.lease_until for one in workers if seen[one.id].is_dead(one)}
-
-    def forget(self) -> None:
-        """Forget all observations, because they no longer prove anything."""
-        self._seen_by_id = {}
-
-
 def _see(before: _Seen | None, worker: Worker, pause_s: float) -> _Seen:
+    """Return what is observed of a worker's lease `pause_s` seconds after it was seen `before`."""
     if before is None or before.until != worker.lease_until:
         return _Seen(until=worker.lease_until)
     overdue_s = before.overdue_s + pause_s if worker.has_run_out else 0.0
