@@ -12,7 +12,6 @@ import asyncio
 import logging
 import math
 import secrets
-import signal
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -48,6 +47,7 @@ from babyagi.verbs.verb_table import (
     Verb,
     carry_out,
 )
+from babyagi.worker.process import hearing_signals
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Scope
@@ -66,7 +66,6 @@ MAX_HEAD_BYTES = 32_000
 BACKLOG = 512
 ADDRESS_FILE = "serve_address"
 TOKEN_LOOK_S = 1.0
-STOPPING_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 def max_connections() -> int:
@@ -336,20 +335,9 @@ async def serve(
 
 
 async def _wait_for_signal() -> int:
-    loop = asyncio.get_running_loop()
-    heard: asyncio.Future[int] = loop.create_future()
-
-    def hear(number: int) -> None:
-        if not heard.done():
-            heard.set_result(number)
-
-    for number in STOPPING_SIGNALS:
-        loop.add_signal_handler(number, hear, number)
-    try:
-        return await heard
-    finally:
-        for number in STOPPING_SIGNALS:
-            loop.remove_signal_handler(number)
+    heard = asyncio.Queue[int]()
+    with hearing_signals(heard.put_nowait):
+        return await heard.get()
 
 
 # -- routes
