@@ -321,13 +321,6 @@ def _say_further(objective: Objective) -> str:
     return f'babyagi run --continue {objective.id} "…" asks a further question'
 
 
-def find_hold(facts: Facts) -> Why:
-    """Return the kind of reason why claimable tasks of an active objective do not run; `Why.NEXT`
-    if nothing prevents it."""
-    kept = _find_kept(facts, is_begun=False)
-    return Why.NEXT if kept is None else kept.why
-
-
 def _find_kept(facts: Facts, *, is_begun: bool) -> Reason | None:
     """Return the reason, in words for a person, why claimable tasks of an active objective do not
     run; None if nothing prevents it. `is_begun`: the tasks were started before, so the limit of

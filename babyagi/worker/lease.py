@@ -202,9 +202,10 @@ class WorkerLease:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Seen:
-    """What this process has observed of a lease. Time is measured by counting observations, not by a
-    clock. So no worker is declared dead because a clock jumped, a machine was suspended, or the
-    clocks of two machines differ.
+    """What this process has observed of a lease.
+
+    Time is measured by counting observations, not by a clock. So no worker is declared dead because
+    a clock jumped, a machine was suspended, or the clocks of two machines differ.
 
     Attributes:
         until: when the lease ends.

@@ -203,18 +203,14 @@ class WorkerLoop:
             self._fail(error)
 
     async def _watch_others(self) -> None:
-        """Wake all waiting parts of this process when another process has committed. The first
-        return of `wait_for_change` is ignored, because the work has just read the store itself."""
-        has_begun = False
+        """Wake all waiting parts of this process when another process has committed."""
         while True:
             try:
                 await self._store.wait_for_change(timeout_s=CHANGE_WAIT_S)
             except BabyagiError as error:  # the work meets the same error, and handles it
                 logger.warning("changes by other processes cannot be noticed now: %s", error.what)
                 await self._process.runtime.sleep(CHANGE_WAIT_S)
-            if has_begun:
-                self.wake()
-            has_begun = True
+            self.wake()
 
     async def _keep_schedules(self) -> None:
         """Until a signal asks this process to stop, start the objectives of schedules when their

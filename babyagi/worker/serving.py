@@ -606,7 +606,7 @@ class Serving:
                     self._running.add(task)
                     self._probing_task = task if self._outages.n else None
                     task.add_done_callback(self._forget)
-                    if not self._was_last(work):
+                    if self._expects_work:
                         continue
                 elif await self._is_finished():
                     return
@@ -643,7 +643,8 @@ class Serving:
         self._claimable, claim = await self._store.claim_next(
             self._objective_id, self._worker_lease.identity.id, deferral=self._deferral
         )
-        self._expects_work = claim is not None and self._claimable.n_startable > 1
+        is_more_seen = self._claimable.n_startable > 1 or bool(self._claimable.duties)
+        self._expects_work = claim is not None and (is_more_seen or isinstance(claim, DutyClaim))
         objective = self._claimable.objective
         if claim is None:
             return None
@@ -663,11 +664,6 @@ class Serving:
             min_unordered=MIN_ORDERED,
             min_recorded=MIN_PLANNED,
         )
-
-    def _was_last(self, work: Work) -> bool:
-        """Return whether nothing else could be claimed when this work was claimed."""
-        seen = self._claimable
-        return isinstance(work.claim, Claim) and seen.n_startable <= 1 and not seen.duties
 
     async def _rejoin_if_unclear(self) -> None:
         """If the store's answer to a claim was lost, leave the objective and join it again. Leaving
