@@ -87,7 +87,9 @@ def test_no_tasks_no_tries_and_parents_that_make_no_sense_are_drawn():
 
 
 def test_long_names_that_differ_in_their_last_word_are_told_apart():
-    names = [f"Read the report of the week {week}.md and more" for week in ("2026-01-12", "2026-02-09")]
+    names = [
+        f"Read the report of the week {week}.md and more" for week in ("2026-01-12", "2026-02-09")
+    ]
     drawing = render_timeline([make(1, name=names[0]), make(2, name=names[1])], [])
 
     labels = re.findall(r"</title>([^<>]*Read the[^<>]*)</text>", drawing)
