@@ -91,11 +91,6 @@ def renew_token(home: Path, *, new_token: Callable[[], str]) -> None:
     made.replace(home / TOKEN_FILE)
 
 
-def read_token(home: Path) -> str:
-    """Return the server's token from the home folder; '' if there is none."""
-    return read_word(home / TOKEN_FILE)
-
-
 def read_word(path: Path) -> str:
     """Return what stands in a small file; '' if there is none."""
     with suppress(OSError, UnicodeDecodeError):
@@ -244,11 +239,6 @@ class Names:
             return True
         return not is_local(self.host) and _is_address(host)
 
-    def has_origin(self, origin: str, asked: str) -> bool:
-        """Return whether the `Origin` header has the same host and port as the `Host` header
-        `asked`."""
-        return origin in (f"http://{asked}", f"https://{asked}")
-
 
 def is_local(host: str) -> bool:
     """Return whether a server that listens on `host` can only be reached from this machine."""
@@ -383,8 +373,7 @@ class Door:
         asked = head.get("host", "")
         if not self._names.has(asked):
             raise NOT_ASKED_SO()
-        origin = head.get("origin")
-        if origin is not None and not self._names.has_origin(origin, asked):
+        if head.get("origin", f"http://{asked}") not in (f"http://{asked}", f"https://{asked}"):
             raise FOREIGN()
         access = self._find_access(scope, head)
         if access is not None and access.session:

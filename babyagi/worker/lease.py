@@ -7,7 +7,6 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
-from math import ceil
 
 from babyagi.errors import BabyagiError, LeaseLostError, NotFoundError, StoreUnavailableError
 from babyagi.runtime.offload import now_s
@@ -123,18 +122,16 @@ class WorkerLease:
         Raises:
             BabyagiError: the store cannot be used any more.
         """
-        renewal_s = self._lease_s / RENEWALS_PER_LEASE
-        checks_per_renewal = ceil(renewal_s / self._pause_s)
-        n_checks, renewed_s = 0, now_s()
-        in_touch_s = patient_until_s = renewed_s
+        # half a check early, so that no rounding makes it a check late
+        renewal_s = self._lease_s / RENEWALS_PER_LEASE - self._pause_s / 2
+        renewed_s = in_touch_s = patient_until_s = now_s()
         while True:
             await self._sleep(self._pause_s)
-            n_checks, was_in_doubt = n_checks + 1, self._is_in_doubt
-            is_due = n_checks >= checks_per_renewal or now_s() - renewed_s >= renewal_s
+            is_due, was_in_doubt = now_s() - renewed_s >= renewal_s, self._is_in_doubt
             try:
                 if is_due or was_in_doubt or not self._is_registered:
                     await self._renew(on_lost)
-                    n_checks, renewed_s = 0, now_s()
+                    renewed_s = now_s()
                 if now_s() - in_touch_s > self._lease_s / 2:
                     patient_until_s = now_s() + max(self._lease_s, COMING_BACK_S)
                     self._seen_by_id = {}  # which proves nothing any more

@@ -906,15 +906,13 @@ class Serving:
 
     async def _answer_outage(self, work: Work, error: ModelUnavailableError) -> None:
         reason = f"the model is unavailable: {error.what}"
+        delay_s = 0.0
         if error.is_unreached and self._is_given_up():
             fix = f"babyagi resume --objective {self._objective_id}, when it can be reached"
             self.fail(ModelRejectedError(error.what, why=error.why, fix=fix, guide="models"))
-            return await self._release(work, reason)
-        if await self._is_broken_for(work.fence, error):
-            return await self._release(work, reason)
-        return await self._release(
-            work, reason, delay_s=await self._wait_for_model(error, work.fence)
-        )
+        elif not await self._is_broken_for(work.fence, error):
+            delay_s = await self._wait_for_model(error, work.fence)
+        await self._release(work, reason, delay_s=delay_s)
 
     async def _is_broken_for(self, fence: Fence, error: ModelUnavailableError) -> bool:
         """Note that the model answers probes, but not this call. If that has lasted for
