@@ -365,10 +365,7 @@ async def measure(n_tasks: int) -> None:
             base = page.url.rstrip("/")
             for path in (
                 "/",
-                *(
-                    f"/objectives/1{end}"
-                    for end in ("", "/tasks", "/timeline", "/report")
-                ),
+                *(f"/objectives/1{end}" for end in ("", "/tasks", "/timeline", "/report")),
             ):
                 begun = time.perf_counter()
                 await page.goto(base + path)
