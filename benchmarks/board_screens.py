@@ -1,4 +1,4 @@
-"""Eight pictures of the board, in docs/screens/: a store is filled as workers would, `serve` is
+"""Seven pictures of the board, in docs/screens/: a store is filled as workers would, `serve` is
 started on it, and Chromium looks at its pages. With --measure the time that a page of an objective
 with 10,000 tasks takes is printed instead.
 
