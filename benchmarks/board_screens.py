@@ -1,4 +1,4 @@
-"""Eight pictures of the board, in docs/screens/: a store is filled as workers would, `serve` is
+"""Seven pictures of the board, in docs/screens/: a store is filled as workers would, `serve` is
 started on it, and Chromium looks at its pages. With --measure the time that a page of an objective
 with 10,000 tasks takes is printed instead.
 
@@ -317,7 +317,6 @@ PICTURES = (
     Picture("board-columns", "/objectives/4"),
     Picture("board-task-dark", "/objectives/4", is_dark=True, click=".column:nth-child(4) .card a"),
     Picture("board-timeline", "/objectives/4/timeline"),
-    Picture("board-graph-dark", "/objectives/4/graph", is_dark=True),
     Picture("board-inbox", "/inbox"),
     Picture("board-report", "/objectives/4/report"),
     Picture("board-phone", "/objectives/4", size=PHONE),
@@ -366,10 +365,7 @@ async def measure(n_tasks: int) -> None:
             base = page.url.rstrip("/")
             for path in (
                 "/",
-                *(
-                    f"/objectives/1{end}"
-                    for end in ("", "/tasks", "/graph", "/timeline", "/report")
-                ),
+                *(f"/objectives/1{end}" for end in ("", "/tasks", "/timeline", "/report")),
             ):
                 begun = time.perf_counter()
                 await page.goto(base + path)

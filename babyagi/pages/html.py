@@ -92,9 +92,9 @@ def sanitise_svg(text: str) -> str:
         raise ValueError(f"the SVG picture is not well-formed XML ({error})") from None
     if _local_name(root.tag) != "svg":
         raise ValueError("it is not SVG")
-    drawn = _copy(root)
-    drawn.set("xmlns", _SVG)
-    return ElementTree.tostring(drawn, encoding="unicode")
+    _clean(root)
+    root.set("xmlns", _SVG)
+    return ElementTree.tostring(root, encoding="unicode")
 
 
 def _parse(text: str) -> ElementTree.Element:
@@ -108,35 +108,24 @@ def _parse(text: str) -> ElementTree.Element:
     return found[0][1]
 
 
-def _copy(element: ElementTree.Element) -> ElementTree.Element:
-    name = _local_name(element.tag)
-    made = ElementTree.Element(name)
-    for key, value in element.attrib.items():
-        if kept := _keep(key, value):
-            made.set(*kept)
-    made.text = element.text
-    for inner in element:
+def _clean(element: ElementTree.Element) -> None:
+    """Remove all elements and attributes that are not allowed from the element."""
+    element.tag = _local_name(element.tag)
+    kept = {key: value for key, value in element.items() if _is_plain(key, value)}
+    element.attrib.clear()
+    element.attrib.update(kept)
+    for inner in list(element):
         if _local_name(inner.tag) in _ELEMENTS:
-            copied = _copy(inner)
-            copied.tail = inner.tail
-            made.append(copied)
-    return made
+            _clean(inner)
+        else:
+            element.remove(inner)
 
 
-def _keep(key: str, value: str) -> tuple[str, str] | None:
-    """Return the name and the value of an attribute, or the allowed part of the value; None if the
-    attribute must be removed."""
-    if key == "style":
-        declared = (one.partition(":") for one in value.split(";"))
-        found = ((name.strip(), said.strip()) for name, _, said in declared)
-        plain = (one for one in found if one[0] in _ATTRIBUTES and _is_plain(one[1]))
-        style = ";".join(map(":".join, plain))
-        return ("style", style) if style else None
-    return (key, value) if key in _ATTRIBUTES and _is_plain(value) else None
-
-
-def _is_plain(value: str) -> bool:
-    return not _FOREIGN.search(_LOCAL_URL.sub("", value))
+def _is_plain(key: str, value: str) -> bool:
+    """Return whether an attribute, or all properties of a style, are allowed, with this value."""
+    declared = (one.partition(":")[0].strip() for one in value.rstrip("; ").split(";"))
+    names = declared if key == "style" else [key]
+    return _ATTRIBUTES.issuperset(names) and not _FOREIGN.search(_LOCAL_URL.sub("", value))
 
 
 def _local_name(tag: object) -> str:

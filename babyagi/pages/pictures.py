@@ -1,8 +1,9 @@
-"""Draws two SVG pictures of an objective: a timeline, whose bars are tries of tasks, and a graph of
-the tasks."""
+"""Draws the timeline of an objective as SVG: a row for each task, below the task from which it was
+planned, with a bar for each try of the task."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -12,12 +13,22 @@ from babyagi.pages.html import Html, escape, join
 from babyagi.tasks import Event, Task, TaskStatus
 from babyagi.text import one_line, say_duration, shorten
 
+MAX_ROWS = 240
 MAX_BARS = 1500
-# A pause is drawn at most this long: a part of the total time in which anything was done.
-MAX_GAP_SHARE = 0.1
-WIDTH, LEFT, LANE_HEIGHT, BAR_HEIGHT = 1000.0, 185.0, 24.0, 16.0
+MAX_DEPTH = 8  # deeper tasks are not indented further
+MAX_LABEL_CHARS = 44
+WIDTH, LEFT, ROW_HEIGHT, BAR_HEIGHT, INDENT = 1000, 330, 24, 16, 10
 N_TICKS = 5
 
+SIGNS: Mapping[TaskStatus, str] = {
+    TaskStatus.QUEUED: "○",
+    TaskStatus.RUNNING: "●",
+    TaskStatus.RECORDED: "◐",
+    TaskStatus.DONE: "✓",
+    TaskStatus.WAITING: "?",
+    TaskStatus.DEAD: "✕",
+    TaskStatus.CANCELLED: "–",
+}
 _OUTCOMES = {
     events.TASK_RECORDED: "answered",
     events.TASK_LACKED: "lacked something",
@@ -29,20 +40,15 @@ _OUTCOMES = {
 }
 _CLASS_BY_OUTCOME = {"answered": "good", "": "good", "given up": "bad", "failed": "bad"}
 # the kinds of events that `find_bars` needs
-KINDS = (events.WORKER_JOINED, events.TASK_CLAIMED, *_OUTCOMES)
+KINDS = (events.TASK_CLAIMED, *_OUTCOMES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bar:
-    """A bar of the timeline: a try of a task.
-
-    Attributes:
-        lane: the name of the worker.
-        outcome: how the try ended, in words; '' while it is running.
-    """
+    """A bar of the timeline: a try of a task. `outcome` is how it ended, in words; '' while it is
+    running."""
 
     task_id: int
-    lane: str
     started_at: datetime
     ended_at: datetime
     outcome: str = ""
@@ -55,189 +61,16 @@ class Bar:
 def find_bars(found: Iterable[Event], *, now: datetime) -> list[Bar]:
     """Return the bars of the timeline: first the tries that have ended, in the order of their ends,
     then those that are running, with `now` as their end."""
-    names: dict[str, str] = {}
     running: dict[int, Bar] = {}
     ended: list[Bar] = []
     for event in found:
-        worker_id = str(event.data.get("worker_id", ""))
-        if event.kind == events.WORKER_JOINED:
-            names[worker_id] = str(event.data.get("name", ""))
-        if event.task_id is None:
-            continue
-        if bar := running.pop(event.task_id, None):
+        task_id = event.task_id or 0
+        if bar := running.pop(task_id, None):
             outcome = _OUTCOMES.get(event.kind, "cut off")
             ended.append(replace(bar, ended_at=event.at, outcome=outcome))
         if event.kind == events.TASK_CLAIMED:
-            lane = names.get(worker_id) or worker_id
-            running[event.task_id] = Bar(
-                task_id=event.task_id, lane=lane, started_at=event.at, ended_at=now
-            )
+            running[task_id] = Bar(task_id=task_id, started_at=event.at, ended_at=now)
     return [*ended, *running.values()]
-
-
-# -- placing bars
-# --------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scale:
-    """Maps times to positions on a time axis on which long pauses are shortened.
-
-    Attributes:
-        start: the time at the beginning of the axis.
-        cuts: the shortened pauses, each as (seconds from `start` to its begin, its real length in
-            seconds, its shortened length in seconds).
-        length_s: the length of the axis in seconds, with shortened pauses.
-    """
-
-    start: datetime
-    cuts: tuple[tuple[float, float, float], ...]
-    length_s: float
-
-    def place(self, at: datetime) -> float:
-        """Return the x coordinate of the time in the picture."""
-        seconds = (at - self.start).total_seconds()
-        drawn = seconds
-        for begins_s, pause_s, drawn_s in self.cuts:
-            passed = min(max(0.0, seconds - begins_s), pause_s)
-            drawn -= passed * (1 - drawn_s / pause_s)
-        share = min(1.0, max(0.0, drawn / self.length_s)) if self.length_s else 0.0
-        return LEFT + (WIDTH - LEFT) * share
-
-
-def make_scale(bars: Sequence[Bar]) -> Scale:
-    """Return a scale from the begin of the first bar to the end of the last one, with long pauses
-    shortened. There must be a bar."""
-    spans = sorted((bar.started_at, max(bar.started_at, bar.ended_at)) for bar in bars)
-    start = end = spans[0][0]
-    busy_s, gaps = 0.0, []
-    for begins, ends in spans:
-        if begins > end:
-            gaps.append(((end - start).total_seconds(), (begins - end).total_seconds()))
-        busy_s += max(0.0, (ends - max(begins, end)).total_seconds())
-        end = max(end, ends)
-    longest_s = max(1.0, MAX_GAP_SHARE * busy_s)
-    cuts = tuple((at, pause, longest_s) for at, pause in gaps if pause > longest_s)
-    whole_s = (end - start).total_seconds()
-    drawn_s = whole_s - sum(pause - drawn for _, pause, drawn in cuts)
-    return Scale(start=start, cuts=cuts, length_s=max(drawn_s, 0.001))
-
-
-def assign_lanes(bars: Sequence[Bar]) -> list[tuple[str, list[Bar]]]:
-    """Return the rows of the timeline, each with its label and bars. A worker has as many rows as
-    it had tries at the same time; only the first one has its name as label."""
-    lanes: dict[str, list[list[Bar]]] = {}
-    for bar in sorted(bars, key=lambda bar: bar.started_at):
-        rows = lanes.setdefault(bar.lane, [])
-        free = next((row for row in rows if row[-1].ended_at <= bar.started_at), None)
-        if free is None:
-            rows.append([bar])
-        else:
-            free.append(bar)
-    return [(name if n == 0 else "", row) for name, of in lanes.items() for n, row in enumerate(of)]
-
-
-# -- drawing
-# --------------------------------------------------------------------------------------------------
-
-
-def render_timeline(
-    bars: Sequence[Bar],
-    *,
-    known_tasks: Mapping[int, str],
-    link: Callable[[int], str] = "#task-{}".format,
-) -> Html:
-    """Return the timeline as HTML with SVG; '' if there are no bars. If there are too many bars,
-    only the longest are drawn, and a line says how many are left out.
-
-    Args:
-        known_tasks: the names of tasks, by id. The bars of these tasks become links.
-        link: returns the URL to which the bars of a task link, from its id.
-    """
-    if not bars:
-        return Html("")
-    chosen = sorted(bars, key=lambda bar: -bar.length_s)[:MAX_BARS]
-    scale, lanes = make_scale(chosen), assign_lanes(chosen)
-    height = LANE_HEIGHT * (len(lanes) + 1)
-    head = Html(
-        f'<svg class="timeline" viewBox="0 0 {WIDTH:.0f} {height:.0f}" '
-        'role="img" aria-label="Timeline">'
-    )
-    parts = [head, *_draw_axis(scale, height)]
-    for number, (label, lane) in enumerate(lanes):
-        top = LANE_HEIGHT * number
-        cut = escape(shorten(label, 25))
-        parts.append(Html(f'<text class="lane" x="0" y="{top + 12:.0f}">{cut}</text>'))
-        for bar in lane:
-            name = known_tasks.get(bar.task_id, "")
-            drawn = _draw_bar(bar, top, scale, name)
-            parts.append(
-                Html(f'<a href="{escape(link(bar.task_id))}">{drawn}</a>') if name else drawn
-            )
-    parts.append(Html("</svg>"))
-    if left_out := len(bars) - len(chosen):
-        parts.append(Html(f"<p class=quiet>{left_out:,} shorter bars are not drawn.</p>"))
-    return join(parts)
-
-
-def _draw_bar(bar: Bar, top: float, scale: Scale, name: str) -> Html:
-    left, right = scale.place(bar.started_at), scale.place(bar.ended_at)
-    kind = _CLASS_BY_OUTCOME.get(bar.outcome, "part")
-    words = f"{say_duration(bar.length_s)}, {bar.outcome or 'still at work'}"
-    title = escape(f"task {bar.task_id}{f': {name[:120]}' if name else ''} ({words})")
-    return Html(
-        f'<rect class="{kind}" x="{left:.1f}" y="{top:.0f}" '
-        f'width="{max(1.0, right - left):.1f}" height="{BAR_HEIGHT:.0f}" rx="2">'
-        f"<title>{title}</title></rect>"
-    )
-
-
-def _draw_axis(scale: Scale, height: float) -> Iterator[Html]:
-    bottom = height - LANE_HEIGHT
-    for number in range(N_TICKS + 1):
-        x = LEFT + (WIDTH - LEFT) * number / N_TICKS
-        anchor = "end" if number == N_TICKS else "middle" if number else "start"
-        words = "" if scale.cuts else say_duration(scale.length_s * number / N_TICKS)
-        yield Html(
-            f'<line class="tick" x1="{x:.1f}" x2="{x:.1f}" y1="0" '
-            f'y2="{bottom:.0f}"/>{_say_below(words, x, bottom, anchor)}'
-        )
-    for begins_s, pause_s, drawn_s in scale.cuts:
-        before = sum(pause - drawn for at, pause, drawn in scale.cuts if at < begins_s)
-        x = LEFT + (WIDTH - LEFT) * (begins_s - before) / scale.length_s
-        width = (WIDTH - LEFT) * drawn_s / scale.length_s
-        yield Html(
-            f'<rect class="pause" x="{x:.1f}" y="0" width="{width:.1f}" '
-            f'height="{bottom:.0f}">'
-            f"<title>nothing was done for {say_duration(pause_s)}</title></rect>"
-            f"{_say_below(say_duration(pause_s), x + width / 2, bottom, 'middle')}"
-        )
-
-
-def _say_below(words: str, x: float, bottom: float, anchor: str) -> Html:
-    return Html(
-        f'<text class="tick" x="{x:.1f}" y="{bottom + 15:.0f}" '
-        f'text-anchor="{anchor}">{escape(words)}</text>'
-    )
-
-
-# -- the graph of the tasks: each stands in a row below its parent, the task from which it was
-# planned, and to the right of it. A dashed line leads to it from each task on which it depends.
-# --------------------------------------------------------------------------------------------------
-
-
-MAX_DEPTH = 40
-BOX_WIDTH, BOX_HEIGHT, COLUMN, ROW, MARGIN = 258, 30, 300, 40, 8
-MAX_LABEL_CHARS = 32
-SIGNS: Mapping[TaskStatus, str] = {
-    TaskStatus.QUEUED: "○",
-    TaskStatus.RUNNING: "●",
-    TaskStatus.RECORDED: "◐",
-    TaskStatus.DONE: "✓",
-    TaskStatus.WAITING: "?",
-    TaskStatus.DEAD: "✕",
-    TaskStatus.CANCELLED: "–",
-}
 
 
 def walk_tree(tasks: Sequence[Task]) -> Iterator[tuple[Task, int]]:
@@ -255,59 +88,86 @@ def walk_tree(tasks: Sequence[Task]) -> Iterator[tuple[Task, int]]:
         waiting += [(child, depth + 1) for child in reversed(children.get(task.id, []))]
 
 
-def render_graph(tasks: Sequence[Task], *, link: Callable[[int], str]) -> Html:
-    """Return the graph of the tasks as SVG; '' if there are no tasks.
+def render_timeline(
+    tasks: Sequence[Task],
+    bars: Iterable[Bar],
+    *,
+    link: Callable[[int], str] = "#task-{}".format,
+) -> Html:
+    """Return the timeline of the tasks with the smallest numbers, at most `MAX_ROWS`, and of their
+    longest bars; '' if there are no tasks.
 
     Args:
-        link: returns the URL to which the box of a task links, from its id.
+        link: returns the URL to which the row of a task links, from its id.
     """
     if not tasks:
         return Html("")
-    drawn = list(walk_tree(sorted(tasks, key=lambda task: task.id)))
-    places = {
-        task.id: (MARGIN + min(depth, MAX_DEPTH) * COLUMN, MARGIN + row * ROW)
-        for row, (task, depth) in enumerate(drawn)
-    }
-    width = MARGIN + BOX_WIDTH + max(left for left, _ in places.values())
-    height = MARGIN * 2 + ROW * len(drawn)
+    rows = list(walk_tree(sorted(tasks, key=lambda task: task.id)[:MAX_ROWS]))
+    shown = {task.id for task, _ in rows}
+    chosen = sorted((bar for bar in bars if bar.task_id in shown), key=lambda bar: -bar.length_s)
+    begins, whole_s = _place(chosen[:MAX_BARS])
+    height = ROW_HEIGHT * (len(rows) + 1)
     parts = [
         Html(
-            f'<svg class="graph" width="{width}" height="{height}" viewBox="0 0 {width} {height}" '
-            'role="group" aria-label="Graph of the tasks">'
-        )
+            f'<svg class="timeline" viewBox="0 0 {WIDTH} {height}" role="group" '
+            'aria-label="Timeline">'
+        ),
+        *_draw_axis(whole_s, height - ROW_HEIGHT),
     ]
-    for task, depth in drawn:
-        for kind, others in (("came", [task.parent_id] if depth else []), ("waits", task.after)):
-            before = [one for one in others if kind == "came" or one != task.parent_id]
-            parts += [_curve(kind, places[one], places[task.id]) for one in before if one in places]
-    parts += [_draw_box(task, places[task.id], link(task.id)) for task, _ in drawn]
-    parts.append(Html("</svg>"))
-    return join(parts, "\n")
+    for number, (task, depth) in enumerate(rows):
+        top = ROW_HEIGHT * number
+        drawn = [_draw_bar(bar, at_s, top, whole_s) for bar, at_s in begins[task.id]]
+        label = _draw_label(task, INDENT * min(depth, MAX_DEPTH), top)
+        href = escape(link(task.id))
+        parts.append(Html(f'<a data-drawer href="{href}">{label}{join(drawn)}</a>'))
+    return join([*parts, Html("</svg>")], "\n")
 
 
-def _curve(kind: str, first: tuple[int, int], box: tuple[int, int]) -> Html:
-    """Return a curve between two boxes, whose left and top are given. It begins at the right of the
-    first one if the other stands right of it, else at its left, and ends at the other's left."""
-    is_right = first[0] < box[0]
-    x1, x2 = first[0] + is_right * BOX_WIDTH, box[0]
-    y1, y2 = first[1] + BOX_HEIGHT // 2, box[1] + BOX_HEIGHT // 2
-    bend = max(20, abs(x2 - x1) // 2)
-    out = x1 + (bend if is_right else -bend)
-    return Html(
-        f'<path class="{kind}" fill="none" d="M{x1} {y1}C{out} {y1} {x2 - bend} {y2} {x2} {y2}"/>'
-    )
+def _place(bars: Sequence[Bar]) -> tuple[Mapping[int, list[tuple[Bar, float]]], float]:
+    """Return the bars by task, each with the seconds of work before it, and the seconds of work
+    until the last end. Pauses in which no task was worked on do not count."""
+    placed = defaultdict[int, list[tuple[Bar, float]]](list)
+    work_s, end = 0.0, None
+    for bar in sorted(bars, key=lambda bar: bar.started_at):
+        ahead_s = min(work_s, (end - bar.started_at).total_seconds()) if end else 0.0
+        begins_s = work_s - max(0.0, ahead_s)
+        placed[bar.task_id].append((bar, begins_s))
+        work_s = max(work_s, begins_s + bar.length_s)
+        end = max(end or bar.ended_at, bar.ended_at)
+    return placed, max(work_s, 0.001)
 
 
-def _draw_box(task: Task, place: tuple[int, int], href: str) -> Html:
-    left, top = place
+def _draw_label(task: Task, left: int, top: int) -> Html:
+    """Return the task's sign, number and name, of which a long one is cut at its end: its last word
+    often tells one task from another."""
     name = one_line(task.name)
-    title = f"Task {task.id}, {task.status.value}: {shorten(name, 300)}"
+    after = f", after {', '.join(map(str, task.after))}" if task.after else ""
+    title = f"Task {task.id}, {task.status.value}{after}: {shorten(name, 300)}"
     label = f"{SIGNS[task.status]} {task.id} {name}"
-    if len(label) > MAX_LABEL_CHARS:  # the last word often tells one task from another
-        label = f"{label[: MAX_LABEL_CHARS - 1]}…"
+    if len(label) > (most := MAX_LABEL_CHARS - left // 6):
+        label = f"{label[: most - 1]}…"
     return Html(
-        f'<a data-drawer class="{task.status.value}" href="{escape(href)}">'
-        f'<title>{escape(title)}</title><rect x="{left}" y="{top}" width="{BOX_WIDTH}" '
-        f'height="{BOX_HEIGHT}" rx="6"/>'
-        f'<text x="{left + 10}" y="{top + 20}">{escape(label)}</text></a>'
+        f'<text x="{left}" y="{top + 12}"><title>{escape(title)}</title>{escape(label)}</text>'
     )
+
+
+def _draw_bar(bar: Bar, begins_s: float, top: int, whole_s: float) -> Html:
+    scale = (WIDTH - LEFT) / whole_s
+    kind = _CLASS_BY_OUTCOME.get(bar.outcome, "part")
+    return Html(
+        f'<rect class="{kind}" x="{LEFT + begins_s * scale:.1f}" y="{top}" '
+        f'width="{max(1.0, bar.length_s * scale):.1f}" height="{BAR_HEIGHT}" rx="2">'
+        f"<title>task {bar.task_id} ({say_duration(bar.length_s)}, "
+        f"{bar.outcome or 'still at work'})</title></rect>"
+    )
+
+
+def _draw_axis(whole_s: float, bottom: int) -> Iterator[Html]:
+    for number in range(N_TICKS + 1):
+        x = LEFT + (WIDTH - LEFT) * number / N_TICKS
+        anchor = "end" if number == N_TICKS else "middle" if number else "start"
+        yield Html(
+            f'<line class="tick" x1="{x:.1f}" x2="{x:.1f}" y1="0" y2="{bottom}"/>'
+            f'<text class="tick" x="{x:.1f}" y="{bottom + 15}" text-anchor="{anchor}">'
+            f"{say_duration(whole_s * number / N_TICKS)}</text>"
+        )

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import base64
-import csv
 import hashlib
-import io
 from collections.abc import Iterator, Sequence
-from itertools import islice
 
-from babyagi.pages.html import Html, escape, fill, join, load
+from babyagi.pages.html import Html, fill, join, load
 from babyagi.pages.markdown import render_html
+from babyagi.pages.pictures import MAX_ROWS as MAX_TASKS_DRAWN
 from babyagi.pages.pictures import Bar, render_timeline, walk_tree
 from babyagi.tasks import Artifact, Objective, Result, Task, TaskStatus
 from babyagi.text import say_count, shorten
@@ -23,9 +21,6 @@ MAX_INDENT = 6
 MAX_NAME_CHARS = 400
 MAX_FILES = 60
 MAX_FILES_CHARS = 3_000_000
-MAX_ROWS = 200  # of a table, including its head
-MAX_COLUMNS = 30
-MAX_CELL_CHARS = 300
 
 _NAME_BY_STATUS = {TaskStatus.DEAD: "given up", TaskStatus.RECORDED: "done"}
 
@@ -72,8 +67,8 @@ def render_report_page(
 
 
 def render_files(made: Sequence[tuple[int, Artifact]]) -> Html:
-    """Return the section of the page with the files: pictures and tables are shown, other texts are
-    collapsed. '' if there are no files."""
+    """Return the section of the page with the files: pictures are shown, and texts, such as tables,
+    are collapsed. '' if there are no files."""
     figure = "<figure>$shown<figcaption>$name (task $task; sha256 $digest)</figcaption></figure>"
     figures, room = [], MAX_FILES_CHARS
     for task_id, artifact in made[:MAX_FILES]:
@@ -92,35 +87,12 @@ def render_files(made: Sequence[tuple[int, Artifact]]) -> Html:
 
 
 def _render_file(artifact: Artifact) -> Html:
-    match artifact.media_type:
-        case "image/svg+xml" | "image/png":
-            image = '<img src="data:$type;base64,$data" alt="$name">'
-            data = base64.b64encode(artifact.data).decode()
-            return fill(image, type=artifact.media_type, data=data, name=artifact.name)
-        case "text/csv":
-            return _render_table(artifact.text, ",")
-        case "text/tab-separated-values":
-            return _render_table(artifact.text, "\t")
+    if artifact.media_type in ("image/svg+xml", "image/png"):
+        image = '<img src="data:$type;base64,$data" alt="$name">'
+        data = base64.b64encode(artifact.data).decode()
+        return fill(image, type=artifact.media_type, data=data, name=artifact.name)
     folded = "<details><summary>$name</summary><pre>$text</pre></details>"
     return fill(folded, name=artifact.name, text=artifact.text[:MAX_RESULT_CHARS])
-
-
-def _render_table(text: str, delimiter: str) -> Html:
-    """Return the first rows and columns of a CSV text as an HTML table; if it cannot be parsed, the
-    text in `<pre>`."""
-    try:
-        rows = list(islice(csv.reader(io.StringIO(text), delimiter=delimiter), MAX_ROWS + 1))
-    except csv.Error:
-        return fill("<pre>$text</pre>", text=text[:MAX_RESULT_CHARS])
-    drawn = [_render_row(row, "td" if n else "th") for n, row in enumerate(rows[:MAX_ROWS])]
-    is_cut = len(rows) > MAX_ROWS or any(len(row) > MAX_COLUMNS for row in rows)
-    left = '<p class="quiet">The table has more rows or columns.</p>' if is_cut else ""
-    return fill("<table>$rows</table>$left", rows=join(drawn, "\n"), left=Html(left))
-
-
-def _render_row(row: Sequence[str], tag: str) -> Html:
-    cells = (shorten(cell, MAX_CELL_CHARS) for cell in row[:MAX_COLUMNS])
-    return Html(f"<tr>{join([Html(f'<{tag}>{escape(cell)}</{tag}>') for cell in cells])}</tr>")
 
 
 # -- the tree of tasks
@@ -186,14 +158,14 @@ def _say_more(what: str, command: str, objective: Objective) -> Html:
 
 
 def _render_timeline(bars: Sequence[Bar], shown: Sequence[Task]) -> Html:
-    drawn = render_timeline(bars, known_tasks={task.id: task.name for task in shown})
-    if not drawn:
+    if not bars:
         return Html("")
     return fill(
-        '<section><h2>Timeline</h2><p class="quiet">A worker has a row for each of the tasks on '
-        "which it worked at the same time. Point at a bar to read what it is.</p>"
-        '<div class="scroll">$drawn</div></section>',
-        drawn=drawn,
+        '<section><h2>Timeline</h2><p class="quiet">A task stands below the one from which it was '
+        "planned; of a large list the first $most are drawn. Pauses take no room. Point at a bar "
+        'to read what it is.</p><div class="scroll">$drawn</div></section>',
+        most=MAX_TASKS_DRAWN,
+        drawn=render_timeline(shown, bars),
     )
 
 

@@ -6,31 +6,14 @@ lists; they contain no text of a person or a model.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from babyagi import events
-from babyagi.reporting.why import Facts, Why, find_hold
 from babyagi.tasks import ObjectiveStatus, StopReason, TaskStatus
 from babyagi.taskstore.nouns import Vitals
 from babyagi.taskstore.schedules import ScheduleStatus, TickOutcome
 from babyagi.taskstore.sql.store import TaskStore
 
-_HOLDS = (
-    Why.AFTER,
-    Why.LACK,
-    Why.QUESTIONS,
-    Why.DELAYED,
-    Why.LIMIT,
-    Why.NO_WORKER,
-    Why.BLOCKED,
-    Why.ENDPOINT,
-    Why.CHECKING,
-    Why.STALLED,
-    Why.PAUSED,
-    Why.ENDED,
-)
-_RUNNABLE = (Why.NEXT, Why.NO_WORKER, Why.BLOCKED, Why.ENDPOINT)
 _COUNTED = {
     "task_failures": (events.TASK_FAILED, "Tries that failed."),
     "tasks_given_up": (events.TASK_DEAD, "How many times a task became dead."),
@@ -56,55 +39,31 @@ def _measure_tasks(vitals: Vitals) -> list[str]:
     }
     tasks = {str(status): totals.get(("tasks", status, ""), 0) for status in TaskStatus}
     n_owed = totals.get(("owed_reports", "", ""), 0)
-    holds = [  # why tasks do not run although they can be claimed
-        find_hold(Facts(standing=standing, workers=vitals.workers))
-        if queue.n_free or queue.n_delayed
-        else Why.NEXT
-        for standing, queue in vitals.standings
-    ]
-    says_held = "Queued tasks that cannot run, by reason."
+    queues = [queue for _, queue in vitals.standings]
+    held = {
+        "after": sum(queue.n_after for queue in queues),
+        "lack": sum(queue.n_lack for queue in queues),
+        "questions": sum(queue.n_asking for queue in queues),
+        "delayed": sum(queue.n_delayed for queue in queues),
+        "paused": totals.get(("queued", "paused", ""), 0),
+        "ended": totals.get(("queued", "ended", ""), 0),
+    }
+    waits_s = max((queue.free_s for queue in queues if queue.n_free), default=0.0)
+    says_held = "Queued tasks that are not to be started now, by reason."
+    says_oldest = "How long the oldest task has waited that is to be started; 0 if there is none."
     return [
         _by("objectives", "Objectives by status.", "status", objectives),
         _by("objectives_ended", "Objectives that have ended, by stop reason.", "reason", ended),
         _one("reports_owed", "Ended objectives without a report.", n_owed),
         _by("tasks", "Tasks by status; a waiting task waits for a person.", "status", tasks),
-        _by("tasks_held", says_held, "reason", _count_held(vitals, holds)),
-        _measure_oldest(vitals, holds),
+        _by("tasks_held", says_held, "reason", held),
+        _one("oldest_runnable_task_seconds", says_oldest, waits_s),
         *_measure_workers(vitals),
         *(
             _one(name, says, totals.get(("events", kind, ""), 0))
             for name, (kind, says) in _COUNTED.items()
         ),
     ]
-
-
-def _count_held(vitals: Vitals, holds: Sequence[Why]) -> dict[str, int]:
-    held = Counter({str(why): 0 for why in _HOLDS})
-    held[Why.PAUSED] += vitals.totals.get(("queued", "paused", ""), 0)
-    held[Why.ENDED] += vitals.totals.get(("queued", "ended", ""), 0)
-    for (_, queue), why in zip(vitals.standings, holds, strict=True):
-        held[Why.AFTER] += queue.n_after
-        held[Why.LACK] += queue.n_lack
-        held[Why.QUESTIONS] += queue.n_asking
-        held[Why.DELAYED if why is Why.NEXT else why] += queue.n_delayed
-        if why is not Why.NEXT:
-            held[why] += queue.n_free
-    return {str(why): n for why, n in held.items()}
-
-
-def _measure_oldest(vitals: Vitals, holds: Sequence[Why]) -> str:
-    """Return the metric of how long the oldest runnable task has waited. A task that only lacks a
-    worker or an answering model counts as runnable."""
-    waits_s = [
-        queue.free_s
-        for (_, queue), why in zip(vitals.standings, holds, strict=True)
-        if queue.n_free and why in _RUNNABLE
-    ]
-    says = (
-        "How long the oldest task has waited that could run, given a worker with an answering "
-        "model; 0 if there is none."
-    )
-    return _one("oldest_runnable_task_seconds", says, max(waits_s, default=0.0))
 
 
 def _measure_workers(vitals: Vitals) -> list[str]:

@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 from babyagi.inbox import asking_task
 from babyagi.reporting.why import name_tasks
-from babyagi.tasks import Fetched, Result, Step
+from babyagi.tasks import Fetched, Result
 from babyagi.taskstore.sql.store import TaskStore
 from babyagi.text import clean, harmless, one_line, shorten
 from babyagi.tools.base import read_observations
@@ -85,50 +85,37 @@ NO_SOURCES = Sources()
 async def trace_sources(store: TaskStore, results: Sequence[Result]) -> Sources:
     """Return the sources of the results, with every task that read each. For pages, add what the
     steps of these tasks recorded."""
-    origins_by_task = {one.task_id: frozenset(one.origins) for one in results}
-    named_by_task = {one.task_id: frozenset(filter(_is_source, one.origins)) for one in results}
-    given_by_task = {one.task_id: _given_with_results(one, origins_by_task) for one in results}
-    # a task may have read what it was given with a result itself as well
-    unclear = [
-        task_id
-        for task_id, named in named_by_task.items()
-        if named & given_by_task[task_id] or any(one.startswith("web:") for one in named)
-    ]
-    steps_by_task = await _load_steps(store, results, unclear[:MAX_TASKS_READ])
-    task_ids_by_origin: dict[str, list[int]] = {}
+    origins_by_task = {one.task_id: one.origins for one in results}
+    # those that may have been given what they did not read, or know more of a page
+    unclear = [id_ for id_, named in origins_by_task.items() if any(map(_is_unclear, named))]
+    owners = [f"task:{task_id}" for task_id in unclear[:MAX_TASKS_READ]]
+    steps = await store.steps(results[0].objective_id, owner=owners) if owners else []
+    read = {
+        (asking_task(one), origin) for one in steps if one.kind in CALLS for origin in one.origins
+    }
+    found = [page for observation in read_observations(steps) for page in observation.passage.pages]
+    pages = {page.url: page for page in reversed(found)}
+    task_ids_by_source: dict[str, list[int]] = {}
     n_unnamed = 0
-    for result in results:
-        calls = (one for one in steps_by_task.get(result.task_id, ()) if one.kind in CALLS)
-        read = frozenset[str]().union(*(step.origins for step in calls))
-        named = named_by_task[result.task_id] - (given_by_task[result.task_id] - read)
+    for result in sorted(results, key=lambda one: one.task_id):
+        given = _given_with_results(result, origins_by_task)
         for origin in dict.fromkeys(result.origins):
             head, _, name = origin.partition(":")
-            if origin in named:
-                task_ids_by_origin.setdefault(origin, []).append(result.task_id)
-            elif head == "more" and name.isdecimal() and len(name) < 10:
+            if head == "more" and name.isdecimal() and len(name) < 10:
                 n_unnamed = max(n_unnamed, int(name))
-    pages: dict[str, Fetched] = {}
-    for task_id in sorted(steps_by_task):
-        for observation in read_observations(steps_by_task[task_id]):
-            pages = {page.url: page for page in observation.passage.pages} | pages
-    found = []
-    for origin, ids in task_ids_by_origin.items():
+            elif _is_source(origin) and (origin not in given or (result.task_id, origin) in read):
+                task_ids_by_source.setdefault(origin, []).append(result.task_id)
+    named = []
+    for origin, ids in task_ids_by_source.items():
         head, _, name = origin.partition(":")
-        kind, page = _KIND_BY_ORIGIN[head], pages.get(name) if head == "web" else None
-        found.append(Source(kind=kind, name=name, task_ids=tuple(sorted(set(ids))), page=page))
-    found.sort(key=lambda one: (_PLACES.get(one.kind, 0), -len(one.task_ids)))
-    return Sources(named=found, n_unnamed=n_unnamed)
+        page = pages.get(name) if head == "web" else None
+        named.append(Source(kind=_KIND_BY_ORIGIN[head], name=name, task_ids=tuple(ids), page=page))
+    named.sort(key=lambda one: (_PLACES.get(one.kind, 0), -len(one.task_ids)))
+    return Sources(named=named, n_unnamed=n_unnamed)
 
 
-async def _load_steps(
-    store: TaskStore, results: Sequence[Result], task_ids: Sequence[int]
-) -> dict[int, list[Step]]:
-    """Return the steps (recorded calls) of these tasks."""
-    steps_by_task: dict[int, list[Step]] = {}
-    owners = [f"task:{task_id}" for task_id in task_ids]
-    for step in await store.steps(results[0].objective_id, owner=owners) if owners else ():
-        steps_by_task.setdefault(asking_task(step), []).append(step)
-    return steps_by_task
+def _is_unclear(origin: str) -> bool:
+    return origin.startswith(("web:", "result:"))
 
 
 def _is_source(origin: str) -> bool:
@@ -139,12 +126,12 @@ def _is_source(origin: str) -> bool:
 
 
 def _given_with_results(
-    result: Result, origins_by_task: Mapping[int, frozenset[str]]
+    result: Result, origins_by_task: Mapping[int, Sequence[str]]
 ) -> frozenset[str]:
     """Return the origins of the earlier results that the task of this result was shown."""
     named = (origin.partition(":") for origin in result.origins)
     ids = {int(name) for head, _, name in named if head == "result" and name.isdecimal()}
-    given = (origins_by_task.get(id_, frozenset()) for id_ in ids - {result.task_id})
+    given = (origins_by_task.get(id_, ()) for id_ in ids - {result.task_id})
     return frozenset[str]().union(*given)
 
 
@@ -226,19 +213,11 @@ def find_unopened(sources: Sources, answer: str) -> list[str]:
         _compared(url)
         for source in sources.named
         if source.kind is SourceKind.PAGE
-        for url in _addresses_of(source)
+        # the second one was requested, before a redirect
+        for url in (source.name, source.page.asked_url if source.page else "")
     }
-    return [url for url in _find_addresses(answer) if _compared(url) not in opened]
-
-
-def _addresses_of(page: Source) -> list[str]:
-    """Return the page's address, and the address that was requested (before a redirect) if it was
-    recorded."""
-    return [page.name, *([page.page.asked_url] if page.page and page.page.asked_url else [])]
-
-
-def _find_addresses(answer: str) -> list[str]:
-    return list(dict.fromkeys(_cut_end(match) for match in _ADDRESS.findall(answer)))
+    named = dict.fromkeys(_cut_end(match) for match in _ADDRESS.findall(answer))
+    return [url for url in named if _compared(url) not in opened]
 
 
 def _cut_end(url: str) -> str:

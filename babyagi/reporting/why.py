@@ -253,7 +253,7 @@ def explain_objective(facts: Facts, *, running: Sequence[Task] = ()) -> Reason:
         running: its running tasks.
     """
     if facts.objective.status is not ObjectiveStatus.ACTIVE:
-        return _explain_stopped(facts, who="it")
+        return _explain_stopped(facts)
     counts = facts.standing.counts
     kept = _find_kept(facts, is_begun=False)
     if kept is not None and kept.why in (Why.NO_WORKER, Why.BLOCKED, Why.ENDPOINT):
@@ -268,14 +268,10 @@ def explain_objective(facts: Facts, *, running: Sequence[Task] = ()) -> Reason:
         for duty in joined.duties
         if duty.value != "index"
     ]
+    duties += ["plan"] if counts.get(TaskStatus.RECORDED) else []  # which is owed
     if duties:
-        says = _DUTY_WORDS.get(duties[0], f"the {duties[0]} is being made")
-        return Reason(Why.CHECKING if duties[0] == "check" else Why.PLANNING, duties[0], says)
-    if counts.get(TaskStatus.RECORDED):
-        n = counts[TaskStatus.RECORDED]
-        results = "1 result is" if n == 1 else f"{n} results are"
-        says = f"{results} recorded; the next tasks are being planned"
-        return Reason(Why.PLANNING, "planning", says)
+        why = Why.CHECKING if duties[0] == "check" else Why.PLANNING
+        return Reason(why, duties[0], _DUTY_WORDS[duties[0]])
     if kept is not None:
         return kept
     if counts.get(TaskStatus.WAITING) and not counts.get(TaskStatus.QUEUED):
@@ -293,13 +289,12 @@ def explain_objective(facts: Facts, *, running: Sequence[Task] = ()) -> Reason:
     return Reason(Why.NEXT if n_queued else Why.CHECKING, "active", says, change)
 
 
-def _explain_stopped(facts: Facts, *, who: str = "the objective") -> Reason:
-    """Return why an objective that is paused or has ended makes no progress. `who`: its name in the
-    text."""
+def _explain_stopped(facts: Facts) -> Reason:
+    """Return why an objective that is paused or has ended makes no progress."""
     objective, here = facts.objective, facts.here
     detail = f" ({_short(objective.stop_detail)})" if objective.stop_detail else ""
     if objective.stop_reason is None:
-        says = f"{who} is paused{detail}"
+        says = f"the objective is paused{detail}"
         return Reason(Why.PAUSED, "paused", says, f"babyagi resume {here}")
     has_dead = bool(facts.standing.counts.get(TaskStatus.DEAD))
     goes_on = say_going_on(objective, has_dead=has_dead, has_report=objective.has_report)
@@ -309,7 +304,7 @@ def _explain_stopped(facts: Facts, *, who: str = "the objective") -> Reason:
     return Reason(
         Why.LIMIT if is_limit else ended,
         reason.value if is_limit else "objective ended",
-        f"{who} has ended ({reason.value}): {say_stop(objective)}{detail}",
+        f"the objective has ended ({reason.value}): {say_stop(objective)}{detail}",
         goes_on or _say_further(objective),
     )
 
@@ -319,13 +314,6 @@ def _say_further(objective: Objective) -> str:
     if objective.stop_reason is StopReason.CANCELLED:
         return f'babyagi tasks add --objective {objective.id} "…" makes it active again'
     return f'babyagi run --continue {objective.id} "…" asks a further question'
-
-
-def find_hold(facts: Facts) -> Why:
-    """Return the kind of reason why claimable tasks of an active objective do not run; `Why.NEXT`
-    if nothing prevents it."""
-    kept = _find_kept(facts, is_begun=False)
-    return Why.NEXT if kept is None else kept.why
 
 
 def _find_kept(facts: Facts, *, is_begun: bool) -> Reason | None:

@@ -11,7 +11,6 @@ import asyncio
 import json
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache, partial
 from importlib.resources import files
@@ -28,7 +27,8 @@ from babyagi.app.backends import utc_now
 from babyagi.errors import BabyagiError, NotFoundError
 from babyagi.pages.markdown import render_html
 from babyagi.pages.pictures import KINDS as TIMELINE_KINDS
-from babyagi.pages.pictures import SIGNS, find_bars, render_graph, render_timeline
+from babyagi.pages.pictures import MAX_ROWS as MAX_TASKS_DRAWN
+from babyagi.pages.pictures import SIGNS, find_bars, render_timeline
 from babyagi.pages.report import render_files
 from babyagi.reporting.report import MAX_EVENTS_DRAWN, load_report
 from babyagi.reporting.why import explain_tasks, find_facts
@@ -45,8 +45,6 @@ if TYPE_CHECKING:
     from babyagi.reporting.why import Facts, Reason
     from babyagi.tasks import Result, Task
     from babyagi.taskstore.sql.store import TaskStore
-
-    Hit = tuple[Result, float | None]  # a result, with its score if it was searched for
 
 MAX_ROWS = 50  # of a list on one page
 MAX_CARDS = 50  # tasks in a column of the board
@@ -72,15 +70,8 @@ DUTIES = {
     Duty.REPORT: "Report",
 }
 MAX_TIMES = 30  # how many repetitions of a duty, such as planning, are shown
-N_HITS = 20
-MAX_TASKS_DRAWN = 240  # in the graph: those with the smallest numbers
 MAX_EXCERPT_CHARS = 600
 _BACK = re.compile(r"/(?:[A-Za-z0-9_.~-]+(?:/[A-Za-z0-9_.~-]+)*)?")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResultsQuery(verb_table.PageQuery):
-    text: str = ""
 
 
 Page = Callable[[Desk, Request], Awaitable[Response]]
@@ -264,26 +255,18 @@ async def _list(desk: Desk, stand: actions.Stand, request: Request) -> Values:
 
 
 async def _results(desk: Desk, stand: actions.Stand, request: Request) -> Values:
-    """Return the newest results, or those that a search has found. The latter are not kept up to
-    date, because each search may cost money."""
-    objective, query = stand.objective, parse_parameters(_said(request), ResultsQuery)
-    if query.text.strip():
-        async with desk.app.beside().open_results(objective) as opened:
-            ranking = await opened.search(query.text[:MAX_DRAWN_CHARS], k=N_HITS)
-        hits: list[Hit] = [(hit.result, hit.score) for hit in ranking]
-        said: Values = {"degraded": ranking.degraded, "more": "", "events": ""}
-    else:
-        ids = (await desk.store.result_ids(objective.id))[::-1]
-        ids = ids[ids.index(query.after) + 1 :] if query.after in ids else ids
-        shown = await desk.store.results(objective.id, task_ids=ids[:MAX_ROWS])
-        hits = [(one, None) for one in sorted(shown, key=lambda one: ids.index(one.task_id))]
-        more = urlencode({"after": ids[MAX_ROWS - 1]}) if len(ids) > MAX_ROWS else ""
-        said = {"degraded": "", "more": more}
-    return {"query": query, "found": await asyncio.to_thread(_excerpts, hits), **said}
+    """Return the newest results. There is no search, because each one may cost money."""
+    id_, query = stand.objective.id, parse_parameters(_said(request), verb_table.PageQuery)
+    ids = (await desk.store.result_ids(id_))[::-1]
+    ids = ids[ids.index(query.after) + 1 :] if query.after in ids else ids
+    shown = await desk.store.results(id_, task_ids=ids[:MAX_ROWS])
+    shown = sorted(shown, key=lambda one: ids.index(one.task_id))
+    more = urlencode({"after": ids[MAX_ROWS - 1]}) if len(ids) > MAX_ROWS else ""
+    return {"found": await asyncio.to_thread(_excerpts, shown), "more": more}
 
 
-def _excerpts(found: Sequence[Hit]) -> list[tuple[Result, float | None, Markup]]:
-    return [(one, n, Markup(render_html(shorten(one.text, MAX_EXCERPT_CHARS)))) for one, n in found]
+def _excerpts(found: Sequence[Result]) -> list[tuple[Result, Markup]]:
+    return [(one, Markup(render_html(shorten(one.text, MAX_EXCERPT_CHARS)))) for one in found]
 
 
 async def _timeline(desk: Desk, stand: actions.Stand, _request: Request) -> Values:
@@ -292,20 +275,10 @@ async def _timeline(desk: Desk, stand: actions.Stand, _request: Request) -> Valu
         id_, kinds=TIMELINE_KINDS, from_end=True, limit=MAX_EVENTS_DRAWN
     )
     bars = await asyncio.to_thread(find_bars, found, now=utc_now())
-    tasks = await desk.store.tasks(id_, task_ids=sorted({bar.task_id for bar in bars}))
-    names = {one.id: one.name for one in tasks}
-    draw = partial(render_timeline, bars, known_tasks=names, link=_link(stand))
-    return {"drawing": Markup(await asyncio.to_thread(draw)), "duties": DUTIES}
-
-
-async def _graph(desk: Desk, stand: actions.Stand, _request: Request) -> Values:
-    tasks = await desk.store.tasks(stand.objective.id, task_ids=range(1, MAX_TASKS_DRAWN + 1))
-    drawing = await asyncio.to_thread(render_graph, tasks, link=_link(stand))
-    return {"drawing": Markup(drawing), "n_read": len(tasks)}
-
-
-def _link(stand: actions.Stand) -> Callable[[int], str]:
-    return f"/objectives/{stand.objective.id}/tasks/{{}}".format
+    tasks = await desk.store.tasks(id_, task_ids=range(1, MAX_TASKS_DRAWN + 1))
+    link = f"/objectives/{id_}/tasks/{{}}".format
+    drawing = await asyncio.to_thread(render_timeline, tasks, bars, link=link)
+    return {"drawing": Markup(drawing), "n_read": len(tasks), "duties": DUTIES}
 
 
 async def _report(desk: Desk, stand: actions.Stand, _request: Request) -> Values:
@@ -318,7 +291,6 @@ TABS = {
     "/tasks": _list,
     "/results": _results,
     "/timeline": _timeline,
-    "/graph": _graph,
     "/report": _report,
 }
 

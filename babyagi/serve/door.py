@@ -91,11 +91,6 @@ def renew_token(home: Path, *, new_token: Callable[[], str]) -> None:
     made.replace(home / TOKEN_FILE)
 
 
-def read_token(home: Path) -> str:
-    """Return the server's token from the home folder; '' if there is none."""
-    return read_word(home / TOKEN_FILE)
-
-
 def read_word(path: Path) -> str:
     """Return what stands in a small file; '' if there is none."""
     with suppress(OSError, UnicodeDecodeError):
@@ -244,11 +239,6 @@ class Names:
             return True
         return not is_local(self.host) and _is_address(host)
 
-    def has_origin(self, origin: str, asked: str) -> bool:
-        """Return whether the `Origin` header has the same host and port as the `Host` header
-        `asked`."""
-        return origin in (f"http://{asked}", f"https://{asked}")
-
 
 def is_local(host: str) -> bool:
     """Return whether a server that listens on `host` can only be reached from this machine."""
@@ -383,38 +373,36 @@ class Door:
         asked = head.get("host", "")
         if not self._names.has(asked):
             raise NOT_ASKED_SO()
-        origin = head.get("origin")
-        if origin is not None and not self._names.has_origin(origin, asked):
+        if head.get("origin", f"http://{asked}") not in (f"http://{asked}", f"https://{asked}"):
             raise FOREIGN()
-        access = self._find_access(head)
-        if access is None:
-            if path.startswith(PUBLIC_PREFIXES):
-                return None
-            raise self._judge_key(scope, head)
-        if access.session:
+        access = self._find_access(scope, head)
+        if access is not None and access.session:
             self._require_own_page(scope, head, access)
         return access
 
-    def _judge_key(self, scope: Scope, head: Mapping[str, str]) -> RequestError:
-        """Return the refusal of a request without a valid key. A session of this server that is
-        over is no wrong key."""
-        has_token = "authorization" in head
-        session = _find_cookie(head.get("cookie", ""), cookie_name(self._names.port))
-        if not has_token and (not session or self._keys.has_made(session)):
-            return LOCKED()
-        if self._keys.are_too_many_wrong(scope["client"][0] if scope.get("client") else ""):
-            return TOO_MANY_WRONG()
-        return WRONG_KEY() if has_token else LOCKED()
+    def _find_access(self, scope: Scope, head: Mapping[str, str]) -> Access | None:
+        """Return the client's access; None for a public path without a valid key.
 
-    def _find_access(self, head: Mapping[str, str]) -> Access | None:
-        said = head.get("authorization")
-        if said is not None:
-            scheme, _, token = said.partition(" ")
+        Raises:
+            RequestError: there is no valid key. A session of this server that is over is no wrong
+                one.
+        """
+        scheme, _, token = head.get("authorization", "").partition(" ")
+        if has_token := "authorization" in head:
+            session, is_wrong = "", True
             level = self._keys.level_of_token(token) if scheme.casefold() == "bearer" else None
-            return None if level is None else Access(level=level)
-        session = _find_cookie(head.get("cookie", ""), cookie_name(self._names.port))
-        level = self._keys.level_of_session(session) if session else None
-        return None if level is None else Access(level=level, session=session)
+        else:
+            session = _find_cookie(head.get("cookie", ""), cookie_name(self._names.port))
+            level = self._keys.level_of_session(session)
+            is_wrong = bool(session) and not self._keys.has_made(session)
+        if level is not None:
+            return Access(level=level, session=session)
+        if str(scope["path"]).startswith(PUBLIC_PREFIXES):
+            return None
+        address = scope["client"][0] if scope.get("client") else ""
+        if is_wrong and self._keys.are_too_many_wrong(address):
+            raise TOO_MANY_WRONG()
+        raise WRONG_KEY() if has_token else LOCKED()
 
     def _require_own_page(self, scope: Scope, head: Mapping[str, str], access: Access) -> None:
         """Check that a request with a browser's session comes from a page of this server. The

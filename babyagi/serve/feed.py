@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from babyagi.errors import BabyagiError, NotFoundError
+from babyagi.runtime.offload import wait_at_most
 from babyagi.tasks import Event
 from babyagi.taskstore.sql.store import TaskStore
 from babyagi.worker.notify import event_fields
@@ -126,36 +127,26 @@ class Feed:
                 if batch.frames:
                     yield batch.frames
                 after = batch.last_id
-                if not batch.is_full and not await _heard(changed):
-                    yield b": nothing new\n\n"
+                if not batch.is_full:
+                    await wait_at_most(changed, HEARTBEAT_S)
+                    yield b"" if changed.is_set() else b": nothing new\n\n"
 
     async def _read(self, objective_id: int | None, after: int) -> Batch:
         """Return the events after an id. They are read once for all listeners at this place."""
         memo, key = self._memo, (objective_id, after)
         async with self._reading:
             if key not in memo:
-                memo[key] = await self._read_store(*key)
+                # with all objectives, as far as no event with a smaller id can follow, because they
+                # are not always committed in the order of their ids
+                last = None if objective_id else await self._store.last_event_id(None)
+                found = await self._store.events(objective_id, after_id=after, limit=BATCH)
+                told = [event for event in found if last is None or event.id <= last]
+                memo[key] = Batch(
+                    frames=b"".join(map(_frame, told)),
+                    last_id=told[-1].id if told else after,
+                    is_full=len(told) == BATCH,
+                )
             return memo[key]
-
-    async def _read_store(self, objective_id: int | None, after: int) -> Batch:
-        """Read the events after an id. Those of all objectives are read as far as no event with a
-        smaller id can follow, because they are not always committed in the order of their ids."""
-        last = None if objective_id else await self._store.last_event_id(None)
-        found = await self._store.events(objective_id, after_id=after, limit=BATCH)
-        told = [event for event in found if last is None or event.id <= last]
-        frames = b"".join(map(_frame, told))
-        end = told[-1].id if told else after
-        return Batch(frames=frames, last_id=end, is_full=len(told) == BATCH)
-
-
-async def _heard(changed: asyncio.Event) -> bool:
-    """Wait for a change of the store, at most `HEARTBEAT_S`. Return whether there was one."""
-    try:
-        async with asyncio.timeout(HEARTBEAT_S):
-            await changed.wait()
-    except TimeoutError:
-        return False
-    return True
 
 
 def _frame(event: Event) -> bytes:

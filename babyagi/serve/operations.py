@@ -49,7 +49,11 @@ OPERATIONS: tuple[Verb, ...] = (
 # -- the document
 # --------------------------------------------------------------------------------------------------
 
-_KINDS = {"task": "integer", "number": "integer", "schedule": "integer"}
+_NUMBER = {"type": "integer", "minimum": 0}
+_PATH_SCHEMAS: Mapping[str, Mapping[str, Any]] = {
+    "duty": {"type": "string", "enum": ["plan", "order", "check", "report"]},
+    "objective": {"type": "string", "pattern": "^([0-9]{1,15}|latest)$"},
+}
 _PROBLEM = {
     "type": "object",
     "required": ["type", "title", "status"],
@@ -115,7 +119,7 @@ def _describe(verb: Verb) -> dict[str, Any]:
 
 def _parameters(verb: Verb) -> list[dict[str, Any]]:
     found = [
-        {"name": name, "in": "path", "required": True, "schema": _path_schema(name)}
+        {"name": name, "in": "path", "required": True, "schema": _PATH_SCHEMAS.get(name, _NUMBER)}
         for name in re.findall(r"{(\w+)}", verb.path)
     ]
     if not verb.has_body:
@@ -132,14 +136,6 @@ def _parameters(verb: Verb) -> list[dict[str, Any]]:
     if verb.takes_key:
         found.append({"name": "Idempotency-Key", "in": "header", "schema": {"type": "string"}})
     return found
-
-
-def _path_schema(name: str) -> Mapping[str, Any]:
-    if name == "duty":
-        return {"type": "string", "enum": ["plan", "order", "check", "report"]}
-    if name == "objective":
-        return {"type": "string", "pattern": "^([0-9]{1,15}|latest)$"}
-    return {"type": _KINDS[name], "minimum": 0}
 
 
 def _response(verb: Verb) -> dict[str, Any]:

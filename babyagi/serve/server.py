@@ -12,7 +12,6 @@ import asyncio
 import logging
 import math
 import secrets
-import signal
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -48,6 +47,7 @@ from babyagi.verbs.verb_table import (
     Verb,
     carry_out,
 )
+from babyagi.worker.process import hearing_signals
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Scope
@@ -66,7 +66,6 @@ MAX_HEAD_BYTES = 32_000
 BACKLOG = 512
 ADDRESS_FILE = "serve_address"
 TOKEN_LOOK_S = 1.0
-STOPPING_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 def max_connections() -> int:
@@ -224,20 +223,10 @@ def url_of(listening: socket.socket) -> str:
     return f"http://{f'[{host}]' if ':' in host else host}:{port}"
 
 
-def write_address(home: Path, url: str) -> None:
-    """Store the server's URL in the home folder, where `babyagi serve open` finds it."""
-    private.write_file(home / ADDRESS_FILE, url)
-
-
 def read_address(home: Path) -> str:
     """Return the URL of the server that was started last with this home folder and is running; ''
     if there is none."""
     return door.read_word(home / ADDRESS_FILE)
-
-
-def forget_address(home: Path, url: str) -> None:
-    if read_address(home) == url:
-        (home / ADDRESS_FILE).unlink(missing_ok=True)
 
 
 # -- running
@@ -270,11 +259,13 @@ async def open_server(app: App, *, tell: Callable[[str], None]) -> AsyncIterator
                 answering = group.create_task(server.serve(sockets=[listening]))
                 telling = group.create_task(hooks.watch())
                 looking = group.create_task(_watch_token(desk))
-                write_address(settings.home, url)
+                # where `babyagi serve open` finds it
+                private.write_file(settings.home / ADDRESS_FILE, url)
                 try:
                     yield desk
                 finally:
-                    forget_address(settings.home, url)
+                    if read_address(settings.home) == url:
+                        (settings.home / ADDRESS_FILE).unlink(missing_ok=True)
                     feed.stop()
                     server.should_exit = True
                     await asyncio.wait([answering], timeout=SHUTDOWN_S + 1)
@@ -289,7 +280,7 @@ async def _watch_token(desk: Desk) -> None:
     at once if the token comes from BABYAGI_SERVE_TOKEN."""
     while not desk.settings.serve_token:
         await asyncio.sleep(TOKEN_LOOK_S)
-        token = door.read_token(desk.settings.home)
+        token = door.read_word(desk.settings.home / door.TOKEN_FILE)
         if token and desk.keys.renew(token):
             desk.feed.send_away()
             logger.warning("the server's token was renewed; earlier keys and sessions have ended")
@@ -336,20 +327,9 @@ async def serve(
 
 
 async def _wait_for_signal() -> int:
-    loop = asyncio.get_running_loop()
-    heard: asyncio.Future[int] = loop.create_future()
-
-    def hear(number: int) -> None:
-        if not heard.done():
-            heard.set_result(number)
-
-    for number in STOPPING_SIGNALS:
-        loop.add_signal_handler(number, hear, number)
-    try:
-        return await heard
-    finally:
-        for number in STOPPING_SIGNALS:
-            loop.remove_signal_handler(number)
+    heard = asyncio.Queue[int]()
+    with hearing_signals(heard.put_nowait):
+        return await heard.get()
 
 
 # -- routes

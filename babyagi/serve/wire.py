@@ -6,7 +6,6 @@ Errors have the texts that the command line shows, in the form of problem detail
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -128,8 +127,7 @@ def _require_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def write_answer(answer: Answer, request: Request) -> Response:
-    """Return the HTTP response for an answer. The response to a GET has an ETag, and is an empty
-    304 if the client already has the same answer."""
+    """Return the HTTP response for an answer."""
     data = answer.text if answer.text is not None else to_bytes(answer.value)
     headers = {"cache-control": "no-cache, private"}
     if answer.next is not None:
@@ -137,11 +135,6 @@ def write_answer(answer: Answer, request: Request) -> Response:
         headers["link"] = f'<{url.path}?{url.query}>; rel="next"'
     if answer.file_name:
         headers["content-disposition"] = f'attachment; filename="{answer.file_name}"'
-    if request.method in ("GET", "HEAD"):
-        tag = headers["etag"] = f'"{hashlib.sha256(data).hexdigest()[:32]}"'
-        known = request.headers.get("if-none-match", "").split(",")
-        if tag in map(str.strip, known):
-            return Response(status_code=304, headers=headers)
     return Response(data, status_code=answer.status, headers=headers, media_type=answer.media_type)
 
 

@@ -4,10 +4,9 @@ serves, and how it recognizes dead workers."""
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
-from math import ceil
 
 from babyagi.errors import BabyagiError, LeaseLostError, NotFoundError, StoreUnavailableError
 from babyagi.runtime.offload import now_s
@@ -62,7 +61,7 @@ class WorkerLease:
         self._new_id = new_id
         self._knows_dead = knows_dead
         self._pause_s = min(CHECK_PAUSE_S, lease_s / RENEWALS_PER_LEASE)
-        self._watch = _Watch()
+        self._seen_by_id: dict[str, _Seen] = {}  # the leases of other workers
         self._blocked_reason_by_objective: dict[int, str] = {}
         self._is_registered = False
         self._is_in_doubt = False
@@ -123,21 +122,19 @@ class WorkerLease:
         Raises:
             BabyagiError: the store cannot be used any more.
         """
-        renewal_s = self._lease_s / RENEWALS_PER_LEASE
-        checks_per_renewal = ceil(renewal_s / self._pause_s)
-        n_checks, renewed_s = 0, now_s()
-        in_touch_s = patient_until_s = renewed_s
+        # half a check early, so that no rounding makes it a check late
+        renewal_s = self._lease_s / RENEWALS_PER_LEASE - self._pause_s / 2
+        renewed_s = in_touch_s = patient_until_s = now_s()
         while True:
             await self._sleep(self._pause_s)
-            n_checks, was_in_doubt = n_checks + 1, self._is_in_doubt
-            is_due = n_checks >= checks_per_renewal or now_s() - renewed_s >= renewal_s
+            is_due, was_in_doubt = now_s() - renewed_s >= renewal_s, self._is_in_doubt
             try:
                 if is_due or was_in_doubt or not self._is_registered:
                     await self._renew(on_lost)
-                    n_checks, renewed_s = 0, now_s()
+                    renewed_s = now_s()
                 if now_s() - in_touch_s > self._lease_s / 2:
                     patient_until_s = now_s() + max(self._lease_s, COMING_BACK_S)
-                    self._watch.forget()
+                    self._seen_by_id = {}  # which proves nothing any more
                 if await self._reap(may_judge=now_s() >= patient_until_s):
                     on_freed()
                 in_touch_s = now_s()
@@ -177,8 +174,10 @@ class WorkerLease:
         others = [worker for worker in workers if worker is not mine]
         gone = [worker.id for worker in others if self._is_gone(worker)]
         living = [worker for worker in others if worker.id not in gone]
-        silent = self._watch.observe(living, pause_s=self._pause_s)
-        silent = silent if may_judge else {}
+        seen = {one.id: _see(self._seen_by_id.get(one.id), one, self._pause_s) for one in living}
+        self._seen_by_id = seen
+        dead = [one for one in living if may_judge and seen[one.id].is_dead(one)]
+        silent = {one.id: one.lease_until for one in dead}
         return await self._store.reap_workers(silent=silent, gone=gone) if gone or silent else 0
 
     def _is_gone(self, worker: Worker) -> bool:
@@ -202,6 +201,9 @@ class WorkerLease:
 class _Seen:
     """What this process has observed of a lease.
 
+    Time is measured by counting observations, not by a clock. So no worker is declared dead because
+    a clock jumped, a machine was suspended, or the clocks of two machines differ.
+
     Attributes:
         until: when the lease ends.
         silent_s: how long it was observed without a renewal.
@@ -213,39 +215,13 @@ class _Seen:
     overdue_s: float = 0.0
 
     def is_dead(self, worker: Worker) -> bool:
+        """Return whether the lease was observed without a renewal for its length, or for
+        `COMING_BACK_S` after it had run out."""
         return self.silent_s >= worker.lease_s or self.overdue_s >= COMING_BACK_S
 
 
-class _Watch:
-    """Observes which leases are not renewed while this process runs.
-
-    Time is measured by counting observations, not by a clock. So no worker is declared dead because
-    a clock jumped, a machine was suspended, or the clocks of two machines differ.
-    """
-
-    def __init__(self) -> None:
-        self._seen_by_id: dict[str, _Seen] = {}
-
-    def observe(self, workers: Sequence[Worker], *, pause_s: float) -> dict[str, datetime]:
-        """Observe the leases, and return when those of dead workers end, by worker id.
-
-        A worker counts as dead once its lease was observed without a renewal for the length of the
-        lease, or for `COMING_BACK_S` after the lease had run out.
-
-        Args:
-            pause_s: the time since the previous observation.
-        """
-        before = self._seen_by_id
-        seen = {worker.id: _see(before.get(worker.id), worker, pause_s) for worker in workers}
-        self._seen_by_id = seen
-        return {one.id: one.lease_until for one in workers if seen[one.id].is_dead(one)}
-
-    def forget(self) -> None:
-        """Forget all observations, because they no longer prove anything."""
-        self._seen_by_id = {}
-
-
 def _see(before: _Seen | None, worker: Worker, pause_s: float) -> _Seen:
+    """Return what is observed of a worker's lease `pause_s` seconds after it was seen `before`."""
     if before is None or before.until != worker.lease_until:
         return _Seen(until=worker.lease_until)
     overdue_s = before.overdue_s + pause_s if worker.has_run_out else 0.0

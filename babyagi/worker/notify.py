@@ -186,25 +186,16 @@ class Notifier:
             if self._now() - event.at > MAX_AGE:
                 what = "the notification about %s failed for a day and is dropped"
                 logger.warning(what, event.kind)
-            elif not await self._send_once(event):
-                return False
+            else:
+                try:
+                    text = {"text": await self._say(event)} if self._with_text else {}
+                    async with asyncio.timeout(TIMEOUT_S):
+                        await self._send(json.dumps({**event_fields(event), **text}))
+                except Exception as error:  # a person's command or address must not affect the run
+                    what = "the notification of %s failed: %s"
+                    logger.warning(what, event.kind, _say_fault(error))
+                    return False
             await self._note(event.objective_id, event.id)
-        return True
-
-    async def _send_once(self, event: Event) -> bool:
-        try:
-            fields = event_fields(event)
-            if self._with_text:
-                fields["text"] = await self._say(event)
-            async with asyncio.timeout(TIMEOUT_S):
-                await self._send(json.dumps(fields))
-        except TimeoutError:
-            what = "the notification of %s took longer than %g s and was cancelled"
-            logger.warning(what, event.kind, TIMEOUT_S)
-            return False
-        except Exception as error:  # a person's command or address must not affect the run
-            logger.warning("the notification of %s failed: %s", event.kind, _say_fault(error))
-            return False
         return True
 
     async def _say(self, event: Event) -> str:
@@ -299,6 +290,8 @@ def make_guarded_sender(address: str, *, door: Door, signer: Signer | None) -> S
 def _say_fault(error: Exception) -> str:
     if isinstance(error, UndeliveredError):
         return str(error)
+    if isinstance(error, TimeoutError):
+        return f"it took longer than {TIMEOUT_S:g} s"
     return (error.strerror if isinstance(error, OSError) else None) or type(error).__name__
 
 

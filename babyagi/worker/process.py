@@ -6,8 +6,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
-from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import asynccontextmanager, suppress
+import threading
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
 from babyagi.errors import (
@@ -34,9 +35,6 @@ CHANGE_WAIT_S = 5.0
 # suspended.
 MAX_TICK_WAIT_S = 60.0
 TICK_PAUSE_S = 2.0  # until schedules are checked again after an error of the store
-STOPPING_SIGNALS = (signal.SIGINT, signal.SIGTERM)
-# raised when a signal handler is set outside the main thread
-NOT_IN_MAIN_THREAD = (ValueError, RuntimeError, NotImplementedError)
 STOPPING = "this worker was asked to stop"
 
 
@@ -127,13 +125,12 @@ class WorkerLoop:
         await self.worker_lease.begin()
         try:
             async with asyncio.TaskGroup() as group:
-                self._handle_signals()
                 keeping = (self._keep_lease, self._watch_others, *beside)
                 background = [group.create_task(keep()) for keep in keeping]
                 try:
-                    yield group
+                    with hearing_signals(self._on_signal):
+                        yield group
                 finally:
-                    self._unhandle_signals()
                     for task in background:
                         task.cancel()
         finally:
@@ -206,18 +203,14 @@ class WorkerLoop:
             self._fail(error)
 
     async def _watch_others(self) -> None:
-        """Wake all waiting parts of this process when another process has committed. The first
-        return of `wait_for_change` is ignored, because the work has just read the store itself."""
-        has_begun = False
+        """Wake all waiting parts of this process when another process has committed."""
         while True:
             try:
                 await self._store.wait_for_change(timeout_s=CHANGE_WAIT_S)
             except BabyagiError as error:  # the work meets the same error, and handles it
                 logger.warning("changes by other processes cannot be noticed now: %s", error.what)
                 await self._process.runtime.sleep(CHANGE_WAIT_S)
-            if has_begun:
-                self.wake()
-            has_begun = True
+            self.wake()
 
     async def _keep_schedules(self) -> None:
         """Until a signal asks this process to stop, start the objectives of schedules when their
@@ -268,18 +261,6 @@ class WorkerLoop:
     # -- signals
     # ----------------------------------------------------------------------------------------------
 
-    def _handle_signals(self) -> None:
-        loop = asyncio.get_running_loop()
-        with suppress(*NOT_IN_MAIN_THREAD):  # in another thread, the caller cancels this worker
-            for number in _heard_signals():
-                loop.add_signal_handler(number, self._on_signal, number)
-
-    def _unhandle_signals(self) -> None:
-        loop = asyncio.get_running_loop()
-        with suppress(*NOT_IN_MAIN_THREAD):
-            for number in (*STOPPING_SIGNALS, signal.SIGHUP):
-                loop.remove_signal_handler(number)
-
     def _on_signal(self, number: int) -> None:
         """At the first signal, drain: make no further call, and let calls in flight end. At the
         second signal, or `drain_s` seconds after the first, cancel all running work."""
@@ -300,8 +281,20 @@ class WorkerLoop:
         self._changed.set()
 
 
-def _heard_signals() -> tuple[signal.Signals, ...]:
-    """Return the signals that ask this process to stop: SIGINT, SIGTERM, and SIGHUP unless it is
-    ignored (as under nohup)."""
-    is_outlived = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
-    return STOPPING_SIGNALS if is_outlived else (*STOPPING_SIGNALS, signal.SIGHUP)
+@contextmanager
+def hearing_signals(hear: Callable[[int], None]) -> Iterator[None]:
+    """During the context, `hear` gets the number of each signal that asks this process to stop:
+    SIGINT, SIGTERM, and SIGHUP unless it is ignored (as under nohup). In another thread than the
+    main one there are no signals: whoever runs it cancels it."""
+    loop, numbers = asyncio.get_running_loop(), [signal.SIGINT, signal.SIGTERM]
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        numbers.append(signal.SIGHUP)
+    if threading.current_thread() is not threading.main_thread():
+        numbers = []
+    for number in numbers:
+        loop.add_signal_handler(number, hear, number)
+    try:
+        yield
+    finally:
+        for number in numbers:
+            loop.remove_signal_handler(number)

@@ -187,8 +187,9 @@ class IndexFeed:
             await self._feed_once()
 
     async def finish(self, *, within_s: float) -> None:
-        """Write the remaining results to the index. Stop after `within_s` seconds; the next run
-        writes what is left."""
+        """Write the remaining results to the index and, once the report is written, update the
+        agent's memory from the last tasks. Stop each after `within_s` seconds; the next run does
+        what is left."""
         try:
             async with asyncio.timeout(within_s):
                 while await self._feed_once():
@@ -197,6 +198,15 @@ class IndexFeed:
             await self._availability.note_trouble(
                 IndexUnavailableError(f"not all results were written within {within_s:g} s")
             )
+        try:
+            objective = await self._store.objective(self._objective_id)
+            is_due = objective.has_report and objective.stop_reason is not StopReason.CANCELLED
+            if is_due and await self._loop.is_memory_due(is_flush=True):
+                async with self._claiming() as claim:
+                    if claim is not None:
+                        await self._loop.update_memory(claim, is_flush=True, within_s=within_s)
+        except BabyagiError as error:
+            logger.info("the agent's memory was not updated: %s", error.what)
 
     async def _feed_once(self) -> bool:
         """Write a batch of results to the index, if there are new ones. Return whether this
@@ -207,8 +217,6 @@ class IndexFeed:
             pause_s = FEED_PAUSE_S
         except NOT_ITS_FAULT as error:
             logger.info("results are not written to the result store now: %s", error.what)
-            if isinstance(error, StoreUnavailableError):
-                self._on_unclear()
         except BabyagiError as error:
             await self._availability.note_trouble(error)
             if getattr(error, "is_owned_elsewhere", False):
@@ -242,22 +250,6 @@ class IndexFeed:
             async with asyncio.timeout(within_s), self._updating_memory:
                 pass
 
-    async def finish_memory(self, *, within_s: float) -> None:
-        """Once the report is written, update the agent's memory from the last tasks. Stop after
-        `within_s` seconds or at a limit; the next run does what is left."""
-        try:
-            objective = await self._store.objective(self._objective_id)
-            is_cancelled = objective.stop_reason is StopReason.CANCELLED
-            if not objective.has_report or is_cancelled:
-                return
-            if not await self._loop.is_memory_due(is_flush=True):
-                return
-            async with self._claiming() as claim:
-                if claim is not None:
-                    await self._loop.update_memory(claim, is_flush=True, within_s=within_s)
-        except BabyagiError as error:
-            logger.info("the agent's memory was not updated: %s", error.what)
-
     @asynccontextmanager
     async def _claiming(self) -> AsyncIterator[DutyClaim | None]:
         """During the context, claim the duty to index. Yield None if another worker has claimed
@@ -266,23 +258,14 @@ class IndexFeed:
             claim = await self._store.claim_duty(
                 self._objective_id, self._worker_lease.identity.id, Duty.INDEX
             )
-        except asyncio.CancelledError:
+            try:
+                yield claim
+            finally:
+                if claim is not None:
+                    await self._store.release(claim)
+        except (asyncio.CancelledError, StoreUnavailableError):
             self._on_unclear()
             raise
-        if claim is None:
-            yield None
-            return
-        try:
-            yield claim
-        finally:
-            try:
-                await self._store.release(claim)
-            except asyncio.CancelledError:
-                self._on_unclear()
-                raise
-            except BabyagiError as error:  # not raised, to keep the error of the context's body
-                logger.info("the claim to index results could not be released: %s", error.what)
-                self._on_unclear()
 
 
 # -- the work on one objective
@@ -297,9 +280,6 @@ TIME_LOOK_S = 1.0  # pause between two tests of the time limit
 # After the time limit, calls in flight have so long to end: a call that ends after its objective
 # adds nothing to it.
 TIME_GRACE_S = 10.0
-# After so many seconds in which nothing but a person's answer is waited for, no time counts. Before
-# that, the last results are indexed, which a worker whose time has stopped does not do.
-TIME_STOPS_AFTER_S = 2.0
 # In an outage, after so many claims of the report duty, the report is written from the results
 # alone.
 MAX_REPORT_TRIES = 3
@@ -447,8 +427,7 @@ class Serving:
         # the newest work, if it was begun during an outage
         self._probing_task: asyncio.Task[None] | None = None
         self._must_rejoin = False  # the store may have granted a claim, but its answer was lost
-        self._awaits_person_since_s = math.inf  # nothing else is left to do
-        self._is_time_stopped = False
+        self._is_time_stopped = False  # as far as this worker is concerned
         self._blocked_reason = ""
         self._blocked_pause_s = BLOCKED_PAUSE_S
         # the errors of failed duties, by owner
@@ -566,20 +545,11 @@ class Serving:
             raise self._fatal
         if not self._is_draining:  # the time for a drain is limited; the next run indexes the rest
             await self._rejoin_if_unclear()
-            await self._take_up_the_rest(index_feed)
-
-    async def _take_up_the_rest(self, index_feed: IndexFeed) -> None:
-        """Write the last results to the index and to the agent's memory, unless this worker is
-        draining."""
-
-        async def finish() -> None:
-            await index_feed.finish(within_s=self._pace.drain_s)
-            await index_feed.finish_memory(within_s=self._pace.drain_s)
-
-        async with asyncio.TaskGroup() as group:
-            self._catching_up = group.create_task(finish())
-            if self._is_draining:
-                self._catching_up.cancel()
+            async with asyncio.TaskGroup() as group:
+                finish = index_feed.finish(within_s=self._pace.drain_s)
+                self._catching_up = group.create_task(finish)
+                if self._is_draining:  # since the test above
+                    self._catching_up.cancel()
 
     async def _wait_while_blocked(self, error: BabyagiError) -> bool:
         """Tell the person, once for each reason, that this error blocks the worker from the
@@ -636,7 +606,7 @@ class Serving:
                     self._running.add(task)
                     self._probing_task = task if self._outages.n else None
                     task.add_done_callback(self._forget)
-                    if not self._was_last(work):
+                    if self._expects_work:
                         continue
                 elif await self._is_finished():
                     return
@@ -673,7 +643,8 @@ class Serving:
         self._claimable, claim = await self._store.claim_next(
             self._objective_id, self._worker_lease.identity.id, deferral=self._deferral
         )
-        self._expects_work = claim is not None and self._claimable.n_startable > 1
+        is_more_seen = self._claimable.n_startable > 1 or bool(self._claimable.duties)
+        self._expects_work = claim is not None and (is_more_seen or isinstance(claim, DutyClaim))
         objective = self._claimable.objective
         if claim is None:
             return None
@@ -694,11 +665,6 @@ class Serving:
             min_recorded=MIN_PLANNED,
         )
 
-    def _was_last(self, work: Work) -> bool:
-        """Return whether nothing else could be claimed when this work was claimed."""
-        seen = self._claimable
-        return isinstance(work.claim, Claim) and seen.n_startable <= 1 and not seen.duties
-
     async def _rejoin_if_unclear(self) -> None:
         """If the store's answer to a claim was lost, leave the objective and join it again. Leaving
         releases the claim that the store may have granted; this worker's lease would otherwise
@@ -717,25 +683,15 @@ class Serving:
         if self._gate.reason or self._fatal is not None or self._is_over(self._claimable.objective):
             return True
         conclusion = self._claimable.conclusion
-        awaits_person = self._patience.is_for_answers(conclusion)
-        await self._note_waiting(awaits_person)
-        if conclusion is not None and not awaits_person and not self._outages.is_resting:
+        if self._patience.is_for_answers(conclusion):
+            if not self._is_time_stopped:  # until the next claim of any worker
+                await self._worker_lease.serve(self._objective_id, blocked_reason=WAITS_FOR_PERSON)
+                self._is_time_stopped = True
+        elif conclusion is not None and not self._outages.is_resting:
             ended = await self._store.end_objective(self._objective_id)
             if ended.status is ObjectiveStatus.ENDED:
                 self._wake.set()
         return False
-
-    async def _note_waiting(self, awaits_person: bool) -> None:
-        """Note whether only a person's answer is waited for. Once that has lasted for a while, the
-        time of the objective stops, as far as this worker is concerned, until its next claim."""
-        if not awaits_person:
-            self._awaits_person_since_s = math.inf
-            return
-        self._awaits_person_since_s = min(self._awaits_person_since_s, now_s())
-        has_lasted = now_s() - self._awaits_person_since_s >= TIME_STOPS_AFTER_S
-        if has_lasted and not self._is_time_stopped:
-            await self._worker_lease.serve(self._objective_id, blocked_reason=WAITS_FOR_PERSON)
-            self._is_time_stopped = True
 
     def _must_not_claim(self) -> bool:
         return (
@@ -849,8 +805,7 @@ class Serving:
             logger.warning("the work is dropped, because its claim was lost: %s", error.what)
             self._worker_lease.doubt()
         except StoreUnavailableError as error:
-            self._rest_from_store(error)
-            await self._release_when_possible(work, error.what)
+            self._rest_from_store(error)  # which releases the claim, unless the commit succeeded
         except StoreUnusableError as error:
             self.fail(error)
 
@@ -951,15 +906,13 @@ class Serving:
 
     async def _answer_outage(self, work: Work, error: ModelUnavailableError) -> None:
         reason = f"the model is unavailable: {error.what}"
+        delay_s = 0.0
         if error.is_unreached and self._is_given_up():
             fix = f"babyagi resume --objective {self._objective_id}, when it can be reached"
             self.fail(ModelRejectedError(error.what, why=error.why, fix=fix, guide="models"))
-            return await self._release(work, reason)
-        if await self._is_broken_for(work.fence, error):
-            return await self._release(work, reason)
-        return await self._release(
-            work, reason, delay_s=await self._wait_for_model(error, work.fence)
-        )
+        elif not await self._is_broken_for(work.fence, error):
+            delay_s = await self._wait_for_model(error, work.fence)
+        await self._release(work, reason, delay_s=delay_s)
 
     async def _is_broken_for(self, fence: Fence, error: ModelUnavailableError) -> bool:
         """Note that the model answers probes, but not this call. If that has lasted for
@@ -1041,19 +994,9 @@ class Serving:
                     self._objective_id, kind=events.MODEL_AVAILABLE, data={}
                 )
 
-    async def _release_when_possible(self, work: Work, reason: str) -> None:
-        """Release the claim as soon as the store answers again. Until then this worker's lease
-        keeps the claim from all other workers."""
-        while True:
-            await self._runtime.sleep(STORE_PAUSE_S)
-            try:
-                return await self._release(work, reason)
-            except LeaseLostError:
-                return None  # the commit that seemed to fail has succeeded
-            except StoreUnavailableError as error:
-                logger.warning("the task store is still unavailable: %s", error.what)
-
     def _rest_from_store(self, error: StoreUnavailableError) -> None:
+        """Claim nothing for a while, and then leave the objective and join it again once this
+        worker's other work has ended, which releases the claims whose fate is unclear."""
         logger.warning(
             "the task store is unavailable, next try in %.1f s: %s", STORE_PAUSE_S, error.what
         )

@@ -92,7 +92,7 @@ def test_a_table_and_a_plot_of_a_task_are_with_its_result_wherever_that_is_shown
     ]  # fmt: skip
 
     page = type_in("report", "--format", "html")
-    assert "<td>&lt;b&gt;all&lt;/b&gt;</td><td>7</td>" in page
+    assert "what,eur\n&lt;b&gt;all&lt;/b&gt;,7\n" in page
     assert re.search(r'<img src="data:image/svg\+xml;base64,[\w+/=]+" alt="plot.svg">', page)
     assert "onload" not in page + type_in("show", "1", "--artifact", "plot.svg")
     assert type_in("show", "1", "--artifact", "totals.csv") == "what,eur\n<b>all</b>,7\n"

@@ -243,13 +243,17 @@ def test_an_objective_that_was_set_aside_says_for_what():
         (facts(workers=[duty(Duty.CHECK)]), [], Why.CHECKING, "the objective is being checked"),
         (facts(workers=[duty(Duty.PLAN)]), [], Why.PLANNING, "new tasks are being planned"),
         (facts(workers=[duty(Duty.INDEX)]), [], Why.NEXT, "1 task is queued"),
-        (facts(counts={TaskStatus.RECORDED: 2}), [], Why.PLANNING, "2 results are recorded"),
-        (facts(counts={TaskStatus.RECORDED: 1}), [], Why.PLANNING, "1 result is recorded"),
+        (facts(counts={TaskStatus.RECORDED: 2}), [], Why.PLANNING, "new tasks are being planned"),
         (facts(counts={TaskStatus.WAITING: 2}), [], Why.ANSWER, "2 tasks wait for your answer"),
         (facts(counts={TaskStatus.DONE: 2}), [], Why.CHECKING, "all tasks are done"),
         (facts(spec=spec(max_tasks=1), n_begun=1), [], Why.LIMIT, "the limit of tasks is reached"),
-        (facts(stop_reason=StopReason.FINISHED), [], Why.ENDED, "it has ended (finished)"),
-        (facts(stop_reason=None, status="paused"), [], Why.PAUSED, "it is paused"),
+        (
+            facts(stop_reason=StopReason.FINISHED),
+            [],
+            Why.ENDED,
+            "the objective has ended (finished)",
+        ),
+        (facts(stop_reason=None, status="paused"), [], Why.PAUSED, "the objective is paused"),
     ],
 )
 def test_an_objective_says_what_is_done_or_what_keeps_it(known, running, why, says):

@@ -137,21 +137,6 @@ def test_a_long_list_comes_in_pages_with_the_way_to_the_next(name, home):
     assert same(asyncio.run(walk())) == same(whole.json())
 
 
-def test_what_is_known_already_is_not_sent_again(home):
-    looked_at.fill_ended_home()
-
-    async def work():
-        async with serving(home) as served:
-            first = await served.ask("GET", f"{ONE}/results")
-            return first, await served.ask(
-                "GET", f"{ONE}/results", if_none_match=first.headers["etag"]
-            )
-
-    first, again = asyncio.run(work())
-
-    assert (first.status, again.status, again.body) == (200, 304, b"")
-
-
 def test_only_a_call_that_the_person_saw_can_be_approved(home, tmp_path):
     folder = tmp_path / "documents"
     folder.mkdir()

@@ -127,10 +127,10 @@ async def test_a_person_submits_watches_and_reads_the_report(tmp_path):
         await page.click("#drawer .steps summary >> nth=-1")
         await page.keyboard.press("Escape")
         assert await page.locator("#drawer").is_hidden()
-        for tab in ("List", "Timeline", "Graph"):
+        for tab in ("List", "Timeline"):
             await page.click(f".tabs a:has-text('{tab}')")
             await page.wait_for_selector(f".tabs a[aria-current]:has-text('{tab}')")
-        assert await page.locator(".graph a").count() > 0
+        assert await page.locator(".timeline a").count() > 0
         await page.click(".tabs a:has-text('Report')")
         await page.wait_for_selector(".paper h1:has-text('Report')")
 
@@ -236,7 +236,7 @@ async def test_a_keyboard_is_enough_and_nothing_is_wider_than_a_phone(tmp_path):
         await page.wait_for_selector(".tabs a[aria-current]:has-text('List')")
         await page.set_viewport_size({"width": 360, "height": 740})
         for end in ("/", "/inbox", "/schedules", "/objectives/1", "/objectives/1/tasks",
-                    "/objectives/1/graph", "/objectives/1/report", "/objectives/1/tasks/1"):  # fmt: skip
+                    "/objectives/1/timeline", "/objectives/1/report", "/objectives/1/tasks/1"):  # fmt: skip
             await page.goto(base + end)
             width = await page.evaluate("document.documentElement.scrollWidth")
             assert width <= 360, end

@@ -9,7 +9,7 @@ from babyagi import events
 from babyagi.errors import BabyagiError, StoreUnavailableError, StoreUnusableError
 from babyagi.tasks import ObjectiveStatus, Role, StopReason, TaskStatus
 from babyagi.worker.lease import reap_namesakes
-from babyagi.worker.process import _heard_signals
+from babyagi.worker.process import hearing_signals
 from babyagi.worker.serving import Pace
 from support.scripted import ScriptedModel
 from support.virtual import VirtualWorld, run_virtually, virtually
@@ -136,10 +136,12 @@ async def test_a_first_signal_lets_the_call_in_flight_end_and_makes_no_other(num
 
 
 @pytest.mark.usefixtures("heard_hangup")
-def test_the_end_of_the_terminal_is_not_heard_where_it_is_to_be_outlived():
-    assert signal.SIGHUP in _heard_signals()
+async def test_the_end_of_the_terminal_is_not_heard_where_it_is_to_be_outlived():
+    with hearing_signals(lambda _: None):
+        assert signal.getsignal(signal.SIGHUP) is not signal.SIG_DFL
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    assert signal.SIGHUP not in _heard_signals()
+    with hearing_signals(lambda _: None):
+        assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
 
 
 async def test_a_second_signal_stops_now_and_what_was_in_flight_counts_as_spent():

@@ -198,7 +198,7 @@ function shut() {
 
 document.addEventListener("click", (event) => {
   if (event.button || event.ctrlKey || event.metaKey || event.shiftKey) return;
-  const link = event.target.closest("a[data-drawer], .timeline a[href^='/objectives/']");
+  const link = event.target.closest("a[data-drawer]");
   if (link) {
     event.preventDefault();
     openDrawer(link.getAttribute("href"));
