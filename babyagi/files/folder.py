@@ -12,10 +12,12 @@ import posixpath
 import re
 import stat
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from functools import cache
 from itertools import accumulate, takewhile
 from pathlib import Path, PurePosixPath
 
@@ -56,6 +58,7 @@ def open_beneath(folder_fd: int, parts: Sequence[str], flags: int, mode: int = 0
 # -- writing a file beneath a folder: the whole file or nothing, and never through a link
 # --------------------------------------------------------------------------------------------------
 
+_TEMPORARY = re.compile(r"\.[0-9a-f]{24}\.part")
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 FILE_MODE = 0o644
 FOLDER_MODE = 0o755
@@ -100,6 +103,12 @@ def _name_new(folder_fd: int, temporary: str, name: str) -> None:
         os.replace(temporary, name, src_dir_fd=folder_fd, dst_dir_fd=folder_fd)
     else:
         os.unlink(temporary, dir_fd=folder_fd)
+
+
+def is_temporary(name: str) -> bool:
+    """Return whether `put_file` gives names of this form to temporary files. While `put_file` runs,
+    or after it was killed, a file may have a temporary name besides its own."""
+    return _TEMPORARY.fullmatch(name) is not None
 
 
 def _make_folders(root_fd: int, folders: Sequence[str]) -> int:
@@ -194,11 +203,12 @@ _FILE_FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY | os.O_C
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedFile:
-    """A file of a listing. `state` is a text that differs after each change of the file."""
+    """A file of a listing. `state` is a text that differs after each change of the file; it is
+    empty if a change may go unnoticed."""
 
     path: str
     size_bytes: int
-    state: str
+    state: str = ""
 
 
 # returns the text of a document of this media type, or raises `ToolError`
@@ -267,7 +277,7 @@ class Folder:
         files = [
             ListedFile(path=path, size_bytes=status.st_size, state=_state_of(status))
             for path, status in found
-            if _matches(path, wanted)
+            if _is_shown(path.rpartition("/")[2]) and _matches(path, wanted)
         ]
         files.sort(key=lambda file: _natural(file.path))
         return Listing(files=tuple(files[:limit]), n_files=len(files), is_cut=is_cut)
@@ -289,7 +299,7 @@ class Folder:
         """
         parts = self._resolve(path)
         name = "/".join(parts)
-        file, data = self._read(parts)
+        file, data = self._read(parts, self._count_names)
         lines, is_cut = _read_lines(file, data, read_document)
         if first_line > max(len(lines), 1):
             has = "is too large; the part that can be read has" if is_cut else "has"
@@ -315,7 +325,7 @@ class Folder:
         Raises:
             ToolError: the file cannot be read, or is larger than `MAX_FILE_BYTES`.
         """
-        _, data = self._read(self._resolve(path))
+        _, data = self._read(self._resolve(path), self._count_names)
         if len(data) > MAX_FILE_BYTES:
             raise ToolError(f"{_show(path)} is over {MAX_FILE_BYTES} bytes")
         return data
@@ -325,9 +335,10 @@ class Folder:
     ) -> Iterator[tuple[ListedFile, Sequence[str] | None]]:
         """Yield each file with its lines; None in place of the lines of a file that cannot be read
         as text. Only the beginning of a text file over `MAX_FILE_BYTES` is read."""
+        count_names = cache(self._count_names)
         for file in files:
             try:
-                _, data = self._read(tuple(file.path.split("/")))
+                _, data = self._read(tuple(file.path.split("/")), count_names)
                 lines, _ = _read_lines(file, data, read_document)
             except ToolError:  # not a text file, not allowed, or deleted meanwhile
                 yield file, None
@@ -363,7 +374,7 @@ class Folder:
         """Return the first `MAX_FILE_BYTES + 1` bytes of the file that `write` would replace; None
         if no file is there."""
         try:
-            return self._read(self._check(path))[1][: MAX_FILE_BYTES + 1]
+            return self._read(self._check(path), self._count_names)[1][: MAX_FILE_BYTES + 1]
         except ToolError as error:
             if isinstance(error.__cause__, FileNotFoundError | NotADirectoryError):
                 return None
@@ -440,9 +451,12 @@ class Folder:
     def _is_left_out(self, parts: Sequence[str]) -> bool:
         return self._without is not None and tuple(parts[: len(self._without)]) == self._without
 
-    def _read(self, parts: tuple[str, ...]) -> tuple[ListedFile, bytes]:
+    def _read(
+        self, parts: tuple[str, ...], count_names: Callable[[], Mapping[str, int]]
+    ) -> tuple[ListedFile, bytes]:
         """Open a regular file, and return it with its first bytes: at most `MAX_FILE_BYTES + 1`, or
-        `MAX_DOCUMENT_BYTES + 1` of a document. A file with several hard links is not read."""
+        `MAX_DOCUMENT_BYTES + 1` of a document. A file with several hard links is read only if
+        `count_names` finds all its names inside the folder."""
         name = "/".join(parts)
         if not parts:
             raise ToolError("this is the folder itself; list_files shows its files")
@@ -461,9 +475,11 @@ class Folder:
                 raise ToolError(f"{_show(name)} is a folder; {how}")
             if not stat.S_ISREG(mode):
                 raise ToolError(f"{_show(name)} is not a regular file")
-            if status.st_nlink > 1:
+            if status.st_nlink > 1 and count_names().get(_identify(status), 0) < status.st_nlink:
                 why = "it is a hard link, and its other name may be outside the folder"
-                raise ToolError(f"{_show(name)} is not read: {why}; a copy of it would be read")
+                raise ToolError(
+                    f"{_show(name)} is not read: {why}; a copy of it in the folder would be read"
+                )
             listed = ListedFile(path=name, size_bytes=status.st_size, state=_state_of(status))
             return listed, _read_beginning(name, fd)
         except OSError as error:
@@ -485,11 +501,15 @@ class Folder:
         finally:
             os.close(fd)
 
+    def _count_names(self) -> Mapping[str, int]:
+        """Return how many names (hard links) each file with several names has in the folder."""
+        return Counter(_identify(status) for _, status in self._walk()[0] if status.st_nlink > 1)
+
     def _walk(
         self, start: tuple[str, ...] = ()
     ) -> tuple[Sequence[tuple[str, os.stat_result]], bool]:
-        """Return the regular files below `start` that may be shown, and whether there were too many
-        entries to examine all."""
+        """Return the regular files below `start` that may be shown or are temporary, and whether
+        there were too many entries to examine all."""
         found: list[tuple[str, os.stat_result]] = []
         waiting = [start if self._root.joinpath(*start).is_dir() else ()]
         n_walked = 0
@@ -542,7 +562,7 @@ def _is_shown(name: str) -> bool:
 
 
 def _look_at(entry: os.DirEntry[str]) -> os.stat_result | None:
-    if not _is_shown(entry.name):
+    if not _is_shown(entry.name) and not is_temporary(entry.name):
         return None
     try:
         status = entry.stat(follow_symlinks=False)
@@ -552,9 +572,11 @@ def _look_at(entry: os.DirEntry[str]) -> os.stat_result | None:
 
 
 def _state_of(status: os.stat_result) -> str:
-    """Return a text that differs after each change of the file."""
-    numbers = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
-    return ":".join(map(str, numbers))
+    """Return a text that differs after each change of the file; '' for a file with several hard
+    links, which must be checked each time, because all links must be in the folder."""
+    if status.st_nlink > 1:
+        return ""
+    return f"{_identify(status)}:{status.st_size}:{status.st_mtime_ns}:{status.st_ctime_ns}"
 
 
 def _folder_of(pattern: str) -> tuple[str, ...]:
@@ -567,6 +589,10 @@ def _folder_of(pattern: str) -> tuple[str, ...]:
 
 def _is_glob(pattern: str) -> bool:
     return not set("*?[").isdisjoint(pattern)
+
+
+def _identify(status: os.stat_result) -> str:
+    return f"{status.st_dev}:{status.st_ino}"
 
 
 def _matches(path: str, pattern: str) -> bool:

@@ -481,11 +481,12 @@ class FileSearch:
         )
 
     def _split(self, files: Sequence[ListedFile]) -> dict[tuple[str, str], _Kept]:
-        """Return the passages of the files that are cached or could be read within the bounds. Text
-        files are read before documents, and of each kind small files before large ones."""
+        """Return the passages of the files that are cached or could be read within the
+        bounds. Text files are read before documents; of each kind, files that can be cached before
+        others, and then small files before large ones."""
         split = {key: self._kept[key] for key in map(_key, files) if key in self._kept}
         new = [file for file in files if _key(file) not in split]
-        new.sort(key=lambda file: (_is_document(file), file.size_bytes))
+        new.sort(key=lambda file: (_is_document(file), not file.state, file.size_bytes))
         ends_at, n_chars = self._monotonic() + MAX_READING_S, 0
         for file, lines in self._folder.read_lines(new, read_document=self._read_document):
             # a document is in the cache already
@@ -518,7 +519,7 @@ class FileSearch:
         n_chars, self._kept = 0, {}
         for key, kept in {**split, **before}.items():
             n_chars += sum(len(extract.counted.joined) for extract in kept.extracts or ())
-            if n_chars <= MAX_KEPT_CHARS:
+            if key[1] and n_chars <= MAX_KEPT_CHARS:
                 self._kept[key] = kept
 
 

@@ -258,6 +258,21 @@ def test_a_hard_link_to_what_is_outside_or_hidden_is_not_read(root, tmp_path):
         assert linked in paths(Folder(root).list()) and linked not in searched(Folder(root))
 
 
+def test_a_hard_link_within_the_folder_is_read_and_so_is_what_a_killed_writer_left(root):
+    (root / "docs" / "twin.txt").hardlink_to(root / "limits.md")
+    Folder(root).write("new.md", "new")
+    (root / f".{'0' * 24}.part").hardlink_to(root / "new.md")
+
+    assert (
+        Folder(root).read("docs/twin.txt").text
+        == Folder(root).read("limits.md").text
+        == "# Limits\nten"
+    )
+    assert Folder(root).read("new.md").text == "new"
+    assert {"docs/twin.txt", "limits.md"} <= set(searched(Folder(root)))
+    assert not [path for path in paths(Folder(root).list()) if path.endswith(".part")]
+
+
 def test_a_link_that_leads_outside_is_refused_and_one_inside_is_followed(root, tmp_path):
     (root / "out.txt").symlink_to(tmp_path / "secret.txt")
     (root / "out").symlink_to(tmp_path / "outside")

@@ -152,6 +152,18 @@ def test_a_search_parses_no_further_pdf_when_its_time_is_over(tmp_path, parsed):
     assert len(parsed) == 103
 
 
+def test_pdfs_that_are_parsed_each_time_keep_no_other_from_being_searched(tmp_path, parsed):
+    (tmp_path / "a.pdf").write_bytes(b"%PDF-1.7 terns")
+    for n in range(20):
+        (tmp_path / f"again{n}.pdf").hardlink_to(tmp_path / "a.pdf")
+    (tmp_path / "z.pdf").write_bytes(b"%PDF-1.7 gulls and many more")
+    search = FileSearch(Folder(tmp_path), monotonic=iter(range(1000)).__next__)
+
+    found = search.find("gulls")
+
+    assert [extract.path for extract in found.extracts] == ["z.pdf"] and found.late
+
+
 def test_many_large_pdfs_are_searched_for_their_text_is_small(tmp_path, parsed):
     for n in range(10):
         (tmp_path / f"paper{n}.pdf").write_bytes(b"%PDF-1.7 gulls".ljust(4_000_000))
