@@ -44,7 +44,6 @@ from babyagi.files.home import (
     new_worker_id,
     remember_folder,
     remember_touch,
-    remembered_hooks,
     take_name,
 )
 from babyagi.inbox import Authority
@@ -57,7 +56,6 @@ from babyagi.llm.prices import hold_money_limit
 from babyagi.loop import Bounds, Loop, OwnAgent
 from babyagi.memory.log import MemoryLog, path_of
 from babyagi.memory.remembering import TaskMemory
-from babyagi.net.door import Door
 from babyagi.react.outputs import require_json
 from babyagi.reporting.next_command import quoted, raise_limit
 from babyagi.reporting.why import describe_outage
@@ -190,13 +188,8 @@ class App:
     # -- starting: objectives, schedules, further questions
     # ----------------------------------------------------------------------------------------------
 
-    async def start_objective(
-        self, *, always_new: bool = False, uid: str = ""
-    ) -> tuple[Objective, bool]:
+    async def start_objective(self, *, always_new: bool = False) -> tuple[Objective, bool]:
         """Create the objective that the settings describe, or find the existing one.
-
-        Args:
-            uid: the uid of a new objective; random if empty.
 
         Returns:
             The objective, and True when it was created by this call.
@@ -208,7 +201,7 @@ class App:
         self._require_folder()
         spec = self._spec()
         objective, is_new = await self.store.create_objective(
-            spec, uid=uid or secrets.token_hex(8), always_new=always_new
+            spec, uid=secrets.token_hex(8), always_new=always_new
         )
         self._remember(objective)
         self.toolbox.allow(objective.uid, spec)
@@ -444,7 +437,7 @@ class App:
                 joining to leaving. It must await the coroutine and return what that returns.
         """
         notifier = self._make_notifier()
-        following = notify.Following(notifier.find_begun) if notifier is not None else None
+        following = notify.Following(notifier) if notifier is not None else None
 
         async def notify_of(objective_id: int, work: Coroutine[Any, Any, Objective]) -> Objective:
             await self.models.prepare()
@@ -613,35 +606,6 @@ class App:
 
     # -- notifications
     # ----------------------------------------------------------------------------------------------
-
-    def open_hooks(self) -> notify.Following:
-        """Return what sends notifications to the webhook addresses of single objectives, which are
-        stored in this home folder."""
-        settings = self.settings
-        signer = self._make_signer()
-        door = Door(allow=settings.web_allow, proxies=settings.proxies, timeout_s=notify.TIMEOUT_S)
-
-        def open_notifier(address: str) -> notify.Notifier:
-            return notify.Notifier(
-                self.store,
-                notify.make_guarded_sender(address, door=door, signer=signer),
-                now=utc_now,
-                with_text=True,
-                secrets=settings.known_secrets,
-                kind=events.HOOK_TOLD,
-            )
-
-        async def find() -> dict[int, notify.Notifier]:
-            address_by_uid = remembered_hooks(settings.home)
-            known = await self.store.objectives() if address_by_uid else []
-            since = utc_now() - notify.MAX_AGE
-            return {
-                one.id: open_notifier(address_by_uid[one.uid])
-                for one in known
-                if one.uid in address_by_uid and (one.ended_at is None or one.ended_at > since)
-            }
-
-        return notify.Following(find)
 
     def _notifying(self, objective_id: int) -> AbstractAsyncContextManager[None]:
         """While the context lasts, send notifications about the objective, if the settings name a

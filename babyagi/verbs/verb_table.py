@@ -15,7 +15,6 @@ import hmac
 import inspect
 import json
 import re
-import secrets
 import typing
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -29,10 +28,8 @@ from babyagi.app.application import App
 from babyagi.app.backends import utc_now
 from babyagi.app.options import LIMIT_NAMES
 from babyagi.errors import NotFoundError, RequestError, SettingsError
-from babyagi.files.home import forget, remember_hook
 from babyagi.inbox import Decision
 from babyagi.llm.shapes import ShapeError, shape_of
-from babyagi.net.addresses import read_target
 from babyagi.reporting.artifacts import find_artifacts
 from babyagi.reporting.metrics import read_metrics
 from babyagi.reporting.report import load_artifacts, load_page, load_report, load_sources
@@ -47,7 +44,6 @@ from babyagi.verbs import actions, answers, json_shapes
 
 if TYPE_CHECKING:
     from babyagi.settings.fields import Settings
-    from babyagi.worker.notify import Following
 
 BASE = "/api/v1"
 LATEST = "latest"
@@ -158,11 +154,9 @@ class Desk:
 
     Attributes:
         app: the app, with the task store and the settings.
-        hooks: sends notifications; None if this process sends none.
     """
 
     app: App
-    hooks: Following | None = None
 
     @property
     def store(self) -> TaskStore:
@@ -384,15 +378,12 @@ class ObjectiveOptions(LimitOptions, total=False):
 
 
 class SubmitOptions(ObjectiveOptions, total=False):
-    """If the same objective exists already, it is returned, unless `new` is true. `notify` is a URL
-    on the public internet that gets a request when a task waits for a person, and when the
-    objective has ended.
+    """If the same objective exists already, it is returned, unless `new` is true.
 
     What the server was started with is the most that an objective gets, whatever the level of the
     key: a field that asks for more is an error, and is never cut silently."""
 
     new: bool
-    notify: str
 
 
 class Submission(SubmitOptions, total=False):
@@ -475,30 +466,10 @@ async def list_objectives(store: TaskStore, given: ObjectivesQuery) -> Answer:
 
 async def submit(call: Call, given: Submission) -> Answer:
     """Queue an objective for workers."""
-    app, desk, hook = _app_of(call, given), call.desk, given.get("notify", "")
-    home, uid = desk.settings.home, secrets.token_hex(8)
-    if hook:  # stored first, so that a kill in between loses no notification
-        _require_hook(hook)
-        remember_hook(home, uid, hook)
-    objective, is_new = await app.start_objective(always_new=given.get("new", False), uid=uid)
-    if hook and not is_new:
-        forget(home, uid)
-        remember_hook(home, objective.uid, hook)
-    if desk.hooks is not None:
-        desk.hooks.nudge()
+    app = _app_of(call, given)
+    objective, is_new = await app.start_objective(always_new=given.get("new", False))
     shape = json_shapes.submitted_shape(objective, is_new=is_new)
     return Answer(value=shape, status=201 if is_new else 200)
-
-
-def _require_hook(address: str) -> None:
-    try:
-        read_target(address)
-    except ValueError as error:
-        raise SettingsError(
-            f"notify must be a URL on the public internet: {error}",
-            fix="send a URL such as https://example.org/hook",
-            guide="serve",
-        ) from error
 
 
 def _app_of(call: Call, given: Submission | NewSchedule) -> App:
