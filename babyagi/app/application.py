@@ -56,6 +56,7 @@ from babyagi.llm.prices import hold_money_limit
 from babyagi.loop import Bounds, Loop, OwnAgent
 from babyagi.memory.log import MemoryLog, path_of
 from babyagi.memory.remembering import TaskMemory
+from babyagi.net.addresses import is_here
 from babyagi.react.outputs import require_json
 from babyagi.reporting.next_command import quoted, raise_limit
 from babyagi.reporting.why import describe_outage
@@ -388,7 +389,7 @@ class App:
 
         A paused objective is resumed first. If the run got no answer of a model because of
         something that a person must mend, such as a refused key or an address that was not reached
-        for half a minute, the objective is set aside:
+        for half a minute (one of this machine: at the first call), the objective is set aside:
         workers do not claim it until a person resumes it.
 
         Args:
@@ -399,18 +400,20 @@ class App:
             await self.store.switch_objective(objective.id, to=ObjectiveStatus.ACTIVE)
         if after_id is None:
             after_id = await self.store.last_event_id(objective.id)
-        patience = Patience(unreached_s=UNREACHED_S, is_person_there=company.is_person_there)
+        # on this machine a person starts the server first; elsewhere it may be an outage
+        unreached_s = 0.0 if is_here(self.settings.openai_base_url) else UNREACHED_S
+        patience = Patience(unreached_s=unreached_s, is_person_there=company.is_person_there)
         try:
             async with self._open_worker(company) as worker, self._notifying(objective.id):
                 objective, number = await worker.run(objective.id, patience=patience)
         except (CredentialsError, ModelRejectedError, SettingsError) as error:
-            await self.set_aside(objective.id, after_id=after_id, why=error.what)
+            await self._set_aside(objective.id, after_id=after_id, why=error.what)
             raise
         if number is not None:
             found = await self._events_since(objective.id, events.MODEL_UNAVAILABLE, after_id)
             why = describe_outage(found[-1].data) if found else ""
             if why:
-                await self.set_aside(objective.id, after_id=after_id, why=why)
+                await self._set_aside(objective.id, after_id=after_id, why=why)
                 objective = await self.store.objective(objective.id)
         return RunOutcome(objective=objective, stopped_by_signal=number)
 
@@ -464,7 +467,7 @@ class App:
         if self._worker is not None:
             self._worker.wake()
 
-    async def set_aside(self, objective_id: int, *, why: str, after_id: int | None = None) -> None:
+    async def _set_aside(self, objective_id: int, *, why: str, after_id: int) -> None:
         """Pause the objective with the reason `why`, unless another worker works on it or a model
         has answered since the event `after_id`."""
         is_shared = any(
@@ -473,9 +476,7 @@ class App:
             for joined in worker.joined
             if joined.objective_id == objective_id
         )
-        steps: list[Event] = []
-        if after_id is not None:
-            steps = await self._events_since(objective_id, events.STEP_RECORDED, after_id)
+        steps = await self._events_since(objective_id, events.STEP_RECORDED, after_id)
         if not is_shared and not any(event.data.get("kind") == "model" for event in steps):
             await self.store.switch_objective(objective_id, to=ObjectiveStatus.PAUSED, detail=why)
 

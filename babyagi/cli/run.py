@@ -63,7 +63,6 @@ from babyagi.cli.views import Follower, JsonView, LiveView, PlainView, View, fol
 from babyagi.errors import (
     CredentialsError,
     ModelRejectedError,
-    ModelUnavailableError,
     NotFoundError,
     SettingsError,
     StoreUnusableError,
@@ -265,8 +264,6 @@ async def _start_and_work(
         objective, is_new = await app.start_objective(always_new=always_new)
         if is_demo and is_over(objective):
             objective, is_new = await app.start_objective(always_new=True)
-        if not is_over(objective):
-            await _require_listener(app, objective)
         tell_notices((*loaded.notices, *app.notices))
         return await work_on(app, objective, output=output, after_id=0 if is_new else None)
 
@@ -277,7 +274,6 @@ async def _continue(
     async with _open(loaded, creates=False) as app:
         objective = await session.pick_objective(app.store, selector)
         preflight.require_credentials(loaded.settings, models_of(objective))
-        preflight.require_listener(loaded.settings, models_of(objective))
         app.toolbox.require(objective)
         after_id = await app.store.last_event_id(objective.id)
         new = replace(objective.spec.limits, **limits) if limits else None
@@ -291,19 +287,8 @@ async def _resume(loaded: Loaded, selector: str, *, output: Output) -> int:
         objective = await session.pick_unfinished(app.store, selector)
         if not is_over(objective):
             preflight.require_credentials(loaded.settings, models_of(objective))
-            await _require_listener(app, objective)
         tell_notices(loaded.notices)
         return await work_on(app, objective, output=output)
-
-
-async def _require_listener(app: App, objective: Objective) -> None:
-    """Check as `require_listener` does that the models' server listens. If it does not, pause the
-    objective before the error is raised, so that no worker claims its tasks."""
-    try:
-        preflight.require_listener(app.settings, models_of(objective))
-    except ModelUnavailableError as error:
-        await app.set_aside(objective.id, why=error.what)
-        raise
 
 
 async def _watch(settings: Settings, selector: str, *, output: Output) -> int:
@@ -584,8 +569,6 @@ async def _join(loaded: Loaded, selector: str, *, output: Output) -> int:
             else wait_for(app.store, settings.objective, settings.instance_name)
         )
         session.touch(objective)
-        if not is_over(objective):
-            preflight.require_listener(settings, models_of(objective))
         return await work_on(app, objective, output=output, is_joined=True)
 
 
