@@ -40,7 +40,7 @@ from babyagi.taskstore.nouns import KeyedRequest
 from babyagi.taskstore.schedules import DAILY_LIMIT_USD, Schedule, ScheduleStatus
 from babyagi.taskstore.sql.store import TaskStore
 from babyagi.text import clean, shorten
-from babyagi.verbs import actions, answers, json_shapes
+from babyagi.verbs import actions, json_shapes
 
 if TYPE_CHECKING:
     from babyagi.settings.fields import Settings
@@ -82,7 +82,7 @@ class Verb:
             `Call.argument` are given by the call. The others are what a client gives: one parameter
             `given` of a dataclass, or parameters of their own.
         shape: makes the JSON from what `run` returns, if that is no `Answer`.
-        returns: the type of the JSON (`answers.py`); None if the answer is no JSON.
+        returns: the type of the JSON (`json_shapes.py`); None if the answer is no JSON.
         level: the lowest level that the client's key must have.
         commands: the commands that do the same on the command line.
         status: the HTTP status of a success.
@@ -831,12 +831,12 @@ def _schedule(found: Schedule) -> json_shapes.Json:
 
 
 _SHAPES: Mapping[Any, Callable[[Any], Any]] = {
-    answers.Status: _row,
-    answers.Stand: json_shapes.stand_shape,
-    answers.Changed: json_shapes.changed_shape,
-    answers.OneSchedule: _schedule,
-    answers.Request: json_shapes.request_shape,
-    list[answers.Request]: _requests,
+    json_shapes.Status: _row,
+    json_shapes.Stand: json_shapes.stand_shape,
+    json_shapes.Changed: json_shapes.changed_shape,
+    json_shapes.OneSchedule: _schedule,
+    json_shapes.Request: json_shapes.request_shape,
+    list[json_shapes.Request]: _requests,
 }
 """What makes the JSON of these types from what the verbs return."""
 
@@ -881,7 +881,9 @@ def _switch(word: str, to: ScheduleStatus, says: str) -> Verb:
         return await store.switch_schedule(schedule_id, to=to)
 
     more = {"name": f"{word}_schedule", "says": says}
-    return change(f"{_SCHEDULE}/{word}", switch, answers.OneSchedule, f"schedule {word}", **more)
+    return change(
+        f"{_SCHEDULE}/{word}", switch, json_shapes.OneSchedule, f"schedule {word}", **more
+    )
 
 
 _ONE = "/objectives/{objective}"
@@ -894,40 +896,40 @@ METRICS = look("/metrics", metrics, None, "store metrics", gives=TEXT)
 """This verb has a second path, `/metrics`, where Prometheus expects it."""
 
 VERBS: tuple[Verb, ...] = (
-    look("/objectives", list_objectives, list[answers.Objective], "show objectives"),
-    change("/objectives", submit, answers.Submitted, "submit", status=201, finds=True),
-    look(_ONE, actions.find_stand, answers.Stand, "status", name="status"),
-    change(_ONE, delete, answers.Deleted, "store delete", method="DELETE", **REPEATABLE),
-    change(f"{_ONE}/pause", actions.pause, answers.Status, "pause"),
-    change(f"{_ONE}/resume", actions.resume, answers.Status, "resume"),
-    change(f"{_ONE}/cancel", actions.cancel, answers.Status, "cancel"),
-    change(f"{_ONE}/extend", extend, answers.Status, "extend"),
-    change(f"{_ONE}/questions", ask_further, answers.Status, "run --continue"),
-    look(f"{_ONE}/tasks", list_tasks, list[answers.ListedTask], "tasks", "show tasks"),
-    change(f"{_ONE}/tasks", actions.add_task, answers.Changed, "tasks add", status=201),
-    look(_TASK, show_task, answers.ShownTask, "show"),
-    change(f"{_TASK}/move", move_task, answers.Changed, "tasks move"),
-    change(f"{_TASK}/edit", actions.edit_task, answers.Changed, "tasks edit"),
-    change(f"{_TASK}/skip", actions.skip_task, answers.Changed, "tasks skip"),
-    change(f"{_TASK}/retry", actions.retry_task, answers.Changed, "tasks retry"),
-    look(f"{_ONE}/duties/{{duty}}", show_duty, answers.ShownDuty, "show"),
-    look(f"{_ONE}/results", list_results, list[answers.Result], "show results"),
-    look(f"{_ONE}/results/search", search, answers.Hits, "show results"),
-    look(f"{_ONE}/report", report, answers.Report, "report", gives=TEXT),
-    look(f"{_ONE}/log", log, list[answers.Event], "show log"),
+    look("/objectives", list_objectives, list[json_shapes.Objective], "show objectives"),
+    change("/objectives", submit, json_shapes.Submitted, "submit", status=201, finds=True),
+    look(_ONE, actions.find_stand, json_shapes.Stand, "status", name="status"),
+    change(_ONE, delete, json_shapes.Deleted, "store delete", method="DELETE", **REPEATABLE),
+    change(f"{_ONE}/pause", actions.pause, json_shapes.Status, "pause"),
+    change(f"{_ONE}/resume", actions.resume, json_shapes.Status, "resume"),
+    change(f"{_ONE}/cancel", actions.cancel, json_shapes.Status, "cancel"),
+    change(f"{_ONE}/extend", extend, json_shapes.Status, "extend"),
+    change(f"{_ONE}/questions", ask_further, json_shapes.Status, "run --continue"),
+    look(f"{_ONE}/tasks", list_tasks, list[json_shapes.ListedTask], "tasks", "show tasks"),
+    change(f"{_ONE}/tasks", actions.add_task, json_shapes.Changed, "tasks add", status=201),
+    look(_TASK, show_task, json_shapes.ShownTask, "show"),
+    change(f"{_TASK}/move", move_task, json_shapes.Changed, "tasks move"),
+    change(f"{_TASK}/edit", actions.edit_task, json_shapes.Changed, "tasks edit"),
+    change(f"{_TASK}/skip", actions.skip_task, json_shapes.Changed, "tasks skip"),
+    change(f"{_TASK}/retry", actions.retry_task, json_shapes.Changed, "tasks retry"),
+    look(f"{_ONE}/duties/{{duty}}", show_duty, json_shapes.ShownDuty, "show"),
+    look(f"{_ONE}/results", list_results, list[json_shapes.Result], "show results"),
+    look(f"{_ONE}/results/search", search, json_shapes.Hits, "show results"),
+    look(f"{_ONE}/report", report, json_shapes.Report, "report", gives=TEXT),
+    look(f"{_ONE}/log", log, list[json_shapes.Event], "show log"),
     _stream(f"{_ONE}/events", "an objective", "watch"),
     _stream("/events", "all objectives"),
-    look("/inbox", inbox, list[answers.Request], "inbox"),
-    look("/inbox/{number}", show_request, answers.Request, "inbox"),
-    change("/inbox/{number}/answer", answer, answers.Decided, "inbox answer"),
-    change("/inbox/{number}/approve", approve, answers.Decided, "inbox approve"),
-    change("/inbox/{number}/reject", reject, answers.Decided, "inbox reject"),
-    look("/schedules", list_schedules, list[answers.Schedule], "schedule"),
-    change("/schedules", add_schedule, answers.OneSchedule, "schedule add", status=201),
-    look(_SCHEDULE, show_schedule, answers.ShownSchedule, "schedule"),
+    look("/inbox", inbox, list[json_shapes.Request], "inbox"),
+    look("/inbox/{number}", show_request, json_shapes.Request, "inbox"),
+    change("/inbox/{number}/answer", answer, json_shapes.Decided, "inbox answer"),
+    change("/inbox/{number}/approve", approve, json_shapes.Decided, "inbox approve"),
+    change("/inbox/{number}/reject", reject, json_shapes.Decided, "inbox reject"),
+    look("/schedules", list_schedules, list[json_shapes.Schedule], "schedule"),
+    change("/schedules", add_schedule, json_shapes.OneSchedule, "schedule add", status=201),
+    look(_SCHEDULE, show_schedule, json_shapes.ShownSchedule, "schedule"),
     _switch("pause", ScheduleStatus.PAUSED, "Pause a schedule: ticks due meanwhile are skipped."),
     _switch("resume", ScheduleStatus.ACTIVE, "Resume a paused schedule; its next tick fires."),
     _switch("remove", ScheduleStatus.REMOVED, "Remove a schedule; what it has started continues."),
-    look("/workers", workers, list[answers.Worker], "show workers"),
+    look("/workers", workers, list[json_shapes.Worker], "show workers"),
     METRICS,
 )
