@@ -79,7 +79,7 @@ class Verb:
 
     Attributes:
         run: the function that does it; None for a stream of events. Its parameters with a name in
-            `Call.argument` are given by the call. The others are what a client gives: one parameter
+            `FROM_CALL` are given by the call. The others are what a client gives: one parameter
             `given` of a dataclass, or parameters of their own.
         shape: makes the JSON from what `run` returns, if that is no `Answer`.
         returns: the type of the JSON (`json_shapes.py`); None if the answer is no JSON.
@@ -143,11 +143,6 @@ def _read_given_type(run: Callable[..., Any]) -> type:
     )
 
 
-FROM_CALL = frozenset(
-    "call desk store settings objective task_id schedule_id number duty is_repeated".split()
-)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Desk:
     """What verbs use.
@@ -200,23 +195,26 @@ class Call:
 
     async def argument(self, name: str) -> Any:
         """Return the argument for a parameter with this name."""
-        match name:
-            case "call":
-                return self
-            case "desk" | "is_repeated":
-                return getattr(self, name)
-            case "store" | "settings":
-                return getattr(self.desk, name)
-            case "objective":
-                return await self.objective()
-            case "task_id" | "schedule_id":
-                what = name.removesuffix("_id")
-                return parse_id(self.path[what], what)
-            case "number":
-                return parse_id(self.path[name], "request")
-            case "duty":
-                return self.path[name]
+        if name == "objective":
+            return await self.objective()
+        if name in FROM_CALL:
+            return FROM_CALL[name](self)
         return self.given if name == "given" else getattr(self.given, name)
+
+
+FROM_CALL: Mapping[str, Callable[[Call], Any]] = {
+    "call": lambda call: call,
+    "desk": lambda call: call.desk,
+    "store": lambda call: call.store,
+    "settings": lambda call: call.desk.settings,
+    "is_repeated": lambda call: call.is_repeated,
+    "objective": Call.objective,
+    "task_id": lambda call: parse_id(call.path["task"], "task"),
+    "schedule_id": lambda call: parse_id(call.path["schedule"], "schedule"),
+    "number": lambda call: parse_id(call.path["number"], "request"),
+    "duty": lambda call: call.path["duty"],
+}
+"""What a call gives for the parameters of these names; a client gives the others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
