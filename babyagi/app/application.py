@@ -176,12 +176,6 @@ class App:
         return self._given.agent.name if self._given.agent else ""
 
     @property
-    def authority(self) -> Authority:
-        """What this machine says about the calls that objectives want to make here."""
-        settings = self.settings
-        return Authority(approval=Approval(settings.approve), key=answers_key(settings.home))
-
-    @property
     def name(self) -> str:
         """The name of the worker."""
         return self._identity.name
@@ -575,7 +569,11 @@ class App:
             gate=gate,
             sleep=asyncio.sleep,
             max_output_tokens=settings.longest_output_tokens,
-            authority=replace(self.authority, find_form=partial(self.toolbox.find_form, objective)),
+            authority=Authority(  # what this machine says about the calls
+                approval=Approval(settings.approve),
+                key=answers_key(settings.home),
+                find_form=partial(self.toolbox.find_form, objective),
+            ),
             on_piece=self._on_piece,
             tracer=self._tracer,
         )
@@ -619,7 +617,12 @@ class App:
         target = settings.notify.reveal()
         if not target:
             return None
-        signer = self._make_signer() if notify.is_address(target) else None
+        signer = None
+        if notify.is_address(target):
+            make_home(settings.home)
+            path = settings.home / notify.KEY_FILE
+            key = private.keep_word(path, new_word=lambda: secrets.token_urlsafe(32))
+            signer = notify.Signer(key=key, now_s=lambda: utc_now().timestamp())
         send = notify.make_sender(
             target, environ=bare_environment(), proxies=settings.proxies, signer=signer
         )
@@ -630,12 +633,6 @@ class App:
             with_text=signer is not None,
             secrets=settings.known_secrets,
         )
-
-    def _make_signer(self) -> notify.Signer:
-        make_home(self.settings.home)
-        path = self.settings.home / notify.KEY_FILE
-        key = private.keep_word(path, new_word=lambda: secrets.token_urlsafe(32))
-        return notify.Signer(key=key, now_s=lambda: utc_now().timestamp())
 
 
 @asynccontextmanager

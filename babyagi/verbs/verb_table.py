@@ -816,25 +816,17 @@ async def metrics(store: TaskStore) -> Answer:
 # --------------------------------------------------------------------------------------------------
 
 
-def _row(row: actions.Row) -> json_shapes.Json:
-    return json_shapes.status_shape(*row)
-
-
-def _requests(found: list[actions.Request]) -> list[json_shapes.Json]:
-    return list(map(json_shapes.request_shape, found))
-
-
 def _schedule(found: Schedule) -> json_shapes.Json:
     return {"v": json_shapes.VERSION, "schedule": json_shapes.schedule_shape(found)}
 
 
 _SHAPES: Mapping[Any, Callable[[Any], Any]] = {
-    json_shapes.Status: _row,
+    json_shapes.Status: lambda row: json_shapes.status_shape(*row),
     json_shapes.Stand: json_shapes.stand_shape,
     json_shapes.Changed: json_shapes.changed_shape,
     json_shapes.OneSchedule: _schedule,
     json_shapes.Request: json_shapes.request_shape,
-    list[json_shapes.Request]: _requests,
+    list[json_shapes.Request]: lambda found: list(map(json_shapes.request_shape, found)),
 }
 """What makes the JSON of these types from what the verbs return."""
 
