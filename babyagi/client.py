@@ -36,8 +36,7 @@ from babyagi.errors import (
 from babyagi.runtime.heavy_imports import import_whole
 from babyagi.settings.fields import declared_fields
 from babyagi.settings.load import load_here
-from babyagi.verbs import answers
-from babyagi.verbs.json_shapes import event_shape
+from babyagi.verbs import json_shapes
 from babyagi.verbs.verb_table import (
     BASE,
     MAX_LISTED,
@@ -164,45 +163,45 @@ class Client:
         state: Literal["active", "ended"] | None = None,
         after: int = 0,
         limit: int = MAX_LISTED,
-    ) -> list[answers.Objective]:
+    ) -> list[json_shapes.Objective]:
         """List objectives, the newest last; only those with all the words."""
 
     @_method
     async def submit(
         self, objective: str, *, key: str = "", **options: Unpack[SubmitOptions]
-    ) -> answers.Submitted:
+    ) -> json_shapes.Submitted:
         """Queue an objective for workers. The same objective is created once, unless `new`."""
 
     @_method
-    async def status(self, objective: Selector) -> answers.Stand:
+    async def status(self, objective: Selector) -> json_shapes.Stand:
         """Show the state of an objective."""
 
     @_method
-    async def pause(self, objective: Selector, *, key: str = "") -> answers.Status:
+    async def pause(self, objective: Selector, *, key: str = "") -> json_shapes.Status:
         """Pause an objective: workers make no more calls for it."""
 
     @_method
-    async def resume(self, objective: Selector, *, key: str = "") -> answers.Status:
+    async def resume(self, objective: Selector, *, key: str = "") -> json_shapes.Status:
         """Resume a paused objective: workers continue it."""
 
     @_method
-    async def cancel(self, objective: Selector, *, key: str = "") -> answers.Status:
+    async def cancel(self, objective: Selector, *, key: str = "") -> json_shapes.Status:
         """End an objective; its results are kept."""
 
     @_method
     async def extend(
         self, objective: Selector, *, key: str = "", **options: Unpack[LimitOptions]
-    ) -> answers.Status:
+    ) -> json_shapes.Status:
         """Set new limits for an objective; the others stay."""
 
     @_method
     async def ask_further(
         self, objective: Selector, question: str, *, key: str = "", **options: Unpack[LimitOptions]
-    ) -> answers.Status:
+    ) -> json_shapes.Status:
         """Ask a further question, which the objective then has to answer as well."""
 
     @_method
-    async def delete(self, objective: Selector) -> answers.Deleted:
+    async def delete(self, objective: Selector) -> json_shapes.Deleted:
         """Delete an objective and its data for good."""
 
     # -- tasks
@@ -216,13 +215,13 @@ class Client:
         status: Sequence[str] = (),
         after: int = 0,
         limit: int = MAX_LISTED,
-    ) -> list[answers.ListedTask]:
+    ) -> list[json_shapes.ListedTask]:
         """List the tasks of an objective in the order in which they will be started."""
 
     @_method
     async def show_task(
         self, objective: Selector, task: int, *, step: int | None = None
-    ) -> answers.ShownTask:
+    ) -> json_shapes.ShownTask:
         """Show a task with its prompts, replies and tool calls."""
 
     @_method
@@ -232,7 +231,7 @@ class Client:
         duty: Literal["plan", "order", "check", "report"],
         *,
         step: int | None = None,
-    ) -> answers.ShownDuty:
+    ) -> json_shapes.ShownDuty:
         """Show the calls of one duty: work for the whole objective."""
 
     @_method
@@ -244,7 +243,7 @@ class Client:
         first: bool = False,
         after: Sequence[int] = (),
         key: str = "",
-    ) -> answers.Changed:
+    ) -> json_shapes.Changed:
         """Add a task to the list of an objective, which becomes active again if it had ended."""
 
     @_method
@@ -256,21 +255,25 @@ class Client:
         to: Literal["first", "last"] | None = None,
         before: int | None = None,
         key: str = "",
-    ) -> answers.Changed:
+    ) -> json_shapes.Changed:
         """Move a queued task to an end of the list, or before another task."""
 
     @_method
     async def edit_task(
         self, objective: Selector, task: int, name: str, *, key: str = ""
-    ) -> answers.Changed:
+    ) -> json_shapes.Changed:
         """Replace a queued task by another task."""
 
     @_method
-    async def skip_task(self, objective: Selector, task: int, *, key: str = "") -> answers.Changed:
+    async def skip_task(
+        self, objective: Selector, task: int, *, key: str = ""
+    ) -> json_shapes.Changed:
         """Cancel a queued or waiting task."""
 
     @_method
-    async def retry_task(self, objective: Selector, task: int, *, key: str = "") -> answers.Changed:
+    async def retry_task(
+        self, objective: Selector, task: int, *, key: str = ""
+    ) -> json_shapes.Changed:
         """Try a task again that was given up (status dead)."""
 
     # -- results, reports, events
@@ -279,17 +282,17 @@ class Client:
     @_method
     async def list_results(
         self, objective: Selector, *, after: int = 0, limit: int = MAX_LISTED
-    ) -> list[answers.Result]:
+    ) -> list[json_shapes.Result]:
         """List the results of the finished tasks; `after` is a task."""
 
     @_method
     async def search(
         self, objective: Selector, text: str, *, k: int = 5, all_objectives: bool = False
-    ) -> answers.Hits:
+    ) -> json_shapes.Hits:
         """Find the results that are nearest to a text."""
 
     @_method
-    async def report(self, objective: Selector) -> answers.Report:
+    async def report(self, objective: Selector) -> json_shapes.Report:
         """Return the report of an objective. Raises `NotFoundError` if it is not written yet."""
 
     @_method
@@ -300,12 +303,12 @@ class Client:
         task: int | None = None,
         after: int = 0,
         limit: int = MAX_LISTED,
-    ) -> list[answers.Event]:
+    ) -> list[json_shapes.Event]:
         """List the events of an objective."""
 
     async def events(
         self, objective: Selector, *, after: int | None = None
-    ) -> AsyncGenerator[answers.Event, None]:
+    ) -> AsyncGenerator[json_shapes.Event, None]:
         """Yield the events of an objective as they happen, until the loop is left. The end of an
         objective is an event as well.
 
@@ -320,67 +323,67 @@ class Client:
             raise RuntimeError(OUTSIDE)
         async with aclosing(self._listen(objective, after)) as told:
             async for data in told:
-                event: answers.Event = _read(data, answers.Event)
+                event: json_shapes.Event = _read(data, json_shapes.Event)
                 yield event
 
     # -- the inbox
     # ----------------------------------------------------------------------------------------------
 
     @_method
-    async def inbox(self, *, objective: Selector | None = None) -> list[answers.Request]:
+    async def inbox(self, *, objective: Selector | None = None) -> list[json_shapes.Request]:
         """List the requests of tasks that wait for a person."""
 
     @_method
-    async def show_request(self, number: int) -> answers.Request:
+    async def show_request(self, number: int) -> json_shapes.Request:
         """Show one request of a task that waits for a person."""
 
     @_method
-    async def answer(self, number: int, text: str, *, key: str = "") -> answers.Decided:
+    async def answer(self, number: int, text: str, *, key: str = "") -> json_shapes.Decided:
         """Answer the request of a task, which then continues."""
 
     @_method
     async def approve(
         self, number: int, *, seen: str = "", always: bool = False, key: str = ""
-    ) -> answers.Decided:
+    ) -> json_shapes.Decided:
         """Allow the tool call that a task requests. `seen` is that of the request as it was read,
         so that nothing else is approved. `always`: allow all that goes to the same host in this
         run, unasked."""
 
     @_method
-    async def reject(self, number: int, *, why: str = "", key: str = "") -> answers.Decided:
+    async def reject(self, number: int, *, why: str = "", key: str = "") -> json_shapes.Decided:
         """Refuse the request of a task, which then continues without what it requested."""
 
     # -- schedules
     # ----------------------------------------------------------------------------------------------
 
     @_method
-    async def list_schedules(self, *, with_removed: bool = False) -> list[answers.Schedule]:
+    async def list_schedules(self, *, with_removed: bool = False) -> list[json_shapes.Schedule]:
         """List schedules, each with its next tick (start of an objective)."""
 
     @_method
     async def add_schedule(
         self, objective: str, *, key: str = "", **options: Unpack[ScheduleOptions]
-    ) -> answers.OneSchedule:
+    ) -> json_shapes.OneSchedule:
         """Start an objective at certain times."""
 
     @_method
-    async def show_schedule(self, schedule: int, *, limit: int = 20) -> answers.ShownSchedule:
+    async def show_schedule(self, schedule: int, *, limit: int = 20) -> json_shapes.ShownSchedule:
         """Show a schedule, and the outcomes of its ticks."""
 
     @_method
-    async def pause_schedule(self, schedule: int, *, key: str = "") -> answers.OneSchedule:
+    async def pause_schedule(self, schedule: int, *, key: str = "") -> json_shapes.OneSchedule:
         """Pause a schedule: ticks that are due meanwhile are skipped."""
 
     @_method
-    async def resume_schedule(self, schedule: int, *, key: str = "") -> answers.OneSchedule:
+    async def resume_schedule(self, schedule: int, *, key: str = "") -> json_shapes.OneSchedule:
         """Resume a paused schedule; its next tick fires again."""
 
     @_method
-    async def remove_schedule(self, schedule: int, *, key: str = "") -> answers.OneSchedule:
+    async def remove_schedule(self, schedule: int, *, key: str = "") -> json_shapes.OneSchedule:
         """Remove a schedule; the objectives that it has started continue."""
 
     @_method
-    async def workers(self) -> list[answers.Worker]:
+    async def workers(self) -> list[json_shapes.Worker]:
         """List the workers, and what each works on."""
 
 
@@ -454,7 +457,7 @@ async def _listen_here(
         while True:
             for event in await store.events(id_, after_id=last):
                 last = event.id
-                yield json.dumps(event_shape(event)).encode()
+                yield json.dumps(json_shapes.event_shape(event)).encode()
             await store.wait_for_events(id_, after_id=last, timeout_s=LOOK_S)
 
 

@@ -107,7 +107,7 @@ class ModelUnavailableError(BabyagiError):
             says.
         is_limit: True if the endpoint works and refused the call because of a rate limit (429).
 
-    `is_unreached`: no connection was made, and the endpoint has answered no call of this process.
+    `is_unreached`: no connection to the endpoint was ever made in this process.
     """
 
     is_unreached = False

@@ -42,7 +42,6 @@ ORDER_APPLIED = "order.applied"  # with `to`: tasks were moved there, by a perso
 PLAN_FAILED = "plan.failed"  # nothing could be planned from these tasks
 CONTEXT_CUT = "context.cut"  # results were shortened or left out to fit into a prompt
 PERSON_TOLD = "person.told"  # notifications were sent about all events up to the id `up_to`
-HOOK_TOLD = "hook.told"  # the same, for the address that was given with the objective
 REPORT_WRITTEN = "report.written"
 RESULTS_INDEXED = "results.indexed"  # with `is_back`: the index is available again
 # results cannot be written to the index for now; a worker tries again by itself

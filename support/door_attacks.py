@@ -436,11 +436,6 @@ def _asking_for_more(served: Served) -> Iterator[Attack]:
         "a folder": {"files": "/"},
         "a folder by a way up": {"files": "../.."},
         "an agent": {"agent": "root"},
-        "a file to notify": {"notify": "file:///etc/passwd"},
-        "a command to notify": {"notify": "touch /tmp/x"},
-        "an address with a password": {"notify": "https://a:b@example.org/"},
-        "an address with a line": {"notify": "https://example.org/\r\nx: y"},
-        "an address in other digits": {"notify": "http://0x7f.1/"},
     }
     for name, more in wanted.items():
         yield _of(f"more: {name}", served.request("POST", LIST, {**good, **more}), 422)

@@ -44,7 +44,6 @@ from babyagi.files.home import (
     new_worker_id,
     remember_folder,
     remember_touch,
-    remembered_hooks,
     take_name,
 )
 from babyagi.inbox import Authority
@@ -57,7 +56,7 @@ from babyagi.llm.prices import hold_money_limit
 from babyagi.loop import Bounds, Loop, OwnAgent
 from babyagi.memory.log import MemoryLog, path_of
 from babyagi.memory.remembering import TaskMemory
-from babyagi.net.door import Door
+from babyagi.net.addresses import is_here
 from babyagi.react.outputs import require_json
 from babyagi.reporting.next_command import quoted, raise_limit
 from babyagi.reporting.why import describe_outage
@@ -177,12 +176,6 @@ class App:
         return self._given.agent.name if self._given.agent else ""
 
     @property
-    def authority(self) -> Authority:
-        """What this machine says about the calls that objectives want to make here."""
-        settings = self.settings
-        return Authority(approval=Approval(settings.approve), key=answers_key(settings.home))
-
-    @property
     def name(self) -> str:
         """The name of the worker."""
         return self._identity.name
@@ -190,13 +183,8 @@ class App:
     # -- starting: objectives, schedules, further questions
     # ----------------------------------------------------------------------------------------------
 
-    async def start_objective(
-        self, *, always_new: bool = False, uid: str = ""
-    ) -> tuple[Objective, bool]:
+    async def start_objective(self, *, always_new: bool = False) -> tuple[Objective, bool]:
         """Create the objective that the settings describe, or find the existing one.
-
-        Args:
-            uid: the uid of a new objective; random if empty.
 
         Returns:
             The objective, and True when it was created by this call.
@@ -208,7 +196,7 @@ class App:
         self._require_folder()
         spec = self._spec()
         objective, is_new = await self.store.create_objective(
-            spec, uid=uid or secrets.token_hex(8), always_new=always_new
+            spec, uid=secrets.token_hex(8), always_new=always_new
         )
         self._remember(objective)
         self.toolbox.allow(objective.uid, spec)
@@ -395,7 +383,7 @@ class App:
 
         A paused objective is resumed first. If the run got no answer of a model because of
         something that a person must mend, such as a refused key or an address that was not reached
-        for half a minute, the objective is set aside:
+        for half a minute (one of this machine: at the first call), the objective is set aside:
         workers do not claim it until a person resumes it.
 
         Args:
@@ -406,18 +394,20 @@ class App:
             await self.store.switch_objective(objective.id, to=ObjectiveStatus.ACTIVE)
         if after_id is None:
             after_id = await self.store.last_event_id(objective.id)
-        patience = Patience(unreached_s=UNREACHED_S, is_person_there=company.is_person_there)
+        # on this machine a person starts the server first; elsewhere it may be an outage
+        unreached_s = 0.0 if is_here(self.settings.openai_base_url) else UNREACHED_S
+        patience = Patience(unreached_s=unreached_s, is_person_there=company.is_person_there)
         try:
             async with self._open_worker(company) as worker, self._notifying(objective.id):
                 objective, number = await worker.run(objective.id, patience=patience)
         except (CredentialsError, ModelRejectedError, SettingsError) as error:
-            await self.set_aside(objective.id, after_id=after_id, why=error.what)
+            await self._set_aside(objective.id, after_id=after_id, why=error.what)
             raise
         if number is not None:
             found = await self._events_since(objective.id, events.MODEL_UNAVAILABLE, after_id)
             why = describe_outage(found[-1].data) if found else ""
             if why:
-                await self.set_aside(objective.id, after_id=after_id, why=why)
+                await self._set_aside(objective.id, after_id=after_id, why=why)
                 objective = await self.store.objective(objective.id)
         return RunOutcome(objective=objective, stopped_by_signal=number)
 
@@ -444,7 +434,7 @@ class App:
                 joining to leaving. It must await the coroutine and return what that returns.
         """
         notifier = self._make_notifier()
-        following = notify.Following(notifier.find_begun) if notifier is not None else None
+        following = notify.Following(notifier) if notifier is not None else None
 
         async def notify_of(objective_id: int, work: Coroutine[Any, Any, Objective]) -> Objective:
             await self.models.prepare()
@@ -471,7 +461,7 @@ class App:
         if self._worker is not None:
             self._worker.wake()
 
-    async def set_aside(self, objective_id: int, *, why: str, after_id: int | None = None) -> None:
+    async def _set_aside(self, objective_id: int, *, why: str, after_id: int) -> None:
         """Pause the objective with the reason `why`, unless another worker works on it or a model
         has answered since the event `after_id`."""
         is_shared = any(
@@ -480,9 +470,7 @@ class App:
             for joined in worker.joined
             if joined.objective_id == objective_id
         )
-        steps: list[Event] = []
-        if after_id is not None:
-            steps = await self._events_since(objective_id, events.STEP_RECORDED, after_id)
+        steps = await self._events_since(objective_id, events.STEP_RECORDED, after_id)
         if not is_shared and not any(event.data.get("kind") == "model" for event in steps):
             await self.store.switch_objective(objective_id, to=ObjectiveStatus.PAUSED, detail=why)
 
@@ -581,7 +569,11 @@ class App:
             gate=gate,
             sleep=asyncio.sleep,
             max_output_tokens=settings.longest_output_tokens,
-            authority=replace(self.authority, find_form=partial(self.toolbox.find_form, objective)),
+            authority=Authority(  # what this machine says about the calls
+                approval=Approval(settings.approve),
+                key=answers_key(settings.home),
+                find_form=partial(self.toolbox.find_form, objective),
+            ),
             on_piece=self._on_piece,
             tracer=self._tracer,
         )
@@ -614,35 +606,6 @@ class App:
     # -- notifications
     # ----------------------------------------------------------------------------------------------
 
-    def open_hooks(self) -> notify.Following:
-        """Return what sends notifications to the webhook addresses of single objectives, which are
-        stored in this home folder."""
-        settings = self.settings
-        signer = self._make_signer()
-        door = Door(allow=settings.web_allow, proxies=settings.proxies, timeout_s=notify.TIMEOUT_S)
-
-        def open_notifier(address: str) -> notify.Notifier:
-            return notify.Notifier(
-                self.store,
-                notify.make_guarded_sender(address, door=door, signer=signer),
-                now=utc_now,
-                with_text=True,
-                secrets=settings.known_secrets,
-                kind=events.HOOK_TOLD,
-            )
-
-        async def find() -> dict[int, notify.Notifier]:
-            address_by_uid = remembered_hooks(settings.home)
-            known = await self.store.objectives() if address_by_uid else []
-            since = utc_now() - notify.MAX_AGE
-            return {
-                one.id: open_notifier(address_by_uid[one.uid])
-                for one in known
-                if one.uid in address_by_uid and (one.ended_at is None or one.ended_at > since)
-            }
-
-        return notify.Following(find)
-
     def _notifying(self, objective_id: int) -> AbstractAsyncContextManager[None]:
         """While the context lasts, send notifications about the objective, if the settings name a
         command or an address for them."""
@@ -654,7 +617,12 @@ class App:
         target = settings.notify.reveal()
         if not target:
             return None
-        signer = self._make_signer() if notify.is_address(target) else None
+        signer = None
+        if notify.is_address(target):
+            make_home(settings.home)
+            path = settings.home / notify.KEY_FILE
+            key = private.keep_word(path, new_word=lambda: secrets.token_urlsafe(32))
+            signer = notify.Signer(key=key, now_s=lambda: utc_now().timestamp())
         send = notify.make_sender(
             target, environ=bare_environment(), proxies=settings.proxies, signer=signer
         )
@@ -665,12 +633,6 @@ class App:
             with_text=signer is not None,
             secrets=settings.known_secrets,
         )
-
-    def _make_signer(self) -> notify.Signer:
-        make_home(self.settings.home)
-        path = self.settings.home / notify.KEY_FILE
-        key = private.keep_word(path, new_word=lambda: secrets.token_urlsafe(32))
-        return notify.Signer(key=key, now_s=lambda: utc_now().timestamp())
 
 
 @asynccontextmanager

@@ -3,18 +3,14 @@ whether the index can be used."""
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Iterable
 from urllib.parse import urlsplit
 
 from babyagi.app.backends import require_result_store
 from babyagi.cli.text import Style, is_person_there, warn
-from babyagi.errors import CredentialsError, ModelUnavailableError
-from babyagi.net.addresses import is_loopback
-from babyagi.redaction import redact_url
+from babyagi.errors import CredentialsError
 from babyagi.settings.fields import (
     LLAMA_MODEL,
-    MODELS_WITHOUT_ENDPOINT,
     ONNX_EMBEDDING_MODEL,
     Settings,
 )
@@ -91,29 +87,6 @@ def require_living_models(settings: Settings) -> None:
     if host_and_port(settings.openai_base_url)[0] in OPENAI_HOSTS:
         for name in settings.model_by_role.values():
             check_model_name(name)
-
-
-def require_listener(settings: Settings, models: Iterable[str]) -> None:
-    """Raises `ModelUnavailableError` if OPENAI_BASE_URL is an address of this machine at which no
-    server listens, and one of the models is called there.
-
-    Other addresses are not checked: a refused connection may then be an outage, for which a run
-    waits.
-    """
-    host, port = host_and_port(settings.openai_base_url)
-    if not is_loopback(host) or set(models) <= set(MODELS_WITHOUT_ENDPOINT):
-        return
-    try:
-        socket.create_connection((host, port), timeout=CONNECT_TIMEOUT_S).close()
-    except ConnectionRefusedError as error:
-        raise ModelUnavailableError(
-            f"no server listens at {host}:{port}",
-            why=f"OPENAI_BASE_URL is {redact_url(settings.openai_base_url)}, and the "
-            "connection was refused",
-            fix="start the server or correct OPENAI_BASE_URL, then type the same again",
-        ) from error
-    except OSError:
-        return  # the run meets the same error, and waits if waiting helps
 
 
 def host_and_port(base_url: str) -> tuple[str, int]:

@@ -74,7 +74,6 @@ from babyagi.cli.views import Follower, JsonView, LiveView, PlainView, View, fol
 from babyagi.errors import (
     CredentialsError,
     ModelRejectedError,
-    ModelUnavailableError,
     SettingsError,
     StoreUnusableError,
 )
@@ -267,7 +266,6 @@ async def _start(app: App, *, always_new: bool, is_demo: bool = False) -> Found:
     objective, is_new = await app.start_objective(always_new=always_new)
     if is_demo and is_over(objective):
         objective, is_new = await app.start_objective(always_new=True)
-    await _require_models(app, objective)
     tell_notices(app.notices)
     return objective, 0 if is_new else None
 
@@ -275,7 +273,6 @@ async def _start(app: App, *, always_new: bool, is_demo: bool = False) -> Found:
 async def _continue(app: App, *, selector: str, question: str, limits: Mapping[str, Any]) -> Found:
     objective = await session.pick_objective(app.store, selector)
     preflight.require_credentials(app.settings, models_of(objective))
-    preflight.require_listener(app.settings, models_of(objective))
     app.toolbox.require(objective)
     after_id = await app.store.last_event_id(objective.id)
     new = replace(objective.spec.limits, **limits) if limits else None
@@ -284,21 +281,9 @@ async def _continue(app: App, *, selector: str, question: str, limits: Mapping[s
 
 async def _pick(app: App, *, selector: str) -> Found:
     objective = await session.pick_unfinished(app.store, selector)
-    await _require_models(app, objective)
+    if not is_over(objective):
+        preflight.require_credentials(app.settings, models_of(objective))
     return objective, None
-
-
-async def _require_models(app: App, objective: Objective) -> None:
-    """Check that the models of an objective that is not over can be called. If no server listens,
-    pause the objective before the error is raised, so that no worker claims its tasks."""
-    if is_over(objective):
-        return
-    preflight.require_credentials(app.settings, models_of(objective))
-    try:
-        preflight.require_listener(app.settings, models_of(objective))
-    except ModelUnavailableError as error:
-        await app.set_aside(objective.id, why=error.what)
-        raise
 
 
 async def _watch(settings: Settings, selector: str, *, output: Output) -> int:
@@ -574,8 +559,6 @@ async def _join(app: App, *, selector: str) -> Found:
         else wait_for(app.store, settings.objective, settings.instance_name)
     )
     session.touch(objective)
-    if not is_over(objective):
-        preflight.require_listener(settings, models_of(objective))
     return objective, None
 
 

@@ -24,7 +24,6 @@ MAX_TOUCHED = 100
 PLACES = "places"  # locks of the programs of `run_python`, which take turns
 TOUCHED = "touched"
 SCRATCH = "scratch"  # files of the programs that tasks run, by objective uid and task
-HOOKS = "hooks"
 LENT = "lent"  # what a person allowed here, by the uid of an objective or a schedule
 ANSWERS_KEY = "answers_key"
 PAGES = "pages"  # fetched web pages, by objective uid
@@ -146,18 +145,6 @@ def remember_folder(home: Path, uid: str, folder: Path) -> None:
     _remember(home, "folders", uid, str(folder.resolve()))
 
 
-def remember_hook(home: Path, uid: str, address: str) -> None:
-    """Store the webhook address that is notified about an objective. It is stored in this home
-    folder and not in the task store, because anyone who knows the address can use it."""
-    _remember(home, HOOKS, uid, address)
-
-
-def remembered_hooks(home: Path) -> dict[str, str]:
-    """Return the stored webhook addresses, by the uids of their objectives."""
-    found = (home / HOOKS).iterdir() if (home / HOOKS).is_dir() else ()
-    return {path.name: path.read_text(encoding="utf-8", errors="replace") for path in found}
-
-
 def remember_lent(
     home: Path,
     uid: str,
@@ -271,7 +258,7 @@ def is_memory_of_objective(name: str) -> bool:
 
 def forget(home: Path, uid: str) -> None:
     """Remove what this home folder stores about a deleted objective."""
-    for kind in ("folders", HOOKS, LENT):
+    for kind in ("folders", LENT):
         place_of(home, kind, uid).unlink(missing_ok=True)
     for kind in (PAGES, SCRATCH):
         shutil.rmtree(place_of(home, kind, uid), ignore_errors=True)

@@ -174,6 +174,7 @@ class Endpoint:
         self._client: AsyncOpenAI | None = None
         self._is_given = False
         self._answered_s = -math.inf  # when it last answered a call
+        self._was_reached = False  # a connection was made, whatever came of it
         self._breaker = Breaker()
         # False once a connection broke before an answer began. Some servers close a connection
         # after an answer without announcing it, and the next request on that connection is lost.
@@ -278,7 +279,8 @@ class Endpoint:
             found = await ask()
             answer = self._parse(found, address, parse)
         except ModelUnavailableError as error:
-            error.is_unreached &= self._answered_s == -math.inf
+            self._was_reached |= not error.is_unreached
+            error.is_unreached &= not self._was_reached and self._answered_s == -math.inf
             wait_s = self._breaker.note_failure(error, sent_s=sent_s, now_s=now_s())
             error.retry_after_s = max(wait_s, error.retry_after_s or 0.0) or None
             raise

@@ -16,7 +16,7 @@ from babyagi.serve.door import Keys
 from babyagi.serve.feed import Feed
 from babyagi.serve.wire import PROBLEM
 from babyagi.tasks import Level
-from babyagi.verbs import answers, verb_table
+from babyagi.verbs import json_shapes, verb_table
 from babyagi.verbs.json_shapes import Json
 from babyagi.verbs.verb_table import BASE, REPEATABLE, TEXT, VERBS, Verb, change
 
@@ -43,7 +43,7 @@ async def new_code(desk: Desk, level: Literal["read", "steer", "admin"] = "admin
 
 OPERATIONS: tuple[Verb, ...] = (
     *VERBS,
-    change("/codes", new_code, answers.Code, "serve open", status=201, **REPEATABLE),
+    change("/codes", new_code, json_shapes.Code, "serve open", status=201, **REPEATABLE),
 )
 
 # -- the document

@@ -251,13 +251,11 @@ async def open_server(app: App, *, tell: Callable[[str], None]) -> AsyncIterator
     try:
         async with open_store(settings, tell=tell) as store:
             feed = Feed(store)
-            hooks = app.open_hooks()
-            desk = Desk(app=app, url=url, feed=feed, keys=keys, hooks=hooks)
+            desk = Desk(app=app, url=url, feed=feed, keys=keys)
             server = _Server(_configure(desk, names))
             async with asyncio.TaskGroup() as group:
                 watching = group.create_task(feed.watch())
                 answering = group.create_task(server.serve(sockets=[listening]))
-                telling = group.create_task(hooks.watch())
                 looking = group.create_task(_watch_token(desk))
                 # where `babyagi serve open` finds it
                 private.write_file(settings.home / ADDRESS_FILE, url)
@@ -269,7 +267,7 @@ async def open_server(app: App, *, tell: Callable[[str], None]) -> AsyncIterator
                     feed.stop()
                     server.should_exit = True
                     await asyncio.wait([answering], timeout=SHUTDOWN_S + 1)
-                    for task in (telling, looking, watching, answering):
+                    for task in (looking, watching, answering):
                         task.cancel()
     finally:
         listening.close()

@@ -15,7 +15,6 @@ from babyagi.net.addresses import Proxies, split_exceptions
 from babyagi.settings.values import (
     Declared,
     Secret,
-    anything,
     declare,
     default_home,
     describe,
@@ -90,14 +89,14 @@ class ObjectiveFields:
     # One declaration per setting: default, names, help, then further arguments of `Declared`.
     # fmt: off
     objective: str = declare("", "OBJECTIVE", "The objective to reach.", parse=parse_text,
-        section="The objective", untrusted=anything, default_text="none")
+        section="The objective", untrusted=True, default_text="none")
     initial_task: str = declare("Answer the objective",  # `tasks.ANSWER_TASK`
         "INITIAL_TASK FIRST_TASK -t --task",
         "The first task of the list. Left out, it is the objective itself.", parse=parse_text,
-        untrusted=anything)
+        untrusted=True)
     instance_name: str = declare("babyagi", "INSTANCE_NAME BABY_NAME -n --name",
         "A name that distinguishes objectives with the same text and first task.",
-        untrusted=anything)
+        untrusted=True)
     files: Path | None = declare(None, "BABYAGI_FILES --files",
         "The folder that tasks may read, with the folders in it.",
         parse=parse_path, takes_many=True, metavar="FOLDER",
@@ -132,16 +131,16 @@ class ObjectiveFields:
 
     planning: str = declare("separate", "BABYAGI_PLANNING --planning",
         "Who proposes new tasks: a separate agent (separate), or the execution agent at the end "
-        "of its result (combined).", choices=("separate", "combined"), untrusted=anything,
+        "of its result (combined).", choices=("separate", "combined"), untrusted=True,
         is_listed=False)
 
     llm_model: str = declare(DEFAULT_MODEL, "LLM_MODEL OPENAI_API_MODEL --model",
         "The language model; `human` asks you, `rehearsal` needs no key and no network, "
-        "`llama` runs in this process.", metavar="MODEL", section="The model", untrusted=anything)
+        "`llama` runs in this process.", metavar="MODEL", section="The model", untrusted=True)
     role_models: tuple[str, ...] = declare((), "BABYAGI_ROLE_MODELS",
         "Another model for some agents: ROLE=MODEL, separated by commas. The roles: "
         f"{', '.join(ROLES)}.", parse=parse_role_models(*ROLES), default_text="LLM_MODEL for each",
-        untrusted=anything)
+        untrusted=True)
     openai_api_key: Secret = declare(NO_SECRET, "OPENAI_API_KEY",
         "The key of the endpoint. Local servers mostly need none.", parse=parse_secret,
         key_for=("openai_base_url", "embedding_base_url"), default_text="none")
@@ -157,7 +156,7 @@ class ObjectiveFields:
     openai_temperature: float | None = declare(None, "OPENAI_TEMPERATURE",
         "The model's temperature, 0 to 2. An empty value sends none.", parse=number(0, 2),
         takes_empty=True,
-        default_text="none is sent; newer models accept only their own", untrusted=anything)
+        default_text="none is sent; newer models accept only their own", untrusted=True)
     dialect: str = declare("auto", "",
         "The API of the endpoint: Chat Completions or Responses.",
         choices=("auto", "chat", "responses"))
@@ -165,7 +164,7 @@ class ObjectiveFields:
         "How the model calls tools: in the API's own fields (native), as JSON, or in labelled "
         "text; auto finds out, and asks a model at a custom address two small questions first; "
         "untested is auto without these questions.",
-        choices=("auto", "untested", "native", "json", "text"), untrusted=anything)
+        choices=("auto", "untested", "native", "json", "text"), untrusted=True)
     model_timeout_s: float = declare(120.0, "BABYAGI_MODEL_TIMEOUT_S",
         "The seconds that a server may be silent about a model call; more for a server that lives "
         "and is known to need more.",
@@ -181,10 +180,10 @@ class ObjectiveFields:
     llama_ctx_max: int = declare(0, "LLAMA_CTX_MAX",
         "The longest context of the GGUF model, in tokens; memory is reserved for all of it.",
         parse=whole(0, 10_000_000), is_listed=False,
-        default_text="the length that it was trained with, at most 8192", untrusted=anything)
+        default_text="the length that it was trained with, at most 8192", untrusted=True)
     llama_threads_num: int = declare(0, "LLAMA_THREADS_NUM",
         "The threads that compute the GGUF model.", parse=whole(0, 1024), is_listed=False,
-        default_text="one fewer than there are processors", untrusted=anything)
+        default_text="one fewer than there are processors", untrusted=True)
     llama: bool = declare(False, "-l --llama",
         f"Use a model in this process, as LLM_MODEL={LLAMA_MODEL} does.")
 
@@ -274,11 +273,11 @@ class Settings(ObjectiveFields):
 
     # fmt: off
     concurrency: int = declare(4, "BABYAGI_CONCURRENCY --concurrency", "Tasks that run at once.",
-        parse=whole(1, 64), metavar="N", section="Working", untrusted=anything)
+        parse=whole(1, 64), metavar="N", section="Working", untrusted=True)
     cadence: str = declare("each", "BABYAGI_CADENCE",
         "When new tasks are planned and the list is ordered: after each result (each), or several "
         "results in one call, which costs fewer tokens (batched).", choices=("each", "batched"),
-        untrusted=anything)
+        untrusted=True)
     lease_s: float = declare(30.0, "BABYAGI_LEASE_S",
         "Seconds after which other workers take over the tasks of a worker that is silent.",
         parse=seconds(1, 86_400))
@@ -332,7 +331,7 @@ class Settings(ObjectiveFields):
         "postgresql://USER:PASSWORD@HOST/DATABASE to share them between machines.",
         parse=parse_task_store, default_text="tasks.db in BABYAGI_HOME")
     results_store_name: str = declare("babyagi", "RESULTS_STORE_NAME TABLE_NAME",
-        "The name of the collection that holds the results.", untrusted=anything)
+        "The name of the collection that holds the results.", untrusted=True)
     result_store: str = declare("auto", "BABYAGI_RESULT_STORE",
         "The index that finds earlier results; auto: Weaviate or Pinecone if their variables "
         "are set, else Chroma.", choices=("auto", "chroma", "builtin", "weaviate", "pinecone"))
@@ -415,7 +414,7 @@ class Settings(ObjectiveFields):
         choices=("text", "json"))
     no_color: bool = declare(False, "NO_COLOR --no-color",
         "Print no colours; the variable has this effect with any value (https://no-color.org).",
-        parse=parse_presence, untrusted=anything, is_listed=False)
+        parse=parse_presence, untrusted=True, is_listed=False)
 
     extra_env_files: tuple[Path, ...] = declare((), "DOTENV_EXTENSIONS -e --env",
         "More files like .env, separated by blanks; a later file overrides an earlier one. Files "
@@ -424,7 +423,7 @@ class Settings(ObjectiveFields):
         metavar="FILE", section="Reading settings", default_text="none")
     enable_command_line_args: bool = declare(True, "ENABLE_COMMAND_LINE_ARGS",
         "Whether settings may be given as flags; false makes every such flag an error.",
-        untrusted=anything, is_listed=False)
+        untrusted=True, is_listed=False)
     gpt_4: bool = declare(False, "-4 --gpt-4",
         "Not accepted, because gpt-4 is shut down; the error names its successor.")
     # fmt: on

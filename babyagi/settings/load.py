@@ -480,7 +480,8 @@ class _Reading:
         default = _default_of(name)
         if value != default and self._is_given(_ORDERED_WITH.get(name, "")):
             return False
-        return value == default or declared.untrusted(value, default)
+        judge = declared.untrusted
+        return value == default or (judge(value, default) if callable(judge) else judge)
 
     def _is_given(self, name: str) -> bool:
         """Return whether a flag, or an argument of a program, sets this setting."""

@@ -324,14 +324,6 @@ def choice(*names: str) -> Callable[[str], str]:
     return parse
 
 
-def nothing(value: Any, default: Any) -> bool:
-    return False
-
-
-def anything(value: Any, default: Any) -> bool:
-    return True
-
-
 def lower_limit(value: Any, default: Any) -> bool:
     """Return whether the value is a limit that does not exceed the default. For both, 0 means no
     limit."""
@@ -354,9 +346,9 @@ class Declared:
             False, an empty value counts as not set.
         takes_many: the flag may be repeated, and the loader is given a tuple. Without it, the last
             of several flags holds, which is right for a number and wrong for a folder or a list.
-        untrusted: returns whether a value other than the default may be taken from an untrusted
-            file. Such a value must not be able to run programs, send data, read files or spend more
-            money.
+        untrusted: whether a value other than the default may be taken from an untrusted file, or a
+            function of the value and the default that returns it. Such a value must not be able to
+            run programs, send data, read files or spend more money.
         key_for: for a key: the settings with the addresses to which it is sent; empty if it is only
             sent to its provider. An untrusted file may set the key if these addresses are the
             provider's own, on this machine, or in the same file. None for a setting that is not a
@@ -378,7 +370,7 @@ class Declared:
     is_listed: bool = True
     takes_empty: bool = False
     takes_many: bool = False
-    untrusted: Callable[[Any, Any], bool] = nothing
+    untrusted: bool | Callable[[Any, Any], bool] = False
     key_for: tuple[str, ...] | None = None
 
     @property

@@ -1,66 +1,432 @@
-"""Converts the program's data types to the JSON that the commands print with `--json` and the API
-returns.
+"""The JSON that the API answers and the commands print with `--json`: its types, which a `Client`
+returns and the OpenAPI document is made from, and the functions that make it.
 
 Other programs read this JSON. So fields are only added, a field whose meaning changes gets a new
 name, and `VERSION` (the field `v`) rises if a field is removed. Times are ISO 8601 in UTC, money is
-US dollars, durations are seconds.
+in US dollars, durations are in seconds.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from datetime import datetime
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
+from babyagi import tasks
 from babyagi.inbox import Decision, asking_task, decisions, describe, read_request
 from babyagi.reporting.artifacts import Made, artifacts_shape
 from babyagi.reporting.sources import Sources, sources_shape
-from babyagi.tasks import Event, Objective, Result, Role, Step, Task, TaskStatus, Usage, Worker
-from babyagi.taskstore.schedules import Schedule
-from babyagi.verbs.actions import number_exchanges, serving
-from babyagi.verbs.answers import Given
+from babyagi.reporting.transcript import Part
+from babyagi.reporting.why import Reason
+from babyagi.tasks import Limits, ObjectiveStatus, Reservation, StopReason, TaskStatus
+from babyagi.taskstore import schedules
+from babyagi.taskstore.schedules import CatchUp, Overlap, Rule, ScheduleStatus, Tick
+from babyagi.verbs import actions
 from babyagi.worker.notify import event_fields
 
 if TYPE_CHECKING:
     from babyagi.index.indexer import CheckReport
     from babyagi.index.search import Ranking
-    from babyagi.reporting.transcript import Exchange
-    from babyagi.reporting.why import Reason
     from babyagi.taskstore.nouns import Verification
-    from babyagi.verbs.actions import Changed, Request, Shown, Stand
-
-
-def given_results(steps: Sequence[Step]) -> list[Given]:
-    """Return the earlier results that were in the prompts of a task's tries, in the order of the
-    prompts. `steps` are all steps of the task."""
-    found = []
-    for step in steps:
-        # not every step of this kind stores an object: some store a word
-        read = json.loads(step.output or "{}") if step.kind == "inputs" else {}
-        for entry in read.get("excerpts", []) if isinstance(read, dict) else []:
-            given = Given(
-                try_no=step.key.partition("/")[0],
-                task_id=entry["task_id"],
-                score=entry.get("score"),
-                reason=entry.get("reason", ""),
-                objective_id=entry.get("objective_id"),
-            )
-            found.append(given)
-    return found
-
 
 VERSION = 1
 
 Json = dict[str, Any]
 
+# -- parts of several answers
+# --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Versioned:
+    v: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    # the costs are None if no price is known
+    calls: int
+    prompt_tokens: int
+    completion_tokens: int
+    cost_usd: float | None
+    unconfirmed_tokens: int
+    unconfirmed_cost_usd: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UsageWithTime(Usage):
+    time_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counts:
+    queued: int
+    running: int
+    recorded: int
+    done: int
+    waiting: int
+    dead: int
+    cancelled: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenReport:
+    is_written: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Artifact:
+    task_id: int
+    name: str
+    media_type: str
+    n_bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    kind: str
+    name: str
+    task_ids: tuple[int, ...]
+    title: str | None
+    fetched_at: str | None
+    sha256: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundResult:
+    task_id: int
+    task: str
+    result: str
+    lack: str
+    origins: tuple[str, ...]
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result(FoundResult):
+    artifacts: tuple[Artifact, ...]
+
+
+# -- objectives
+# --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Submitted(Versioned):
+    objective_id: int
+    uid: str
+    is_new: bool
+    status: ObjectiveStatus
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    status: ObjectiveStatus
+    stop_reason: StopReason | None
+    stop_detail: str
+    is_set_aside: bool
+    tasks: Counts
+    report: WrittenReport
+    created_at: datetime
+    ended_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Objective(State):
+    id: int
+    uid: str
+    text: str
+    further: tuple[str, ...]
+    instance_name: str
+    usage: Usage
+    missing: tuple[str, ...]
+    last_event_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportedObjective:
+    id: int
+    uid: str
+    text: str
+    further: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskedObjective(ReportedObjective):
+    initial_task: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grant:
+    name: str
+    effect: tasks.Effect
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Status(State):
+    v: int
+    objective: AskedObjective
+    instance_name: str
+    usage: UsageWithTime
+    held: Reservation
+    limits: Limits
+    model: str
+    models: Mapping[str, str]
+    is_rehearsal: bool
+    memory: tasks.Memory
+    agent: str
+    tools: tuple[Grant, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stand(Status):
+    index_trouble: str
+    why: Reason
+    n_workers: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deleted(Versioned):
+    deleted: tuple[int, ...]
+    trouble: str
+
+
+# -- tasks
+# --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    id: int
+    name: str
+    status: TaskStatus
+    rank: int
+    failures: int
+    n_lost: int
+    after: tuple[int, ...]
+    parent_id: int | None
+    try_no: int
+    error: str
+    lack: str
+    n_lacks: int
+    origins: tuple[str, ...]
+    usage: tasks.Usage
+    created_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+    not_before: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedTask(Task):
+    why: Reason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Changed(Versioned):
+    objective_id: int
+    task: Task
+    is_reopened: bool
+    replaced_task_id: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Given:
+    # an earlier result in the prompt of a try. An earlier version of the program stored no score,
+    # and a result of the same objective has no `objective_id`
+    try_no: str
+    task_id: int
+    score: float | None
+    reason: str
+    objective_id: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    key: str
+    kind: str
+    state: tasks.StepState
+    model: str
+    usage: Usage
+    n_unconfirmed: int
+    created_at: datetime
+    done_at: datetime | None
+    n: int
+    owner: str
+    title: str
+    took_s: float | None
+    missing: str
+    parts: tuple[Part, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Steps(Versioned):
+    steps: tuple[Step, ...]
+    without_outcome: tuple[Mapping[str, Any], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownTask(Steps):
+    task: Task
+    result: Result | None
+    sources: tuple[Source, ...]
+    given: tuple[Given, ...]
+    why: Reason | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownDuty(Steps):
+    duty: str
+
+
+# -- results, reports, events
+# --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hit(FoundResult):
+    score: float
+    objective_id: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hits(Versioned):
+    objective_id: int
+    text: str
+    degraded: str
+    hits: tuple[Hit, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report(Versioned):
+    objective: ReportedObjective
+    stop_reason: StopReason | None
+    is_rehearsal: bool
+    markdown: str
+    sources: tuple[Source, ...]
+    artifacts: tuple[Artifact, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event(tasks.Event):
+    v: int
+
+
+# -- the inbox
+# --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    number: int
+    objective_id: int
+    task_id: int
+    task: str
+    kind: str
+    state: str
+    question: str
+    tool: str
+    arguments: Mapping[str, Any]
+    decisions: tuple[Decision, ...]
+    asked_at: datetime
+    model: str
+    origins: tuple[str, ...]
+    preview: str
+    seen: str
+    lines: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decided(Versioned):
+    number: int
+    decision: Decision
+    objective_id: int
+    task_id: int
+    # the workers that ask, if none uses this home: then the decision may count in theirs alone
+    elsewhere: tuple[str, ...]
+
+
+# -- schedules
+# --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduledObjective:
+    text: str
+    initial_task: str
+    instance_name: str
+    limits: Limits
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Schedule:
+    id: int
+    uid: str
+    status: ScheduleStatus
+    due_at: datetime | None
+    created_at: datetime
+    when: str
+    rule: Rule
+    grace_s: float
+    overlap: Overlap
+    catch_up: CatchUp
+    daily_limit_usd: float
+    objective: ScheduledObjective
+    models: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OneSchedule(Versioned):
+    schedule: Schedule
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownSchedule(OneSchedule):
+    ticks: tuple[Tick, ...]
+
+
+# -- workers
+# --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JoinedObjective:
+    objective_id: int
+    since: datetime
+    hindrance: str
+    tasks: tuple[int, ...]
+    duties: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Worker:
+    id: str
+    name: str
+    host: str
+    pid: int
+    home: str
+    since: datetime | None
+    lease_left_s: float
+    objectives: tuple[JoinedObjective, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Code:
+    code: str
+
+
+# -- making it
+# --------------------------------------------------------------------------------------------------
+
 
 def to_json(value: Any) -> Any:
     """Return an instance of a dataclass, or the value of one of its fields, as JSON values."""
     if is_dataclass(value) and not isinstance(value, type):
-        return {field.name: to_json(getattr(value, field.name)) for field in fields(value)}
+        return pick(value, " ".join(field.name for field in fields(value)))
     if isinstance(value, Mapping):
         return {to_json(key): to_json(one) for key, one in value.items()}
     if isinstance(value, list | tuple):
@@ -76,99 +442,104 @@ def pick(noun: object, names: str) -> Json:
     return {name: to_json(getattr(noun, name)) for name in names.split()}
 
 
-def usage_shape(usage: Usage, *, has_price: bool = True) -> Json:
+def make(kind: type, *nouns: object, **own: Any) -> Json:
+    """Return the JSON of an answer of the type `kind`: each field is the one in `own`, else the
+    attribute of the first of the nouns that has it."""
+    own = {"v": VERSION, **own}
+
+    def find(name: str) -> Any:
+        noun = next((one for one in nouns if hasattr(one, name)), None)
+        return own[name] if name in own else getattr(noun, name)
+
+    return {field.name: to_json(find(field.name)) for field in fields(kind)}
+
+
+def usage_shape(usage: tasks.Usage, *, has_price: bool = True) -> Json:
     """Return a `Usage`. Costs are null if no price is known. The `unconfirmed` fields are the part
     of the usage that is counted for calls without an answer."""
     costs = {} if has_price else {"cost_usd": None, "unconfirmed_cost_usd": None}
     return {**to_json(usage), **costs}
 
 
-def _usage_with_time(objective: Objective) -> Json:
-    used = usage_shape(objective.usage, has_price=objective.spec.has_price)
-    return {**used, "time_s": objective.active_s}
-
-
 def counts_shape(counts: Mapping[TaskStatus, int]) -> Json:
     return {status.value: counts.get(status, 0) for status in TaskStatus}
 
 
-def task_shape(task: Task) -> Json:
-    return {
-        **pick(task, "id name status rank failures n_lost after parent_id try_no error"),
-        "lack": task.lack.what if task.lack is not None else "",
-        **pick(task, "n_lacks origins usage created_at started_at finished_at not_before"),
-    }
+def task_shape(task: tasks.Task) -> Json:
+    return make(Task, task, lack=task.lack.what if task.lack is not None else "")
 
 
-def result_shape(result: Result, made: Sequence[Made] | None = None) -> Json:
+def result_shape(result: tasks.Result, made: Sequence[Made] | None = None, **more: Any) -> Json:
     """Return a result. `made` are the artifacts of all results, from which those of this result are
     listed; without it, the field `artifacts` is absent."""
-    shape = {
-        "task_id": result.task_id,
-        "task": result.task_name,
-        "result": result.text,
-        **pick(result, "lack origins created_at"),
-    }
-    if made is not None:
-        mine = [one for one in made if one.task_id == result.task_id]
-        shape["artifacts"] = artifacts_shape(mine)
-    return shape
+    said = {"task": result.task_name, "result": result.text, **more}
+    if made is None:
+        return make(Hit if more else FoundResult, result, **said)
+    mine = [one for one in made if one.task_id == result.task_id]
+    return make(Result, result, **said, artifacts=artifacts_shape(mine))
+
+
+def _usage_of(objective: tasks.Objective) -> Json:
+    return usage_shape(objective.usage, has_price=objective.spec.has_price)
 
 
 def objective_shape(
-    objective: Objective, counts: Mapping[TaskStatus, int], *, last_event_at: datetime
+    objective: tasks.Objective, counts: Mapping[TaskStatus, int], *, last_event_at: datetime
 ) -> Json:
     """Return one row of `babyagi show objectives --json`."""
-    return {
-        **pick(objective, "id uid"),
-        **pick(objective.spec, "text further instance_name"),
-        **pick(objective, "status stop_reason stop_detail is_set_aside"),
-        "tasks": counts_shape(counts),
-        "usage": usage_shape(objective.usage, has_price=objective.spec.has_price),
-        "report": {"is_written": objective.has_report},
-        **pick(objective.checks, "missing"),
-        **pick(objective, "created_at ended_at"),
-        "last_event_at": to_json(last_event_at),
-    }
+    return make(
+        Objective,
+        objective,
+        objective.spec,
+        objective.checks,
+        tasks=counts_shape(counts),
+        usage=_usage_of(objective),
+        report={"is_written": objective.has_report},
+        last_event_at=last_event_at,
+    )
 
 
-def status_shape(objective: Objective, counts: Mapping[TaskStatus, int]) -> Json:
+def status_shape(objective: tasks.Objective, counts: Mapping[TaskStatus, int], **more: Any) -> Json:
     spec = objective.spec
-    return {
-        "v": VERSION,
-        "objective": {**pick(objective, "id uid"), **pick(spec, "text initial_task further")},
-        "instance_name": spec.instance_name,
-        **pick(objective, "status stop_reason stop_detail is_set_aside"),
-        "tasks": counts_shape(counts),
-        "usage": _usage_with_time(objective),
-        **pick(objective, "held"),
-        **pick(spec, "limits"),
-        "report": {"is_written": objective.has_report},
-        "model": model_of(objective),
-        "models": to_json(spec.model_by_role),
-        "is_rehearsal": is_rehearsal(objective),
-        **pick(spec, "memory agent"),
-        "tools": [pick(grant, "name effect") for grant in spec.tools],
-        **pick(objective, "created_at ended_at"),
-    }
+    return make(
+        Stand if more else Status,
+        objective,
+        spec,
+        objective=make(AskedObjective, objective, spec),
+        tasks=counts_shape(counts),
+        usage=_usage_of(objective) | {"time_s": objective.active_s},
+        report={"is_written": objective.has_report},
+        model=model_of(objective),
+        models=spec.model_by_role,
+        is_rehearsal=is_rehearsal(objective),
+        tools=[make(Grant, grant) for grant in spec.tools],
+        **more,
+    )
+
+
+def stand_shape(stand: actions.Stand) -> Json:
+    """Return what `babyagi status --json` prints."""
+    n_workers = len(actions.serving(stand.workers, stand.objective.id))
+    more = {"index_trouble": stand.index_trouble, "why": stand.reason, "n_workers": n_workers}
+    return status_shape(stand.objective, stand.counts, **more)
 
 
 def report_shape(
-    objective: Objective, markdown: str, sources: Sources, made: Sequence[Made] = ()
+    objective: tasks.Objective, markdown: str, sources: Sources, made: Sequence[Made] = ()
 ) -> Json:
-    return {
-        "v": VERSION,
-        "objective": {**pick(objective, "id uid"), **pick(objective.spec, "text further")},
-        **pick(objective, "stop_reason"),
-        "is_rehearsal": is_rehearsal(objective),
-        "markdown": markdown,
-        "sources": sources_shape(sources),
-        "artifacts": artifacts_shape(made),
-    }
+    return make(
+        Report,
+        objective,
+        objective=make(ReportedObjective, objective, objective.spec),
+        is_rehearsal=is_rehearsal(objective),
+        markdown=markdown,
+        sources=sources_shape(sources),
+        artifacts=artifacts_shape(made),
+    )
 
 
 def outcome_shape(
-    objective: Objective,
+    objective: tasks.Objective,
     counts: Mapping[TaskStatus, int],
     *,
     results: Sequence[Json],
@@ -189,7 +560,7 @@ def outcome_shape(
             **pick(objective, "uid status stop_reason stop_detail"),
             "exit_code": exit_code,
             "tasks": counts_shape(counts),
-            "usage": _usage_with_time(objective),
+            "usage": _usage_of(objective) | {"time_s": objective.active_s},
             "is_rehearsal": is_rehearsal(objective),
             **pick(objective.checks, "missing"),
             "results": list(results),
@@ -199,7 +570,7 @@ def outcome_shape(
     }
 
 
-def index_check_shape(objective: Objective, report: CheckReport) -> Json:
+def index_check_shape(objective: tasks.Objective, report: CheckReport) -> Json:
     return {
         "v": VERSION,
         "objective_id": objective.id,
@@ -207,154 +578,137 @@ def index_check_shape(objective: Objective, report: CheckReport) -> Json:
     }
 
 
-def search_shape(objective: Objective, text: str, ranking: Ranking) -> Json:
+def search_shape(objective: tasks.Objective, text: str, ranking: Ranking) -> Json:
     """Return what `babyagi show results --json` prints. `degraded` says what was wrong with the
     index or the embedding model; '' if nothing was."""
-    return {
-        "v": VERSION,
-        "objective_id": objective.id,
-        "text": text,
-        "degraded": ranking.degraded,
-        "hits": [
-            {
-                "score": round(entry.score, 4),
-                "objective_id": entry.result.objective_id,
-                **result_shape(entry.result),
-            }
-            for entry in ranking
-        ],
-    }
+    hits = [result_shape(one.result, score=round(one.score, 4)) for one in ranking]
+    return make(Hits, ranking, objective_id=objective.id, text=text, hits=hits)
 
 
-def schedule_shape(schedule: Schedule) -> Json:
+def schedule_shape(schedule: schedules.Schedule) -> Json:
     """Return one row of `babyagi schedule --json`. `due_at` is the time of the next tick."""
     spec = schedule.spec
-    return {
-        **pick(schedule, "id uid status due_at created_at"),
-        "when": spec.rule.words,
-        **pick(spec, "rule grace_s overlap catch_up daily_limit_usd"),
-        "objective": pick(spec.objective, "text initial_task instance_name limits"),
-        "models": to_json(spec.objective.model_by_role),
+    started = {
+        "objective": make(ScheduledObjective, spec.objective),
+        "models": spec.objective.model_by_role,
     }
+    return make(Schedule, schedule, spec, when=spec.rule.words, **started)
 
 
-def event_shape(event: Event) -> Json:
+def event_shape(event: tasks.Event) -> Json:
     return event_fields(event)
 
 
-def model_of(objective: Objective) -> str:
+def model_of(objective: tasks.Objective) -> str:
     """Return the name of the model that executes the objective's tasks."""
-    return objective.spec.model_by_role.get(Role.EXECUTION, "")
+    return objective.spec.model_by_role.get(tasks.Role.EXECUTION, "")
 
 
-def models_of(objective: Objective) -> set[str]:
+def models_of(objective: tasks.Objective) -> set[str]:
     """Return the names of all language models of the objective, without the embedding model."""
     by_role = objective.spec.model_by_role
-    return {name for role, name in by_role.items() if role is not Role.EMBEDDING}
+    return {name for role, name in by_role.items() if role is not tasks.Role.EMBEDDING}
 
 
-def is_rehearsal(objective: Objective) -> bool:
+def is_rehearsal(objective: tasks.Objective) -> bool:
     """Return whether the objective uses the rehearsal, which only quotes documents, instead of a
     language model."""
     return model_of(objective) == "rehearsal"
 
 
-def stand_shape(stand: Stand) -> Json:
-    """Return what `babyagi status --json` prints."""
-    return {
-        **status_shape(stand.objective, stand.counts),
-        "index_trouble": stand.index_trouble,
-        "why": to_json(stand.reason),
-        "n_workers": len(serving(stand.workers, stand.objective.id)),
-    }
-
-
-def listed_task_shape(task: Task, reason: Reason) -> Json:
+def listed_task_shape(task: tasks.Task, reason: Reason) -> Json:
     """Return one row of `babyagi tasks --json`."""
     return {**task_shape(task), "why": to_json(reason)}
 
 
-def changed_shape(changed: Changed) -> Json:
+def changed_shape(changed: actions.Changed) -> Json:
     """Return what `babyagi tasks add|move|edit|skip|retry` print with `--json`."""
-    return {
-        "v": VERSION,
-        "objective_id": changed.task.objective_id,
-        "task": task_shape(changed.task),
-        "is_reopened": changed.is_reopened,
-        "replaced_task_id": changed.replaced_task_id,
-    }
+    return make(
+        Changed,
+        changed,
+        objective_id=changed.task.objective_id,
+        task=task_shape(changed.task),
+        replaced_task_id=changed.replaced_task_id,
+    )
 
 
-def submitted_shape(objective: Objective, *, is_new: bool) -> Json:
+def submitted_shape(objective: tasks.Objective, *, is_new: bool) -> Json:
     """Return what `babyagi submit --json` prints."""
-    return {
-        "v": VERSION,
-        "objective_id": objective.id,
-        "uid": objective.uid,
-        "is_new": is_new,
-        "status": objective.status.value,
-    }
+    return make(Submitted, objective, objective_id=objective.id, is_new=is_new)
 
 
-def worker_shape(worker: Worker) -> Json:
+def worker_shape(worker: tasks.Worker) -> Json:
     """Return one entry of `babyagi show workers --json`."""
-    return {
-        **pick(worker, "id name host pid home since lease_left_s"),
-        "objectives": [
-            {
-                **pick(one, "objective_id since"),
-                "hindrance": one.blocked_reason,
-                "tasks": to_json(one.task_ids),
-                "duties": to_json(one.duties),
-            }
-            for one in worker.joined
-        ],
-    }
+    joined = [
+        make(JoinedObjective, one, hindrance=one.blocked_reason, tasks=one.task_ids)
+        for one in worker.joined
+    ]
+    return make(Worker, worker, objectives=joined)
 
 
-def request_shape(request: Request) -> Json:
+def request_shape(request: actions.Request) -> Json:
     """Return one entry of `babyagi inbox --json`. `lines` is a preview of what the requested call
     would change, and `seen` identifies that preview; both are empty without one."""
-    step, task = request.step, request.task
+    step, preview = request.step, request.preview
     tool, arguments = read_request(step)
-    preview = request.preview
-    return {
-        "number": step.id,
-        "objective_id": step.objective_id,
-        "task_id": task.id,
-        "task": task.name,
-        **pick(step, "kind state"),
-        "question": describe(step),
-        "tool": tool,
-        "arguments": dict(arguments),
-        "decisions": [decision.value for decision in decisions(step)],
-        "asked_at": step.created_at.isoformat(),
-        **pick(request, "model origins"),
-        "preview": preview.note if preview is not None else request.trouble,
-        "seen": preview.state if preview is not None else "",
-        "lines": to_json(preview.lines) if preview is not None else [],
-    }
+    return make(
+        Request,
+        request,
+        step,
+        number=step.id,
+        task_id=request.task.id,
+        task=request.task.name,
+        question=describe(step),
+        tool=tool,
+        arguments=arguments,
+        decisions=decisions(step),
+        asked_at=step.created_at,
+        preview=preview.note if preview is not None else request.trouble,
+        seen=preview.state if preview is not None else "",
+        lines=preview.lines if preview is not None else [],
+    )
 
 
-def decided_shape(step: Step, decision: Decision, elsewhere: Sequence[Worker] = ()) -> Json:
+def decided_shape(
+    step: tasks.Step, decision: Decision, elsewhere: Sequence[tasks.Worker] = ()
+) -> Json:
     """Return what `babyagi inbox answer`, `approve` and `reject` print with `--json`. The workers
     `elsewhere` use other homes, where alone the decision may count."""
-    return {
-        "v": VERSION,
-        "number": step.id,
-        "decision": decision.value,
-        "objective_id": step.objective_id,
-        "task_id": asking_task(step),
-        "elsewhere": [f"{worker.name} on {worker.host}" for worker in elsewhere],
-    }
+    return make(
+        Decided,
+        step,
+        number=step.id,
+        decision=decision,
+        task_id=asking_task(step),
+        elsewhere=[f"{worker.name} on {worker.host}" for worker in elsewhere],
+    )
 
 
 def verification_shape(found: Verification) -> Json:
     """Return what `babyagi store verify --json` prints."""
-    return {"v": VERSION, **pick(found, "n_rows n_steps n_results"), "damages": list(found.damages)}
+    return {"v": VERSION, **pick(found, "n_rows n_steps n_results damages")}
 
 
-def shown_shape(shown: Shown, secrets: Sequence[str], *, only: int | None = None) -> Json:
+def given_results(steps: Sequence[tasks.Step]) -> list[Given]:
+    """Return the earlier results that were in the prompts of a task's tries, in the order of the
+    prompts. `steps` are all steps of the task."""
+    found = []
+    for step in steps:
+        # not every step of this kind stores an object: some store a word
+        read = json.loads(step.output or "{}") if step.kind == "inputs" else {}
+        for entry in read.get("excerpts", []) if isinstance(read, dict) else []:
+            given = Given(
+                try_no=step.key.partition("/")[0],
+                task_id=entry["task_id"],
+                score=entry.get("score"),
+                reason=entry.get("reason", ""),
+                objective_id=entry.get("objective_id"),
+            )
+            found.append(given)
+    return found
+
+
+def shown_shape(shown: actions.Shown, secrets: Sequence[str], *, only: int | None = None) -> Json:
     """Return what `babyagi show --json` prints about a task, or about a duty: work for the whole
     objective, such as planning.
 
@@ -362,34 +716,23 @@ def shown_shape(shown: Shown, secrets: Sequence[str], *, only: int | None = None
         secrets: texts to hide in prompts and replies.
         only: the number of the only step to return; None returns all.
     """
-    exchanges = list(number_exchanges(shown, secrets, only))
-    steps = [_exchange_shape(exchange, shown) for exchange in exchanges]
-    abandoned = [{"at": event.at.isoformat(), **dict(event.data)} for event in shown.abandoned]
+    exchanges = list(actions.number_exchanges(shown, secrets, only))
+    has_price = shown.objective.spec.has_price
+    said: Json = {
+        "steps": [
+            make(Step, one, one.step, usage=usage_shape(one.step.usage, has_price=has_price))
+            for one in exchanges
+        ],
+        "without_outcome": [{"at": event.at, **event.data} for event in shown.abandoned],
+    }
     if shown.task is None:
-        duty = shown.duty.value if shown.duty is not None else ""
-        return {"v": VERSION, "duty": duty, "steps": steps, "without_outcome": abandoned}
-    result, reason = shown.result, shown.reason
-    return {
-        "v": VERSION,
-        "task": task_shape(shown.task),
-        "result": result_shape(result, shown.made) if result is not None else None,
-        "sources": sources_shape(shown.sources),
-        "given": to_json(given_results(shown.steps)),
-        "why": to_json(reason),
-        "steps": steps,
-        "without_outcome": abandoned,
-    }
-
-
-def _exchange_shape(exchange: Exchange, shown: Shown) -> Json:
-    step = exchange.step
-    return {
-        **pick(step, "key kind state model n_unconfirmed created_at done_at"),
-        "usage": usage_shape(step.usage, has_price=shown.objective.spec.has_price),
-        "n": exchange.n,
-        "owner": step.owner,
-        "title": exchange.title,
-        "took_s": exchange.took_s,
-        "parts": [pick(part, "label text is_said_before") for part in exchange.parts],
-        "missing": exchange.missing,
-    }
+        return make(ShownDuty, shown, **said)
+    return make(
+        ShownTask,
+        task=task_shape(shown.task),
+        result=result_shape(shown.result, shown.made) if shown.result is not None else None,
+        sources=sources_shape(shown.sources),
+        given=given_results(shown.steps),
+        why=shown.reason,
+        **said,
+    )

@@ -15,7 +15,6 @@ import hmac
 import inspect
 import json
 import re
-import secrets
 import typing
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -30,10 +29,8 @@ from babyagi.app.application import App
 from babyagi.app.backends import utc_now
 from babyagi.app.options import LIMIT_NAMES
 from babyagi.errors import NotFoundError, RequestError, SettingsError
-from babyagi.files.home import forget, remember_hook
 from babyagi.inbox import Decision
 from babyagi.llm.shapes import ShapeError, shape_of
-from babyagi.net.addresses import read_target
 from babyagi.reporting.artifacts import find_artifacts
 from babyagi.reporting.metrics import read_metrics
 from babyagi.reporting.report import load_artifacts, load_page, load_report, load_sources
@@ -44,11 +41,10 @@ from babyagi.taskstore.nouns import KeyedRequest
 from babyagi.taskstore.schedules import DAILY_LIMIT_USD, Schedule, ScheduleStatus
 from babyagi.taskstore.sql.store import TaskStore
 from babyagi.text import clean, shorten
-from babyagi.verbs import actions, answers, json_shapes
+from babyagi.verbs import actions, json_shapes
 
 if TYPE_CHECKING:
     from babyagi.settings.fields import Settings
-    from babyagi.worker.notify import Following
 
 BASE = "/api/v1"
 LATEST = "latest"
@@ -84,10 +80,10 @@ class Verb:
 
     Attributes:
         run: the function that does it; None for a stream of events. Its parameters with a name in
-            `Call.argument` are given by the call. The others are what a client gives: one parameter
+            `FROM_CALL` are given by the call. The others are what a client gives: one parameter
             `given` of a dataclass, or parameters of their own.
         shape: makes the JSON from what `run` returns, if that is no `Answer`.
-        returns: the type of the JSON (`answers.py`); None if the answer is no JSON.
+        returns: the type of the JSON (`json_shapes.py`); None if the answer is no JSON.
         level: the lowest level that the client's key must have.
         commands: the commands that do the same on the command line.
         status: the HTTP status of a success.
@@ -148,22 +144,15 @@ def _read_given_type(run: Callable[..., Any]) -> type:
     )
 
 
-FROM_CALL = frozenset(
-    "call desk store settings objective task_id schedule_id number duty is_repeated".split()
-)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Desk:
     """What verbs use.
 
     Attributes:
         app: the app, with the task store and the settings.
-        hooks: sends notifications; None if this process sends none.
     """
 
     app: App
-    hooks: Following | None = None
 
     @property
     def store(self) -> TaskStore:
@@ -207,23 +196,26 @@ class Call:
 
     async def argument(self, name: str) -> Any:
         """Return the argument for a parameter with this name."""
-        match name:
-            case "call":
-                return self
-            case "desk" | "is_repeated":
-                return getattr(self, name)
-            case "store" | "settings":
-                return getattr(self.desk, name)
-            case "objective":
-                return await self.objective()
-            case "task_id" | "schedule_id":
-                what = name.removesuffix("_id")
-                return parse_id(self.path[what], what)
-            case "number":
-                return parse_id(self.path[name], "request")
-            case "duty":
-                return self.path[name]
+        if name == "objective":
+            return await self.objective()
+        if name in FROM_CALL:
+            return FROM_CALL[name](self)
         return self.given if name == "given" else getattr(self.given, name)
+
+
+FROM_CALL: Mapping[str, Callable[[Call], Any]] = {
+    "call": lambda call: call,
+    "desk": lambda call: call.desk,
+    "store": lambda call: call.store,
+    "settings": lambda call: call.desk.settings,
+    "is_repeated": lambda call: call.is_repeated,
+    "objective": Call.objective,
+    "task_id": lambda call: parse_id(call.path["task"], "task"),
+    "schedule_id": lambda call: parse_id(call.path["schedule"], "schedule"),
+    "number": lambda call: parse_id(call.path["number"], "request"),
+    "duty": lambda call: call.path["duty"],
+}
+"""What a call gives for the parameters of these names; a client gives the others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -385,15 +377,12 @@ class ObjectiveOptions(LimitOptions, total=False):
 
 
 class SubmitOptions(ObjectiveOptions, total=False):
-    """If the same objective exists already, it is returned, unless `new` is true. `notify` is a URL
-    on the public internet that gets a request when a task waits for a person, and when the
-    objective has ended.
+    """If the same objective exists already, it is returned, unless `new` is true.
 
     What the server was started with is the most that an objective gets, whatever the level of the
     key: a field that asks for more is an error, and is never cut silently."""
 
     new: bool
-    notify: str
 
 
 class Submission(SubmitOptions, total=False):
@@ -475,30 +464,10 @@ async def list_objectives(store: TaskStore, given: ObjectivesQuery) -> Answer:
 
 async def submit(call: Call, given: Submission) -> Answer:
     """Queue an objective for workers."""
-    app, desk, hook = _app_of(call, given), call.desk, given.get("notify", "")
-    home, uid = desk.settings.home, secrets.token_hex(8)
-    if hook:  # stored first, so that a kill in between loses no notification
-        _require_hook(hook)
-        remember_hook(home, uid, hook)
-    objective, is_new = await app.start_objective(always_new=given.get("new", False), uid=uid)
-    if hook and not is_new:
-        forget(home, uid)
-        remember_hook(home, objective.uid, hook)
-    if desk.hooks is not None:
-        desk.hooks.nudge()
+    app = _app_of(call, given)
+    objective, is_new = await app.start_objective(always_new=given.get("new", False))
     shape = json_shapes.submitted_shape(objective, is_new=is_new)
     return Answer(value=shape, status=201 if is_new else 200)
-
-
-def _require_hook(address: str) -> None:
-    try:
-        read_target(address)
-    except ValueError as error:
-        raise SettingsError(
-            f"notify must be a URL on the public internet: {error}",
-            fix="send a URL such as https://example.org/hook",
-            guide="serve",
-        ) from error
 
 
 def _app_of(call: Call, given: Submission | NewSchedule) -> App:
@@ -847,25 +816,17 @@ async def metrics(store: TaskStore) -> Answer:
 # --------------------------------------------------------------------------------------------------
 
 
-def _row(row: actions.Row) -> json_shapes.Json:
-    return json_shapes.status_shape(*row)
-
-
-def _requests(found: list[actions.Request]) -> list[json_shapes.Json]:
-    return list(map(json_shapes.request_shape, found))
-
-
 def _schedule(found: Schedule) -> json_shapes.Json:
     return {"v": json_shapes.VERSION, "schedule": json_shapes.schedule_shape(found)}
 
 
 _SHAPES: Mapping[Any, Callable[[Any], Any]] = {
-    answers.Status: _row,
-    answers.Stand: json_shapes.stand_shape,
-    answers.Changed: json_shapes.changed_shape,
-    answers.OneSchedule: _schedule,
-    answers.Request: json_shapes.request_shape,
-    list[answers.Request]: _requests,
+    json_shapes.Status: lambda row: json_shapes.status_shape(*row),
+    json_shapes.Stand: json_shapes.stand_shape,
+    json_shapes.Changed: json_shapes.changed_shape,
+    json_shapes.OneSchedule: _schedule,
+    json_shapes.Request: json_shapes.request_shape,
+    list[json_shapes.Request]: lambda found: list(map(json_shapes.request_shape, found)),
 }
 """What makes the JSON of these types from what the verbs return."""
 
@@ -910,7 +871,9 @@ def _switch(word: str, to: ScheduleStatus, says: str) -> Verb:
         return await store.switch_schedule(schedule_id, to=to)
 
     more = {"name": f"{word}_schedule", "says": says}
-    return change(f"{_SCHEDULE}/{word}", switch, answers.OneSchedule, f"schedule {word}", **more)
+    return change(
+        f"{_SCHEDULE}/{word}", switch, json_shapes.OneSchedule, f"schedule {word}", **more
+    )
 
 
 _ONE = "/objectives/{objective}"
@@ -923,40 +886,40 @@ METRICS = look("/metrics", metrics, None, "store metrics", gives=TEXT)
 """This verb has a second path, `/metrics`, where Prometheus expects it."""
 
 VERBS: tuple[Verb, ...] = (
-    look("/objectives", list_objectives, list[answers.Objective], "show objectives"),
-    change("/objectives", submit, answers.Submitted, "submit", status=201, finds=True),
-    look(_ONE, actions.find_stand, answers.Stand, "status", name="status"),
-    change(_ONE, delete, answers.Deleted, "store delete", method="DELETE", **REPEATABLE),
-    change(f"{_ONE}/pause", actions.pause, answers.Status, "pause"),
-    change(f"{_ONE}/resume", actions.resume, answers.Status, "resume"),
-    change(f"{_ONE}/cancel", actions.cancel, answers.Status, "cancel"),
-    change(f"{_ONE}/extend", extend, answers.Status, "extend"),
-    change(f"{_ONE}/questions", ask_further, answers.Status, "run --continue"),
-    look(f"{_ONE}/tasks", list_tasks, list[answers.ListedTask], "tasks", "show tasks"),
-    change(f"{_ONE}/tasks", actions.add_task, answers.Changed, "tasks add", status=201),
-    look(_TASK, show_task, answers.ShownTask, "show"),
-    change(f"{_TASK}/move", move_task, answers.Changed, "tasks move"),
-    change(f"{_TASK}/edit", actions.edit_task, answers.Changed, "tasks edit"),
-    change(f"{_TASK}/skip", actions.skip_task, answers.Changed, "tasks skip"),
-    change(f"{_TASK}/retry", actions.retry_task, answers.Changed, "tasks retry"),
-    look(f"{_ONE}/duties/{{duty}}", show_duty, answers.ShownDuty, "show"),
-    look(f"{_ONE}/results", list_results, list[answers.Result], "show results"),
-    look(f"{_ONE}/results/search", search, answers.Hits, "show results"),
-    look(f"{_ONE}/report", report, answers.Report, "report", gives=TEXT),
-    look(f"{_ONE}/log", log, list[answers.Event], "show log"),
+    look("/objectives", list_objectives, list[json_shapes.Objective], "show objectives"),
+    change("/objectives", submit, json_shapes.Submitted, "submit", status=201, finds=True),
+    look(_ONE, actions.find_stand, json_shapes.Stand, "status", name="status"),
+    change(_ONE, delete, json_shapes.Deleted, "store delete", method="DELETE", **REPEATABLE),
+    change(f"{_ONE}/pause", actions.pause, json_shapes.Status, "pause"),
+    change(f"{_ONE}/resume", actions.resume, json_shapes.Status, "resume"),
+    change(f"{_ONE}/cancel", actions.cancel, json_shapes.Status, "cancel"),
+    change(f"{_ONE}/extend", extend, json_shapes.Status, "extend"),
+    change(f"{_ONE}/questions", ask_further, json_shapes.Status, "run --continue"),
+    look(f"{_ONE}/tasks", list_tasks, list[json_shapes.ListedTask], "tasks", "show tasks"),
+    change(f"{_ONE}/tasks", actions.add_task, json_shapes.Changed, "tasks add", status=201),
+    look(_TASK, show_task, json_shapes.ShownTask, "show"),
+    change(f"{_TASK}/move", move_task, json_shapes.Changed, "tasks move"),
+    change(f"{_TASK}/edit", actions.edit_task, json_shapes.Changed, "tasks edit"),
+    change(f"{_TASK}/skip", actions.skip_task, json_shapes.Changed, "tasks skip"),
+    change(f"{_TASK}/retry", actions.retry_task, json_shapes.Changed, "tasks retry"),
+    look(f"{_ONE}/duties/{{duty}}", show_duty, json_shapes.ShownDuty, "show"),
+    look(f"{_ONE}/results", list_results, list[json_shapes.Result], "show results"),
+    look(f"{_ONE}/results/search", search, json_shapes.Hits, "show results"),
+    look(f"{_ONE}/report", report, json_shapes.Report, "report", gives=TEXT),
+    look(f"{_ONE}/log", log, list[json_shapes.Event], "show log"),
     _stream(f"{_ONE}/events", "an objective", "watch"),
     _stream("/events", "all objectives"),
-    look("/inbox", inbox, list[answers.Request], "inbox"),
-    look("/inbox/{number}", show_request, answers.Request, "inbox"),
-    change("/inbox/{number}/answer", answer, answers.Decided, "inbox answer"),
-    change("/inbox/{number}/approve", approve, answers.Decided, "inbox approve"),
-    change("/inbox/{number}/reject", reject, answers.Decided, "inbox reject"),
-    look("/schedules", list_schedules, list[answers.Schedule], "schedule"),
-    change("/schedules", add_schedule, answers.OneSchedule, "schedule add", status=201),
-    look(_SCHEDULE, show_schedule, answers.ShownSchedule, "schedule"),
+    look("/inbox", inbox, list[json_shapes.Request], "inbox"),
+    look("/inbox/{number}", show_request, json_shapes.Request, "inbox"),
+    change("/inbox/{number}/answer", answer, json_shapes.Decided, "inbox answer"),
+    change("/inbox/{number}/approve", approve, json_shapes.Decided, "inbox approve"),
+    change("/inbox/{number}/reject", reject, json_shapes.Decided, "inbox reject"),
+    look("/schedules", list_schedules, list[json_shapes.Schedule], "schedule"),
+    change("/schedules", add_schedule, json_shapes.OneSchedule, "schedule add", status=201),
+    look(_SCHEDULE, show_schedule, json_shapes.ShownSchedule, "schedule"),
     _switch("pause", ScheduleStatus.PAUSED, "Pause a schedule: ticks due meanwhile are skipped."),
     _switch("resume", ScheduleStatus.ACTIVE, "Resume a paused schedule; its next tick fires."),
     _switch("remove", ScheduleStatus.REMOVED, "Remove a schedule; what it has started continues."),
-    look("/workers", workers, list[answers.Worker], "show workers"),
+    look("/workers", workers, list[json_shapes.Worker], "show workers"),
     METRICS,
 )

@@ -72,7 +72,6 @@ class Notifier:
     Args:
         now: returns the time of the task store.
         with_text: adds a text that tells a person what happened, with `secrets` hidden.
-        kind: the kind of the events that record the last notified event.
     """
 
     def __init__(
@@ -83,12 +82,10 @@ class Notifier:
         now: Callable[[], datetime],
         with_text: bool = False,
         secrets: Sequence[str] = (),
-        kind: str = events.PERSON_TOLD,
     ) -> None:
         self._store = store
         self._send = send
         self._now = now
-        self._kind = kind
         self._with_text = with_text
         self._secrets = tuple(secrets)
         self._sending = asyncio.Lock()
@@ -149,18 +146,23 @@ class Notifier:
             await asyncio.sleep(pause_s)
             pause_s = min(2 * pause_s, MAX_PAUSE_S)
 
-    async def find_begun(self) -> dict[int, Notifier]:
-        """Return the open and the newest objectives about which notifications are sent, by id."""
+    async def find_begun(self) -> set[int]:
+        """Return the ids of the open and the newest objectives about which notifications are
+        sent."""
         newest = await self._store.objectives(limit=N_LOOKED_AT)
         found = {one.id for one in [*await self._store.objectives(are_open=True), *newest]}
-        return {id_: self for id_ in found if await self._told_up_to(id_) is not None}
+        return {id_ for id_ in found if await self._told_up_to(id_) is not None}
 
     async def _told_up_to(self, objective_id: int) -> int | None:
-        found = await self._store.events(objective_id, kinds=(self._kind,), from_end=True, limit=1)
+        found = await self._store.events(
+            objective_id, kinds=(events.PERSON_TOLD,), from_end=True, limit=1
+        )
         return int(found[-1].data["up_to"]) if found else None
 
     async def _note(self, objective_id: int, event_id: int) -> None:
-        await self._store.append_event(objective_id, kind=self._kind, data={"up_to": event_id})
+        await self._store.append_event(
+            objective_id, kind=events.PERSON_TOLD, data={"up_to": event_id}
+        )
 
     async def _send_due(self, objective: Objective) -> bool:
         """Send the pending notifications in order, up to the first that fails: questions, and the
@@ -220,14 +222,10 @@ def _has_ended(objective: Objective) -> bool:
 
 
 class Following:
-    """Sends notifications about many objectives at once, whichever process works on them.
+    """Sends notifications about many objectives at once, whichever process works on them."""
 
-    Args:
-        find: returns the notifiers of the objectives, by the ids of these.
-    """
-
-    def __init__(self, find: Callable[[], Awaitable[Mapping[int, Notifier]]]) -> None:
-        self._find = find
+    def __init__(self, notifier: Notifier) -> None:
+        self._notifier = notifier
         self._followed: set[int] = set()
         self._nudged = asyncio.Event()
 
@@ -253,38 +251,20 @@ class Following:
             while True:
                 self._nudged.clear()
                 try:
-                    found = await self._find()
-                    for objective_id in found.keys() - self._followed:
+                    for objective_id in await self._notifier.find_begun() - self._followed:
                         self._followed.add(objective_id)
-                        group.create_task(self._follow(objective_id, found[objective_id]))
-                except (BabyagiError, OSError) as error:
+                        group.create_task(self._follow(objective_id))
+                except BabyagiError as error:
                     logger.warning("pending notifications could not be read: %s", error)
                 await wait_at_most(self._nudged, RETELL_S)
 
-    async def _follow(self, objective_id: int, notifier: Notifier) -> None:
+    async def _follow(self, objective_id: int) -> None:
         try:
-            await notifier.tell_whole(objective_id)
+            await self._notifier.tell_whole(objective_id)
         except NotFoundError:
             logger.info("objective %d was deleted", objective_id)
         finally:
             self._followed.discard(objective_id)
-
-
-def make_guarded_sender(address: str, *, door: Door, signer: Signer | None) -> Send:
-    """Return a function that posts the JSON of an event to an address, if the door reaches it."""
-
-    async def send(text: str) -> None:
-        body = text.encode()
-        signed = {} if signer is None else signer.headers(body)
-        headers = {"content-type": "application/json", **signed}
-        try:
-            status = await door.post(address, body=body, headers=headers)
-        except ToolError:
-            raise UndeliveredError("the address cannot be reached, or is not public") from None
-        if status >= 300:
-            raise UndeliveredError(f"the address answered with HTTP status {status}")
-
-    return send
 
 
 def _say_fault(error: Exception) -> str:
@@ -333,10 +313,22 @@ def make_sender(
     Args:
         environ: the whole environment of the command.
     """
-    if is_address(target):
-        door = Door(allow=("*",), proxies=proxies, timeout_s=TIMEOUT_S)
-        return make_guarded_sender(target.replace(" ", "%20"), door=door, signer=signer)
-    return lambda text: _run_command(shlex.split(target), text, environ)
+    if not is_address(target):
+        return lambda text: _run_command(shlex.split(target), text, environ)
+    door = Door(allow=("*",), proxies=proxies, timeout_s=TIMEOUT_S)
+
+    async def send(text: str) -> None:
+        body = text.encode()
+        signed = {} if signer is None else signer.headers(body)
+        headers = {"content-type": "application/json", **signed}
+        try:
+            status = await door.post(target.replace(" ", "%20"), body=body, headers=headers)
+        except ToolError:
+            raise UndeliveredError("the address cannot be reached") from None
+        if status >= 300:
+            raise UndeliveredError(f"the address answered with HTTP status {status}")
+
+    return send
 
 
 async def _run_command(command: list[str], text: str, environ: Mapping[str, str]) -> None:

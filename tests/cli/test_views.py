@@ -18,7 +18,6 @@ SILENT = {
     events.STEP_ABANDONED,
     events.WORKER_JOINED,
     events.WORKER_LEFT,
-    events.HOOK_TOLD,
     events.PERSON_TOLD,
 }
 

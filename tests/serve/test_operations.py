@@ -1,8 +1,6 @@
 """What the API gives beside what the command line says (`test_two_doors.py`)."""
 
 import asyncio
-import hashlib
-import hmac
 import json
 import re
 from functools import partial
@@ -12,15 +10,13 @@ import pytest
 
 from babyagi.cli.root import run_guarded
 from babyagi.cli.session import close_log
-from babyagi.files.home import remember_hook, remembered_folder
+from babyagi.files.home import remembered_folder
 from babyagi.inbox import APPROVAL, write_request
 from babyagi.serve import wire
 from babyagi.serve.operations import OPERATIONS
 from babyagi.tasks import Level
 from babyagi.taskstore.sql.keys import Keys
 from babyagi.verbs.verb_table import BASE
-from babyagi.worker import notify
-from support.connections import HERE, listening
 from support.served import serving
 from support.workers import join
 from tests.cli import homes, looked_at, samples
@@ -446,97 +442,6 @@ async def test_a_pause_that_comes_again_late_does_not_stop_what_was_resumed(home
 
     assert late.body == paused.body
     assert stands.json()["status"] == "active"
-
-
-class Hook:
-    """An address on this machine that fails at first."""
-
-    def __init__(self):
-        self.kept = []
-
-    async def answer(self, reader, writer):
-        head = (await reader.readuntil(b"\r\n\r\n")).decode().casefold()
-        length = int(re.findall(r"content-length: (\d+)", head)[0])
-        self.kept.append((head, await reader.readexactly(length)))
-        status = b"503 Away" if len(self.kept) == 1 else b"204 Taken"
-        writer.write(b"HTTP/1.1 " + status + b"\r\ncontent-length: 0\r\n\r\n")
-
-
-async def test_an_address_that_was_named_with_it_hears_of_an_objectives_end(home, monkeypatch):
-    monkeypatch.setattr(notify, "FIRST_PAUSE_S", 0.01)
-    monkeypatch.setattr(notify, "POLL_S", 0.05)
-    hook = Hook()
-    async with listening(hook.answer) as port, serving(home, BABYAGI_WEB_ALLOW=HERE) as served:
-        address = f"http://{HERE}:{port}/hook?key=secret"
-        body = {"objective": "Know it", "notify": address}
-        await served.ask("POST", f"{BASE}/objectives", body)
-        await served.ask("POST", f"{ONE}/cancel")
-        async with asyncio.timeout(120):
-            while len(hook.kept) < 2:
-                await asyncio.sleep(0.01)
-        log = (await served.ask("GET", f"{ONE}/log")).text
-
-    (_, first), (head, second) = hook.kept
-    said = json.loads(second)
-    (at,) = re.findall(r"x-babyagi-timestamp: (\d+)", head)
-    key = (home / notify.KEY_FILE).read_text().strip().encode()
-    mark = hmac.new(key, f"{at}.".encode() + second, hashlib.sha256).hexdigest()
-    assert first == second
-    assert f"x-babyagi-signature: v1={mark}" in head
-    assert (said["kind"], said["data"]["reason"]) == ("objective.ended", "cancelled")
-    assert "has ended" in said["text"]
-    assert "secret" not in log
-
-
-async def test_an_address_that_is_not_public_is_told_nothing(home, monkeypatch, caplog):
-    monkeypatch.setattr(notify, "FIRST_PAUSE_S", 0.01)
-    hook = Hook()
-    async with listening(hook.answer) as port, serving(home) as served:
-        address = f"http://{HERE}:{port}/hook"
-        await served.ask("POST", f"{BASE}/objectives", {"objective": "Know it", "notify": address})
-        await served.ask("POST", f"{ONE}/cancel")
-        async with asyncio.timeout(120):
-            while "is not public" not in caplog.text:
-                await asyncio.sleep(0.01)
-
-    assert hook.kept == []
-    assert address not in caplog.text
-
-
-@pytest.mark.parametrize("address", ["file:///etc/passwd", "notify-send hello", "http://a@b.c/"])
-def test_a_value_that_is_no_address_is_refused(address, home):
-    body = {"objective": "Know it", "notify": address}
-
-    reply, kept = ask(home, ("POST", f"{BASE}/objectives", body), ("GET", f"{BASE}/objectives"))
-
-    assert (reply.status, kept.json()) == (422, [])
-
-
-async def test_a_notification_that_was_not_sent_before_a_restart_is_sent_after_it(
-    home, monkeypatch
-):
-    monkeypatch.setattr(notify, "FIRST_PAUSE_S", 0.01)
-    monkeypatch.setattr(notify, "POLL_S", 0.05)
-    hook = Hook()
-    hook.kept.append(("", b"{}"))  # it fails no more
-    async with serving(home) as served:
-        body = {"objective": "Know it", "notify": "http://127.0.0.1:9/hook"}
-        await served.ask("POST", f"{BASE}/objectives", body)
-        await served.ask("POST", f"{ONE}/cancel")
-        uid = (await served.ask("GET", ONE)).json()["objective"]["uid"]
-    told = []
-    async with listening(hook.answer) as port:
-        remember_hook(home, uid, f"http://{HERE}:{port}/")
-        for _ in range(2):  # the second time there is nothing left to be told
-            async with serving(home, BABYAGI_WEB_ALLOW=HERE) as served, asyncio.timeout(120):
-                store = served.desk.store
-                while not (
-                    told := await store.events(1, kinds=["hook.told"], limit=9, from_end=True)
-                ):
-                    await asyncio.sleep(0.01)
-
-    assert [json.loads(body).get("kind") for _, body in hook.kept] == [None, "objective.ended"]
-    assert [one.data["up_to"] for one in told] == [json.loads(hook.kept[1][1])["id"]]
 
 
 async def test_a_body_that_does_not_come_is_given_up_on_every_route_at_once(served, monkeypatch):

@@ -11,9 +11,7 @@ from babyagi.errors import SettingsError
 from babyagi.settings.fields import declared_fields
 from babyagi.settings.load import Loaded, distrust_file, load_settings, trust_file, trusted_paths
 from babyagi.settings.values import (
-    anything,
     lower_limit,
-    nothing,
     parse_hosts,
     parse_notify,
     parse_task_store,
@@ -77,7 +75,7 @@ def waiting(loaded: Loaded) -> list[str]:
 def test_every_setting_has_its_place_among_what_may_come_from_a_file_that_nobody_trusts():
     declared = declared_fields()
 
-    assert {name for name, entry in declared.items() if entry.untrusted is anything} == ANY_VALUE
+    assert {name for name, entry in declared.items() if entry.untrusted is True} == ANY_VALUE
     assert {
         name for name, entry in declared.items() if entry.untrusted is lower_limit
     } == LOWER_LIMITS
@@ -87,7 +85,7 @@ def test_every_setting_has_its_place_among_what_may_come_from_a_file_that_nobody
     assert {
         name
         for name, entry in declared.items()
-        if entry.untrusted is nothing and entry.key_for is None
+        if entry.untrusted is False and entry.key_for is None
     } == WAITS
     assert set(declared) == ANY_VALUE | LOWER_LIMITS | ONE_VALUE | set(KEYS) | WAITS
 

@@ -3,7 +3,6 @@ nothing lost, no traceback."""
 
 import asyncio
 import json
-import socket
 import sqlite3
 import sys
 from pathlib import Path
@@ -31,14 +30,6 @@ async def server():
 @pytest.fixture
 def home(tmp_path):
     return tmp_path / "home"
-
-
-@pytest.fixture
-def unused_port():
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        # bound and not listened on: connecting is refused, and nobody else gets it
-        yield taken.getsockname()[1]
 
 
 class Proxy:
@@ -422,19 +413,6 @@ async def test_a_damaged_database_is_refused_and_left_as_it_is(damage, home, ser
 
     assert path.read_bytes() == before
     assert len(server.requests) == n_before
-
-
-async def test_a_port_that_nobody_listens_on_is_said_at_once_and_nothing_is_lost(
-    home, server, unused_port
-):
-    refused = await babyagi(
-        "run", "an objective", env=environ(home, f"http://127.0.0.1:{unused_port}/v1")
-    )
-
-    check_refusal(refused, 6, f"no server listens at 127.0.0.1:{unused_port}", "OPENAI_BASE_URL")
-    again = await babyagi("run", "an objective", env=environ(home, server.base_url))
-    assert again.code == 0, again.said
-    assert len(await look("show", "results", env=environ(home))) == 1
 
 
 async def run_into_an_outage(tmp_path, *line, n_requests):

@@ -194,7 +194,7 @@ async def test_a_question_that_could_not_be_told_is_tried_again_with_its_text(mo
 
 async def follow(notifier):
     """Send what is pending, as a worker does beside its work."""
-    async with Following(notifier.find_begun).running():
+    async with Following(notifier).running():
         for _ in range(50):
             await asyncio.sleep(0)
 
