@@ -1,8 +1,8 @@
 """The only access to a model or a tool: look up → reserve → record as intended → call → record the
 outcome and release the reservation.
 
-A step is identified by its owner and its key. A call that was made once is read from the journal
-from then on, so a restart pays for nothing twice. A recorded step is used even if its request has
+A step is identified by its owner and its key. A call whose outcome is recorded is read from the
+journal from then on, and is never paid for again. A recorded step is used even if its request has
 changed since; an event says so.
 
 Does not cover: retrying within one call (the model's adapter), and waiting for the end of an outage

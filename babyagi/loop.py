@@ -1,19 +1,23 @@
 """One turn of a task, and the duties: the work for the whole objective.
 
-The worker calls `run_turn` for a claimed task, `run_duty` for a claimed duty, and `give_up_duty`
-for one that failed too often. One `Loop` serves one objective:
+The worker claims, and calls `run_turn` for a task, `run_duty` for a duty, and `give_up_duty` for
+one that failed too often. One `Loop` serves one objective:
 
-    execute → record_result or record_lack → (plan) record_plan → (order) reorder → …
-    → (check) finish_check → (report) record_report
+    turn:   execute → record_result or record_lack
+    plan:   create → record_plan        order:   prioritize → reorder
+    check:  check → finish_check        report:  write → record_report
 
-Each of these six is one transaction of the task store; between them there are only steps in the
-journal. Duties run beside the tasks. With combined planning the plan is committed with the result.
-The rooms of `duties/` have one subject each: the inputs of a try, planning, checking, the report.
+Each of these six methods of the task store is one transaction, and ends the claim; between them
+there are only steps in the journal. With combined planning the plan is committed with the result.
+`finish_check` may end the objective; the worker commits the other ends, each claim, a failed try
+and a release. The report is written after the end. The files of `duties/` have one subject each:
+the inputs of a try, planning, checking, the report. docs/architecture.md has the path of a task.
 
-After a kill the next claim reads the inputs and the finished calls of the same try from the
-journal. Where a reply cannot be read, a try fails, a plan brings no tasks, an order changes
-nothing, a check says "not met", and a report says why it has no text. All other errors go to the
-worker.
+The outcome of a call waits in memory for the next transaction, which is given it as `first`. After
+a kill the next claim reads the inputs and the recorded calls of the same try from the journal; a
+call whose outcome was only in memory is made again. Where a reply cannot be read, a try fails, a
+plan brings no tasks, an order changes nothing, a check says "not met", and a report says why it has
+no text. All other errors go to the worker.
 """
 
 from __future__ import annotations
@@ -187,7 +191,7 @@ class Loop:
 
     async def _enrich(self, task: Task, text: str, journal: Journal) -> str:
         """Return the result as the program's function `Bounds.enrich` changed it. What the function
-        returned is journaled, so a try that continues after a kill does not call it again."""
+        returned is journaled; from then on a try that continues after a kill does not call it."""
         enrich = self._resources.bounds.enrich
         if enrich is None:
             return text
@@ -202,8 +206,8 @@ class Loop:
     async def _plan_of(self, task: Task, outcome: Outcome) -> Planned | None:
         """Return the plan that the execution agent wrote with its answer.
 
-        None has the creation agent asked instead: no plan was written, or information was missing
-        and the plan names no task, new or listed, that brings it.
+        Return None if the creation agent must be asked: no plan was written, or information was
+        missing and the plan names no task, new or listed, that brings it.
         """
         if outcome.plan is None:
             return None
@@ -316,8 +320,8 @@ class Loop:
             )
         if not is_applied:
             logger.info(
-                "the task list changed while the model was asked for a new order; that order is "
-                "not applied"
+                "the queue was given another order while the model was asked for one; that order "
+                "is not applied"
             )
 
     async def feed_index(self, claim: DutyClaim) -> int:
