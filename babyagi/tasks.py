@@ -142,8 +142,10 @@ MAX_SOURCES = 30  # the most sources that are named for one text
 MAX_ARTIFACTS = 20  # the most artifacts of one tool call
 PNG = "image/png"
 _OUTSIDE = re.compile(r"file:|scratch:|private:|web:|search:|tool:|more:\d{1,9}$|result:\d+/")
+# what every objective with a folder has; a prompt that holds the whole folder offers none of them
+READING_TOOLS = ("list_files", "read_file", "search_files")
 # the tools of the folder name its files even where they read none
-_PRIVATE = re.compile(r"file:|private:|tool:(?:list_files|read_file|search_files|write_file)$")
+_PRIVATE = re.compile(rf"file:|private:|tool:(?:{'|'.join(READING_TOOLS)}|write_file)$")
 
 
 def require_utc(name: str, at: datetime | None) -> None:
@@ -545,9 +547,6 @@ class Task:
 
 ANSWER_TASK = "Answer the objective"
 """The first task where a person gave none: the objective itself."""
-
-READING_TOOLS = ("list_files", "read_file", "search_files")
-"""The tools that read the folder of the objective."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -30,6 +30,7 @@ from babyagi.inbox import (
 from babyagi.index.hashing import HashEmbedder
 from babyagi.settings.load import load_settings
 from babyagi.tasks import (
+    READING_TOOLS,
     Approval,
     Effect,
     Objective,
@@ -42,7 +43,7 @@ from babyagi.tasks import (
 )
 from babyagi.taskstore.lifecycle import identity_key
 from babyagi.taskstore.sqlite import MemoryTaskStore
-from babyagi.tools.catalog import READING, TOOL_NAMES, effect_of
+from babyagi.tools.catalog import TOOL_NAMES, effect_of
 from babyagi.verbs.actions import settle, why_objective
 from support.world import START, World, make_spec
 from tests.test_inbox import Till, calling, make_tool
@@ -86,7 +87,7 @@ def names(tools):
 # --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", sorted({*TOOL_NAMES} - {*READING, "calculator", "ask_user"}))
+@pytest.mark.parametrize("name", sorted({*TOOL_NAMES} - {*READING_TOOLS, "calculator", "ask_user"}))
 def test_a_tool_that_this_worker_does_not_lend_is_refused_whatever_the_store_says(tmp_path, name):
     objective = stored(grant("read_file"), grant(name), approval=Approval.NONE)
 
@@ -97,8 +98,8 @@ def test_a_tool_that_this_worker_does_not_lend_is_refused_whatever_the_store_say
 
 
 def test_a_worker_lends_the_reading_of_its_folder_and_what_its_flags_name(tmp_path):
-    reading = stored(*map(grant, READING), grant("calculator"))
-    assert names(toolbox_here(tmp_path).open(reading)) == {*READING, "calculator"}
+    reading = stored(*map(grant, READING_TOOLS), grant("calculator"))
+    assert names(toolbox_here(tmp_path).open(reading)) == {*READING_TOOLS, "calculator"}
 
     writing = stored(grant("write_file"), grant("open_page"))
     opened = toolbox_here(tmp_path, tools="write_file,web").open(writing)
@@ -112,7 +113,7 @@ async def test_in_the_same_home_goes_on_what_a_person_allowed_there_and_in_anoth
     async with open_app(settings_here(tmp_path, **flags)) as app:
         objective, _ = await app.start_objective()
 
-    assert names(toolbox_here(tmp_path).open(objective)) == {*READING, "run_python"}
+    assert names(toolbox_here(tmp_path).open(objective)) == {*READING_TOOLS, "run_python"}
     with pytest.raises(SettingsError, match="run_python"):
         Toolbox(
             replace(settings_here(tmp_path), home=tmp_path / "elsewhere"), Given(), tell=print

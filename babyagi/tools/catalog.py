@@ -15,7 +15,7 @@ from babyagi.retrieval.engines import Searcher
 from babyagi.retrieval.pages import Pages, WebRetriever
 from babyagi.retrieval.rank import BM25, Ranker
 from babyagi.runtime.offload import Offload
-from babyagi.tasks import Effect, Passage, ToolGrant
+from babyagi.tasks import READING_TOOLS, Effect, Passage, ToolGrant
 from babyagi.tools.base import Tool, in_thread, takes_text
 from babyagi.tools.calculator import build_calculator
 from babyagi.tools.files import build_file_tools, build_write_file
@@ -53,16 +53,15 @@ async def _run(arguments: Mapping[str, Any]) -> Passage:
 # -- names, grants, opening
 # --------------------------------------------------------------------------------------------------
 
-READING = ("list_files", "read_file", "search_files")
 WEB = (WEB_SEARCH, OPEN_PAGE)
 RUN_PYTHON = "run_python"
 GITHUB = (SEARCH_ISSUES, ISSUE_LINK)
-SETS = {"files": READING, "web": WEB, "python": (RUN_PYTHON,), "github": GITHUB}
+SETS = {"files": READING_TOOLS, "web": WEB, "python": (RUN_PYTHON,), "github": GITHUB}
 # what every worker lends: it reads the folder that the worker hands out, computes, or asks a person
-ALWAYS_LENT = frozenset({*READING, "calculator", ASK_USER})
-NEED_A_FOLDER = frozenset({*READING, "write_file"})
+ALWAYS_LENT = frozenset({*READING_TOOLS, "calculator", ASK_USER})
+NEED_A_FOLDER = frozenset({*READING_TOOLS, "write_file"})
 TOOL_NAMES = (
-    *READING,
+    *READING_TOOLS,
     "write_file",
     "calculator",
     *WEB,
@@ -111,7 +110,7 @@ def grant_tools(*, has_folder: bool, more: Sequence[str], may_ask: bool) -> tupl
             guide="tools",
         )
     names = dict.fromkeys(
-        [*(READING if has_folder else ()), *named, *([ASK_USER] if may_ask else [])]
+        [*(READING_TOOLS if has_folder else ()), *named, *([ASK_USER] if may_ask else [])]
     )
     return tuple(ToolGrant(name=name, effect=effect_of(name)) for name in names)
 

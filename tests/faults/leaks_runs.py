@@ -24,9 +24,9 @@ from babyagi.llm.prompt import Prompt
 from babyagi.memory.kinds import ConversationMemory
 from babyagi.settings.fields import Settings
 from babyagi.settings.load import load_settings
-from babyagi.tasks import Role, Step
+from babyagi.tasks import READING_TOOLS, Role, Step
 from babyagi.tools.base import Tool
-from babyagi.tools.catalog import ASK_USER, READING, open_tools, spell_out
+from babyagi.tools.catalog import ASK_USER, open_tools, spell_out
 from babyagi.tools.mcp import load_servers, open_servers
 from babyagi.verbs.actions import settle
 from support.scripted import ScriptedModel
@@ -218,7 +218,7 @@ class Machine:
         context = open_tool_context(
             settings, Folder(self._root / "files"), pages=self._root / "pages"
         )
-        own = open_tools({*spell_out(settings.tools), *READING, ASK_USER}, context)
+        own = open_tools({*spell_out(settings.tools), *READING_TOOLS, ASK_USER}, context)
         servers = load_servers(settings.mcp) if settings.mcp else []
         connections = await self._made.enter_async_context(open_servers(servers))
         return [*own, *[tool for one in connections for tool in await one.list_tools()]]
