@@ -14,10 +14,9 @@ from babyagi.net.door import Door
 from babyagi.retrieval.engines import Searcher
 from babyagi.retrieval.pages import Pages
 from babyagi.settings.fields import declared_fields
-from babyagi.tasks import Role, TaskStatus
+from babyagi.tasks import READING_TOOLS, Role, TaskStatus
 from babyagi.tools.catalog import (
     NEED_A_FOLDER,
-    READING,
     SETS,
     TOOL_NAMES,
     WEB,
@@ -83,9 +82,9 @@ def test_where_nothing_is_searched_with_and_no_page_opens_there_is_no_web():
 
 def test_an_objective_is_granted_what_it_was_started_with_and_nothing_else():
     assert names(grant_tools(has_folder=False, more=(), may_ask=False)) == []
-    assert names(grant_tools(has_folder=True, more=(), may_ask=False)) == list(READING)
+    assert names(grant_tools(has_folder=True, more=(), may_ask=False)) == list(READING_TOOLS)
     assert names(grant_tools(has_folder=True, more=("write_file", "calculator"), may_ask=True)) == [
-        *READING, "write_file", "calculator", "ask_user",
+        *READING_TOOLS, "write_file", "calculator", "ask_user",
     ]  # fmt: skip
     assert names(grant_tools(has_folder=False, more=("web", "github"), may_ask=False)) == [
         *WEB, "search_issues", "issue_link",
