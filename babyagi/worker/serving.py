@@ -217,6 +217,8 @@ class IndexFeed:
             pause_s = FEED_PAUSE_S
         except NOT_ITS_FAULT as error:
             logger.info("results are not written to the result store now: %s", error.what)
+            if isinstance(error, StoreUnavailableError):
+                self._on_unclear()
         except BabyagiError as error:
             await self._availability.note_trouble(error)
             if getattr(error, "is_owned_elsewhere", False):
@@ -258,14 +260,23 @@ class IndexFeed:
             claim = await self._store.claim_duty(
                 self._objective_id, self._worker_lease.identity.id, Duty.INDEX
             )
-            try:
-                yield claim
-            finally:
-                if claim is not None:
-                    await self._store.release(claim)
-        except (asyncio.CancelledError, StoreUnavailableError):
+        except asyncio.CancelledError:
             self._on_unclear()
             raise
+        if claim is None:
+            yield None
+            return
+        try:
+            yield claim
+        finally:
+            try:
+                await self._store.release(claim)
+            except asyncio.CancelledError:
+                self._on_unclear()
+                raise
+            except BabyagiError as error:  # not raised, to keep the error of the context's body
+                logger.info("the claim to index results could not be released: %s", error.what)
+                self._on_unclear()
 
 
 # -- the work on one objective
