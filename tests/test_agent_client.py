@@ -87,7 +87,7 @@ async def test_a_client_that_is_closed_is_named_with_what_to_do(server):
     client = open_client(server)
     await client.close()
 
-    with pytest.raises(ModelRejectedError, match="is closed") as caught:
+    with pytest.raises(ModelRejectedError, match="client that was passed in") as caught:
         await Agent(client, llm_model="some-model").run_async("What?")
 
     assert "pass an open client" in caught.value.fix and server.requests == []

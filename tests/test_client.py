@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
+import typing_extensions
 
 from babyagi import Client, client, errors
 from babyagi.errors import (
@@ -306,7 +307,7 @@ def methods():
 
 
 def defaults_of(given):
-    if typing.is_typeddict(given):
+    if typing_extensions.is_typeddict(given):
         return dict.fromkeys(given.__annotations__, dataclasses.MISSING)
     return {one.name: one.default for one in dataclasses.fields(given)}
 

@@ -65,7 +65,11 @@ def _decompress(text: str) -> str:
     if not text.startswith(COMPRESSED):
         return text
     packed = base64.b64decode(text.removeprefix(COMPRESSED), validate=True)
-    return zlib.decompressobj().decompress(packed, MAX_BYTES).decode()
+    unpacking = zlib.decompressobj()
+    text = unpacking.decompress(packed, MAX_BYTES).decode()
+    if not unpacking.eof:
+        raise ValueError(f"a stored prompt is cut off, or has over {MAX_BYTES:,} bytes")
+    return text
 
 
 def _fields(message: Message) -> dict[str, Any]:

@@ -210,20 +210,22 @@ async def run_all(chosen: Sequence[Case]) -> tuple[list[Seen], list[int]]:
         async with turns:
             return await run_case(case, tool)
 
+    before = set(tree._descendants(os.getpid()))
     async with open_servers([good]) as (connection,):
         (tool,) = await connection.list_tools()
         seen = await asyncio.gather(*(one(case, tool) for case in chosen))
-    return list(seen), await find_left()
+    return list(seen), await find_left(before)
 
 
-async def find_left() -> list[int]:
-    """The processes that are still there some seconds after the last connection was closed."""
-    left = tree._descendants(os.getpid())
+async def find_left(before: set[int]) -> list[int]:
+    """The processes that were not there before, and still are some seconds after the last
+    connection was closed."""
+    left = list[int]()
     for _ in range(END_S * 10):
+        left = [one for one in tree._descendants(os.getpid()) if one not in before]
         if not left:
             break
         await asyncio.sleep(0.1)
-        left = tree._descendants(os.getpid())
     return left
 
 
