@@ -372,8 +372,10 @@ class Connection:
         self._closing = asyncio.Event()
         self._owner = asyncio.get_running_loop().create_task(self._own(opened, self._closing))
         try:
-            async with asyncio.timeout(CONNECT_TIMEOUT_S):
-                self._client = await asyncio.shield(opened)
+            done, _ = await asyncio.wait([opened], timeout=CONNECT_TIMEOUT_S)
+            if not done:
+                raise TimeoutError
+            self._client = opened.result()
         except Exception as error:
             await self._give_up(is_used=False)
             late = f"it did not start in {CONNECT_TIMEOUT_S:g} s"
@@ -390,6 +392,7 @@ class Connection:
             except Exception as error:
                 if not opened.done():
                     opened.set_exception(error)
+                    opened.exception()  # whoever waited for it may have given up meanwhile
             finally:
                 self._client = None
                 self._keep_last_words(errors)
