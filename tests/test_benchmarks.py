@@ -38,7 +38,7 @@ def cells(out):
 
 
 def test_a_task_costs_the_same_tokens_at_any_length_of_the_queue_but_for_a_bounded_list(run_here):
-    out = run_here("tokens", "--lengths", "10", "500", "--tasks", "6")
+    out = run_here("tokens", "--lengths", "10", "500", "--tasks", "12")
 
     assert "Results of 2 kB" in out and "Results of one sentence" in out
     assert [row[0] for row in cells(out)] == ["10", "500"] * 2
