@@ -285,7 +285,9 @@ class ResultSearch:
                 return await self._ask(query, k=k, n_expected=n_results - n_pending), ""
             except (IndexUnavailableError, StoreUnusableError) as error:
                 why = f"the index was not used: {error.what}"
-        await self._fill(n_bytes=len(query))
+        n_held = len(await self._memory.ids(self._collection))
+        if why or n_held < n_results - n_pending:
+            await self._fill(n_bytes=len(query))
         hits = await self._memory.query(self._collection, query, k=k)
         return scores_of(self._uid, hits), why
 
