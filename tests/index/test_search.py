@@ -336,6 +336,21 @@ async def test_an_index_that_answers_again_while_a_search_does_without_it_does_n
     assert names(found)[0] == "Museum" and "no answer" in found.degraded
 
 
+async def test_the_built_in_index_is_filled_once_and_the_results_are_not_listed_for_each_search():
+    store, objective, _, embed = await open_indexed(embedding_space="another:v1:768")
+    listed: list[None] = []
+
+    async def note():
+        listed.append(None)
+
+    counted = make_busy(store, method="result_ids", work=note)
+    search = ResultSearch(counted, BuiltinIndex(), objective=objective)
+
+    found = [names(await search.relevant(QUERY, k=3, embed=embed))[0] for _ in range(3)]
+
+    assert (found, len(listed)) == (["Museum"] * 3, 1)
+
+
 async def test_what_the_index_holds_is_counted_again_when_the_results_have_grown_by_a_hundredth():
     store, objective, index, embed = await open_indexed(
         {f"Task {n}": f"number {n}" for n in range(300)}
