@@ -68,7 +68,7 @@ async def test_a_paused_run_makes_no_further_call_and_a_changed_list_is_what_it_
     server.latency_s = LATENCY_S
     ended = await finish(process)
     assert (paused.code, ended.code) == (0, 0)
-    assert ended.out == "" and "is paused" in ended.err
+    assert ended.out == "" and "Objective 1: paused" in ended.err
     assert len(server.requests) == n_at_pause
 
     added = await babyagi("tasks", "add", "Ask what a person wants", "--first", "--json", env=env)
