@@ -258,8 +258,8 @@ class Loop:
     async def run_duty(
         self, claim: DutyClaim, objective: Objective, *, window: Window | None = None
     ) -> None:
-        """Carry out a duty: work for the whole objective, claimed like a task. `window`: the tasks
-        to be ordered, for an order."""
+        """Carry out a duty: work for the whole objective, claimed like a task. The index has a loop
+        of its own, which calls `feed_index`. `window`: the tasks to be ordered, for an order."""
         with self._traced(claim.fence, objective):
             match claim.duty:
                 case Duty.PLAN:
@@ -270,8 +270,6 @@ class Loop:
                     await checking.check(self._resources, claim, objective)
                 case Duty.REPORT:
                     await report.write(self._resources, claim, objective)
-                case Duty.INDEX:
-                    await self.feed_index(claim)
         if claim.duty is Duty.REPORT and objective.ended_at is not None:
             self._resources.backends.tracer.objective(
                 objective.uid,
@@ -298,8 +296,6 @@ class Loop:
                 )
             case Duty.REPORT:
                 await report.give_up(self._resources, claim, objective, why=why)
-            case Duty.INDEX:
-                await self._resources.store.release(claim)
 
     async def _order(self, claim: DutyClaim, objective: Objective, window: Window | None) -> None:
         """Ask for a new order of the queued tasks, and commit it."""
