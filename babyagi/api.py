@@ -19,7 +19,7 @@ from collections.abc import (
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Generic, overload
+from typing import Any, Generic, Unpack, overload
 
 from babyagi import events
 from babyagi.agents.report import NO_OUTPUT, OUTPUT, read_answer
@@ -55,9 +55,6 @@ from babyagi.taskstore.sql.store import TaskStore
 from babyagi.tools.base import Observation
 from babyagi.tools.catalog import TOOL_NAMES
 from babyagi.tools.declare import collect_tools
-
-if TYPE_CHECKING:
-    from typing import Unpack
 
 logger = logging.getLogger(__name__)
 
@@ -120,22 +117,26 @@ class ObjectiveOutcome(Generic[T]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TaskStarted:
-    """A worker started a try of a task. A task that lacked something or failed is tried again."""
+class OfTask:
+    """What an event about a task has besides its own fields: when it happened, and the task."""
 
     at: datetime
     task_id: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskStarted(OfTask):
+    """A worker started a try of a task. A task that lacked something or failed is tried again."""
+
     name: str
     try_no: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ToolCalled:
+class ToolCalled(OfTask):
     """A tool was called. `arguments` is the JSON with which it was called, `text` what it returned
     or its error."""
 
-    at: datetime
-    task_id: int
     tool: str
     arguments: str
     text: str
@@ -143,34 +144,28 @@ class ToolCalled:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ResultFound:
+class ResultFound(OfTask):
     """A task has its result; `lack` is the part of the task that the result does not answer."""
 
-    at: datetime
-    task_id: int
     name: str
     text: str
     lack: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TaskFailed:
+class TaskFailed(OfTask):
     """A try of a task failed; `is_given_up` means that the task is not tried again."""
 
-    at: datetime
-    task_id: int
     name: str
     error: str
     is_given_up: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class QuestionAsked:
+class QuestionAsked(OfTask):
     """A task waits for a person. `question_id` is the number in the inbox, for `Stream.answer`;
     `is_approval`: the question is whether a call may be made."""
 
-    at: datetime
-    task_id: int
     question_id: int
     text: str
     is_approval: bool

@@ -18,7 +18,7 @@ from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from functools import cache, partial, wraps
 from pathlib import Path
 from string import Formatter
-from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar, Unpack
 
 from babyagi import errors
 from babyagi.app.application import open_app, open_app_to_look
@@ -34,7 +34,7 @@ from babyagi.errors import (
     StoreUnavailableError,
 )
 from babyagi.runtime.heavy_imports import import_whole
-from babyagi.settings.fields import declared_fields
+from babyagi.settings.fields import Settings, declared_fields
 from babyagi.settings.load import load_here
 from babyagi.verbs import json_shapes
 from babyagi.verbs.verb_table import (
@@ -53,14 +53,11 @@ from babyagi.verbs.verb_table import (
     pick_objective,
     read_given,
 )
+from babyagi.worker.notify import event_fields
 
 if TYPE_CHECKING:
-    from typing import Unpack
-
     import httpx2
     from pydantic import TypeAdapter
-
-    from babyagi.settings.fields import Settings
 
 Selector = int | Literal["latest"]
 """Chooses an objective by its number, or the one that was used or created last."""
@@ -150,7 +147,7 @@ class Client:
         given = {field: one for field, one in arguments.items() if one is not None}
         if "objective" in given:  # a text, or the number of one that a query names
             given["objective"] = str(given["objective"])
-        return _read(await self._send(verb, path, given, key), verb.returns)
+        return _reader(verb.returns).validate_json(await self._send(verb, path, given, key))
 
     # -- objectives
     # ----------------------------------------------------------------------------------------------
@@ -323,8 +320,7 @@ class Client:
             raise RuntimeError(OUTSIDE)
         async with aclosing(self._listen(objective, after)) as told:
             async for data in told:
-                event: json_shapes.Event = _read(data, json_shapes.Event)
-                yield event
+                yield _reader(json_shapes.Event).validate_json(data)
 
     # -- the inbox
     # ----------------------------------------------------------------------------------------------
@@ -395,10 +391,6 @@ def _name(what: str, chosen: int | str) -> str:
     return text
 
 
-def _read(data: bytes, returns: Any) -> Any:
-    return _reader(returns).validate_json(data)
-
-
 @cache
 def _reader(returns: Any) -> TypeAdapter[Any]:
     """Return what reads JSON into the type. Fields that it does not know are left out, because a
@@ -457,7 +449,7 @@ async def _listen_here(
         while True:
             for event in await store.events(id_, after_id=last):
                 last = event.id
-                yield json.dumps(json_shapes.event_shape(event)).encode()
+                yield json.dumps(event_fields(event)).encode()
             await store.wait_for_events(id_, after_id=last, timeout_s=LOOK_S)
 
 

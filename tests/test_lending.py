@@ -44,7 +44,7 @@ from babyagi.tasks import (
 from babyagi.taskstore.lifecycle import identity_key
 from babyagi.taskstore.sqlite import MemoryTaskStore
 from babyagi.tools.catalog import TOOL_NAMES, effect_of
-from babyagi.verbs.actions import settle, why_objective
+from babyagi.verbs.actions import find_stand, settle
 from support.world import START, World, make_spec
 from tests.test_inbox import Till, calling, make_tool
 
@@ -163,7 +163,7 @@ async def test_workers_and_why_say_what_is_not_lent(tmp_path):
         async with asyncio.timeout(120):
             while not (said := [one.blocked_reason for one in await joined(app)]) or not said[0]:
                 await asyncio.sleep(0.01)
-        why = await why_objective(app.store, await app.store.objective(objective.id))
+        why = (await find_stand(app.store, await app.store.objective(objective.id))).reason
         app.stop()
         await work
 

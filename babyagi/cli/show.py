@@ -48,6 +48,7 @@ from babyagi.taskstore.sql.store import TaskStore
 from babyagi.text import say_count, say_duration, shorten
 from babyagi.verbs import actions, json_shapes
 from babyagi.verbs.actions import Shown
+from babyagi.worker.notify import event_fields
 
 FOLDED_ROWS = 4  # of a text that is not shown whole
 MAX_FULL_CHARS = 1_000_000
@@ -357,7 +358,7 @@ class LogView(View):
         width = row_width(sys.stdout)
         for event, said in self.entries:
             if self._as_json:
-                print_json({**json_shapes.event_shape(event), "text": said}, indent=None)
+                print_json({**event_fields(event), "text": said}, indent=None)
                 continue
             text = f"{render.render_moment(event.at)}  {said}"
             echo(fit(text, width) if width else text, _STYLES.get(event.kind, Style.PLAIN))

@@ -47,7 +47,8 @@ from babyagi.tasks import Event, Joined, Objective, ObjectiveStatus, Step, Task,
 from babyagi.taskstore.sql.store import TaskStore
 from babyagi.text import say_count
 from babyagi.verbs.actions import serving
-from babyagi.verbs.json_shapes import event_shape, model_of
+from babyagi.verbs.json_shapes import model_of
+from babyagi.worker.notify import event_fields
 
 if TYPE_CHECKING:
     from rich.live import Live
@@ -300,7 +301,7 @@ class JsonView(View):
 
     async def fetch(self, batch: Sequence[Event]) -> None:
         for event in batch:
-            print_json(event_shape(event), indent=None)
+            print_json(event_fields(event), indent=None)
 
 
 # -- workers as lines

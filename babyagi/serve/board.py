@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache, partial
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -24,27 +24,23 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from babyagi.app.backends import utc_now
-from babyagi.errors import BabyagiError, NotFoundError
+from babyagi.errors import BabyagiError
 from babyagi.pages.markdown import render_html
 from babyagi.pages.pictures import KINDS as TIMELINE_KINDS
 from babyagi.pages.pictures import MAX_ROWS as MAX_TASKS_DRAWN
 from babyagi.pages.pictures import SIGNS, find_bars, render_timeline
 from babyagi.pages.report import render_files
 from babyagi.reporting.report import MAX_EVENTS_DRAWN, load_report
-from babyagi.reporting.why import explain_tasks, find_facts
+from babyagi.reporting.why import Facts, Reason, explain_tasks, find_facts
 from babyagi.serve import door, wire
 from babyagi.serve.door import Access, Names
 from babyagi.serve.operations import OPERATIONS, Desk
 from babyagi.serve.wire import parse_parameters
-from babyagi.tasks import Duty, Level, Objective, StopReason, TaskStatus
+from babyagi.tasks import Duty, Level, Objective, Result, StopReason, Task, TaskStatus
+from babyagi.taskstore.sql.store import TaskStore
 from babyagi.text import UNSEEN, harmless_lines, shorten
 from babyagi.verbs import actions, json_shapes, verb_table
-from babyagi.verbs.verb_table import SEE_LISTS, Call, Verb, carry_out
-
-if TYPE_CHECKING:
-    from babyagi.reporting.why import Facts, Reason
-    from babyagi.tasks import Result, Task
-    from babyagi.taskstore.sql.store import TaskStore
+from babyagi.verbs.verb_table import Call, Verb, carry_out
 
 MAX_ROWS = 50  # of a list on one page
 MAX_CARDS = 50  # tasks in a column of the board
@@ -74,26 +70,28 @@ MAX_EXCERPT_CHARS = 600
 _BACK = re.compile(r"/(?:[A-Za-z0-9_.~-]+(?:/[A-Za-z0-9_.~-]+)*)?")
 
 
-Page = Callable[[Desk, Request], Awaitable[Response]]
+Values = dict[str, Any]
+"""What a template shows, by the names that it uses."""
 
 
 def make_routes(desk: Desk, names: Names) -> list[Route]:
-    pages: tuple[tuple[str, Page], ...] = (
-        ("/", _objectives),
-        ("/inbox", _inbox),
-        ("/schedules", _schedules),
-        ("/schedules/{schedule}", _schedule),
-        *(
-            (f"/objectives/{{objective}}{name}", partial(_tab, name, load))
-            for name, load in TABS.items()
-        ),
-        ("/objectives/{objective}/tasks/{task}", _task),
-        ("/objectives/{objective}/duties/{duty}", _duty),
-    )
+    one = "/objectives/{objective}"
+    pages: Mapping[str, Callable[[Desk, Request], Awaitable[Response]]] = {
+        "/": partial(_page, "objectives.html", _objectives),
+        "/inbox": partial(_page, "inbox.html", _inbox),
+        "/schedules": partial(_page, "schedules.html", _schedules),
+        "/schedules/{schedule}": partial(_page, "schedule.html", _schedule),
+        **{
+            f"{one}{name}": partial(_page_of_one, template, partial(_tab, name, load))
+            for name, (template, load) in TABS.items()
+        },
+        f"{one}/tasks/{{task}}": partial(_page_of_one, "task.html", _task),
+        f"{one}/duties/{{duty}}": partial(_page_of_one, "duty.html", _duty),
+    }
     return [
         Route("/open", partial(_open, desk, names), methods=["GET"]),
         Route("/static/{name}", _static, methods=["GET"]),
-        *(Route(path, partial(page, desk), methods=["GET"]) for path, page in pages),
+        *(Route(path, partial(page, desk), methods=["GET"]) for path, page in pages.items()),
         *(
             Route(_address_of(one), partial(_do, one, desk), methods=["POST"])
             for one in OPERATIONS
@@ -112,26 +110,45 @@ def _address_of(verb: Verb) -> str:
 # --------------------------------------------------------------------------------------------------
 
 
-async def _objectives(desk: Desk, request: Request) -> Response:
-    place = await _place(desk)
+async def _page(
+    template: str,
+    load: Callable[[Desk, Request], Awaitable[Values]],
+    desk: Desk,
+    request: Request,
+) -> Response:
+    """Return a page that receives new events of all objectives. The id of the last event is read
+    before the page's data, so that the page misses no later change.
+
+    Args:
+        load: returns what the page shows.
+    """
+    after = await desk.store.last_event_id(None)
+    values = await load(desk, request)
+    return await _render(desk, request, template, events="/events", after=after, **values)
+
+
+async def _objectives(desk: Desk, request: Request) -> Values:
     query = parse_parameters(_said(request), verb_table.ObjectivesQuery)
     found = await query.find(desk.store)
     left = [one for one in reversed(found) if not query.after or one.id < query.after]
     shown = left[:MAX_ROWS]
     rows = [await _row(desk, one) for one in shown]
     more = {"words": query.words, "state": query.state or "", "after": shown[-1].id} if rows else {}
-    said = {"rows": rows, "n_found": len(found), "query": query, "limits": desk.settings.limits}
-    rest = urlencode(more) if len(left) > len(shown) else ""
-    return await _render(desk, request, "objectives.html", **place, **said, more=rest)
+    return {
+        "rows": rows,
+        "n_found": len(found),
+        "query": query,
+        "limits": desk.settings.limits,
+        "more": urlencode(more) if len(left) > len(shown) else "",
+    }
 
 
-async def _row(desk: Desk, objective: Objective) -> dict[str, Any]:
-    _, counts = await actions.find_row(desk.store, objective.id)
-    reason = await actions.why_objective(desk.store, objective)
-    return {**_head(objective, counts), "reason": reason}
+async def _row(desk: Desk, objective: Objective) -> Values:
+    stand = await actions.find_stand(desk.store, objective)
+    return {**_head(objective, stand.counts), "reason": stand.reason}
 
 
-def _head(objective: Objective, counts: Mapping[TaskStatus, int]) -> dict[str, Any]:
+def _head(objective: Objective, counts: Mapping[TaskStatus, int]) -> Values:
     return {
         "objective": objective,
         "state": name_state(objective),
@@ -141,34 +158,23 @@ def _head(objective: Objective, counts: Mapping[TaskStatus, int]) -> dict[str, A
     }
 
 
-async def _inbox(desk: Desk, request: Request) -> Response:
-    place = await _place(desk)
+async def _inbox(desk: Desk, _request: Request) -> Values:
     steps = await desk.store.inbox()
     asked = [
         await actions.gather_request(desk.store, step, desk.settings) for step in steps[:MAX_ROWS]
     ]
     shapes = [json_shapes.request_shape(one) | {"created_at": one.step.created_at} for one in asked]
-    said = {**place, "asked": shapes, "n_more": len(steps) - len(shapes)}
-    return await _render(desk, request, "inbox.html", **said)
+    return {"asked": shapes, "n_more": len(steps) - len(shapes)}
 
 
-async def _schedules(desk: Desk, request: Request) -> Response:
-    place = await _place(desk)
-    found = (await desk.store.schedules())[::-1]
-    return await _render(desk, request, "schedules.html", **place, schedules=found)
+async def _schedules(desk: Desk, _request: Request) -> Values:
+    return {"schedules": (await desk.store.schedules())[::-1]}
 
 
-async def _schedule(desk: Desk, request: Request) -> Response:
-    place = await _place(desk)
+async def _schedule(desk: Desk, request: Request) -> Values:
     id_ = verb_table.parse_id(request.path_params["schedule"], "schedule")
     found, ticks = await desk.store.schedule(id_, limit=N_TICKS_SHOWN)
-    return await _render(desk, request, "schedule.html", **place, one=found, ticks=ticks)
-
-
-async def _place(desk: Desk) -> dict[str, str]:
-    """Return the template values with which a page receives new events of all objectives. Must be
-    called before the page's data are read, so that the page misses no later change."""
-    return {"events": "/events", "after": str(await desk.store.last_event_id(None))}
+    return {"one": found, "ticks": ticks}
 
 
 def _said(request: Request) -> list[tuple[str, str]]:
@@ -181,33 +187,37 @@ def _said(request: Request) -> list[tuple[str, str]]:
 # --------------------------------------------------------------------------------------------------
 
 
-Values = dict[str, Any]
+async def _page_of_one(
+    template: str,
+    load: Callable[[Desk, Objective, Request], Awaitable[Values]],
+    desk: Desk,
+    request: Request,
+) -> Response:
+    """Return a page that receives new events of the objective in the path of the request. The id of
+    the last event is read as in `_page`."""
+    objective = await desk.pick(request.path_params["objective"])
+    after = await desk.store.last_event_id(objective.id)
+    values = await load(desk, objective, request)
+    events = f"/objectives/{objective.id}/events"
+    return await _render(desk, request, template, events=events, after=after, **values)
 
 
 async def _tab(
     name: str,
     load: Callable[[Desk, actions.Stand, Request], Awaitable[Values]],
     desk: Desk,
+    objective: Objective,
     request: Request,
-) -> Response:
-    """Return the page of a tab of an objective, with the objective's state at the top.
-
-    Args:
-        load: returns what the tab shows.
-    """
-    objective, after = await _begin(desk, request)
+) -> Values:
+    """Return what a tab of an objective shows, and the objective's state, which is at its top."""
     stand = await actions.find_stand(desk.store, objective)
-    known = {
-        "events": f"/objectives/{objective.id}/events",
-        "after": after,
+    return {
         "stand": stand,
         **_head(objective, stand.counts),
         "n_serving": len(actions.serving(stand.workers, objective.id)),
         "tab": name,
+        **await load(desk, stand, request),
     }
-    values = await load(desk, stand, request)
-    template = f"{name.strip('/') or 'objective'}.html"
-    return await _render(desk, request, template, **{**known, **values})
 
 
 async def _columns(desk: Desk, stand: actions.Stand, _request: Request) -> Values:
@@ -287,44 +297,31 @@ async def _report(desk: Desk, stand: actions.Stand, _request: Request) -> Values
 
 
 TABS = {
-    "": _columns,
-    "/tasks": _list,
-    "/results": _results,
-    "/timeline": _timeline,
-    "/report": _report,
+    "": ("objective.html", _columns),
+    "/tasks": ("tasks.html", _list),
+    "/results": ("results.html", _results),
+    "/timeline": ("timeline.html", _timeline),
+    "/report": ("report.html", _report),
 }
 
 
-async def _task(desk: Desk, request: Request) -> Response:
-    objective, after = await _begin(desk, request)
+async def _task(desk: Desk, objective: Objective, request: Request) -> Values:
     task_id = verb_table.parse_id(request.path_params["task"], "task")
     shown = await actions.fetch_task(desk.store, objective, task_id)
     result = await asyncio.to_thread(_render_result, shown)
-    said = {"task": shown.task, "result": result, "given": json_shapes.given_results(shown.steps)}
-    return await _render_shown(desk, request, "task.html", shown, after=after, **said)
+    given = json_shapes.given_results(shown.steps)
+    return {**_calls(desk, shown), "task": shown.task, "result": result, "given": given}
 
 
-async def _duty(desk: Desk, request: Request) -> Response:
-    objective, after = await _begin(desk, request)
-    duty = next((one for one in DUTIES if one.value == request.path_params["duty"]), None)
-    if duty is None:
-        raise NotFoundError(
-            "there is no such page", why=f"the pages are {', '.join(DUTIES)}", fix=SEE_LISTS
-        )
+async def _duty(desk: Desk, objective: Objective, request: Request) -> Values:
+    duty = verb_table.parse_duty(request.path_params["duty"])
     shown = await actions.fetch_duty(desk.store, objective, duty, n_times=MAX_TIMES)
-    return await _render_shown(desk, request, "duty.html", shown, after=after, name=DUTIES[duty])
+    return {**_calls(desk, shown), "name": DUTIES[duty]}
 
 
-async def _render_shown(
-    desk: Desk, request: Request, template: str, shown: actions.Shown, **values: Any
-) -> Response:
-    known = {
-        "objective": shown.objective,
-        "shown": shown,
-        "exchanges": list(actions.number_exchanges(shown, desk.settings.known_secrets)),
-        "events": f"/objectives/{shown.objective.id}/events",
-    }
-    return await _render(desk, request, template, **known, **values)
+def _calls(desk: Desk, shown: actions.Shown) -> Values:
+    exchanges = list(actions.number_exchanges(shown, desk.settings.known_secrets))
+    return {"objective": shown.objective, "shown": shown, "exchanges": exchanges}
 
 
 def _render_result(shown: actions.Shown) -> Markup:
@@ -333,14 +330,6 @@ def _render_result(shown: actions.Shown) -> Markup:
     is_drawn = len(text) <= MAX_DRAWN_CHARS
     result = Markup(render_html(text)) if is_drawn else Markup("<pre>{}</pre>").format(text)
     return result + Markup(render_files(shown.made))
-
-
-async def _begin(desk: Desk, request: Request) -> tuple[Objective, int]:
-    """Return the objective in the path of the request, and the id of its last event, after which
-    the page receives events. Must be called before the page's data are read, so that the page
-    misses no later change."""
-    objective = await desk.pick(request.path_params["objective"])
-    return objective, await desk.store.last_event_id(objective.id)
 
 
 # -- forms

@@ -12,7 +12,7 @@ import hmac
 import ipaddress
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -354,7 +354,7 @@ class Door:
 
         async def send_safely(message: Message) -> None:
             if message["type"] == "http.response.start":
-                message = {**message, "headers": [*_without_ours(message["headers"]), *HEADERS]}
+                message = {**message, "headers": [*message["headers"], *HEADERS]}
             await send(message)
 
         try:
@@ -455,8 +455,3 @@ def _find_cookie(text: str, name: str) -> str:
     pairs = (pair.strip().partition("=") for pair in text.split(";"))
     found = [value for key, _, value in pairs if key == name]
     return found[0] if len(found) == 1 else ""
-
-
-def _without_ours(headers: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
-    ours = {name for name, _ in HEADERS}
-    return [(name, value) for name, value in headers if name not in ours]

@@ -13,12 +13,12 @@ import logging
 import math
 import secrets
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import h11
 import uvicorn
@@ -26,6 +26,7 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
+from starlette.types import ASGIApp, Scope
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from babyagi.app.application import App
@@ -37,6 +38,7 @@ from babyagi.serve import board, door, wire
 from babyagi.serve.door import Keys, Names
 from babyagi.serve.feed import Feed
 from babyagi.serve.operations import OPERATIONS, Desk, make_document
+from babyagi.settings.fields import Settings
 from babyagi.verbs.verb_table import (
     BASE,
     MAX_ID_DIGITS,
@@ -47,13 +49,7 @@ from babyagi.verbs.verb_table import (
     Verb,
     carry_out,
 )
-from babyagi.worker.process import hearing_signals
-
-if TYPE_CHECKING:
-    from starlette.types import ASGIApp, Scope
-
-    from babyagi.settings.fields import Settings
-    from babyagi.worker.process import Around
+from babyagi.worker.process import Around, hearing_signals
 
 logger = logging.getLogger(__name__)
 
@@ -341,7 +337,6 @@ class Nothing:
 
 MAX_LISTENERS = 300
 READY_TIMEOUT_S = 5.0
-Endpoint = Callable[[Request], Awaitable[Response]]
 
 
 def make_application(desk: Desk, names: Names) -> ASGIApp:
@@ -350,8 +345,11 @@ def make_application(desk: Desk, names: Names) -> ASGIApp:
         Route("/healthz", _say_alive, methods=["GET"]),
         Route("/readyz", partial(_say_ready, desk), methods=["GET"]),
         Route(f"{BASE}/openapi.json", _give_document, methods=["GET"]),
-        *(Route(BASE + one.path, _endpoint(desk, one), methods=[one.method]) for one in OPERATIONS),
-        Route("/metrics", _endpoint(desk, METRICS), methods=["GET"]),
+        *(
+            Route(BASE + one.path, partial(_answer, desk, one), methods=[one.method])
+            for one in OPERATIONS
+        ),
+        Route("/metrics", partial(_answer, desk, METRICS), methods=["GET"]),
         *board.make_routes(desk, names),
     ]
     handlers: Any = {
@@ -365,28 +363,21 @@ def make_application(desk: Desk, names: Names) -> ASGIApp:
     return door.Door(app, keys=desk.keys, names=names, refuse=_refuse)
 
 
-def _endpoint(desk: Desk, verb: Verb) -> Endpoint:
-    """Return an endpoint that does what the verb says if the client's key has its level."""
-    answer = partial(_stream, desk) if verb.run is None else partial(_run, desk, verb)
-
-    async def endpoint(request: Request) -> Response:
-        if request.scope[door.ACCESS].level < verb.level:
-            title = f"this needs a key of the level {verb.level.word}"
-            fix = f"babyagi serve open --token {verb.level.word} prints one"
-            return wire.write_problem(403, title, fix, kind="level")
-        return await answer(request)
-
-    return endpoint
-
-
-async def _run(desk: Desk, verb: Verb, request: Request) -> Response:
+async def _answer(desk: Desk, verb: Verb, request: Request) -> Response:
+    """Do what the verb says if the client's key has its level."""
+    level = request.scope[door.ACCESS].level
+    if level < verb.level:
+        title = f"this needs a key of the level {verb.level.word}"
+        fix = f"babyagi serve open --token {verb.level.word} prints one"
+        return wire.write_problem(403, title, fix, kind="level")
+    if verb.run is None:
+        return await _stream(desk, request)
     query = Nothing if verb.has_body else verb.given
     given = wire.parse_parameters(request.query_params.multi_items(), query)
     if verb.has_body:
         data = await wire.read_body(request)
         given = wire.parse_body(data, request.headers.get("content-type", ""), verb.given)
     key = request.headers.get("idempotency-key", "") if verb.takes_key else ""
-    level = request.scope[door.ACCESS].level
     call = Call(desk=desk, path=request.path_params, given=given, level=level)
     answer = await carry_out(verb, call, key)
     return await asyncio.to_thread(wire.write_answer, answer, request)

@@ -8,9 +8,9 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from starlette.requests import ClientDisconnect
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from babyagi import errors
@@ -19,16 +19,12 @@ from babyagi.redaction import redact
 from babyagi.serve.door import WRONG_S
 from babyagi.text import clean
 from babyagi.verbs.verb_table import (
+    Answer,
     clean_json,
     read_given,
     shape,
     vars_of,
 )
-
-if TYPE_CHECKING:
-    from starlette.requests import Request
-
-    from babyagi.verbs.verb_table import Answer
 
 MAX_BODY_BYTES = 1_000_000
 BODY_TIMEOUT_S = 15.0

@@ -13,7 +13,7 @@ from bisect import bisect_left
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
@@ -38,6 +38,7 @@ from babyagi.tasks import (
     ObjectiveStatus,
     Place,
     Proposal,
+    Result,
     Step,
     StopReason,
     Task,
@@ -50,12 +51,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from babyagi.settings.fields import Settings
-    from babyagi.tasks import Result
+    from babyagi.taskstore.nouns import Standing
     from babyagi.taskstore.sql.store import TaskStore
     from babyagi.tools.base import Preview
-
-Row = tuple[Objective, Mapping[TaskStatus, int]]
-"""An objective, and the number of its tasks with each status."""
 
 REPORT_LEASE_S = 60.0  # the lease of `cancel` while it writes a report
 PAGE = 1000  # tasks that are read at a time
@@ -131,19 +129,15 @@ async def find_stand(store: TaskStore, objective: Objective) -> Stand:
     """Show the state of an objective."""
     from babyagi.index.indexer import find_trouble
 
+    facts = await find_facts(store, objective.id)
+    running = await store.tasks(objective.id, statuses=[TaskStatus.RUNNING])
     return Stand(
         objective=objective,
-        counts=(await store.standing(objective.id)).counts,
-        workers=await store.workers(),
+        counts=facts.standing.counts,
+        workers=facts.workers,
         index_trouble=await find_trouble(store, objective.id),
-        reason=await why_objective(store, objective),
+        reason=explain_objective(facts, running=running),
     )
-
-
-async def find_row(store: TaskStore, objective_id: int) -> Row:
-    """Return the objective as it is now, and how many of its tasks have each status."""
-    standing = await store.standing(objective_id)
-    return standing.objective, standing.counts
 
 
 def serving(workers: Sequence[Worker], objective_id: int) -> list[Worker]:
@@ -157,24 +151,24 @@ def serving(workers: Sequence[Worker], objective_id: int) -> list[Worker]:
     return [worker for worker in workers if serves(worker)]
 
 
-async def pause(store: TaskStore, objective: Objective, is_repeated: bool = False) -> Row:
+async def pause(store: TaskStore, objective: Objective, is_repeated: bool = False) -> Standing:
     """Pause an objective: workers make no more calls for it."""
     if not is_repeated:
         _require_active(objective, "paused")
     await store.switch_objective(objective.id, to=ObjectiveStatus.PAUSED)
-    return await find_row(store, objective.id)
+    return await store.standing(objective.id)
 
 
-async def resume(store: TaskStore, objective: Objective) -> Row:
+async def resume(store: TaskStore, objective: Objective) -> Standing:
     """Resume a paused objective: workers continue it.
 
     This process does not work on it.
     """
     await store.switch_objective(objective.id, to=ObjectiveStatus.ACTIVE)
-    return await find_row(store, objective.id)
+    return await store.standing(objective.id)
 
 
-async def cancel(store: TaskStore, objective: Objective, is_repeated: bool = False) -> Row:
+async def cancel(store: TaskStore, objective: Objective, is_repeated: bool = False) -> Standing:
     """End an objective; its results are kept.
 
     If no worker serves it that could write its report, the report is written here, without a model.
@@ -186,7 +180,7 @@ async def cancel(store: TaskStore, objective: Objective, is_repeated: bool = Fal
     )
     if not found.has_report and not serving(await store.workers(), found.id):
         await _write_report(store, found.id)
-    return await find_row(store, objective.id)
+    return await store.standing(objective.id)
 
 
 def _require_active(objective: Objective, done: str) -> None:
@@ -219,7 +213,7 @@ async def extend(
     limits: Mapping[str, Any],
     *,
     is_repeated: bool = False,
-) -> Row:
+) -> Standing:
     """Change some limits of the objective, and keep the others.
 
     Args:
@@ -232,7 +226,7 @@ async def extend(
         require_unused(objective, limits)
     new = replace(objective.spec.limits, **limits)
     await store.extend_objective(objective.id, limits=new)
-    return await find_row(store, objective.id)
+    return await store.standing(objective.id)
 
 
 async def delete_whole(store: TaskStore, settings: Settings, objective: Objective) -> str:
@@ -258,23 +252,19 @@ class Prunable:
 async def find_prunable(store: TaskStore, *, before: datetime) -> list[Prunable]:
     """Return the objectives that may be deleted: those that ended before the time `before`, and
     those that have ended or were set aside without an answer."""
-    judged = [await _judge(store, one, before=before) for one in await store.objectives()]
-    return [going for going in judged if going is not None]
-
-
-async def _judge(store: TaskStore, objective: Objective, *, before: datetime) -> Prunable | None:
-    """Return the objective with the reason for which it may be deleted; None if it must be kept."""
-    is_over = objective.is_set_aside or objective.has_report
-    if objective.status is ObjectiveStatus.ACTIVE or not is_over:
-        return None
-    n_results = len(await store.result_ids(objective.id))
-    if n_results == 0:
-        return Prunable(objective=objective, n_results=0, why="it never got an answer")
-    ended_at = objective.ended_at or datetime.max.replace(tzinfo=UTC)
-    if ended_at < before:
-        why = f"it ended on {ended_at.astimezone():%Y-%m-%d}"
-        return Prunable(objective=objective, n_results=n_results, why=why)
-    return None
+    found = []
+    for one in await store.objectives():
+        is_over = one.is_set_aside or one.has_report
+        if one.status is ObjectiveStatus.ACTIVE or not is_over:
+            continue
+        why, n_results = "", len(await store.result_ids(one.id))
+        if n_results == 0:
+            why = "it never got an answer"
+        elif one.ended_at is not None and one.ended_at < before:
+            why = f"it ended on {one.ended_at.astimezone():%Y-%m-%d}"
+        if why:
+            found.append(Prunable(objective=one, n_results=n_results, why=why))
+    return found
 
 
 # -- the list of tasks: reading it
@@ -316,13 +306,6 @@ async def choose_pages(
     ):
         yield page
         left, after = left - len(page), page[-1]
-
-
-async def why_objective(store: TaskStore, objective: Objective) -> Reason:
-    """Say why an objective makes no progress, or what is being done for it."""
-    facts = await find_facts(store, objective.id)
-    running = await store.tasks(objective.id, statuses=[TaskStatus.RUNNING])
-    return explain_objective(facts, running=running)
 
 
 # -- the list of tasks: changing it while workers work on it. Each change is one transaction of the

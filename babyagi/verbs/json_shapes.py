@@ -25,7 +25,6 @@ from babyagi.tasks import Limits, ObjectiveStatus, Reservation, StopReason, Task
 from babyagi.taskstore import schedules
 from babyagi.taskstore.schedules import CatchUp, Overlap, Rule, ScheduleStatus, Tick
 from babyagi.verbs import actions
-from babyagi.worker.notify import event_fields
 
 if TYPE_CHECKING:
     from babyagi.index.indexer import CheckReport
@@ -593,10 +592,6 @@ def schedule_shape(schedule: schedules.Schedule) -> Json:
         "models": spec.objective.model_by_role,
     }
     return make(Schedule, schedule, spec, when=spec.rule.words, **started)
-
-
-def event_shape(event: tasks.Event) -> Json:
-    return event_fields(event)
 
 
 def model_of(objective: tasks.Objective) -> str:

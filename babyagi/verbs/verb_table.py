@@ -20,7 +20,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Required
+from typing import Annotated, Any, Literal, Required
 
 from annotated_types import Interval
 from typing_extensions import TypedDict
@@ -35,16 +35,14 @@ from babyagi.reporting.artifacts import find_artifacts
 from babyagi.reporting.metrics import read_metrics
 from babyagi.reporting.report import load_artifacts, load_page, load_report, load_sources
 from babyagi.reporting.why import explain_tasks, find_facts
-from babyagi.settings.fields import declared_fields
-from babyagi.tasks import ANSWER_TASK, Level, Limits, Objective, Place, Task, TaskStatus
-from babyagi.taskstore.nouns import KeyedRequest
+from babyagi.settings.fields import Settings, declared_fields
+from babyagi.tasks import ANSWER_TASK, Duty, Level, Limits, Objective, Place, Task, TaskStatus
+from babyagi.taskstore.nouns import KeyedRequest, Standing
 from babyagi.taskstore.schedules import DAILY_LIMIT_USD, Schedule, ScheduleStatus
 from babyagi.taskstore.sql.store import TaskStore
 from babyagi.text import clean, shorten
 from babyagi.verbs import actions, json_shapes
-
-if TYPE_CHECKING:
-    from babyagi.settings.fields import Settings
+from babyagi.worker.notify import event_fields
 
 BASE = "/api/v1"
 LATEST = "latest"
@@ -82,8 +80,8 @@ class Verb:
         run: the function that does it; None for a stream of events. Its parameters with a name in
             `FROM_CALL` are given by the call. The others are what a client gives: one parameter
             `given` of a dataclass, or parameters of their own.
-        shape: makes the JSON from what `run` returns, if that is no `Answer`.
-        returns: the type of the JSON (`json_shapes.py`); None if the answer is no JSON.
+        returns: the type of the JSON (`json_shapes.py`), which `_SHAPES` makes unless `run` returns
+            an `Answer`; None if the answer is no JSON.
         level: the lowest level that the client's key must have.
         commands: the commands that do the same on the command line.
         status: the HTTP status of a success.
@@ -99,7 +97,6 @@ class Verb:
     method: str
     path: str
     run: Callable[..., Awaitable[Any]] | None
-    shape: Callable[[Any], Any] = json_shapes.to_json
     returns: Any = None
     level: Level = Level.READ
     commands: tuple[str, ...] = ()
@@ -213,7 +210,7 @@ FROM_CALL: Mapping[str, Callable[[Call], Any]] = {
     "task_id": lambda call: parse_id(call.path["task"], "task"),
     "schedule_id": lambda call: parse_id(call.path["schedule"], "schedule"),
     "number": lambda call: parse_id(call.path["number"], "request"),
-    "duty": lambda call: call.path["duty"],
+    "duty": lambda call: parse_duty(call.path["duty"]),
 }
 """What a call gives for the parameters of these names; a client gives the others."""
 
@@ -247,7 +244,8 @@ async def _run(verb: Verb, call: Call) -> Answer:
         call.desk.app.wake()
     if isinstance(found, Answer):
         return found
-    return Answer(value=verb.shape(found), status=verb.status)
+    make = _SHAPES.get(verb.returns, json_shapes.to_json)
+    return Answer(value=make(found), status=verb.status)
 
 
 async def carry_out(verb: Verb, call: Call, key: str = "") -> Answer:
@@ -301,6 +299,17 @@ def parse_id(text: str, what: str) -> int:
             f"there is no such {what}", why=f"each {what} is chosen by its number", fix=SEE_LISTS
         )
     return int(text)
+
+
+def parse_duty(text: str) -> Duty:
+    for duty in actions.SHOWN_DUTIES:
+        if duty.value == text:
+            return duty
+    raise NotFoundError(
+        "there is no such duty",
+        why="the duties, which are work for a whole objective, are plan, order, check, report",
+        fix="end the path with one of these",
+    )
 
 
 # -- what a client gives
@@ -456,7 +465,7 @@ async def list_objectives(store: TaskStore, given: ObjectivesQuery) -> Answer:
     page = left[: given.limit]
     shapes = []
     for one in page:
-        _, counts = await actions.find_row(store, one.id)
+        counts = (await store.standing(one.id)).counts
         last_at = await actions.find_last_event_at(store, one)
         shapes.append(json_shapes.objective_shape(one, counts, last_event_at=last_at))
     return Answer(value=shapes, next={"after": page[-1].id} if len(left) > given.limit else None)
@@ -560,7 +569,7 @@ async def delete(store: TaskStore, settings: Settings, objective: Objective) -> 
     return {"v": json_shapes.VERSION, "deleted": [objective.id], "trouble": trouble}
 
 
-async def extend(call: Call, objective: Objective, given: LimitOptions) -> actions.Row:
+async def extend(call: Call, objective: Objective, given: LimitOptions) -> Standing:
     """Set new limits for an objective."""
     limits = given_limits(call, given)
     if not limits:
@@ -568,13 +577,13 @@ async def extend(call: Call, objective: Objective, given: LimitOptions) -> actio
     return await actions.extend(call.store, objective, limits, is_repeated=call.is_repeated)
 
 
-async def ask_further(call: Call, objective: Objective, given: Question) -> actions.Row:
+async def ask_further(call: Call, objective: Objective, given: Question) -> Standing:
     """Ask a further question, which the objective then has to answer as well."""
     new = given_limits(call, given)
     limits: Limits | None = replace(objective.spec.limits, **new) if new else None
     app = call.desk.app.beside()
     found = await app.ask_further(objective, given["question"], limits=limits)
-    return await actions.find_row(call.store, found.id)
+    return await call.store.standing(found.id)
 
 
 # -- tasks
@@ -609,17 +618,10 @@ async def show_task(
 
 
 async def show_duty(
-    call: Call, objective: Objective, duty: str, step: int | None = None
+    call: Call, objective: Objective, duty: Duty, step: int | None = None
 ) -> json_shapes.Json:
     """Show the calls of one duty (work for the whole objective): plan, order, check or report."""
-    known = next((one for one in actions.SHOWN_DUTIES if one.value == duty), None)
-    if known is None:
-        raise NotFoundError(
-            "there is no such duty",
-            why="the duties, which are work for a whole objective, are plan, order, check, report",
-            fix="end the path with one of these",
-        )
-    return _show(call, await actions.fetch_duty(call.store, objective, known, only=step), step)
+    return _show(call, await actions.fetch_duty(call.store, objective, duty, only=step), step)
 
 
 def _show(call: Call, shown: actions.Shown, only: int | None) -> json_shapes.Json:
@@ -706,7 +708,7 @@ async def log(
 ) -> Answer:
     """List the events of an objective."""
     found = await store.events(objective.id, after_id=after, task_id=task, limit=limit)
-    shapes = [json_shapes.event_shape(event) for event in found]
+    shapes = [event_fields(event) for event in found]
     return Answer(value=shapes, next={"after": found[-1].id} if len(found) == limit else None)
 
 
@@ -821,7 +823,7 @@ def _schedule(found: Schedule) -> json_shapes.Json:
 
 
 _SHAPES: Mapping[Any, Callable[[Any], Any]] = {
-    json_shapes.Status: lambda row: json_shapes.status_shape(*row),
+    json_shapes.Status: lambda now: json_shapes.status_shape(now.objective, now.counts),
     json_shapes.Stand: json_shapes.stand_shape,
     json_shapes.Changed: json_shapes.changed_shape,
     json_shapes.OneSchedule: _schedule,
@@ -838,7 +840,6 @@ def look(
     known = {
         "name": run.__name__,
         "method": "GET",
-        "shape": _SHAPES.get(returns, json_shapes.to_json),
         "says": (run.__doc__ or "").partition("\n")[0],
     }
     return Verb(path=path, run=run, returns=returns, commands=commands, **{**known, **more})

@@ -10,6 +10,7 @@ import pytest
 
 from babyagi.verbs import json_shapes
 from babyagi.verbs.actions import Shown
+from babyagi.worker.notify import event_fields
 from tests.cli import samples
 
 SNAPSHOTS = Path(__file__).parents[1] / "cli" / "snapshots"
@@ -44,7 +45,7 @@ SHAPES = {
         samples.objective(), samples.check_report()
     ),
     "search": lambda: json_shapes.search_shape(samples.objective(), "limits", samples.ranking()),
-    "event": lambda: json_shapes.event_shape(samples.event()),
+    "event": lambda: event_fields(samples.event()),
 }
 
 
