@@ -20,7 +20,6 @@ from pathlib import Path
 from string import Formatter
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar, Unpack
 
-from babyagi import errors
 from babyagi.app.application import open_app, open_app_to_look
 from babyagi.app.backends import has_store, open_store
 from babyagi.app.options import names_of, rename, require_known
@@ -32,6 +31,7 @@ from babyagi.errors import (
     RequestError,
     SettingsError,
     StoreUnavailableError,
+    by_kind,
 )
 from babyagi.runtime.heavy_imports import import_whole
 from babyagi.settings.fields import Settings, declared_fields
@@ -538,7 +538,7 @@ def _error_of(reply: httpx2.Response) -> BabyagiError:
     kind = said.get("type", "").removeprefix("urn:babyagi:")
     if kind in ("door", "level"):
         return CredentialsError(what, why=why, fix=fix, guide="serve")
-    found = errors.by_kind().get(kind, BabyagiError)
+    found = by_kind().get(kind, BabyagiError)
     if found is RequestError:
         return RequestError(what, why, status=reply.status_code)
     if found is LimitReachedError:

@@ -25,22 +25,17 @@ from starlette.routing import Route
 
 from babyagi.app.backends import utc_now
 from babyagi.errors import BabyagiError
+from babyagi.pages import pictures
 from babyagi.pages.markdown import render_html
-from babyagi.pages.pictures import KINDS as TIMELINE_KINDS
-from babyagi.pages.pictures import MAX_ROWS as MAX_TASKS_DRAWN
-from babyagi.pages.pictures import SIGNS, find_bars, render_timeline
 from babyagi.pages.report import render_files
 from babyagi.reporting.report import MAX_EVENTS_DRAWN, load_report
 from babyagi.reporting.why import Facts, Reason, explain_tasks, find_facts
 from babyagi.serve import door, wire
-from babyagi.serve.door import Access, Names
 from babyagi.serve.operations import OPERATIONS, Desk
-from babyagi.serve.wire import parse_parameters
 from babyagi.tasks import Duty, Level, Objective, Result, StopReason, Task, TaskStatus
 from babyagi.taskstore.sql.store import TaskStore
 from babyagi.text import UNSEEN, harmless_lines, shorten
 from babyagi.verbs import actions, json_shapes, verb_table
-from babyagi.verbs.verb_table import Call, Verb, carry_out
 
 MAX_ROWS = 50  # of a list on one page
 MAX_CARDS = 50  # tasks in a column of the board
@@ -74,7 +69,7 @@ Values = dict[str, Any]
 """What a template shows, by the names that it uses."""
 
 
-def make_routes(desk: Desk, names: Names) -> list[Route]:
+def make_routes(desk: Desk, names: door.Names) -> list[Route]:
     one = "/objectives/{objective}"
     pages: Mapping[str, Callable[[Desk, Request], Awaitable[Response]]] = {
         "/": partial(_page, "objectives.html", _objectives),
@@ -100,7 +95,7 @@ def make_routes(desk: Desk, names: Names) -> list[Route]:
     ]
 
 
-def _address_of(verb: Verb) -> str:
+def _address_of(verb: verb_table.Verb) -> str:
     """Return the path to which a form posts to run the verb. HTML forms have no DELETE; the
     path for it ends with `/delete`."""
     return f"/do{verb.path}{'/delete' if verb.method == 'DELETE' else ''}"
@@ -128,7 +123,7 @@ async def _page(
 
 
 async def _objectives(desk: Desk, request: Request) -> Values:
-    query = parse_parameters(_said(request), verb_table.ObjectivesQuery)
+    query = wire.parse_parameters(_said(request), verb_table.ObjectivesQuery)
     found = await query.find(desk.store)
     left = [one for one in reversed(found) if not query.after or one.id < query.after]
     shown = left[:MAX_ROWS]
@@ -250,7 +245,7 @@ async def _with_reasons(
 
 
 async def _list(desk: Desk, stand: actions.Stand, request: Request) -> Values:
-    id_, query = stand.objective.id, parse_parameters(_said(request), verb_table.TasksQuery)
+    id_, query = stand.objective.id, wire.parse_parameters(_said(request), verb_table.TasksQuery)
     last = await desk.store.task(id_, query.after) if query.after else None
     shown, has_more = await verb_table.read_tasks(desk.store, id_, query, last, MAX_ROWS)
     more = [("status", one.value) for one in query.status]
@@ -266,7 +261,7 @@ async def _list(desk: Desk, stand: actions.Stand, request: Request) -> Values:
 
 async def _results(desk: Desk, stand: actions.Stand, request: Request) -> Values:
     """Return the newest results. There is no search, because each one may cost money."""
-    id_, query = stand.objective.id, parse_parameters(_said(request), verb_table.PageQuery)
+    id_, query = stand.objective.id, wire.parse_parameters(_said(request), verb_table.PageQuery)
     ids = (await desk.store.result_ids(id_))[::-1]
     ids = ids[ids.index(query.after) + 1 :] if query.after in ids else ids
     shown = await desk.store.results(id_, task_ids=ids[:MAX_ROWS])
@@ -282,12 +277,12 @@ def _excerpts(found: Sequence[Result]) -> list[tuple[Result, Markup]]:
 async def _timeline(desk: Desk, stand: actions.Stand, _request: Request) -> Values:
     id_ = stand.objective.id
     found = await desk.store.events(
-        id_, kinds=TIMELINE_KINDS, from_end=True, limit=MAX_EVENTS_DRAWN
+        id_, kinds=pictures.KINDS, from_end=True, limit=MAX_EVENTS_DRAWN
     )
-    bars = await asyncio.to_thread(find_bars, found, now=utc_now())
-    tasks = await desk.store.tasks(id_, task_ids=range(1, MAX_TASKS_DRAWN + 1))
+    bars = await asyncio.to_thread(pictures.find_bars, found, now=utc_now())
+    tasks = await desk.store.tasks(id_, task_ids=range(1, pictures.MAX_ROWS + 1))
     link = f"/objectives/{id_}/tasks/{{}}".format
-    drawing = await asyncio.to_thread(render_timeline, tasks, bars, link=link)
+    drawing = await asyncio.to_thread(pictures.render_timeline, tasks, bars, link=link)
     return {"drawing": Markup(drawing), "n_read": len(tasks), "duties": DUTIES}
 
 
@@ -336,8 +331,8 @@ def _render_result(shown: actions.Shown) -> Markup:
 # --------------------------------------------------------------------------------------------------
 
 
-async def _do(verb: Verb, desk: Desk, request: Request) -> Response:
-    access: Access = request.scope[door.ACCESS]
+async def _do(verb: verb_table.Verb, desk: Desk, request: Request) -> Response:
+    access: door.Access = request.scope[door.ACCESS]
     data = await wire.read_body(request)
     pairs = parse_qsl(
         data.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=MAX_FIELDS
@@ -352,9 +347,9 @@ async def _do(verb: Verb, desk: Desk, request: Request) -> Response:
         wanted = verb.level.word
         fix = f"`babyagi serve open --level {wanted}`"
         return render_message(403, f"this needs a key of the level {wanted}", "", fix)
-    given = parse_parameters(fields, verb.given)
-    call = Call(desk=desk, path=request.path_params, given=given, level=access.level)
-    answer = await carry_out(verb, call)
+    given = wire.parse_parameters(fields, verb.given)
+    call = verb_table.Call(desk=desk, path=request.path_params, given=given, level=access.level)
+    answer = await verb_table.carry_out(verb, call)
     if isinstance(answer.value, dict) and answer.value.get("elsewhere"):
         return render_message(
             200,
@@ -377,7 +372,7 @@ def _back(back: str, value: Any) -> str:
 # --------------------------------------------------------------------------------------------------
 
 
-async def _open(desk: Desk, names: Names, request: Request) -> Response:
+async def _open(desk: Desk, names: door.Names, request: Request) -> Response:
     """Exchange a one-time code for a session. The returned page sends the browser on to the board.
     (After a redirect, the browser would not send the session's cookie.)"""
     level = desk.keys.take_code(request.query_params.get("code", ""))
@@ -417,7 +412,7 @@ def render_message(status: int, title: str, detail: str, fix: str = "") -> Respo
 
 
 async def _render(desk: Desk, request: Request, template: str, **values: Any) -> Response:
-    access: Access = request.scope[door.ACCESS]
+    access: door.Access = request.scope[door.ACCESS]
     return await asyncio.to_thread(
         _render_page,
         template,
@@ -466,7 +461,7 @@ def open_templates() -> Environment:
             "advice": say_advice,
             "commands": mark_commands,
             "sentence": say_sentence,
-            "sign": lambda status: SIGNS[status],
+            "sign": lambda status: pictures.SIGNS[status],
             "status": lambda status: _WORDS.get(status, status.value),
             "unseen": mark_unseen,
         }

@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import hmac
 import ipaddress
-import os
 import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -86,9 +85,7 @@ def load_token(home: Path, *, new_token: Callable[[], str]) -> str:
 
 def renew_token(home: Path, *, new_token: Callable[[], str]) -> None:
     """Replace the server's token in the home folder by a new one."""
-    made = home / f"{TOKEN_FILE}.{os.getpid()}"
-    private.write_file(made, new_token())
-    made.replace(home / TOKEN_FILE)
+    private.write_file(home / TOKEN_FILE, new_token())
 
 
 def read_word(path: Path) -> str:

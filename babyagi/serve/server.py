@@ -35,7 +35,6 @@ from babyagi.errors import BabyagiError, RequestError, SettingsError
 from babyagi.files import private
 from babyagi.files.home import make_home
 from babyagi.serve import board, door, wire
-from babyagi.serve.door import Keys, Names
 from babyagi.serve.feed import Feed
 from babyagi.serve.operations import OPERATIONS, Desk, make_document
 from babyagi.settings.fields import Settings
@@ -235,7 +234,7 @@ async def open_server(app: App, *, tell: Callable[[str], None]) -> AsyncIterator
     task store."""
     settings = app.settings
     require_door(settings)
-    keys = Keys(
+    keys = door.Keys(
         find_token(settings),
         now_s=lambda: utc_now().timestamp(),
         new_word=lambda: secrets.token_urlsafe(24),
@@ -243,7 +242,7 @@ async def open_server(app: App, *, tell: Callable[[str], None]) -> AsyncIterator
     listening = listen_at(settings.serve_host, settings.serve_port)
     url = url_of(listening)
     port = listening.getsockname()[1]
-    names = Names(port=port, host=settings.serve_host, more=settings.serve_names)
+    names = door.Names(port=port, host=settings.serve_host, more=settings.serve_names)
     try:
         async with open_store(settings, tell=tell) as store:
             feed = Feed(store)
@@ -280,7 +279,7 @@ async def _watch_token(desk: Desk) -> None:
             logger.warning("the server's token was renewed; earlier keys and sessions have ended")
 
 
-def _configure(desk: Desk, names: Names) -> uvicorn.Config:
+def _configure(desk: Desk, names: door.Names) -> uvicorn.Config:
     return uvicorn.Config(
         make_application(desk, names),
         http=PatientProtocol,
@@ -339,7 +338,7 @@ MAX_LISTENERS = 300
 READY_TIMEOUT_S = 5.0
 
 
-def make_application(desk: Desk, names: Names) -> ASGIApp:
+def make_application(desk: Desk, names: door.Names) -> ASGIApp:
     """Return the web application: all routes, behind the middleware that checks keys."""
     routes = [
         Route("/healthz", _say_alive, methods=["GET"]),

@@ -13,8 +13,20 @@ from typing import Any
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
-from babyagi import errors
-from babyagi.errors import BabyagiError, RequestError, find_fix, kind_of
+from babyagi.errors import (
+    BabyagiError,
+    ContextTooLongError,
+    IndexUnavailableError,
+    LimitReachedError,
+    ModelUnavailableError,
+    NotFoundError,
+    RequestError,
+    SettingsError,
+    StoreUnavailableError,
+    StoreUnusableError,
+    find_fix,
+    kind_of,
+)
 from babyagi.redaction import redact
 from babyagi.serve.door import WRONG_S
 from babyagi.text import clean
@@ -34,13 +46,13 @@ _NO_MARKUP = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
 RETRY_AFTER_S = {503: "2", 429: str(WRONG_S)}  # by status
 
 _ERRORS_BY_STATUS: Mapping[int, tuple[type[BabyagiError], ...]] = {
-    404: (errors.NotFoundError,),
-    422: (errors.SettingsError, errors.ContextTooLongError),
+    404: (NotFoundError,),
+    422: (SettingsError, ContextTooLongError),
     503: (
-        errors.StoreUnavailableError,
-        errors.StoreUnusableError,
-        errors.IndexUnavailableError,
-        errors.ModelUnavailableError,
+        StoreUnavailableError,
+        StoreUnusableError,
+        IndexUnavailableError,
+        ModelUnavailableError,
     ),
 }
 _OTHER_STATUS = 409
@@ -165,7 +177,7 @@ def write_error(error: BabyagiError, secrets: Sequence[str]) -> Response:
     """Return a response that says what the command line says about the error: what happened, why,
     what to do, and which page of the guide to read. The `secrets` are removed from these texts."""
     what, why, fix = texts_of(error, secrets)
-    limit = error.limit if isinstance(error, errors.LimitReachedError) else ""
+    limit = error.limit if isinstance(error, LimitReachedError) else ""
     more = {"try": fix, "guide": error.guide, "limit": limit}
     return write_problem(status_of(error), what, why, kind=kind_of(type(error)), **more)
 

@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any
 from babyagi import events, inbox
 from babyagi.errors import BabyagiError, NotFoundError, ObjectiveStoppedError, SettingsError
 from babyagi.files.home import forget, home_id, new_worker_id, touched
-from babyagi.inbox import Decision
 from babyagi.reporting.artifacts import Made, find_artifacts
 from babyagi.reporting.sources import NO_SOURCES, Sources, trace_sources
 from babyagi.reporting.transcript import Exchange, read_exchanges
@@ -102,8 +101,7 @@ async def find_latest(store: TaskStore, home: Path | None) -> Objective | None:
 async def find_last_event_at(store: TaskStore, objective: Objective) -> datetime:
     """Return the time of the objective's last event; without one, when the objective was
     created."""
-    last = await store.last_event_id(objective.id)
-    told = await store.events(objective.id, after_id=last - 1, limit=1)
+    told = await store.events(objective.id, from_end=True, limit=1)
     return told[0].at if told else objective.created_at
 
 
@@ -620,7 +618,7 @@ async def _preview(store: TaskStore, step: Step, settings: Settings) -> Preview 
 async def settle(
     store: TaskStore,
     step: Step,
-    decision: Decision,
+    decision: inbox.Decision,
     text: str,
     *,
     home: Path,

@@ -686,17 +686,19 @@ async def report(
 ) -> Answer:
     """Return the report of an objective, as JSON, Markdown or HTML."""
     markdown = await load_report(store, objective, offload=asyncio.to_thread)
-    name = f"objective-{objective.id}.{format}"
+    if format == "json":
+        sources = await load_sources(store, objective)
+        made = await load_artifacts(store, objective)
+        return Answer(value=json_shapes.report_shape(objective, markdown, sources, made))
     kind, text = "markdown", markdown
     if format == "html":
         load = partial(load_page, now=utc_now(), offload=asyncio.to_thread)
         kind, text = "html", await load(store, objective, markdown)
-    if format != "json":
-        data, type_ = text.encode("utf-8", "replace"), f"text/{kind}; charset=utf-8"
-        return Answer(text=data, media_type=type_, file_name=name)
-    sources = await load_sources(store, objective)
-    made = await load_artifacts(store, objective)
-    return Answer(value=json_shapes.report_shape(objective, markdown, sources, made))
+    return Answer(
+        text=text.encode("utf-8", "replace"),
+        media_type=f"text/{kind}; charset=utf-8",
+        file_name=f"objective-{objective.id}.{format}",
+    )
 
 
 async def log(
