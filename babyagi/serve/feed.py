@@ -62,8 +62,7 @@ class Feed:
         # the batches that were read since the last change, by objective and the id before them
         self._memo: dict[tuple[int | None, int], Batch] = {}
         self._reading = asyncio.Lock()
-        self._n_ended = 0  # how often all listeners were disconnected
-        self.is_stopped = False
+        self._ended = asyncio.Event()  # ends the streams that began since it was made
 
     async def watch(self) -> None:
         """Wake the listeners at each change of the store. Runs until it is cancelled."""
@@ -78,14 +77,14 @@ class Feed:
 
     def stop(self) -> None:
         """End the streams of all listeners, also of those that come later."""
-        self.is_stopped = True
+        self._ended.set()
         self._wake()
 
     def send_away(self) -> None:
         """End the streams of all current listeners. They can reconnect if their key is still
         valid."""
-        self._n_ended += 1
-        self._wake()
+        self.stop()
+        self._ended = asyncio.Event()
 
     def _wake(self) -> None:
         self._memo = {}  # a read in progress puts its batch into the old dictionary
@@ -110,10 +109,10 @@ class Feed:
         Args:
             objective_id: the objective whose events are wanted; None for all objectives.
         """
-        n_ended = self._n_ended
+        ended = self._ended
         with self._listening():
             yield b"retry: 1000\n: listening\n\n"
-            while not self.is_stopped and n_ended == self._n_ended:
+            while not ended.is_set():
                 changed = self._changed  # taken before the read, so that no change is missed
                 try:
                     batch = await self._read(objective_id, after)

@@ -18,7 +18,7 @@ from babyagi.serve.wire import PROBLEM
 from babyagi.tasks import Level
 from babyagi.verbs import json_shapes, verb_table
 from babyagi.verbs.json_shapes import Json
-from babyagi.verbs.verb_table import BASE, REPEATABLE, TEXT, VERBS, Verb, change
+from babyagi.verbs.verb_table import BASE, REPEATABLE, SHOWN_DUTIES, TEXT, VERBS, Verb, change
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +51,7 @@ OPERATIONS: tuple[Verb, ...] = (
 
 _NUMBER = {"type": "integer", "minimum": 0}
 _PATH_SCHEMAS: Mapping[str, Mapping[str, Any]] = {
-    "duty": {"type": "string", "enum": ["plan", "order", "check", "report"]},
+    "duty": {"type": "string", "enum": [duty.value for duty in SHOWN_DUTIES]},
     "objective": {"type": "string", "pattern": "^([0-9]{1,15}|latest)$"},
 }
 _PROBLEM = {

@@ -57,7 +57,6 @@ if TYPE_CHECKING:
 REPORT_LEASE_S = 60.0  # the lease of `cancel` while it writes a report
 PAGE = 1000  # tasks that are read at a time
 OPEN_FIRST = tuple(map(TaskStatus, "running recorded waiting queued dead".split()))
-SHOWN_DUTIES = (Duty.PLAN, Duty.ORDER, Duty.CHECK, Duty.REPORT)
 MAX_EVENTS = 10_000  # the most events that are searched for calls without an outcome
 
 # -- objectives

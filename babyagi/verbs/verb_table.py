@@ -65,6 +65,7 @@ SETTING_BY_FIELD = {
     **{name: name for name in LIMIT_NAMES},
 }
 Limit = Annotated[int, Interval(ge=1, le=MAX_LISTED)]
+SHOWN_DUTIES = (Duty.PLAN, Duty.ORDER, Duty.CHECK, Duty.REPORT)
 WHEN = tuple("cron every at tz grace overlap catch_up".split())
 
 
@@ -302,12 +303,12 @@ def parse_id(text: str, what: str) -> int:
 
 
 def parse_duty(text: str) -> Duty:
-    for duty in actions.SHOWN_DUTIES:
+    for duty in SHOWN_DUTIES:
         if duty.value == text:
             return duty
     raise NotFoundError(
         "there is no such duty",
-        why="the duties, which are work for a whole objective, are plan, order, check, report",
+        why=f"the duties, which are work for a whole objective, are {', '.join(SHOWN_DUTIES)}",
         fix="end the path with one of these",
     )
 
