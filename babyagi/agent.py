@@ -32,9 +32,15 @@ from babyagi.memory.kinds import ConversationMemory, ConversationSummaryMemory
 from babyagi.memory.log import Known, MemoryLog, join_origins, path_of, require_name
 from babyagi.memory.remembering import Remembering
 from babyagi.react.asking import Asked
-from babyagi.react.calling import require_names, side_by_side
-from babyagi.react.executor import Executor, OnSignal, ask_agent, build_agent_tool, to_step
-from babyagi.react.outputs import output_type_of
+from babyagi.react.executor import (
+    Executor,
+    OnSignal,
+    ask_agent,
+    build_agent_tool,
+    require_names,
+    side_by_side,
+    to_step,
+)
 from babyagi.react.protocols.base import AgentProtocol, fill, instruct
 from babyagi.react.steps import (
     Act,
@@ -49,6 +55,7 @@ from babyagi.react.steps import (
     Stopped,
     T,
 )
+from babyagi.react.values import output_type_of
 from babyagi.runtime.offload import Told, call_either, run_blocking
 from babyagi.settings.fields import declared_fields, find_longest_output
 from babyagi.settings.load import load_here

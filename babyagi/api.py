@@ -41,9 +41,9 @@ from babyagi.journal import OnPiece, TextPiece
 from babyagi.llm.client import is_client
 from babyagi.llm.embeddings import fetch_files
 from babyagi.llm.port import ChatModel
-from babyagi.react.calling import require_names
-from babyagi.react.outputs import OutputType, output_type_of
+from babyagi.react.executor import require_names
 from babyagi.react.steps import T
+from babyagi.react.values import OutputType, output_type_of
 from babyagi.reporting.artifacts import find_artifacts
 from babyagi.reporting.sources import Source, trace_sources
 from babyagi.runtime.offload import Told, call_either, run_blocking

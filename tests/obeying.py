@@ -10,7 +10,7 @@ from contextlib import suppress
 from itertools import cycle
 
 from babyagi.llm.prompt import Message, Prompt, Speaker, ToolCall, ToolSpec
-from babyagi.react.calling import MAX_CALLS_PER_STEP
+from babyagi.react.executor import MAX_CALLS_PER_STEP
 from babyagi.tasks import Role
 from support.prompts import results_in
 

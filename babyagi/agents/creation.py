@@ -4,8 +4,7 @@ which of the finished tasks are not answered."""
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 from typing import Any
 
 from babyagi.agents.listed import MAX_NAME_CHARS, list_known
@@ -161,15 +160,17 @@ async def create_tasks(
         is_schema_late=True,
         max_output_tokens=MAX_OUTPUT_TOKENS,
     )
-    finished_ids = [one.task.id for one in finished]
-    read = partial(
-        parse_creation,
-        known_ids={*(name.id for name in known), *finished_ids},
-        finished_ids=finished_ids,
-        max_tasks=n_allowed,
-    )
     asked = await ask(
-        journal, "create", prompt, role=Role.CREATION, read=lambda reply: read(reply.text)
+        journal,
+        "create",
+        prompt,
+        role=Role.CREATION,
+        read=lambda reply: parse_creation(
+            reply.text,
+            known_ids=[name.id for name in known],
+            finished_ids=[one.task.id for one in finished],
+            max_tasks=n_allowed,
+        ),
     )
     origins = (f"model:{asked.completion.model}", *asked.prompt.origins)
     return asked.value, tuple(dict.fromkeys(origins))
@@ -199,15 +200,13 @@ def parse_creation(
     if not found and plan["tasks"] is None:
         raise MalformedReplyError(say("expect_tasks"))
     known = frozenset(known_ids) | frozenset(finished_ids)
-    items = to_list(plan.get("tasks"))
-    reply = _to_reply(items, known=known, finished=frozenset(finished_ids), max_tasks=max_tasks)
-    labels = {task.label for task in reply.tasks if task.label}
-    unanswered = _to_unanswered(plan.get("unanswered"), known, labels, frozenset(finished_ids))
+    reply = _to_reply(plan, known=known, finished=frozenset(finished_ids), max_tasks=max_tasks)
     # an item of the example's form, filled in with nothing, proposes nothing
-    is_form = all(isinstance(_to_node(item).get("name"), str) for item in items)
-    if not is_form and not (reply.tasks or reply.dropped or unanswered):
+    names = [_to_node(item).get("name") for item in to_list(plan.get("tasks"))]
+    is_form = all(isinstance(name, str) for name in names)
+    if not is_form and not (reply.tasks or reply.dropped or reply.unanswered):
         raise MalformedReplyError(say("expect_tasks"))
-    return replace(reply, is_met=is_true(plan.get("objective_met")), unanswered=unanswered)
+    return reply
 
 
 def split_combined(
@@ -227,11 +226,9 @@ def split_combined(
         is_cut = begun_at >= 0 and end <= begun_at
         return (_before(text, begun_at) if is_cut else text), None, "", ()
     known = frozenset(known_ids)
-    items = to_list(block.get("tasks"))
-    reply = _to_reply(items, known=known, finished=frozenset(), max_tasks=max_tasks)
+    reply = _to_reply(block, known=known, finished=frozenset(), max_tasks=max_tasks)
     labels = {task.label for task in reply.tasks if task.label}
     after = _to_references(block.get("after"), known, labels)
-    reply = replace(reply, is_met=is_true(block.get("objective_met")))
     return _before(text, start), reply, to_line(block.get("lacks")), after
 
 
@@ -242,10 +239,10 @@ def _before(text: str, end: int) -> str:
 
 
 def _to_reply(
-    items: Sequence[Any], *, known: frozenset[int], finished: frozenset[int], max_tasks: int
+    plan: Mapping[str, Any], *, known: frozenset[int], finished: frozenset[int], max_tasks: int
 ) -> CreationReply:
-    """Return the proposed tasks of a plan. Items without a name are left out."""
-    nodes = map(_to_node, items)
+    """Return a plan as it was given in JSON. Proposed tasks without a name are left out."""
+    nodes = map(_to_node, to_list(plan.get("tasks")))
     named = [(node, to_line(node.get("name"), max_chars=10_000)) for node in nodes]
     fitting = [one for one in named if 0 < len(one[1]) <= MAX_PROPOSED_CHARS]
     over = [one for one in named if len(one[1]) > MAX_PROPOSED_CHARS]
@@ -253,6 +250,8 @@ def _to_reply(
     labels = {_to_label(node.get("id"), known) for node, _ in kept} - {""}
     return CreationReply(
         tasks=tuple(_to_proposal(node, name, known, finished, labels) for node, name in kept),
+        is_met=is_true(plan.get("objective_met")),
+        unanswered=_to_unanswered(plan.get("unanswered"), known, labels, finished),
         dropped=tuple(name[:MAX_PROPOSED_CHARS] for _, name in (*over, *fitting[max_tasks:])),
     )
 

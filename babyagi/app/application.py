@@ -57,7 +57,7 @@ from babyagi.loop import Bounds, Loop, OwnAgent
 from babyagi.memory.log import MemoryLog, path_of
 from babyagi.memory.remembering import TaskMemory
 from babyagi.net.addresses import is_here
-from babyagi.react.outputs import require_json
+from babyagi.react.values import require_json
 from babyagi.reporting.next_command import quoted, raise_limit
 from babyagi.reporting.why import describe_outage
 from babyagi.runtime.tracing import NO_TRACER, Tracer, open_tracer

@@ -31,7 +31,7 @@ from babyagi.files.home import (
 from babyagi.llm.port import ChatModel
 from babyagi.loop import Enrich
 from babyagi.net.door import Door
-from babyagi.react.outputs import OutputType
+from babyagi.react.values import OutputType
 from babyagi.retrieval.engines import ENGINES, KEYLESS, Searcher
 from babyagi.retrieval.pages import Pages, RetrieverMode, WebRetriever
 from babyagi.retrieval.rank import BM25, Ranker

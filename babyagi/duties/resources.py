@@ -13,8 +13,8 @@ from babyagi.index.indexer import Embed, embed_path
 from babyagi.index.search import ResultSearch
 from babyagi.journal import Backends, Journal
 from babyagi.memory.remembering import TaskMemory
-from babyagi.react.outputs import require_json
 from babyagi.react.steps import AgentBounds
+from babyagi.react.values import require_json
 from babyagi.tasks import DutyClaim, FolderTexts, Role
 from babyagi.taskstore.nouns import TaskNames
 from babyagi.taskstore.sql.store import TaskStore

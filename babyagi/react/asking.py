@@ -5,7 +5,6 @@ two small questions, what a model and its server can do."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
@@ -21,6 +20,7 @@ from babyagi.llm.port import Abilities, Completion
 from babyagi.llm.prompt import Message, Prompt, Speaker, ToolSpec, shrink
 from babyagi.llm.shapes import fit_schema
 from babyagi.react.protocols.base import say
+from babyagi.react.values import read_json
 from babyagi.tasks import Role, Usage
 from babyagi.text import clean, disarm, repeated_end
 from babyagi.tools.base import Calls
@@ -276,8 +276,5 @@ async def _ask(calls: Calls, path: str, prompt: Prompt) -> Completion | None:
 def _is_held(text: str) -> bool:
     """Return whether the reply to a probe follows the schema that was sent with it. The text of the
     probe does not describe the schema, so a reply cannot follow it by chance."""
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        return False
+    value = read_json(text)
     return isinstance(value, dict) and set(value) == {"colours", "is_sure"}

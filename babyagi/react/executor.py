@@ -12,23 +12,23 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import Counter
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Callable,
+    Coroutine,
+    Mapping,
+    Sequence,
+)
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from babyagi.errors import MalformedReplyError, ToolError, ToolsUnsupportedError
 from babyagi.llm.port import Abilities, Completion
 from babyagi.llm.prompt import Message, Prompt, Speaker, ToolCall, fence, shrink
 from babyagi.react.asking import Asked, ask, find_abilities
-from babyagi.react.calling import (
-    MAX_CALLS_PER_STEP,
-    REFUSED,
-    Caller,
-    fingerprint,
-)
-from babyagi.react.outputs import OutputType
 from babyagi.react.protocols.base import (
     WRITTEN_CALL,
     AgentProtocol,
@@ -38,9 +38,11 @@ from babyagi.react.protocols.base import (
     say,
 )
 from babyagi.react.protocols.choice import AUTO, HELD, choose_protocol, find_protocol, speak
-from babyagi.react.protocols.json import read_object
+from babyagi.react.protocols.json import ANSWER, read_object
 from babyagi.react.protocols.native import NATIVE
+from babyagi.react.protocols.text import NO_CALL
 from babyagi.react.steps import (
+    ENDS,
     LACKING,
     Act,
     AgentBounds,
@@ -60,6 +62,7 @@ from babyagi.react.steps import (
     ToolEnded,
     ToolStarted,
 )
+from babyagi.react.values import OutputType, read_json
 from babyagi.tasks import Effect, Passage, Role, Usage, find_sources
 from babyagi.text import clean, disarm
 from babyagi.tools.base import (
@@ -172,9 +175,36 @@ def _render(tool: Tool, arguments: Arguments, observation: Observation) -> Promp
 PATH = "execute"
 FALLBACK = f"{PATH}/text"  # path of the note that the endpoint refused tools
 NO_ANSWER = "The agent was stopped by a limit before it had an answer."
+MAX_CALLS_PER_STEP = 8
 MAX_ACT_CHARS = MAX_CALLS_PER_STEP * MAX_ARGUMENT_CHARS
 
+# The origin of a message about a call that was not made: it quotes the call of the model.
+REFUSED = "model"
+UNCALLABLE = frozenset({ANSWER, *ENDS, *NO_CALL})
+
 OnSignal = Callable[[Signal], None]
+
+NumberedCall = tuple[int, ToolCall]
+"""A call and its number in the reply, counted from 1."""
+
+T = TypeVar("T")
+
+
+def require_names(tools: Sequence[Tool]) -> tuple[Tool, ...]:
+    """Check that a model can call each of the tools in every protocol, and return them.
+
+    Raises:
+        ValueError: two tools have the same name, or a name has another meaning in a protocol.
+    """
+    count = Counter(tool.name for tool in tools)
+    if twice := [name for name, n in count.items() if n > 1]:
+        raise ValueError(f"two tools are called {twice[0]!r}; rename one of them")
+    if taken := [name for name in count if name.casefold() in UNCALLABLE]:
+        raise ValueError(
+            f"a tool cannot have the name {taken[0]!r}, which has another meaning in a reply; "
+            "rename the tool"
+        )
+    return tuple(tools)
 
 
 class Executor:
@@ -218,8 +248,8 @@ class Executor:
         self.protocol = find_protocol(protocol) if isinstance(protocol, str) else protocol
         self._bounds = bounds or AgentBounds()
         self._calls = calls
-        lent = [with_reflection(lend(tool, self.running)) for tool in tools]
-        self._caller = Caller(lent, calls, max_parallel=self._bounds.max_parallel)
+        self._tools = require_names([with_reflection(lend(tool, self.running)) for tool in tools])
+        self._tool_by_name = {tool.name: tool for tool in self._tools}
         self._says_lacking = says_lacking
         self._may_choose = protocol == AUTO and (bool(tools) or says_lacking)
         self._has_chosen = False
@@ -269,7 +299,7 @@ class Executor:
                     for m, call in batch:
                         yield ToolStarted(n=n, m=m, call=call)
                     async with _until(until):
-                        given = await self._caller.make(batch, f"{PATH}/{n}/tool")
+                        given = await self._make(batch, n)
                     observations += given
                     for (m, call), observation in zip(batch, given, strict=True):
                         yield ToolEnded(n=n, m=m, call=call, observation=observation)
@@ -350,8 +380,47 @@ class Executor:
         return [
             observation
             for batch in self._batches(decision)
-            for observation in await self._caller.make(batch, f"{PATH}/{n}/tool")
+            for observation in await self._make(batch, n)
         ]
+
+    def _batches(self, decision: AgentDecision) -> list[list[NumberedCall]]:
+        """Divide the calls of a decision, in their order, into batches. The calls of one batch run
+        in parallel, at most `max_parallel`. A call that may wait for a person runs alone, so that
+        no other call is in flight if the task is released while it waits."""
+        calls = decision.calls if isinstance(decision, Act) else ()
+        batches: list[list[NumberedCall]] = []
+        is_open = False
+        for m, call in enumerate(calls, start=1):
+            tool = self._tool_by_name.get(call.name)
+            is_alone = tool is not None and tool.may_wait
+            if is_open and not is_alone and len(batches[-1]) < self._bounds.max_parallel:
+                batches[-1].append((m, call))
+            else:
+                batches.append([(m, call)])
+            is_open = not is_alone
+        return batches
+
+    async def _make(self, batch: Sequence[NumberedCall], n: int) -> list[Observation]:
+        """Make the calls of a batch of step `n`, and return the observation of each. Raises
+        whatever `Calls.call_tool` raises; the other calls of the batch are then cancelled."""
+        return await side_by_side(
+            [self._observe(call, m, f"{PATH}/{n}/tool/{m}") for m, call in batch]
+        )
+
+    async def _observe(self, call: ToolCall, m: int, path: str) -> Observation:
+        if call.name == LACKING:
+            return Observation(passage=Passage(text=say("look_first"), origin="program"))
+        if m > MAX_CALLS_PER_STEP:
+            return _refused(f"not run: at most {MAX_CALLS_PER_STEP} calls at once")
+        tool = self._tool_by_name.get(call.name)
+        if tool is None:
+            known = ", ".join(self._tool_by_name)
+            return _refused(f"there is no tool {call.name[:100]!r}; there are: {known}")
+        try:
+            arguments = parse_arguments(tool, call.arguments)
+        except ToolError as error:
+            return _refused(error.what)
+        return await self._calls.call_tool(path, tool, arguments)
 
     # -- details
     # ----------------------------------------------------------------------------------------------
@@ -373,7 +442,7 @@ class Executor:
 
     async def _find_abilities(self, known: Abilities) -> Abilities:
         # without tools, a server is not probed for its way of calling them: plain text will do
-        if known.takes_tools is not None or not self._caller.tools:
+        if known.takes_tools is not None or not self._tools:
             return known
         async with self._calls.probing(Role.EXECUTION):
             known = self._calls.abilities(Role.EXECUTION) or known
@@ -386,9 +455,6 @@ class Executor:
         max_time_s = self._bounds.max_time_s
         return asyncio.get_running_loop().time() + max_time_s if max_time_s else None
 
-    def _batches(self, decision: AgentDecision) -> list[list[tuple[int, Any]]]:
-        return self._caller.batches(decision.calls) if isinstance(decision, Act) else []
-
     def _converse(
         self, messages: Sequence[Message], steps: Sequence[AgentStep], *, is_last: bool
     ) -> Conversation:
@@ -396,8 +462,8 @@ class Executor:
         return Conversation(
             messages=tuple(messages),
             steps=trim(steps) if trim else steps,
-            tools=() if is_last else self._caller.tools,
-            earlier_tools=self._caller.tools if is_last else (),
+            tools=() if is_last else self._tools,
+            earlier_tools=self._tools if is_last else (),
             max_output_tokens=self._bounds.max_output_tokens,
             is_brief=self._calls.abilities(Role.EXECUTION) is not None,
             says_lacking=self._says_lacking,
@@ -447,7 +513,7 @@ class Executor:
     ) -> Asked[AgentDecision]:
         """Return the decision. If the model says for the first time that something is lacking, and
         has not looked with a tool, return a step that tells it to look."""
-        said, looking = asked.value, {tool.name for tool in self._caller.tools} - {RECALL}
+        said, looking = asked.value, {tool.name for tool in self._tools} - {RECALL}
         has_looked = any(
             call.name in (*looking, LACKING)
             for step in steps
@@ -540,7 +606,7 @@ class Executor:
         if self.running.answer is not None:
             return self.running.answer
         made = [
-            (self._caller.find(call.name), given.passage.text)
+            (self._tool_by_name.get(call.name), given.passage.text)
             for call, given in _made(step)
             if not given.is_error
         ]
@@ -656,6 +722,31 @@ async def _until(at: float | None) -> AsyncIterator[None]:
         if timeout.expired():
             raise _TimeIsUpError from None
         raise
+
+
+async def side_by_side(calls: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
+    """Run all coroutines concurrently and return their results. The first error cancels the others
+    and is raised unchanged."""
+    if len(calls) == 1:
+        return [await calls[0]]
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(call) for call in calls]
+    except BaseExceptionGroup as errors:
+        raise errors.exceptions[0] from None
+    return [task.result() for task in tasks]
+
+
+def _refused(text: str) -> Observation:
+    return Observation(passage=Passage(text=text, origin=REFUSED), is_error=True)
+
+
+def fingerprint(call: ToolCall, observation: Observation) -> tuple[str, bool, str, str]:
+    """Return (tool, whether it failed, text of the outcome, arguments) of a call; equal for two
+    calls also if the arguments are written differently."""
+    arguments = read_json(call.arguments, call.arguments.strip())
+    written = json.dumps(arguments, sort_keys=True)
+    return call.name, observation.is_error, observation.passage.text, written
 
 
 def _gave_only_errors(step: AgentStep) -> bool:

@@ -9,9 +9,7 @@ from babyagi.errors import LeaseLostError, RequestRefusedError, ToolsUnsupported
 from babyagi.journal import Journal
 from babyagi.llm.port import Completion
 from babyagi.llm.prompt import Message, Speaker, ToolCall
-from babyagi.react.calling import MAX_CALLS_PER_STEP
-from babyagi.react.executor import NO_ANSWER, Executor, to_step
-from babyagi.react.outputs import output_type_of
+from babyagi.react.executor import MAX_CALLS_PER_STEP, NO_ANSWER, Executor, to_step
 from babyagi.react.protocols.base import say
 from babyagi.react.protocols.choice import HELD
 from babyagi.react.steps import (
@@ -28,6 +26,7 @@ from babyagi.react.steps import (
     ToolEnded,
     ToolStarted,
 )
+from babyagi.react.values import output_type_of
 from babyagi.tasks import Approval, Effect, Passage, Usage
 from babyagi.tools.base import Observation, Tool
 from tests.test_journal import open_desk

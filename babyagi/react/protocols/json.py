@@ -15,7 +15,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
@@ -49,6 +48,7 @@ from babyagi.react.steps import (
     AgentStep,
     Finish,
 )
+from babyagi.react.values import read_json
 from babyagi.tools.base import DECODER
 
 ANSWER = "answer"  # the choice to answer, where the answer is written afterwards
@@ -192,12 +192,9 @@ def read_object(text: str, *, form: str = "expect_object") -> tuple[dict[str, An
 def read_partial(text: str) -> dict[str, Any] | None:
     """Parse a text that begins with a JSON object and is cut off inside a string of it, or of an
     object within. Return the object with what was received; None for another text."""
-    for begun in (text, _BEGUN_ESCAPE.sub("", text)):
-        for closing in ('"}', '"}}'):
-            with suppress(ValueError, RecursionError):
-                value = DECODER.decode(begun + closing)
-                return value if isinstance(value, dict) else None
-    return None
+    begun = (text, _BEGUN_ESCAPE.sub("", text))
+    read = (read_json(one + closing) for one in begun for closing in ('"}', '"}}'))
+    return next((value for value in read if isinstance(value, dict)), None)
 
 
 def _read_begun_answer(text: str) -> str:

@@ -19,9 +19,9 @@ from babyagi.llm.port import Completion
 from babyagi.llm.prompt import ToolCall
 from babyagi.react.protocols.base import say
 from babyagi.react.steps import ENDS, FINAL_ANSWER, Act, AgentDecision, Fail, Finish
-from babyagi.react.values import find_values
+from babyagi.react.values import find_values, read_json
 from babyagi.tasks import Effect
-from babyagi.tools.base import DECODER, Tool
+from babyagi.tools.base import Tool
 
 NO_REASON = "no reason was given"
 MAX_LOOKED_AT = 20  # places in a text that are tried as the beginning of a value
@@ -76,7 +76,8 @@ def read_called(completion: Completion) -> AgentDecision:
     called; else the other calls are made, and the model decides anew."""
     calls, text = completion.tool_calls, completion.text
     if all(call.name in ENDS for call in calls):
-        return end(calls[0].name, _load(calls[0].arguments), text=text.strip(), log=text)
+        given = read_json(calls[0].arguments, calls[0].arguments)
+        return end(calls[0].name, given, text=text.strip(), log=text)
     return _act(calls, text=text)
 
 
@@ -117,16 +118,8 @@ def as_text(given: Any) -> str:
 
 def unwrap(text: str) -> str:
     """If the text is a JSON object with a single text, return that; else the text."""
-    inner = as_text(_load(text)) if text.startswith("{") else text
+    inner = as_text(read_json(text, text)) if text.startswith("{") else text
     return text if inner.startswith("{") else inner
-
-
-def _load(arguments: str) -> Any:
-    """Parse the arguments as JSON; if they are not JSON, return the text."""
-    try:
-        return DECODER.decode(arguments)
-    except (ValueError, RecursionError):
-        return arguments
 
 
 def _write(given: Any) -> str:

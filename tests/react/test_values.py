@@ -8,7 +8,7 @@ from pydantic import BaseModel
 
 from babyagi.errors import MalformedReplyError
 from babyagi.llm.shapes import is_deep
-from babyagi.react.outputs import output_type_of
+from babyagi.react.values import output_type_of
 
 
 class Note(BaseModel):
