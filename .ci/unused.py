@@ -84,8 +84,6 @@ pause_schedule, resume_schedule, remove_schedule
     as_tool,
     keep_last,
     tools_of,
-    TOOL_LABELS,
-    JAPANESE,
     FORCE,
     duplicates,
 )

@@ -19,12 +19,13 @@ from babyagi.react.protocols.base import WRITTEN_CALL, AgentProtocol, Conversati
 from babyagi.react.protocols.choice import PROTOCOL_NAMES, find_protocol, speak
 from babyagi.react.protocols.json import HELD_JSON, JSON, read_partial
 from babyagi.react.protocols.native import NATIVE
-from babyagi.react.protocols.text import ENGLISH, JAPANESE, TOOL_LABELS, Labels, text_protocol
+from babyagi.react.protocols.text import ENGLISH, Labels, text_protocol
 from babyagi.react.steps import Act, AgentStep, Fail, Finish
 from babyagi.tasks import Effect, Passage, Usage
 from babyagi.tools.base import Observation, Tool
 from babyagi.tools.files import build_file_tools
 from tests.linear import grows_faster_than_linearly
+from tests.react.labels import JAPANESE, TOOL_LABELS
 
 HOSTILE = json.loads(
     (Path(__file__).parents[1] / "data" / "hostile_replies.json").read_text(encoding="utf-8")

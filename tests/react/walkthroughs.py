@@ -16,11 +16,12 @@ from typing import Any
 from babyagi.llm.prompt import Message, Prompt, Speaker, ToolCall
 from babyagi.react.protocols.base import AgentProtocol
 from babyagi.react.protocols.choice import find_protocol
-from babyagi.react.protocols.text import ENGLISH, JAPANESE, Labels, text_protocol
+from babyagi.react.protocols.text import ENGLISH, Labels, text_protocol
 from babyagi.tasks import Effect, Passage
 from babyagi.tools.base import Tool
 from babyagi.tools.calculator import build_calculator
 from babyagi.tools.declare import tool
+from tests.react.labels import JAPANESE
 
 PROTOCOLS: Mapping[str, AgentProtocol] = {
     "native": find_protocol("native"),
