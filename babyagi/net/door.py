@@ -353,12 +353,9 @@ def guard(
     Args:
         require: raises an error if one of the addresses must not be reached.
     """
-    from httpcore2 import AnyIOBackend, AsyncNetworkBackend, ConnectError
+    from httpcore2 import AnyIOBackend, ConnectError
 
-    class Guarded(AsyncNetworkBackend):
-        def __init__(self) -> None:
-            self._network = AnyIOBackend()
-
+    class Guarded(AnyIOBackend):
         async def connect_tcp(
             self,
             host: str,
@@ -371,16 +368,10 @@ def guard(
             require(host, port, addresses)
             for address in addresses[:MAX_ADDRESSES]:
                 try:
-                    return await self._network.connect_tcp(str(address), port, timeout)
+                    return await super().connect_tcp(str(address), port, timeout)
                 except ConnectError:
                     continue
             raise ConnectError(f"{host} cannot be reached")
-
-        async def connect_unix_socket(self, *_: Any, **__: Any) -> AsyncNetworkStream:
-            raise ConnectError("connecting to a local socket is not supported")
-
-        async def sleep(self, seconds: float) -> None:
-            await asyncio.sleep(seconds)
 
     return Guarded()
 
