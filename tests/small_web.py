@@ -14,6 +14,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from babyagi.errors import ToolError
 from babyagi.llm.prompt import Prompt, Speaker, ToolCall
 from babyagi.net.door import Door
 from babyagi.retrieval.engines import ENGINES, Searcher
@@ -181,12 +182,11 @@ class SmallWeb:
         return [*asked, f"Find the people of {latin}"]
 
 
-async def read_here(page) -> dict[str, str]:
+async def read_here(page):
     try:
-        found = read_text(page.body, content_type=page.content_type, url=page.url)
-        return {"title": found.title, "text": found.text}
+        return read_text(page.body, content_type=page.content_type, url=page.url)
     except UnreadableError as error:
-        return {"error": str(error)}
+        raise ToolError(f"{page.url} cannot be read: {error}") from None
 
 
 def make_pdf(text: str) -> bytes:
