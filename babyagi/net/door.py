@@ -160,11 +160,6 @@ class Door:
         """Return whether the target belongs to the domains that may be reached."""
         return not self.only or any(covers(one, target.host, target.port) for one in self.only)
 
-    def _require_reachable(self, target: Target) -> None:
-        if not self.may_reach(target):
-            domains = ", ".join(self.only)
-            raise AddressError(f"pages are opened only at {domains} here (BABYAGI_WEB_ONLY)")
-
     async def _follow(self, first_url: str) -> Page:
         url = first_url
         for _ in range(MAX_REDIRECTS + 1):
@@ -299,7 +294,9 @@ class Door:
         """
         import httpcore2
 
-        self._require_reachable(target)
+        if not self.may_reach(target):
+            domains = ", ".join(self.only)
+            raise AddressError(f"pages are opened only at {domains} here (BABYAGI_WEB_ONLY)")
         broken = (httpcore2.ProtocolError, httpcore2.NetworkError, httpcore2.TimeoutException)
         refused = (httpcore2.UnsupportedProtocol, httpcore2.ProxyError)
         try:
@@ -309,7 +306,9 @@ class Door:
             ):
                 yield response
         except httpcore2.ConnectError as error:
-            raise ToolError(f"{target.origin} {_why_closed(error)}") from None
+            is_untrusted = "CERTIFICATE" in str(error)
+            why = "shows a certificate that is not trusted" if is_untrusted else "cannot be reached"
+            raise ToolError(f"{target.origin} {why}") from None
         except (*broken, *refused) as error:
             raise ToolError(f"{target.origin} broke off ({type(error).__name__})") from None
 
@@ -550,11 +549,6 @@ def _fault_of(body: bytes) -> object:
 
 def _host(request: Request) -> str:
     return urlsplit(request.url).netloc
-
-
-def _why_closed(error: Exception) -> str:
-    is_untrusted = "CERTIFICATE" in str(error)
-    return "shows a certificate that is not trusted" if is_untrusted else "cannot be reached"
 
 
 def _parse(body: bytes) -> Any:
