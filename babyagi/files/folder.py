@@ -129,8 +129,7 @@ def _require_place(folder_fd: int, name: str, *, replace: bool) -> None:
     except FileNotFoundError:
         return
     if not stat.S_ISREG(mode):
-        code_by_kind = {stat.S_IFDIR: errno.EISDIR, stat.S_IFLNK: errno.ELOOP}
-        code = code_by_kind.get(stat.S_IFMT(mode), errno.EINVAL)
+        code = errno.EISDIR if stat.S_ISDIR(mode) else errno.EINVAL
         raise OSError(code, os.strerror(code))
     if not replace:
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))

@@ -92,11 +92,6 @@ class Proxies:
         return (self.https if parts.scheme == "https" else self.http) or None
 
 
-def complete_proxy(text: str) -> str:
-    """Return the address of a proxy, with `http://` added if it is missing."""
-    return text if "://" in text or not text else f"http://{text}"
-
-
 def split_exceptions(text: str) -> tuple[str, ...]:
     return tuple(text.replace(",", " ").split())
 

@@ -478,16 +478,11 @@ class _Reading:
         if declared.key_for is not None:
             return all(self._may_get_key(address, file) for address in declared.key_for)
         default = declared.default
-        if value != default and self._is_given(_ORDERED_WITH.get(name, "")):
+        ordered_with = self._flags.get(_ORDERED_WITH.get(name, ""))
+        if value != default and str(ordered_with or "").strip():
             return False
         judge = declared.untrusted
         return value == default or (judge(value, default) if callable(judge) else judge)
-
-    def _is_given(self, name: str) -> bool:
-        """Return whether a flag, or an argument of a program, sets this setting."""
-        declared = self._declared.get(name)
-        first = next(self._find(name, declared), None) if declared is not None else None
-        return first is not None and first.source.startswith(("flag ", "argument "))
 
     def file_of(self, name: str) -> str:
         """Return the name of the untrusted file from which this setting's value was taken, if it is

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from babyagi.net.addresses import complete_proxy, host_of, is_web_address
+from babyagi.net.addresses import host_of, is_web_address
 from babyagi.redaction import redact_url
 from babyagi.text import C1_CONTROLS, CONTROLS, clean
 
@@ -53,8 +53,6 @@ class Secret:
 
     def __repr__(self) -> str:
         return "***" if self._value else "''"
-
-    __str__ = __repr__
 
 
 def default_home() -> Path:
@@ -160,7 +158,8 @@ def parse_url(text: str) -> str:
 def parse_proxy(text: str) -> Secret:
     """Parse the address of a proxy. Unlike other addresses it may contain a password, and may lack
     its `http://`."""
-    address = complete_proxy(parse_name(text))
+    name = parse_name(text)
+    address = name if "://" in name else f"http://{name}"
     if not is_web_address(address):
         raise ValueError("http://HOST:PORT or http://USER:PASSWORD@HOST:PORT (not a SOCKS proxy)")
     return Secret(address)
