@@ -202,12 +202,6 @@ class Door:
         content_type = _header(response, b"content-type")
         return Page(url=target.url, content_type=content_type, body=body, is_cut=is_cut)
 
-    async def post(self, url: str, *, body: bytes, headers: Mapping[str, str]) -> int:
-        """Send the body in a POST request to the URL, and return the status of the answer.
-        Redirects are not followed. Raises `ToolError` as `fetch` does."""
-        async with self.answering(url, headers=headers, body=body) as response:
-            return int(response.status)
-
     @asynccontextmanager
     async def answering(
         self, url: str, *, headers: Mapping[str, str], body: bytes | None, query: str = ""

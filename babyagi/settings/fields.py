@@ -470,10 +470,6 @@ class Settings(ObjectiveFields):
         names = (one.name for one in fields(self) if one.name.endswith(("_key", "_token")))
         return [value.reveal() for value in (getattr(self, name) for name in names) if value]
 
-    @property
-    def effective_log_file(self) -> Path:
-        return self.home / "babyagi.log"
-
 
 def declared_fields() -> Mapping[str, Declared]:
     """Return the declaration of each setting by its field name in `Settings`, in their order."""

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 from babyagi.net.addresses import host_of, is_web_address
 from babyagi.redaction import redact_url
@@ -104,7 +105,6 @@ def parse_notify(text: str) -> Secret:
     """Parse the address or the command line of BABYAGI_NOTIFY. It is a secret, because anyone who
     knows the address of a webhook can use it."""
     import shlex
-    from urllib.parse import urlsplit
 
     target = parse_name(text)
     is_address = target.startswith(("http://", "https://"))
@@ -124,8 +124,6 @@ def parse_notify(text: str) -> Secret:
 
 def parse_task_store(text: str) -> Secret:
     """Parse the address of a task store. It is a secret, because it may contain a password."""
-    from urllib.parse import urlsplit
-
     address = parse_name(text)
     try:
         parts = urlsplit(address)
