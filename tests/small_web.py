@@ -9,10 +9,12 @@ that the objective is met, and order to open another address.
 from __future__ import annotations
 
 import json
+import os
 import random
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from babyagi.errors import ToolError
 from babyagi.llm.prompt import Prompt, Speaker, ToolCall
@@ -150,7 +152,7 @@ class SmallWeb:
             timeout_s=1.0,
             max_bytes=MAX_BYTES,
         )
-        pages = Pages(door, clock=lambda: START, read=read_here)
+        pages = Pages(door, clock=lambda: START, folder=NO_CACHE, read=read_here)
         engine = replace(ENGINES["searxng"], base_url=self.server.base_url)
         searcher = Searcher([engine], monotonic=lambda: 0.0)
         return [build_web_search(WebRetriever(searcher, pages)), build_open_page(pages)]
@@ -180,6 +182,9 @@ class SmallWeb:
             asked.append(f"Find the licence of {name}")
         latin = next(one for one in names if self.kind_by_name[one] == "latin")
         return [*asked, f"Find the people of {latin}"]
+
+
+NO_CACHE = Path(os.devnull)  # no folder, so that no page is kept
 
 
 async def read_here(page):

@@ -271,7 +271,9 @@ class Folder:
             pattern: a glob (`*.md`, `docs/*`), a part of the path, or several paths with blanks or
                 commas between them; empty for all files.
         """
-        wanted = self._relative_pattern(pattern.strip())[:MAX_PATH_CHARS]
+        relative = self._relative(pattern.strip()).removeprefix("./")
+        plain = posixpath.normpath(relative) if ".." in relative.split("/") else relative
+        wanted = plain[:MAX_PATH_CHARS]
         found, is_cut = self._walk(_folder_of(wanted))
         files = [
             ListedFile(path=path, size_bytes=status.st_size, state=_state_of(status))
@@ -407,10 +409,6 @@ class Folder:
             if path == root or path.startswith(f"{root}/"):
                 return path[len(root) :].lstrip("/") or "."
         return path
-
-    def _relative_pattern(self, pattern: str) -> str:
-        relative = self._relative(pattern).removeprefix("./")
-        return posixpath.normpath(relative) if ".." in relative.split("/") else relative
 
     def _resolve(self, path: str) -> tuple[str, ...]:
         """Return the components, below the root, of a path that a model wrote, with links

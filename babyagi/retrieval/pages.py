@@ -79,7 +79,7 @@ class Pages:
     Args:
         clock: returns the current time, which becomes a document's `fetched_at`.
         folder: where documents are cached for a day, so that other tasks and retries do not fetch
-            the page again; None for no cache.
+            the page again. Where it cannot be written, nothing is cached.
         read: extracts the text of a page; None means `read_apart`.
         offload: runs blocking work outside the event loop.
     """
@@ -89,7 +89,7 @@ class Pages:
         door: Door,
         *,
         clock: Callable[[], datetime],
-        folder: Path | None = None,
+        folder: Path,
         read: Read | None = None,
         offload: Offload = run_inline,
     ) -> None:
@@ -134,8 +134,6 @@ class Pages:
     # -- the cache ---------------------------------------------------------------------------------
 
     def _find_kept(self, url: str) -> Document | None:
-        if self._folder is None:
-            return None
         try:
             document = Document.from_json(_path(self._folder, url).read_text(encoding="utf-8"))
         except (OSError, ValueError, KeyError, TypeError, RecursionError):
@@ -144,8 +142,6 @@ class Pages:
         return document if timedelta() <= age < KEPT_FOR else None
 
     def _keep(self, url: str, document: Document) -> None:
-        if self._folder is None:
-            return
         with suppress(OSError):  # a page that is not cached is fetched again if it is needed again
             make_folder(self._folder)
             others = sorted(self._folder.glob("*.json"), key=lambda path: path.stat().st_mtime)

@@ -17,13 +17,13 @@ from babyagi.retrieval import page_text
 from babyagi.retrieval.pages import Pages, read_apart
 from babyagi.sandbox.confined import __file__ as SANDBOX
 from tests.retrieval.test_office_text import make_docx, make_xlsx, paragraph
-from tests.small_web import make_pdf, read_here
+from tests.small_web import NO_CACHE, make_pdf, read_here
 from tests.web_server import Reply, WebServer
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 
 
-def open_pages(server, folder=None, clock=lambda: NOW):
+def open_pages(server, folder=NO_CACHE, clock=lambda: NOW):
     door = Door(allow=[f"127.0.0.1:{server.port}"], pause_s=0.0)
     return Pages(door, clock=clock, folder=folder, read=read_here)
 
