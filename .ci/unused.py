@@ -35,7 +35,7 @@ sql, month, tags, street, age, local_address, socket_options
 capture_signals, should_exit, redirect_slashes
 
 # Methods that a library calls
-connect_unix_socket, handle_starttag, handle_endtag, handle_data
+handle_starttag, handle_endtag, handle_data
 
 # The command line's, by their decorators
 (

@@ -96,10 +96,9 @@ def say_duration(seconds: float) -> str:
     return f"{hours:,} h {minutes} min" if minutes else f"{hours:,} h"
 
 
-def say_count(n: int, noun: str, *, plural: str = "") -> str:
-    """Return the number with its noun, such as `1 call` and `2 calls`. `plural` is the plural if it
-    is not the noun with an `s`."""
-    return f"{n:,} {noun if n == 1 else plural or noun + 's'}"
+def say_count(n: int, noun: str) -> str:
+    """Return the number with its noun, such as `1 call` and `2 calls`."""
+    return f"{n:,} {noun if n == 1 else noun + 's'}"
 
 
 # -- sentences

@@ -9,11 +9,14 @@ that the objective is met, and order to open another address.
 from __future__ import annotations
 
 import json
+import os
 import random
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
+from babyagi.errors import ToolError
 from babyagi.llm.prompt import Prompt, Speaker, ToolCall
 from babyagi.net.door import Door
 from babyagi.retrieval.engines import ENGINES, Searcher
@@ -149,7 +152,7 @@ class SmallWeb:
             timeout_s=1.0,
             max_bytes=MAX_BYTES,
         )
-        pages = Pages(door, clock=lambda: START, read=read_here)
+        pages = Pages(door, clock=lambda: START, folder=NO_CACHE, read=read_here)
         engine = replace(ENGINES["searxng"], base_url=self.server.base_url)
         searcher = Searcher([engine], monotonic=lambda: 0.0)
         return [build_web_search(WebRetriever(searcher, pages)), build_open_page(pages)]
@@ -181,12 +184,14 @@ class SmallWeb:
         return [*asked, f"Find the people of {latin}"]
 
 
-async def read_here(page) -> dict[str, str]:
+NO_CACHE = Path(os.devnull)  # no folder, so that no page is kept
+
+
+async def read_here(page):
     try:
-        found = read_text(page.body, content_type=page.content_type, url=page.url)
-        return {"title": found.title, "text": found.text}
+        return read_text(page.body, content_type=page.content_type, url=page.url)
     except UnreadableError as error:
-        return {"error": str(error)}
+        raise ToolError(f"{page.url} cannot be read: {error}") from None
 
 
 def make_pdf(text: str) -> bytes:

@@ -447,6 +447,7 @@ def grant_to_files(settings: Settings) -> Granted:
         variables=variables_here(),
         hosts=settings.agent_hosts,
         places=settings.home / PLACES,
+        proxies=settings.proxies,
         pages=open_pages(settings, settings.home / PAGES),
     )
 

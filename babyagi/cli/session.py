@@ -160,7 +160,7 @@ def load(
     )
     loaded = settle(read, needs)
     settings = loaded.settings
-    path, secrets = settings.effective_log_file, settings.known_secrets
+    path, secrets = settings.home / "babyagi.log", settings.known_secrets
     open_log(path, level=settings.log_level, secrets=secrets)
     context = click.get_current_context(silent=True)
     if context is not None:

@@ -37,7 +37,7 @@ from babyagi.components.document import (
     shown,
 )
 from babyagi.memory.kinds import ConversationMemory, ConversationSummaryMemory, EntityMemory
-from babyagi.net.addresses import Proxies, host_of, read_proxies
+from babyagi.net.addresses import Proxies, host_of
 from babyagi.react.protocols.base import load_prompt
 from babyagi.react.steps import MAX_STOP_WORDS
 from babyagi.retrieval.engines import ENGINES, Engine, Searcher
@@ -117,6 +117,7 @@ class Granted:
             parameter of the component `<NAME>`.
         hosts: the hosts that addresses in the file may name, besides the providers' own.
         places: the folder in which programs take turns.
+        proxies: the proxies of its requests.
         pages: fetches the pages that a `WebRetriever` opens.
     """
 
@@ -124,11 +125,8 @@ class Granted:
     variables: Mapping[str, str] = field(repr=False)
     hosts: tuple[str, ...]
     places: Path
+    proxies: Proxies = field(repr=False)
     pages: Pages
-
-    @property
-    def proxies(self) -> Proxies:
-        return read_proxies(self.variables)
 
 
 class Service(Entry):

@@ -129,8 +129,7 @@ def _require_place(folder_fd: int, name: str, *, replace: bool) -> None:
     except FileNotFoundError:
         return
     if not stat.S_ISREG(mode):
-        code_by_kind = {stat.S_IFDIR: errno.EISDIR, stat.S_IFLNK: errno.ELOOP}
-        code = code_by_kind.get(stat.S_IFMT(mode), errno.EINVAL)
+        code = errno.EISDIR if stat.S_ISDIR(mode) else errno.EINVAL
         raise OSError(code, os.strerror(code))
     if not replace:
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
@@ -272,7 +271,9 @@ class Folder:
             pattern: a glob (`*.md`, `docs/*`), a part of the path, or several paths with blanks or
                 commas between them; empty for all files.
         """
-        wanted = self._relative_pattern(pattern.strip())[:MAX_PATH_CHARS]
+        relative = self._relative(pattern.strip()).removeprefix("./")
+        plain = posixpath.normpath(relative) if ".." in relative.split("/") else relative
+        wanted = plain[:MAX_PATH_CHARS]
         found, is_cut = self._walk(_folder_of(wanted))
         files = [
             ListedFile(path=path, size_bytes=status.st_size, state=_state_of(status))
@@ -297,7 +298,7 @@ class Folder:
         Line ends become `\\n`. A line over `MAX_LINE_CHARS` is cut, with a note. The text is UTF-8,
         UTF-16 with a byte order mark, or Windows-1252; other bytes become U+FFFD.
         """
-        parts = self._resolve(path)
+        parts = self._resolve_shown(path)
         name = "/".join(parts)
         file, data = self._read(parts, self._count_names)
         lines, is_cut = _read_lines(file, data, read_document)
@@ -325,7 +326,7 @@ class Folder:
         Raises:
             ToolError: the file cannot be read, or is larger than `MAX_FILE_BYTES`.
         """
-        _, data = self._read(self._resolve(path), self._count_names)
+        _, data = self._read(self._resolve_shown(path), self._count_names)
         if len(data) > MAX_FILE_BYTES:
             raise ToolError(f"{_show(path)} is over {MAX_FILE_BYTES} bytes")
         return data
@@ -354,7 +355,7 @@ class Folder:
         data = text.encode("utf-8", "replace")
         if len(data) > MAX_FILE_BYTES:
             raise ToolError(f"the text is over {MAX_FILE_BYTES} bytes")
-        parts = self._check(path)
+        parts = self._resolve_plain(path)
         if not parts or path.endswith("/"):
             raise ToolError(f"{_show(path)} names a folder; a file needs a name")
         with self._quota, self._open_folder(()) as root_fd:
@@ -374,7 +375,7 @@ class Folder:
         """Return the first `MAX_FILE_BYTES + 1` bytes of the file that `write` would replace; None
         if no file is there."""
         try:
-            return self._read(self._check(path), self._count_names)[1][: MAX_FILE_BYTES + 1]
+            return self._read(self._resolve_plain(path), self._count_names)[1][: MAX_FILE_BYTES + 1]
         except ToolError as error:
             if isinstance(error.__cause__, FileNotFoundError | NotADirectoryError):
                 return None
@@ -409,40 +410,34 @@ class Folder:
                 return path[len(root) :].lstrip("/") or "."
         return path
 
-    def _relative_pattern(self, pattern: str) -> str:
-        relative = self._relative(pattern).removeprefix("./")
-        return posixpath.normpath(relative) if ".." in relative.split("/") else relative
-
-    def _check(self, path: str) -> tuple[str, ...]:
-        """Return the components of a path to write, with `..` resolved. Raises `ToolError` if one
-        is hidden, or if `..` follows a link."""
-        parts: list[str] = []
-        for part in self._below(path):
-            if part != "..":
-                parts.append(part)
-            elif self._root.joinpath(*parts).is_symlink():
-                raise ToolError(f"{_show(path)} leads through a link; name the file without it")
-            else:
-                parts.pop()
-        if "\\" in path or self._is_hidden(parts) or len(parts) > MAX_DEPTH:
-            what = "is hidden or too deep, or not written with /; such files cannot be used"
-            raise ToolError(f"{_show(path)} {what}")
-        return tuple(parts)
-
     def _resolve(self, path: str) -> tuple[str, ...]:
         """Return the components, below the root, of a path that a model wrote, with links
         resolved."""
         below = self._below(path)
-        root = os.path.realpath(self._root)
         try:
-            resolved = Path(os.path.realpath(os.path.join(root, *below)))  # noqa: PTH118 - `..` is taken after links
+            parts = _parts_below(self._root, self._root.joinpath(*below))
         except (OSError, ValueError):
             raise ToolError(f"{_show(path)} cannot be read") from None
-        if not resolved.is_relative_to(root):
+        if parts is None:
             raise ToolError(f"{_show(path)} leads outside the folder")
-        parts = resolved.relative_to(root).parts
+        return parts
+
+    def _resolve_shown(self, path: str) -> tuple[str, ...]:
+        """Return what `_resolve` does. Raises `ToolError` if a component is hidden."""
+        parts = self._resolve(path)
         if self._is_hidden(parts):
             raise ToolError(f"{_show(path)} is hidden; hidden files are not read")
+        return parts
+
+    def _resolve_plain(self, path: str) -> tuple[str, ...]:
+        """Return the components of a path to write. Raises `ToolError` if one is hidden or a
+        link."""
+        parts = self._resolve(path)
+        if parts != PurePosixPath(posixpath.normpath("/".join(self._below(path)))).parts:
+            raise ToolError(f"{_show(path)} leads through a link; name the file without it")
+        if "\\" in path or self._is_hidden(parts) or len(parts) > MAX_DEPTH:
+            what = "is hidden or too deep, or not written with /; such files cannot be used"
+            raise ToolError(f"{_show(path)} {what}")
         return parts
 
     def _is_hidden(self, parts: Sequence[str]) -> bool:
@@ -634,7 +629,7 @@ def _read_lines(
         raise ToolError(f"{_show(file.path)} is {kind} over {MAX_DOCUMENT_BYTES:,} bytes")
     if not media_type or read_document is None:
         return _decode_lines(file.path, data)
-    return _split_lines(read_document(file, media_type, data), is_cut=False), False
+    return read_document(file, media_type, data).splitlines(), False
 
 
 def _decode_lines(path: str, data: bytes) -> tuple[list[str], bool]:
@@ -646,7 +641,10 @@ def _decode_lines(path: str, data: bytes) -> tuple[list[str], bool]:
     """
     is_cut = len(data) > MAX_FILE_BYTES
     text = _LINE_BREAKERS.sub(" ", _decode(path, data[:MAX_FILE_BYTES]))
-    return _split_lines(text, is_cut=is_cut), is_cut
+    lines = text.splitlines()
+    if is_cut and len(lines) > 1 and not text.endswith(("\n", "\r")):
+        lines.pop()  # its end is not read
+    return lines, is_cut
 
 
 def _decode(name: str, data: bytes) -> str:
@@ -673,15 +671,6 @@ def _decode_bytes(data: bytes) -> str:
     n_accented = len(_BEYOND_ASCII.findall(old))
     is_text = n_accented <= MAX_ACCENTED_RATIO * len(old) and not _BINARY.search(old)
     return old if is_text else text
-
-
-def _split_lines(text: str, *, is_cut: bool) -> list[str]:
-    """Return the lines as editors count them. If the text was cut, the incomplete last line is left
-    out."""
-    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
-    if lines[-1] == "" or (is_cut and len(lines) > 1):
-        lines.pop()
-    return lines
 
 
 def _bound_line(line: str) -> str:

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import quote, urlsplit
 
@@ -91,25 +90,6 @@ class Proxies:
         if is_loopback(host) or any(covers(exception, host, port) for exception in self.exceptions):
             return None
         return (self.https if parts.scheme == "https" else self.http) or None
-
-
-def read_proxies(variables: Mapping[str, str]) -> Proxies:
-    """Read the proxies from the environment variables `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY`,
-    whose names may also be in lower case."""
-
-    def read(name: str) -> str:
-        return variables.get(name) or variables.get(name.lower()) or ""
-
-    return Proxies(
-        http=complete_proxy(read("HTTP_PROXY")),
-        https=complete_proxy(read("HTTPS_PROXY")),
-        exceptions=split_exceptions(read("NO_PROXY")),
-    )
-
-
-def complete_proxy(text: str) -> str:
-    """Return the address of a proxy, with `http://` added if it is missing."""
-    return text if "://" in text or not text else f"http://{text}"
 
 
 def split_exceptions(text: str) -> tuple[str, ...]:

@@ -160,11 +160,6 @@ class Door:
         """Return whether the target belongs to the domains that may be reached."""
         return not self.only or any(covers(one, target.host, target.port) for one in self.only)
 
-    def _require_reachable(self, target: Target) -> None:
-        if not self.may_reach(target):
-            domains = ", ".join(self.only)
-            raise AddressError(f"pages are opened only at {domains} here (BABYAGI_WEB_ONLY)")
-
     async def _follow(self, first_url: str) -> Page:
         url = first_url
         for _ in range(MAX_REDIRECTS + 1):
@@ -206,12 +201,6 @@ class Door:
             body, is_cut = await _read_body(response, max_bytes)
         content_type = _header(response, b"content-type")
         return Page(url=target.url, content_type=content_type, body=body, is_cut=is_cut)
-
-    async def post(self, url: str, *, body: bytes, headers: Mapping[str, str]) -> int:
-        """Send the body in a POST request to the URL, and return the status of the answer.
-        Redirects are not followed. Raises `ToolError` as `fetch` does."""
-        async with self.answering(url, headers=headers, body=body) as response:
-            return int(response.status)
 
     @asynccontextmanager
     async def answering(
@@ -299,7 +288,9 @@ class Door:
         """
         import httpcore2
 
-        self._require_reachable(target)
+        if not self.may_reach(target):
+            domains = ", ".join(self.only)
+            raise AddressError(f"pages are opened only at {domains} here (BABYAGI_WEB_ONLY)")
         broken = (httpcore2.ProtocolError, httpcore2.NetworkError, httpcore2.TimeoutException)
         refused = (httpcore2.UnsupportedProtocol, httpcore2.ProxyError)
         try:
@@ -309,7 +300,9 @@ class Door:
             ):
                 yield response
         except httpcore2.ConnectError as error:
-            raise ToolError(f"{target.origin} {_why_closed(error)}") from None
+            is_untrusted = "CERTIFICATE" in str(error)
+            why = "shows a certificate that is not trusted" if is_untrusted else "cannot be reached"
+            raise ToolError(f"{target.origin} {why}") from None
         except (*broken, *refused) as error:
             raise ToolError(f"{target.origin} broke off ({type(error).__name__})") from None
 
@@ -353,12 +346,9 @@ def guard(
     Args:
         require: raises an error if one of the addresses must not be reached.
     """
-    from httpcore2 import AnyIOBackend, AsyncNetworkBackend, ConnectError
+    from httpcore2 import AnyIOBackend, ConnectError
 
-    class Guarded(AsyncNetworkBackend):
-        def __init__(self) -> None:
-            self._network = AnyIOBackend()
-
+    class Guarded(AnyIOBackend):
         async def connect_tcp(
             self,
             host: str,
@@ -371,16 +361,10 @@ def guard(
             require(host, port, addresses)
             for address in addresses[:MAX_ADDRESSES]:
                 try:
-                    return await self._network.connect_tcp(str(address), port, timeout)
+                    return await super().connect_tcp(str(address), port, timeout)
                 except ConnectError:
                     continue
             raise ConnectError(f"{host} cannot be reached")
-
-        async def connect_unix_socket(self, *_: Any, **__: Any) -> AsyncNetworkStream:
-            raise ConnectError("connecting to a local socket is not supported")
-
-        async def sleep(self, seconds: float) -> None:
-            await asyncio.sleep(seconds)
 
     return Guarded()
 
@@ -559,11 +543,6 @@ def _fault_of(body: bytes) -> object:
 
 def _host(request: Request) -> str:
     return urlsplit(request.url).netloc
-
-
-def _why_closed(error: Exception) -> str:
-    is_untrusted = "CERTIFICATE" in str(error)
-    return "shows a certificate that is not trusted" if is_untrusted else "cannot be reached"
 
 
 def _parse(body: bytes) -> Any:

@@ -296,10 +296,6 @@ class Searcher:
         self._monotonic, self._proxies = monotonic, proxies
         self._rests_until: dict[str, float] = {}
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        return tuple(one.name for one in self._engines)
-
     async def search(
         self, query: str, *, domains: Sequence[str] = (), top_k: int = TOP_K
     ) -> tuple[str, list[Hit]]:

@@ -26,11 +26,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from html.parser import HTMLParser
-from typing import TYPE_CHECKING, Any
 from urllib.parse import urljoin
-
-if TYPE_CHECKING:
-    from python_calamine import CalamineWorkbook
 
 MAX_CHARS = 400_000
 MAX_HTML_CHARS = 3_000_000
@@ -425,7 +421,11 @@ def _read_sheets(body: bytes) -> PageText:
     tables, n_chars = list[str](), 0
     workbook = CalamineWorkbook.from_filelike(io.BytesIO(body))
     for name in workbook.sheet_names:
-        rows = [[_show_cell(cell) for cell in row] for row in _rows_of(workbook, name)]
+        sheet = workbook.get_sheet_by_name(name)
+        if sheet.height * sheet.width > MAX_CELLS:
+            raise ValueError(f"the sheet {name!r} has over {MAX_CELLS:,} cells")
+        # rows of the same length; none for a sheet that is only a diagram
+        rows = [[_show_cell(cell) for cell in row] for row in sheet.to_python()]
         lines = [f"| {' | '.join(row)} |" for row in rows if any(row)]
         if lines:
             lines.insert(1, "|" + " --- |" * len(rows[0]))
@@ -434,15 +434,6 @@ def _read_sheets(body: bytes) -> PageText:
         if n_chars > MAX_OFFICE_CHARS:
             break
     return PageText(title="", text="\n\n".join(tables))
-
-
-def _rows_of(workbook: CalamineWorkbook, name: str) -> list[list[Any]]:
-    """Return the rows of a sheet, all of the same length; [] for a sheet that is only a diagram.
-    Raises `ValueError` for more than `MAX_CELLS` cells."""
-    sheet = workbook.get_sheet_by_name(name)
-    if sheet.height * sheet.width > MAX_CELLS:
-        raise ValueError(f"the sheet {name!r} has over {MAX_CELLS:,} cells")
-    return sheet.to_python()
 
 
 def _show_cell(value: object) -> str:

@@ -8,7 +8,7 @@ import hashlib
 import json
 import subprocess
 import sys
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
@@ -21,8 +21,9 @@ from babyagi.net.addresses import read_target
 from babyagi.net.door import Door, Page
 from babyagi.retrieval import page_text
 from babyagi.retrieval.engines import Hit, Searcher
+from babyagi.retrieval.page_text import PageText
 from babyagi.retrieval.rank import BM25, Ranker, rank, split_parts, top_p
-from babyagi.runtime.offload import Offload, run_inline
+from babyagi.runtime.offload import Offload, run_blocking, run_inline
 from babyagi.sandbox import confined
 from babyagi.text import clean
 
@@ -69,7 +70,7 @@ class Document:
         return found
 
 
-Read = Callable[[Page], Awaitable[Mapping[str, str]]]
+Read = Callable[[Page], Awaitable[PageText]]
 
 
 class Pages:
@@ -78,7 +79,7 @@ class Pages:
     Args:
         clock: returns the current time, which becomes a document's `fetched_at`.
         folder: where documents are cached for a day, so that other tasks and retries do not fetch
-            the page again; None for no cache.
+            the page again. Where it cannot be written, nothing is cached.
         read: extracts the text of a page; None means `read_apart`.
         offload: runs blocking work outside the event loop.
     """
@@ -88,7 +89,7 @@ class Pages:
         door: Door,
         *,
         clock: Callable[[], datetime],
-        folder: Path | None = None,
+        folder: Path,
         read: Read | None = None,
         offload: Offload = run_inline,
     ) -> None:
@@ -115,29 +116,24 @@ class Pages:
             return kept
         page = await self._door.fetch(url)
         async with self._slots:
-            document = replace(await self._read(page), is_cut=page.is_cut)
+            said = await self._read_page(page)
+            document = await self.offload(lambda: self._make_document(page, said))
         await self.offload(lambda: self._keep(url, document))
         return document
 
-    async def _read(self, page: Page) -> Document:
-        said = await self._read_page(page)
-        if "error" in said:
-            raise ToolError(f"{page.url} cannot be read: {said['error']}")
-        return await self.offload(lambda: self._make_document(page, said))
-
-    def _make_document(self, page: Page, said: Mapping[str, str]) -> Document:
-        text = clean(said["text"]).strip()
+    def _make_document(self, page: Page, said: PageText) -> Document:
+        text = clean(said.text).strip()
         if not text:
             raise ToolError(f"{page.url} has no text; it may only work in a browser")
-        title, now = " ".join(clean(said["title"]).split()), self._clock()
+        title, now = " ".join(clean(said.title).split()), self._clock()
         digest = hashlib.sha256(page.body).hexdigest()
-        return Document(url=page.url, title=title, text=text, fetched_at=now, digest=digest)
+        return Document(
+            url=page.url, title=title, text=text, fetched_at=now, digest=digest, is_cut=page.is_cut
+        )
 
     # -- the cache ---------------------------------------------------------------------------------
 
     def _find_kept(self, url: str) -> Document | None:
-        if self._folder is None:
-            return None
         try:
             document = Document.from_json(_path(self._folder, url).read_text(encoding="utf-8"))
         except (OSError, ValueError, KeyError, TypeError, RecursionError):
@@ -146,8 +142,6 @@ class Pages:
         return document if timedelta() <= age < KEPT_FOR else None
 
     def _keep(self, url: str, document: Document) -> None:
-        if self._folder is None:
-            return
         with suppress(OSError):  # a page that is not cached is fetched again if it is needed again
             make_folder(self._folder)
             others = sorted(self._folder.glob("*.json"), key=lambda path: path.stat().st_mtime)
@@ -160,13 +154,13 @@ def _path(folder: Path, url: str) -> Path:
     return folder / f"{hashlib.sha256(url.encode('utf-8', 'replace')).hexdigest()[:32]}.json"
 
 
-async def read_apart(page: Page, *, timeout_s: float = READ_TIMEOUT_S) -> dict[str, str]:
+async def read_apart(page: Page, *, timeout_s: float = READ_TIMEOUT_S) -> PageText:
     """Extract the text of the page with `page_text`, in a process that can only compute, where this
-    machine can confine one, and whose time and memory are bounded. Return `title` and `text`, or
-    `error` if the page has no text.
+    machine can confine one, and whose time and memory are bounded.
 
     Raises:
-        ToolError: the process took too much time or memory, or crashed.
+        ToolError: the page has no text, or the process took too much time or memory, or crashed.
+            The message is one line that begins with the page's URL.
     """
     process = await asyncio.create_subprocess_exec(
         *_PAGE_TEXT, page.content_type[:200], page.url,
@@ -182,22 +176,21 @@ async def read_apart(page: Page, *, timeout_s: float = READ_TIMEOUT_S) -> dict[s
         if process.returncode is None:
             process.kill()
             await process.wait()
-    return _parse_said(said, page.url)
-
-
-def _parse_said(said: bytes, what: str) -> dict[str, str]:
-    try:
-        found = json.loads(said[:MAX_SAID_BYTES])
-        return {key: str(found[key]) for key in ("title", "text", "error") if key in found}
-    except (ValueError, TypeError):
-        raise ToolError(f"{what} cannot be read: parsing takes too much time or memory") from None
+    try:  # a page may have taken the process over
+        read = json.loads(said[:MAX_SAID_BYTES])
+        if "error" not in read:
+            return PageText(title=str(read["title"]), text=str(read["text"]))
+        fault = str(read["error"])
+    except (ValueError, TypeError, KeyError):
+        fault = "parsing takes too much time or memory"
+    raise ToolError(f"{page.url} cannot be read: {fault}")
 
 
 def read_document(
     name: str, body: bytes, *, media_type: str, timeout_s: float = READ_TIMEOUT_S
 ) -> str:
     """Return the text of a document as Markdown, with a heading for each page, message or sheet.
-    It is extracted in a separate process, as by `read_apart`; this call blocks meanwhile.
+    It is extracted as by `read_apart`; this call blocks meanwhile.
 
     Args:
         media_type: the media type of a PDF, a Word document or a workbook.
@@ -206,18 +199,9 @@ def read_document(
         ToolError: the document has no text, or parsing takes too much time or memory. The message
             is one line that begins with `name`.
     """
-    try:
-        process = subprocess.run(
-            [*_PAGE_TEXT, media_type, ""],
-            input=body, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-            start_new_session=True, env={}, timeout=timeout_s, check=False,
-        )  # fmt: skip
-    except subprocess.TimeoutExpired:
-        raise ToolError(f"{name} takes too long to parse") from None
-    said = _parse_said(process.stdout, name)
-    if "error" in said:
-        raise ToolError(f"{name} cannot be read: {said['error']}")
-    return clean("\n".join(said["text"].strip().splitlines()))
+    page = Page(url=name, content_type=media_type, body=body)
+    said = run_blocking(read_apart(page, timeout_s=timeout_s))
+    return clean("\n".join(said.text.strip().splitlines()))
 
 
 # -- from a question to parts of pages

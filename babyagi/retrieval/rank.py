@@ -167,7 +167,9 @@ def score_words(question: str, texts: Sequence[Counted]) -> list[float]:
         n_with, n_without = len(found), len(texts) - len(found)
         weight = math.log(1 + (n_without + 0.5) / (n_with + 0.5))
         for at, n in found:
-            scores[at] += weight * _frequency(n, texts[at].n_words / mean_length)
+            relative_length = texts[at].n_words / mean_length
+            length = 1 - BM25_LENGTH_SHARE + BM25_LENGTH_SHARE * relative_length
+            scores[at] += weight * (n * (BM25_SATURATION + 1) / (n + BM25_SATURATION * length))
     return scores
 
 
@@ -189,11 +191,6 @@ def rank(question: str, texts: Sequence[str], *, ranker: Ranker = BM25) -> list[
     relevant = [(at, score) for at, score in enumerate(scores) if score > 0]
     found = [Scored(index=at, score=score, share=score / total) for at, score in relevant]
     return sorted(found, key=lambda one: (-one.score, one.index))
-
-
-def _frequency(n: int, relative_length: float) -> float:
-    length = 1 - BM25_LENGTH_SHARE + BM25_LENGTH_SHARE * relative_length
-    return n * (BM25_SATURATION + 1) / (n + BM25_SATURATION * length)
 
 
 def _words(text: str) -> list[str]:

@@ -82,9 +82,20 @@ def find_longest_output(max_output_tokens: int) -> int:
     return max_output_tokens * (1 if is_short else 4)
 
 
+OPENAI_EMBEDDING_MODEL = "text-embedding-3-small"
+LOCAL_EMBEDDING_MODEL = "hash"
+ONNX_EMBEDDING_MODEL = "chroma-onnx"  # downloaded, but only if a person chooses it
+MODELS_WITHOUT_ENDPOINT = ("human", "rehearsal", LLAMA_MODEL)
+USE_LLAMA = (
+    "a model of this name needs a server, such as OPENAI_BASE_URL=http://127.0.0.1:8080/v1; for "
+    f"a model in this process set LLM_MODEL={LLAMA_MODEL} LLAMA_MODEL_PATH=FILE.gguf"
+)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ObjectiveFields:
-    """The settings of one objective: its text, its tools, its models, and its limits."""
+class Settings:
+    """All settings, in the order of the example file `.env.example`: first those of one objective,
+    then those of the process."""
 
     # One declaration per setting: default, names, help, then further arguments of `Declared`.
     # fmt: off
@@ -207,71 +218,7 @@ class ObjectiveFields:
     context_tokens: int = declare(4000, "BABYAGI_CONTEXT_TOKENS",
         "The most tokens of earlier results in a task's prompt.", parse=whole(0),
         untrusted=lower_limit)
-    # fmt: on
 
-    # set by the loader when a person set max_cost_usd: then a model without a known price is an
-    # error
-    cost_limit_is_explicit: bool = False
-    # set by the loader when a person set a model: then a worker reports objectives that use another
-    # model
-    model_is_explicit: bool = False
-    # set by the loader when the objective or the first task came from a file that nobody trusts:
-    # the name of the file
-    objective_file: str = ""
-    task_file: str = ""
-
-    def require_objective(self) -> str:
-        """Return the objective's text. Called only for a run, because other commands need no
-        objective.
-
-        Raises:
-            SettingsError: no objective is set.
-        """
-        if not self.objective:
-            fix = 'babyagi run "the objective", or OBJECTIVE=… in the environment or .env'
-            raise SettingsError("no objective was given", fix=fix, guide="settings")
-        return self.objective
-
-    @property
-    def limits(self) -> Limits:
-        from babyagi.tasks import Limits
-
-        return Limits(**{limit.name: getattr(self, limit.name) for limit in fields(Limits)})
-
-    @property
-    def effective_protocol(self) -> str:
-        return "auto" if self.protocol == "untested" else self.protocol
-
-    @property
-    def longest_output_tokens(self) -> int:
-        return find_longest_output(self.max_output_tokens)
-
-    @property
-    def model_by_role(self) -> dict[Role, str]:
-        """The model of each role that calls a language model. The embedding model is in
-        `effective_embedding_model`."""
-        from babyagi.tasks import Role
-
-        own = dict(entry.split("=", 1) for entry in self.role_models)
-        return {Role(role): own.get(role, self.llm_model) for role in ROLES}
-
-
-OPENAI_EMBEDDING_MODEL = "text-embedding-3-small"
-LOCAL_EMBEDDING_MODEL = "hash"
-ONNX_EMBEDDING_MODEL = "chroma-onnx"  # downloaded, but only if a person chooses it
-MODELS_WITHOUT_ENDPOINT = ("human", "rehearsal", LLAMA_MODEL)
-USE_LLAMA = (
-    "a model of this name needs a server, such as OPENAI_BASE_URL=http://127.0.0.1:8080/v1; for "
-    f"a model in this process set LLM_MODEL={LLAMA_MODEL} LLAMA_MODEL_PATH=FILE.gguf"
-)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settings(ObjectiveFields):
-    """All settings, in the order of the example file `.env.example`: first those of one objective,
-    then those of the process."""
-
-    # fmt: off
     concurrency: int = declare(4, "BABYAGI_CONCURRENCY --concurrency", "Tasks that run at once.",
         parse=whole(1, 64), metavar="N", section="Working", untrusted=True)
     cadence: str = declare("each", "BABYAGI_CADENCE",
@@ -428,6 +375,52 @@ class Settings(ObjectiveFields):
         "Not accepted, because gpt-4 is shut down; the error names its successor.")
     # fmt: on
 
+    # set by the loader when a person set max_cost_usd: then a model without a known price is an
+    # error
+    cost_limit_is_explicit: bool = False
+    # set by the loader when a person set a model: then a worker reports objectives that use another
+    # model
+    model_is_explicit: bool = False
+    # set by the loader when the objective or the first task came from a file that nobody trusts:
+    # the name of the file
+    objective_file: str = ""
+    task_file: str = ""
+
+    def require_objective(self) -> str:
+        """Return the objective's text. Called only for a run, because other commands need no
+        objective.
+
+        Raises:
+            SettingsError: no objective is set.
+        """
+        if not self.objective:
+            fix = 'babyagi run "the objective", or OBJECTIVE=… in the environment or .env'
+            raise SettingsError("no objective was given", fix=fix, guide="settings")
+        return self.objective
+
+    @property
+    def limits(self) -> Limits:
+        from babyagi.tasks import Limits
+
+        return Limits(**{limit.name: getattr(self, limit.name) for limit in fields(Limits)})
+
+    @property
+    def effective_protocol(self) -> str:
+        return "auto" if self.protocol == "untested" else self.protocol
+
+    @property
+    def longest_output_tokens(self) -> int:
+        return find_longest_output(self.max_output_tokens)
+
+    @property
+    def model_by_role(self) -> dict[Role, str]:
+        """The model of each role that calls a language model. The embedding model is in
+        `effective_embedding_model`."""
+        from babyagi.tasks import Role
+
+        own = dict(entry.split("=", 1) for entry in self.role_models)
+        return {Role(role): own.get(role, self.llm_model) for role in ROLES}
+
     @property
     def effective_result_store(self) -> str:
         """The name of the result store. `auto` becomes the store whose variables are set (Weaviate,
@@ -469,10 +462,6 @@ class Settings(ObjectiveFields):
         """The keys and tokens in these settings, to be removed from every log and screen."""
         names = (one.name for one in fields(self) if one.name.endswith(("_key", "_token")))
         return [value.reveal() for value in (getattr(self, name) for name in names) if value]
-
-    @property
-    def effective_log_file(self) -> Path:
-        return self.home / "babyagi.log"
 
 
 def declared_fields() -> Mapping[str, Declared]:

@@ -11,7 +11,7 @@ import re
 import stat
 from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -477,23 +477,18 @@ class _Reading:
         """Return whether this value may be used although it comes from an untrusted file."""
         if declared.key_for is not None:
             return all(self._may_get_key(address, file) for address in declared.key_for)
-        default = _default_of(name)
-        if value != default and self._is_given(_ORDERED_WITH.get(name, "")):
+        default = declared.default
+        ordered_with = self._flags.get(_ORDERED_WITH.get(name, ""))
+        if value != default and str(ordered_with or "").strip():
             return False
         judge = declared.untrusted
         return value == default or (judge(value, default) if callable(judge) else judge)
-
-    def _is_given(self, name: str) -> bool:
-        """Return whether a flag, or an argument of a program, sets this setting."""
-        declared = self._declared.get(name)
-        first = next(self._find(name, declared), None) if declared is not None else None
-        return first is not None and first.source.startswith(("flag ", "argument "))
 
     def file_of(self, name: str) -> str:
         """Return the name of the untrusted file from which this setting's value was taken, if it is
         not the default; else ''."""
         given = self.given.get(name)
-        is_set = given is not None and self._values.get(name) != _default_of(name)
+        is_set = given is not None and self._values.get(name) != self._declared[name].default
         return given.untrusted.name if given and given.untrusted and is_set else ""
 
     def _may_get_key(self, address: str, file: EnvFile) -> bool:
@@ -659,12 +654,6 @@ def find_keys_in_clear(settings: Settings) -> Iterator[str]:
     if is_in_clear(settings.notify.reveal()):  # the address is as secret as a key
         host = urlsplit(settings.notify.reveal()).netloc
         yield f"BABYAGI_NOTIFY sends to {host} unencrypted; set it to an https address"
-
-
-def _default_of(name: str) -> object:
-    """Return the field's default; None if the default is computed by a function."""
-    default = next(found.default for found in fields(Settings) if found.name == name)
-    return None if default is MISSING else default
 
 
 def render_value(value: object) -> str:

@@ -10,8 +10,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
-from babyagi.net.addresses import complete_proxy, host_of, is_web_address
+from babyagi.net.addresses import host_of, is_web_address
 from babyagi.redaction import redact_url
 from babyagi.text import C1_CONTROLS, CONTROLS, clean
 
@@ -54,8 +55,6 @@ class Secret:
     def __repr__(self) -> str:
         return "***" if self._value else "''"
 
-    __str__ = __repr__
-
 
 def default_home() -> Path:
     from platformdirs import user_data_path
@@ -63,17 +62,11 @@ def default_home() -> Path:
     return user_data_path("babyagi", appauthor=False)
 
 
-def clean_text(text: str) -> str:
-    """Return the text without terminal escapes and control characters. Line ends become newlines;
-    tabs stay."""
-    text = text.replace("\r\n", "\n").replace("\r", "\n")
-    text = re.sub(f"[{CONTROLS}{C1_CONTROLS}]", "", re.sub(_ESCAPE_SEQUENCES, "", text))
-    return clean(text).strip()
-
-
 def parse_text(text: str) -> str:
-    """Parse a text of several lines, up to MAX_TEXT_BYTES long. Control characters are removed."""
-    cleaned = clean_text(text)
+    """Parse a text of several lines, up to MAX_TEXT_BYTES long. Terminal escapes and control
+    characters are removed. Line ends become newlines; tabs stay."""
+    plain = re.sub(_ESCAPE_SEQUENCES, "", text.replace("\r\n", "\n").replace("\r", "\n"))
+    cleaned = clean(re.sub(f"[{CONTROLS}{C1_CONTROLS}]", "", plain)).strip()
     if len(cleaned.encode()) > MAX_TEXT_BYTES:
         raise ValueError(f"a text of at most {MAX_TEXT_BYTES:,} bytes")
     return cleaned
@@ -112,7 +105,6 @@ def parse_notify(text: str) -> Secret:
     """Parse the address or the command line of BABYAGI_NOTIFY. It is a secret, because anyone who
     knows the address of a webhook can use it."""
     import shlex
-    from urllib.parse import urlsplit
 
     target = parse_name(text)
     is_address = target.startswith(("http://", "https://"))
@@ -132,8 +124,6 @@ def parse_notify(text: str) -> Secret:
 
 def parse_task_store(text: str) -> Secret:
     """Parse the address of a task store. It is a secret, because it may contain a password."""
-    from urllib.parse import urlsplit
-
     address = parse_name(text)
     try:
         parts = urlsplit(address)
@@ -166,7 +156,8 @@ def parse_url(text: str) -> str:
 def parse_proxy(text: str) -> Secret:
     """Parse the address of a proxy. Unlike other addresses it may contain a password, and may lack
     its `http://`."""
-    address = complete_proxy(parse_name(text))
+    name = parse_name(text)
+    address = name if "://" in name else f"http://{name}"
     if not is_web_address(address):
         raise ValueError("http://HOST:PORT or http://USER:PASSWORD@HOST:PORT (not a SOCKS proxy)")
     return Secret(address)
@@ -335,6 +326,7 @@ class Declared:
     """The declaration of a setting: its names, the parser of its text, and its help.
 
     Attributes:
+        default: the value of a setting that nobody sets; None also for a default that is computed.
         variables: names of environment variables. The first is the current name, the others are
             older ones. A setting without variables and flags is set from Python alone.
         flags: the flags on the command line, such as `-m` and `--model`; empty if the setting has
@@ -360,6 +352,7 @@ class Declared:
     """
 
     help: str
+    default: Any = None
     variables: tuple[str, ...] = ()
     flags: tuple[str, ...] = ()
     parse: Callable[[str], object] = parse_name
@@ -376,12 +369,11 @@ class Declared:
     @property
     def is_switch(self) -> bool:
         """Whether the flag is given without a value."""
-        return self.parse in (parse_switch, parse_presence)
+        return isinstance(self.default, bool)
 
     @property
     def is_secret(self) -> bool:
-        kinds = (parse_secret, parse_token, parse_notify, parse_task_store, parse_proxy)
-        return self.parse in kinds
+        return isinstance(self.default, Secret)
 
     @property
     def label(self) -> str:
@@ -395,7 +387,7 @@ def declare(default: T, names: str, help: str, **more: Any) -> T:
     `describe`. For a bool the parser is chosen here."""
     if isinstance(default, bool):
         more.setdefault("parse", parse_switch)
-    return field(default=default, metadata=describe(names, help, **more))
+    return field(default=default, metadata=describe(names, help, default=default, **more))
 
 
 def describe(names: str, help: str, **more: Any) -> dict[str, Declared]:

@@ -322,7 +322,9 @@ def make_sender(
         signed = {} if signer is None else signer.headers(body)
         headers = {"content-type": "application/json", **signed}
         try:
-            status = await door.post(target.replace(" ", "%20"), body=body, headers=headers)
+            url = target.replace(" ", "%20")
+            async with door.answering(url, headers=headers, body=body) as answer:
+                status = answer.status
         except ToolError:
             raise UndeliveredError("the address cannot be reached") from None
         if status >= 300:

@@ -1,8 +1,11 @@
 """What an address says of itself: this machine or another, in clear or not, through which proxy."""
 
+from pathlib import Path
+
 import pytest
 
-from babyagi.net.addresses import Proxies, host_of, is_here, is_in_clear, is_loopback, read_proxies
+from babyagi.net.addresses import Proxies, host_of, is_here, is_in_clear, is_loopback
+from babyagi.settings.load import load_settings
 
 
 @pytest.mark.parametrize(
@@ -48,6 +51,12 @@ def test_another_machine_is_not_this_one(host):
 )
 def test_data_sent_over_http_to_another_machine_is_unencrypted(url, is_clear):
     assert is_in_clear(url) is is_clear
+
+
+def read_proxies(environ):
+    return load_settings(
+        flags={}, environ=environ, cwd=Path("/"), reads_files=False
+    ).settings.proxies
 
 
 PROXIES = read_proxies(

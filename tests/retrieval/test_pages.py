@@ -5,7 +5,6 @@ import hashlib
 import json
 import subprocess
 import sys
-from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -15,26 +14,18 @@ from babyagi.errors import ToolError
 from babyagi.files.folder import OFFICE_BY_SUFFIX
 from babyagi.net.door import Door, Page
 from babyagi.retrieval import page_text
-from babyagi.retrieval.page_text import UnreadableError, read_text
 from babyagi.retrieval.pages import Pages, read_apart
 from babyagi.sandbox.confined import __file__ as SANDBOX
 from tests.retrieval.test_office_text import make_docx, make_xlsx, paragraph
-from tests.small_web import make_pdf
+from tests.small_web import NO_CACHE, make_pdf, read_here
 from tests.web_server import Reply, WebServer
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 
 
-def open_pages(server, folder=None, clock=lambda: NOW):
+def open_pages(server, folder=NO_CACHE, clock=lambda: NOW):
     door = Door(allow=[f"127.0.0.1:{server.port}"], pause_s=0.0)
     return Pages(door, clock=clock, folder=folder, read=read_here)
-
-
-async def read_here(page):
-    try:
-        return asdict(read_text(page.body, content_type=page.content_type, url=page.url))
-    except UnreadableError as error:
-        return {"error": str(error)}
 
 
 async def test_a_page_says_where_it_was_when_it_was_fetched_and_what_it_was():
@@ -100,7 +91,7 @@ async def test_what_is_parsed_in_the_sandbox_gives_the_same_text(name):
 
     said, expected = await asyncio.gather(read_apart(page), read_here(page))
 
-    assert said == expected and said["text"]
+    assert said == expected and said.text
 
 
 def parse_in_child(change, body=b"<p>x"):

@@ -170,7 +170,7 @@ def test_relative_paths_are_those_of_the_working_folder(load, tmp_path):
     settings = load({"files": "documents"}, BABYAGI_HOME="data").settings
 
     assert settings.files == tmp_path / "documents"
-    assert settings.effective_log_file == tmp_path / "data" / "babyagi.log"
+    assert settings.home == tmp_path / "data"
 
 
 def test_values_that_are_not_text_are_taken_as_they_are(load):

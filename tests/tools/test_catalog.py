@@ -30,10 +30,11 @@ from babyagi.tools.issues import GitHub
 from babyagi.tools.pipelines import haystack_pipeline
 from support.scripted import ScriptedModel
 from support.world import World
+from tests.small_web import NO_CACHE
 
 
 def everything(folder):
-    pages = Pages(Door(), clock=lambda: datetime.now(UTC))
+    pages = Pages(Door(), clock=lambda: datetime.now(UTC), folder=NO_CACHE)
     return ToolContext(
         offload=asyncio.to_thread,
         folder=folder,

@@ -15,7 +15,7 @@ from babyagi.retrieval.rank import BM25
 from babyagi.runtime.offload import run_inline
 from babyagi.tools.base import parse_arguments
 from babyagi.tools.search import MAX_PAGE_CHARS, build_open_page, build_web_search
-from tests.small_web import read_here
+from tests.small_web import NO_CACHE, read_here
 from tests.web_server import Reply, WebServer
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
@@ -54,7 +54,9 @@ class Web:
         await self.server.__aenter__()
         base = self.server.base_url
         door = Door(allow=[f"127.0.0.1:{self.server.port}"], pause_s=0.0)
-        pages = Pages(door, clock=lambda: NOW, read=read_here, offload=self.offload)
+        pages = Pages(
+            door, clock=lambda: NOW, folder=NO_CACHE, read=read_here, offload=self.offload
+        )
         engine = replace(ENGINES["searxng"], base_url=base)
         searcher = Searcher([engine], monotonic=lambda: 0.0)
         self.search = build_web_search(WebRetriever(searcher, pages, ranker=self.ranker))
@@ -163,7 +165,7 @@ async def test_a_page_that_cannot_be_fetched_is_one_line():
 
 
 def test_the_arguments_of_a_model_are_checked():
-    tool = build_open_page(Pages(Door(), clock=lambda: NOW))
+    tool = build_open_page(Pages(Door(), clock=lambda: NOW, folder=NO_CACHE))
 
     assert parse_arguments(tool, '{"url": "https://x", "part": "2"}') == {
         "url": "https://x",
@@ -177,7 +179,7 @@ def test_the_arguments_of_a_model_are_checked():
 async def test_a_page_of_headings_alone_is_told_by_its_headings():
     async with WebServer(lambda asked: Reply("<h1>News</h1><h2>Rain</h2><h2>Snow</h2>")) as server:
         door = Door(allow=[f"127.0.0.1:{server.port}"], pause_s=0.0)
-        tool = build_open_page(Pages(door, clock=lambda: NOW, read=read_here))
+        tool = build_open_page(Pages(door, clock=lambda: NOW, folder=NO_CACHE, read=read_here))
         found = [
             (await tool.run({"url": server.base_url, "about": about})).text
             for about in ("snow", "tea")
