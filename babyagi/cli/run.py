@@ -70,7 +70,7 @@ from babyagi.cli.text import (
     print_json,
     warn,
 )
-from babyagi.cli.views import Follower, JsonView, LiveView, PlainView, View, following
+from babyagi.cli.views import JsonView, LiveView, PlainView, View, following
 from babyagi.errors import (
     CredentialsError,
     ModelRejectedError,
@@ -300,8 +300,8 @@ async def _watch(settings: Settings, selector: str, *, output: Output) -> int:
             tell(f"results cannot be written to the result store: {trouble}")
         as_json = output.as_json
         after_id = 0 if as_json else await store.last_event_id(objective.id)
-        with _told_by_sigterm(), _viewed(store, objective, as_json=as_json) as view:
-            await views.watch(Follower(store, objective.id, view, after_id=after_id))
+        with _told_by_sigterm(), _viewed(store, objective, after_id, as_json=as_json) as view:
+            await views.watch(view)
         return await _end(store, await store.objective(objective.id), output)
 
 
@@ -329,20 +329,22 @@ async def work_on(
             return await _end(store, objective, output)
         if after_id is None:
             after_id = await store.last_event_id(objective.id)
-        view, company = await seat.enter_async_context(_seated(app, objective, as_json=as_json))
-        follower = Follower(store, objective.id, view, after_id=after_id, is_logged=True)
-        await seat.enter_async_context(following(follower))
+        view, company = await seat.enter_async_context(
+            _seated(app, objective, after_id=after_id, as_json=as_json)
+        )
+        await seat.enter_async_context(following(view))
         work = asyncio.ensure_future(
             app.join(objective, company)
             if is_joined
             else app.run(objective, company, after_id=after_id)
         )
         async with _ended_with_this(work):
-            await _wait_for_report(store, objective, follower, work)
+            await _wait_for_report(store, objective, view, work)
             await seat.aclose()
             if not work.done():
+                known = await find_trouble(store, objective.id)
                 ended = await _end(store, await store.objective(objective.id), output)
-                await _wait_for_rest(store, objective.id, work)
+                await _wait_for_rest(store, objective.id, work, known=known)
                 return ended
             try:
                 outcome = await work
@@ -367,31 +369,31 @@ async def _ended_with_this(work: asyncio.Task[Any]) -> AsyncIterator[None]:
 
 
 async def _wait_for_report(
-    store: TaskStore, before: Objective, follower: Follower, work: asyncio.Task[RunOutcome]
+    store: TaskStore, before: Objective, view: View, work: asyncio.Task[RunOutcome]
 ) -> None:
     """Wait until the objective has ended with a new report, or until the work on it is done."""
     while not work.done():
-        reported = asyncio.ensure_future(follower.reported.wait())
+        reported = asyncio.ensure_future(view.reported.wait())
         await asyncio.wait({reported, work}, return_when=asyncio.FIRST_COMPLETED)
         reported.cancel()
-        follower.reported.clear()
+        view.reported.clear()
         now = await store.objective(before.id)
         if is_over(now) and (not is_over(before) or now.report_no > before.report_no):
             return
 
 
 async def _wait_for_rest(
-    store: TaskStore, objective_id: int, work: asyncio.Task[RunOutcome]
+    store: TaskStore, objective_id: int, work: asyncio.Task[RunOutcome], *, known: str
 ) -> None:
     """Wait for what is left after the report: results that are not in the result store yet, and the
-    agent's memory. It is said if that takes long, and if the result store fails meanwhile."""
-    before = await find_trouble(store, objective_id)  # which has been said
+    agent's memory. It is said if that takes long, and if the result store fails meanwhile. `known`:
+    why it failed before; '' if it did not."""
     await asyncio.wait({work}, timeout=REST_UNTOLD_S)
     if not work.done():
         tell("the last results are being indexed and remembered; Ctrl-C leaves that for later")
     await work
     trouble = await find_trouble(store, objective_id)
-    if trouble and not before:
+    if trouble and not known:
         tell(
             f"results cannot be written to the result store: {trouble}; no result is lost; once "
             f"the store works again, `babyagi store rebuild --objective {objective_id}` fills it"
@@ -469,7 +471,7 @@ def _told_by_sigterm() -> Iterator[None]:
 
 @asynccontextmanager
 async def _seated(
-    app: App, objective: Objective, *, as_json: bool
+    app: App, objective: Objective, *, after_id: int, as_json: bool
 ) -> AsyncIterator[tuple[View, Company]]:
     """Yield the view in which this process shows its work on the objective, and the `Company` that
     says how a person can be asked meanwhile. The person at the terminal is asked there, unless the
@@ -478,7 +480,8 @@ async def _seated(
 
     is_shared = "human" in models_of(objective)
     is_asking = not (as_json or is_shared) and is_person_there() and is_in_foreground()
-    with _viewed(app.store, objective, as_json=as_json, is_shared=is_shared) as view:
+    how = {"as_json": as_json, "is_shared": is_shared, "is_logged": True}
+    with _viewed(app.store, objective, after_id, **how) as view:
         if not is_asking:
             yield view, ALONE
             return
@@ -496,19 +499,31 @@ async def _seated(
 
 @contextmanager
 def _viewed(
-    store: TaskStore, objective: Objective, *, as_json: bool, is_shared: bool = False
+    store: TaskStore,
+    objective: Objective,
+    after_id: int,
+    *,
+    as_json: bool,
+    is_logged: bool = False,
+    is_shared: bool = False,
 ) -> Iterator[View]:
     """Yield the view of the objective: JSON lines if requested, otherwise plain lines, and on a
     terminal that is not shared with a person who plays the model also the state below them."""
+    followed: dict[str, Any] = {
+        "store": store,
+        "objective_id": objective.id,
+        "after_id": after_id,
+        "is_logged": is_logged,
+    }
     if as_json:
-        yield JsonView()
+        yield JsonView(**followed)
         return
     _say_opening(objective)
     if is_live_terminal() and not is_shared:
-        with LiveView(store, objective.id) as view:
+        with LiveView(**followed) as view:
             yield view
     else:
-        yield PlainView(store)
+        yield PlainView(**followed)
 
 
 def _say_opening(objective: Objective) -> None:

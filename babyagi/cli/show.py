@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import click
@@ -29,10 +30,9 @@ from babyagi.cli.text import (
     write_bytes,
 )
 from babyagi.cli.views import (
-    EventNames,
-    Follower,
     View,
     describe_event,
+    name_task,
     render_workers,
     watch,
 )
@@ -326,37 +326,27 @@ _STYLES = {
 }
 
 
+@dataclass(eq=False, kw_only=True)
 class LogView(View):
     """A view that prints each event with its time on standard output, with the requests and
     outcomes of the recorded calls (steps) that events are about; as JSON, or as plain lines that
     are cut to the width of a terminal.
 
-    Args:
+    Attributes:
         task_id: the only task whose events are shown; None means all.
         secrets: texts that must not be shown.
-
-    Attributes:
         entries: events with their texts that are still to be printed. Some kinds have no text.
     """
 
-    def __init__(
-        self,
-        store: TaskStore,
-        objective: Objective,
-        *,
-        task_id: int | None,
-        secrets: Sequence[str],
-        as_json: bool,
-    ) -> None:
-        self.entries: list[tuple[Event, str]] = []
-        self._objective, self._task_id = objective, task_id
-        self._store, self._names = store, EventNames(store)
-        self._secrets, self._as_json = secrets, as_json
+    task_id: int | None
+    secrets: Sequence[str]
+    as_json: bool
+    entries: list[tuple[Event, str]] = field(default_factory=list, init=False)
 
     def draw(self) -> None:
         width = row_width(sys.stdout)
         for event, said in self.entries:
-            if self._as_json:
+            if self.as_json:
                 print_json({**json_shapes.event_shape(event), "text": said}, indent=None)
                 continue
             text = f"{render.render_moment(event.at)}  {said}"
@@ -364,14 +354,14 @@ class LogView(View):
         self.entries.clear()
 
     async def fetch(self, batch: Sequence[Event]) -> None:
-        page = [event for event in batch if self._task_id in (None, event.task_id)]
+        page = [event for event in batch if self.task_id in (None, event.task_id)]
         named = [_address(event) for event in page if event.kind in _SHOWN_WITH_STEP]
-        read = await self._store.steps(self._objective.id, named=named)
+        read = await self.store.steps(self.objective_id, named=named)
         steps = {(step.owner, step.key): step for step in read}
         for event in page:
             step = steps.get(_address(event)) if event.kind in _SHOWN_WITH_STEP else None
-            if text := _say(event, step, await self._names.name_of(event)):
-                clean = redact(text, secrets=self._secrets)
+            if text := _say(event, step, await name_task(self.store, event)):
+                clean = redact(text, secrets=self.secrets)
                 self.entries.append((event, fit(clean, _LINE_CHARS)))
 
 
@@ -481,20 +471,27 @@ def log(
             await store.task(found.id, task)
         if json_shapes.is_rehearsal(found) and not as_json:
             echo(render.REHEARSAL_LINE, Style.YELLOW)
-        view = LogView(store, found, task_id=task, secrets=settings.known_secrets, as_json=as_json)
-        after_id = 0
+        view = LogView(
+            store=store,
+            objective_id=found.id,
+            task_id=task,
+            secrets=settings.known_secrets,
+            as_json=as_json,
+        )
         if since:
             since_s = parse_duration_s(since)
-            after_id = await store.last_event_id(found.id, older_than_s=since_s)
-        while page := await store.events(found.id, after_id=after_id, task_id=task, limit=PAGE):
+            view.after_id = await store.last_event_id(found.id, older_than_s=since_s)
+        while page := await store.events(
+            found.id, after_id=view.after_id, task_id=task, limit=PAGE
+        ):
             await view.fetch(page)
-            after_id = page[-1].id
+            view.after_id = page[-1].id
         if bound and n_last is None and len(view.entries) > bound:
             warn(f"Only the last lines are shown ({bound:,}); -n 0 shows all.", Style.DIM)
         view.entries = view.entries[-bound:]  # of 0 all
         view.draw()
         if is_followed:
-            await watch(Follower(store, found.id, view, after_id=after_id))
+            await watch(view)
 
     with_objective(objective, tell, settings=settings)
 

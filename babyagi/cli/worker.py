@@ -136,16 +136,19 @@ async def show_lines(
     as plain lines or JSON lines, or only log them."""
     name = f"objective {objective_id}: "
     say(f"{name}joined")
-    lines = views.View() if is_logged else views.PlainView(store, prefix=name)
-    view = views.JsonView() if as_json else lines
-    # the worker itself says what blocks it
-    without = () if as_json else (events.WORKER_BLOCKED,)
+    kind: Callable[..., views.View] = partial(views.PlainView, prefix=name)
+    if as_json or is_logged:
+        kind = views.JsonView if as_json else views.View
     with closing(work):
-        after_id = await store.last_event_id(objective_id)
-        follower = views.Follower(
-            store, objective_id, view, after_id=after_id, is_logged=True, without=without
+        view = kind(
+            store=store,
+            objective_id=objective_id,
+            after_id=await store.last_event_id(objective_id),
+            is_logged=True,
+            # the worker itself says what blocks it
+            without=() if as_json else (events.WORKER_BLOCKED,),
         )
-        async with views.following(follower):
+        async with views.following(view):
             objective = await work
     say(f"{name}left, it is {objective.stop_reason or objective.status}")
     return objective
