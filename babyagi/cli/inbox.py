@@ -9,16 +9,14 @@ import logging
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from itertools import chain
-from typing import TYPE_CHECKING
 
 import click
 
 from babyagi.cli import render, session
-from babyagi.cli.options import Family, json_option, objectives_option, pick_or_all, require_words
-from babyagi.cli.session import NOTHING, load, with_store
+from babyagi.cli.options import Family, json_option, objectives_option, require_words
 from babyagi.cli.text import (
     Line,
     Style,
@@ -53,10 +51,6 @@ from babyagi.tasks import ObjectiveStatus, Step, Worker
 from babyagi.taskstore.sql.store import TaskStore
 from babyagi.text import exact
 from babyagi.verbs import actions, json_shapes
-from babyagi.verbs.actions import Request, gather_request, settle
-
-if TYPE_CHECKING:
-    from babyagi.app.model_clients import AskHuman
 
 EXCERPT_LINES = 12
 MAX_ORIGINS = 6  # shown in the list; a single request shows all of them
@@ -72,7 +66,7 @@ _NO_SECRET = (
 )
 
 
-def render_request(request: Request, width: int, *, is_whole: bool) -> list[Line]:
+def render_request(request: actions.Request, width: int, *, is_whole: bool) -> list[Line]:
     """Return the lines of the request; the last line has the commands that answer it. Without
     `is_whole`, a long request is cut, and a line says how to see all of it."""
 
@@ -100,7 +94,7 @@ def render_request(request: Request, width: int, *, is_whole: bool) -> list[Line
     return [*lines, Line(_MARGIN + "   ".join(ways))]
 
 
-def call_lines(request: Request, width: int) -> Iterator[str]:
+def call_lines(request: actions.Request, width: int) -> Iterator[str]:
     """Yield all arguments of the requested tool call as rows.
 
     A sign precedes each row: `|` for a line of a text, `:` for the rest of the row above, and `=`
@@ -150,7 +144,7 @@ def _wrap(text: str, room: int) -> Iterator[str]:
     yield text
 
 
-def _explain(request: Request, *, is_whole: bool) -> Iterator[str]:
+def _explain(request: actions.Request, *, is_whole: bool) -> Iterator[str]:
 
     tool, _ = read_request(request.step)
     model = f"The model {safe_line(request.model)}".rstrip() if request.model else "The model"
@@ -208,14 +202,14 @@ def list_requests(request: int | None, objective: str, as_json: bool) -> None:
     A long request is cut in the list; `babyagi inbox REQUEST` shows it whole.
     """
 
-    settings = load(needs=NOTHING).settings
+    settings = session.load(needs=session.NOTHING).settings
 
-    async def fetch(store: TaskStore) -> list[Request]:
-        chosen = await pick_or_all(store, objective) if request is None else None
+    async def fetch(store: TaskStore) -> list[actions.Request]:
+        chosen = await session.pick_or_all(store, objective) if request is None else None
         steps = await store.inbox(chosen, step_id=request)
         return [await actions.gather_request(store, step, settings) for step in steps]
 
-    requests = with_store(fetch)
+    requests = session.with_store(fetch)
     is_whole = request is not None
     shown = (render_request(one, terminal_width(), is_whole=is_whole) for one in requests)
     shapes = [json_shapes.request_shape(one) for one in requests]
@@ -318,7 +312,7 @@ def _say_elsewhere(workers: Sequence[Worker], step: Step, decision: Decision) ->
     )
 
 
-def _is_confirmed(request: Request, decision: Decision) -> bool:
+def _is_confirmed(request: actions.Request, decision: Decision) -> bool:
     """Show the whole requested call, and return whether the person approves it. Raises
     `SettingsError` if there is no terminal."""
 
@@ -354,7 +348,7 @@ _NO_MORE = "No more questions are asked here; babyagi inbox shows the open ones.
 END_LINE = "."
 
 
-def find_person() -> AskHuman | None:
+def find_person() -> Callable[[str], Awaitable[str]] | None:
     """Return `ask_person`; None if there is no terminal to ask on."""
     return ask_person if is_person_there() else None
 
@@ -476,7 +470,7 @@ class Asker:
                 self._objective_id, after_id=last_id, timeout_s=LOOK_S
             )
             return
-        request = await gather_request(self._store, steps[0], self._settings)
+        request = await actions.gather_request(self._store, steps[0], self._settings)
         with self._aside():
             echo_lines(render_request(request, terminal_width(), is_whole=True)[:-1], warn)
             if needs_leave(request.step):
@@ -495,7 +489,7 @@ class Asker:
         self._has_ended = objective.status is ObjectiveStatus.ENDED and not steps
         return steps
 
-    async def _until_decided(self, request: Request) -> None:
+    async def _until_decided(self, request: actions.Request) -> None:
         """Read lines until one of them decides the request, or until it was answered elsewhere."""
         is_decided = False
         while not is_decided:
@@ -520,14 +514,14 @@ class Asker:
         finally:
             reading.cancel()
 
-    async def _decide(self, request: Request, typed: str) -> bool:
+    async def _decide(self, request: actions.Request, typed: str) -> bool:
         decision = _read(request, typed)
         if decision is None:
             return False
         text = typed if decision is Decision.ANSWER else ""
         try:
             home = self._settings.home
-            await settle(self._store, request.step, decision, text, home=home, seen=request)
+            await actions.settle(self._store, request.step, decision, text, home=home, seen=request)
         except NotFoundError:
             warn("This request was answered elsewhere.")
         else:
@@ -535,14 +529,14 @@ class Asker:
         return True
 
 
-def _prompt(request: Request) -> str:
+def _prompt(request: actions.Request) -> str:
     if needs_leave(request.step):
         ways = "y, n or always" if goes_to(request.step) else "y or n"
         return f"Task {request.task.id}: {ask_leave(request.step)} {ways} (Ctrl-D: later)"
     return f"Your answer to task {request.task.id}, on one line (Ctrl-D: later):"
 
 
-def _read(request: Request, typed: str) -> Decision | None:
+def _read(request: actions.Request, typed: str) -> Decision | None:
     """Return the decision that the typed line means for this request; None if the line decides
     nothing."""
     if not needs_leave(request.step):

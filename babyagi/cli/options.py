@@ -6,7 +6,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import click
 from click.core import ParameterSource
@@ -15,9 +15,6 @@ from babyagi.errors import SettingsError
 from babyagi.settings.fields import Settings, declared_fields
 from babyagi.settings.values import parse_duration_s
 from babyagi.text import say_duration
-
-if TYPE_CHECKING:
-    from babyagi.taskstore.sql.store import TaskStore
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -40,14 +37,6 @@ def _objective_option(metavar: str, default: str) -> Callable[[F], F]:
 
 objective_option = _objective_option("ID|latest", "latest")
 objectives_option = _objective_option(f"ID|latest|{ALL}", ALL)
-
-
-async def pick_or_all(store: TaskStore, selector: str) -> int | None:
-    """Return the number of the objective that `selector`, the value of the option --objective,
-    means; None for `all`."""
-    from babyagi.cli.session import pick_objective
-
-    return None if selector == ALL else (await pick_objective(store, selector)).id
 
 
 new_option = click.option(

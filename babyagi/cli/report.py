@@ -22,7 +22,7 @@ from babyagi.cli.session import pick_objective, with_store
 from babyagi.cli.text import echo, warn
 from babyagi.errors import SettingsError
 from babyagi.reporting.next_command import quoted
-from babyagi.reporting.report import load_page, load_report
+from babyagi.reporting.report import load_artifacts, load_page, load_report, load_sources
 from babyagi.tasks import Objective
 from babyagi.taskstore.sql.store import TaskStore
 
@@ -188,7 +188,6 @@ async def _render(
     if format_ == MARKDOWN:
         return markdown.encode("utf-8", "replace")
     if format_ == JSON:
-        from babyagi.reporting.report import load_artifacts, load_sources
         from babyagi.verbs.json_shapes import report_shape
 
         sources = await load_sources(store, objective)

@@ -27,10 +27,11 @@ from contextlib import (
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from babyagi.app.application import ALONE, App, Company, RunOutcome, open_app
 from babyagi.app.backends import open_store, utc_now
 from babyagi.app.toolbox import require_folder
 from babyagi.cli import preflight, render, session, views
@@ -56,7 +57,6 @@ from babyagi.cli.report import (
     give_report,
     output_option,
 )
-from babyagi.cli.session import is_over
 from babyagi.cli.text import (
     Line,
     Style,
@@ -70,7 +70,6 @@ from babyagi.cli.text import (
     print_json,
     warn,
 )
-from babyagi.cli.views import JsonView, LiveView, PlainView, View, following
 from babyagi.errors import (
     CredentialsError,
     ModelRejectedError,
@@ -87,10 +86,6 @@ from babyagi.tasks import ANSWER_TASK, Objective, ObjectiveStatus, StopReason
 from babyagi.taskstore.sql.store import TaskStore
 from babyagi.verbs import json_shapes
 from babyagi.verbs.actions import serving
-from babyagi.verbs.json_shapes import is_rehearsal, models_of
-
-if TYPE_CHECKING:
-    from babyagi.app.application import App, Company, RunOutcome
 
 # -- the commands that work or watch work: demo, run, resume, watch
 # --------------------------------------------------------------------------------------------------
@@ -255,8 +250,6 @@ def _ask_further(question: str, *, selector: str, flags: Mapping[str, Any], outp
 def _open(loaded: Loaded, *, creates: bool = False) -> AbstractAsyncContextManager[App]:
     """Return a context manager that opens the app, after a check that the index of results can be
     used."""
-    from babyagi.app.application import open_app
-
     preflight.require_index(loaded.settings)
     tell_notices(loaded.notices)
     return open_app(loaded.settings, ask_human=find_person(), tell=tell, creates=creates)
@@ -264,7 +257,7 @@ def _open(loaded: Loaded, *, creates: bool = False) -> AbstractAsyncContextManag
 
 async def _start(app: App, *, always_new: bool, is_demo: bool = False) -> Found:
     objective, is_new = await app.start_objective(always_new=always_new)
-    if is_demo and is_over(objective):
+    if is_demo and session.is_over(objective):
         objective, is_new = await app.start_objective(always_new=True)
     tell_notices(app.notices)
     return objective, 0 if is_new else None
@@ -272,7 +265,7 @@ async def _start(app: App, *, always_new: bool, is_demo: bool = False) -> Found:
 
 async def _continue(app: App, *, selector: str, question: str, limits: Mapping[str, Any]) -> Found:
     objective = await session.pick_objective(app.store, selector)
-    preflight.require_credentials(app.settings, models_of(objective))
+    preflight.require_credentials(app.settings, json_shapes.models_of(objective))
     app.toolbox.require(objective)
     after_id = await app.store.last_event_id(objective.id)
     new = replace(objective.spec.limits, **limits) if limits else None
@@ -281,8 +274,8 @@ async def _continue(app: App, *, selector: str, question: str, limits: Mapping[s
 
 async def _pick(app: App, *, selector: str) -> Found:
     objective = await session.pick_unfinished(app.store, selector)
-    if not is_over(objective):
-        preflight.require_credentials(app.settings, models_of(objective))
+    if not session.is_over(objective):
+        preflight.require_credentials(app.settings, json_shapes.models_of(objective))
     return objective, None
 
 
@@ -291,7 +284,7 @@ async def _watch(settings: Settings, selector: str, *, output: Output) -> int:
         objective = await session.pick_objective(store, selector)
         with suppress(StoreUnusableError):  # looking goes on where the home cannot be written
             session.touch(objective)
-        if not is_over(objective) and not serving(await store.workers(), objective.id):
+        if not session.is_over(objective) and not serving(await store.workers(), objective.id):
             tell(
                 f"no worker works on objective {objective.id} now; `babyagi resume --objective "
                 f"{objective.id}` continues it"
@@ -324,7 +317,9 @@ async def work_on(
     async with opening as app, AsyncExitStack() as seat:
         objective, after_id = await find(app)
         store, as_json = app.store, output.as_json
-        if is_over(objective) and not await _is_to_be_asked(store, objective, as_json=as_json):
+        if session.is_over(objective) and not await _is_to_be_asked(
+            store, objective, as_json=as_json
+        ):
             warn("This objective has ended already; no model is asked. To start it anew: --new")
             return await _end(store, objective, output)
         if after_id is None:
@@ -332,7 +327,7 @@ async def work_on(
         view, company = await seat.enter_async_context(
             _seated(app, objective, after_id=after_id, as_json=as_json)
         )
-        await seat.enter_async_context(following(view))
+        await seat.enter_async_context(views.following(view))
         work = asyncio.ensure_future(
             app.join(objective, company)
             if is_joined
@@ -369,7 +364,7 @@ async def _ended_with_this(work: asyncio.Task[Any]) -> AsyncIterator[None]:
 
 
 async def _wait_for_report(
-    store: TaskStore, before: Objective, view: View, work: asyncio.Task[RunOutcome]
+    store: TaskStore, before: Objective, view: views.View, work: asyncio.Task[RunOutcome]
 ) -> None:
     """Wait until the objective has ended with a new report, or until the work on it is done."""
     while not work.done():
@@ -378,7 +373,9 @@ async def _wait_for_report(
         reported.cancel()
         view.reported.clear()
         now = await store.objective(before.id)
-        if is_over(now) and (not is_over(before) or now.report_no > before.report_no):
+        if session.is_over(now) and (
+            not session.is_over(before) or now.report_no > before.report_no
+        ):
             return
 
 
@@ -472,20 +469,18 @@ def _told_by_sigterm() -> Iterator[None]:
 @asynccontextmanager
 async def _seated(
     app: App, objective: Objective, *, after_id: int, as_json: bool
-) -> AsyncIterator[tuple[View, Company]]:
+) -> AsyncIterator[tuple[views.View, Company]]:
     """Yield the view in which this process shows its work on the objective, and the `Company` that
     says how a person can be asked meanwhile. The person at the terminal is asked there, unless the
     model is a person, who needs the terminal."""
-    from babyagi.app.application import ALONE, Company
-
-    is_shared = "human" in models_of(objective)
+    is_shared = "human" in json_shapes.models_of(objective)
     is_asking = not (as_json or is_shared) and is_person_there() and is_in_foreground()
     how = {"as_json": as_json, "is_shared": is_shared, "is_logged": True}
     with _viewed(app.store, objective, after_id, **how) as view:
         if not is_asking:
             yield view, ALONE
             return
-        live = view if isinstance(view, LiveView) else None
+        live = view if isinstance(view, views.LiveView) else None
         aside = live.aside if live else nullcontext
         asker = Asker(app.store, objective.id, app.settings, aside=aside)
         asking = asyncio.ensure_future(asker.ask())
@@ -506,7 +501,7 @@ def _viewed(
     as_json: bool,
     is_logged: bool = False,
     is_shared: bool = False,
-) -> Iterator[View]:
+) -> Iterator[views.View]:
     """Yield the view of the objective: JSON lines if requested, otherwise plain lines, and on a
     terminal that is not shared with a person who plays the model also the state below them."""
     followed: dict[str, Any] = {
@@ -516,21 +511,21 @@ def _viewed(
         "is_logged": is_logged,
     }
     if as_json:
-        yield JsonView(**followed)
+        yield views.JsonView(**followed)
         return
     _say_opening(objective)
     if is_live_terminal() and not is_shared:
-        with LiveView(**followed) as view:
+        with views.LiveView(**followed) as view:
             yield view
     else:
-        yield PlainView(**followed)
+        yield views.PlainView(**followed)
 
 
 def _say_opening(objective: Objective) -> None:
-    if is_rehearsal(objective):
+    if json_shapes.is_rehearsal(objective):
         warn(render.REHEARSAL_LINE, Style.YELLOW)
     warn(f"Objective {objective.id}: {fit(objective.spec.text, 400)}", Style.BOLD)
-    if not is_rehearsal(objective):
+    if not json_shapes.is_rehearsal(objective):
         warn(f"Limits: {' · '.join(render.render_limits(objective, {})) or 'none'}")
 
 
@@ -587,7 +582,7 @@ async def wait_for(store: TaskStore, text: str, name: str) -> Objective:
         alike = [one for one in known if text in ("", one.spec.text)]
         named = [one for one in alike if one.spec.instance_name == name]
         if meant := named or (alike if text else []):
-            found = next((one for one in reversed(meant) if not is_over(one)), meant[-1])
+            found = next((one for one in reversed(meant) if not session.is_over(one)), meant[-1])
             if not named:
                 tell(f"none of this text is named {name}; this worker joins {_name(found)}")
             return found
@@ -599,7 +594,7 @@ async def wait_for(store: TaskStore, text: str, name: str) -> Objective:
 
 
 def _name(one: Objective) -> str:
-    ended = " (ended)" if is_over(one) else ""
+    ended = " (ended)" if session.is_over(one) else ""
     return f"objective {one.id}, named {one.spec.instance_name}: {fit(one.spec.text, 40)}{ended}"
 
 
@@ -632,18 +627,20 @@ def submit(objective_words: tuple[str, ...], always_new: bool, as_json: bool, **
 
 
 async def _submit(loaded: Loaded, *, always_new: bool, as_json: bool) -> None:
-    from babyagi.app.application import open_app
-
     async with open_app(loaded.settings, tell=tell) as app:
         objective, is_new = await app.start_objective(always_new=always_new)
         tell_notices((*loaded.notices, *app.notices))
-    how = "is queued" if is_new else f"was there already{', and has ended' * is_over(objective)}"
+    how = (
+        "is queued"
+        if is_new
+        else f"was there already{', and has ended' * session.is_over(objective)}"
+    )
     here = f"--objective {objective.id}"
     ways = [
         "Work on it:  babyagi worker  (one or more, wherever this task store can be reached)",
         f"Watch it:    babyagi watch {here}",
     ]
-    if is_over(objective):
+    if session.is_over(objective):
         ways = [f"Its report:  babyagi report {here}  (--new starts it anew)"]
     head = Line(f"Objective {objective.id} {how}: {fit(objective.spec.text, 400)}", Style.BOLD)
     shape = json_shapes.submitted_shape(objective, is_new=is_new)

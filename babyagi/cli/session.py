@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
+from babyagi.cli.options import ALL
 from babyagi.cli.text import fit, safe, safe_line
 from babyagi.cli.trusting import settle
 from babyagi.errors import NotFoundError, ObjectiveStoppedError, SettingsError
@@ -276,6 +277,11 @@ async def pick_objective(store: TaskStore, selector: str) -> Objective:
             guide="start",
         )
     return found
+
+
+async def pick_or_all(store: TaskStore, selector: str) -> int | None:
+    """Return the number of the objective that `selector` means; None for `all`."""
+    return None if selector == ALL else (await pick_objective(store, selector)).id
 
 
 async def pick_unfinished(store: TaskStore, selector: str) -> Objective:

@@ -47,7 +47,6 @@ from babyagi.tasks import PNG, Duty, Event, Objective, Result, Step, StepState, 
 from babyagi.taskstore.sql.store import TaskStore
 from babyagi.text import say_count, say_duration, shorten
 from babyagi.verbs import actions, json_shapes
-from babyagi.verbs.actions import Shown
 
 FOLDED_ROWS = 4  # of a text that is not shown whole
 MAX_FULL_CHARS = 1_000_000
@@ -73,7 +72,7 @@ def show_calls(
     settings = load(needs=NOTHING).settings
     secrets = settings.known_secrets
 
-    async def fetch(store: TaskStore, picked: Objective) -> Shown:
+    async def fetch(store: TaskStore, picked: Objective) -> actions.Shown:
         if isinstance(what, int):
             return await actions.fetch_task(store, picked, what)
         n_times = 0 if is_full or as_json else N_TIMES
@@ -115,7 +114,7 @@ def show_artifact(task_id: int, name: str, *, selector: str) -> None:
 
 
 def render_shown(
-    shown: Shown, width: int, *, only: int | None = None, secrets: Sequence[str] = ()
+    shown: actions.Shown, width: int, *, only: int | None = None, secrets: Sequence[str] = ()
 ) -> Iterator[Line]:
     """Yield the lines about a task, or about work for the whole objective such as planning: a head
     and all steps, or only one.
@@ -136,7 +135,7 @@ def render_shown(
         yield from _render_more(shown, exchanges, width)
 
 
-def _render_head(shown: Shown, width: int) -> Iterator[Line]:
+def _render_head(shown: actions.Shown, width: int) -> Iterator[Line]:
     if shown.task is not None:
         yield from _render_task(shown, shown.task, width)
         yield from _render_given(shown.steps)
@@ -154,7 +153,7 @@ def _render_head(shown: Shown, width: int) -> Iterator[Line]:
         yield Line(f"{'':<10}{note}", Style.DIM)
 
 
-def _render_task(shown: Shown, task: Task, width: int) -> Iterator[Line]:
+def _render_task(shown: actions.Shown, task: Task, width: int) -> Iterator[Line]:
     yield Line(f"Task {task.id}: {safe_line(task.name)}", Style.BOLD)
     reason = shown.reason
     if reason is not None and reason.word == task.status.value and not reason.change:
@@ -178,7 +177,7 @@ def _render_task(shown: Shown, task: Task, width: int) -> Iterator[Line]:
         yield from _render_result(shown, shown.result, width)
 
 
-def _render_result(shown: Shown, result: Result, width: int) -> Iterator[Line]:
+def _render_result(shown: actions.Shown, result: Result, width: int) -> Iterator[Line]:
     yield Line("")
     yield from _text("Result:", result.text)
     yield from _text("It does not answer:", result.lack)
@@ -188,7 +187,7 @@ def _render_result(shown: Shown, result: Result, width: int) -> Iterator[Line]:
         yield from render.render_artifacts(shown.made)
 
 
-def _render_sources(shown: Shown, width: int) -> Iterator[Line]:
+def _render_sources(shown: actions.Shown, width: int) -> Iterator[Line]:
     """Yield the rows that name the sources of the result, such as files and pages, but not earlier
     results."""
     named = shown.sources.named
@@ -276,7 +275,7 @@ def _render_part(label: str, text: str, n: int, width: int) -> Iterator[Line]:
         yield Line(f"{_MARGIN}{'':<{_LABEL_WIDTH}} | {note}", Style.DIM)
 
 
-def _render_abandoned(shown: Shown) -> Iterator[Line]:
+def _render_abandoned(shown: actions.Shown) -> Iterator[Line]:
     for n, event in enumerate(shown.abandoned):
         if n == 0:
             yield Line("")
@@ -293,7 +292,7 @@ def _usage_of(data: Mapping[str, Any]) -> Usage:
     return Usage(**{name: data.get(name, 0) for name in names})
 
 
-def _render_more(shown: Shown, exchanges: Sequence[Exchange], width: int) -> Iterator[Line]:
+def _render_more(shown: actions.Shown, exchanges: Sequence[Exchange], width: int) -> Iterator[Line]:
     if exchanges and width:
         name = shown.task.id if shown.task is not None else shown.duty
         command = f"babyagi show {name} --objective {shown.objective.id}"

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterator, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -22,10 +22,8 @@ from babyagi.settings.fields import Settings
 from babyagi.tasks import Passage
 from babyagi.tools.base import Observation, Tool, parse_arguments
 from babyagi.tools.catalog import NEED_A_FOLDER, TOOL_NAMES, grant_tools, open_tools
+from babyagi.tools.mcp import Connection, McpServer, load_servers, open_servers
 from babyagi.verbs.json_shapes import Json, pick
-
-if TYPE_CHECKING:
-    from babyagi.tools.mcp import Connection, McpServer
 
 SETTINGS = ("files", "tools", "mcp")
 # the setting without which a tool cannot be opened
@@ -113,8 +111,6 @@ def _open(settings: Settings, names: tuple[str, ...]) -> tuple[Tool, ...]:
 async def _call(settings: Settings, name: str, arguments: str) -> Observation:
     """Call the tool of this name: one of this program's, or one of the MCP server that the name
     begins with. Raises `SettingsError` if there is none, or if it lacks a setting."""
-    from babyagi.tools.mcp import open_servers
-
     servers = [one for one in _load_servers(settings) if name.startswith(f"{one.name}__")]
     async with open_servers(servers) as connections:
         listed = [await list_tools(one) for one in connections]
@@ -152,7 +148,6 @@ def _lacking(name: str, what: str) -> SettingsError:
 
 def _list_servers(settings: Settings) -> list[tuple[Connection, list[Tool], str]]:
     """Return of each server its closed connection, its tools, and why it has none."""
-    from babyagi.tools.mcp import open_servers
 
     async def read() -> list[tuple[Connection, list[Tool], str]]:
         async with open_servers(_load_servers(settings)) as connections:
@@ -162,6 +157,4 @@ def _list_servers(settings: Settings) -> list[tuple[Connection, list[Tool], str]
 
 
 def _load_servers(settings: Settings) -> list[McpServer]:
-    from babyagi.tools.mcp import load_servers
-
     return load_servers(settings.mcp) if settings.mcp is not None else []

@@ -29,7 +29,6 @@ from babyagi.cli.options import (
 )
 from babyagi.cli.report import choose_output, output_option
 from babyagi.cli.run import join_objective, tell
-from babyagi.cli.session import NOTHING, load
 from babyagi.cli.text import Line, echo, give, is_person_there, warn
 from babyagi.errors import SettingsError
 from babyagi.files.home import make_home
@@ -63,7 +62,7 @@ def worker(objective: str | None, output: str | None, as_json: bool, **flags: An
     if objective is None and output:
         raise wrong_usage("--output can only be used with --objective")
     chosen = choose_output(output, as_json=as_json)
-    loaded = load(given_flags(flags))
+    loaded = session.load(given_flags(flags))
     if objective is not None:
         return join_objective(loaded, selector=objective, output=chosen)
     preflight.require_index(loaded.settings)
@@ -241,7 +240,7 @@ def open_(
     """
 
     require_serve()
-    settings = load(needs=NOTHING).settings
+    settings = session.load(needs=session.NOTHING).settings
     if not (settings.serve_token or settings.home.is_dir()):
         raise _no_server(f"there is no home {settings.home}")
     if is_renewed:
