@@ -18,15 +18,14 @@ from babyagi.tasks import (
     Joined,
     Objective,
     ObjectiveStatus,
-    Reservation,
     Step,
     StopReason,
     Task,
     TaskStatus,
     Worker,
 )
-from babyagi.taskstore.lifecycle import SETTLED, is_reached, may_start
-from babyagi.taskstore.limits import refuse_reservation
+from babyagi.taskstore.lifecycle import SETTLED, may_start
+from babyagi.taskstore.limits import find_used_up
 from babyagi.taskstore.nouns import Standing
 from babyagi.taskstore.sql.store import TaskStore
 from babyagi.text import one_line, say_count, shorten
@@ -40,7 +39,6 @@ _DUTY_WORDS = {
     "check": "the objective is being checked",
     "report": "the report is being written",
 }
-_LEAST_CALL = Reservation(calls=1, tokens=1, cost_usd=0.000001)
 
 
 class Why(StrEnum):
@@ -329,20 +327,11 @@ def _find_kept(facts: Facts, *, is_begun: bool) -> Reason | None:
 
 
 def _find_limit(facts: Facts, *, is_begun: bool) -> Reason | None:
-    objective, limits = facts.objective, facts.objective.spec.limits
-    if is_reached(limits.max_time_s, objective.active_s):
-        name = "time"
-    elif is_reached(limits.max_tasks, objective.n_begun) and not is_begun:
-        name = "tasks"
-    else:
-        name = objective.overspent or (
-            refuse_reservation(limits, objective.usage, Reservation(), _LEAST_CALL, owner="task:0")
-            or ""
-        )
-    if not name:
+    name = find_used_up(facts.objective)
+    if not name or (name == "tasks" and is_begun):
         return None
     lost = "cannot be guaranteed any more: an answer cost more than was reserved"
-    says = f"the limit of {name} {lost if objective.overspent else 'is reached'}"
+    says = f"the limit of {name} {lost if facts.objective.overspent == name else 'is reached'}"
     change = f"babyagi extend {facts.here} --max-{name} …"
     return Reason(Why.LIMIT, f"limit of {name}", says, change)
 
