@@ -147,10 +147,11 @@ async def load_page(
     offload: Offload = run_inline,
 ) -> str:
     """Return the page of the objective: the report, the tree of tasks, and the timeline."""
-    from babyagi.pages.pictures import KINDS, find_bars
-    from babyagi.pages.report import render_report_page
+    from babyagi.pages.report import TIMELINE_KINDS, find_bars, render_report_page
 
-    found = await store.events(objective.id, kinds=KINDS, from_end=True, limit=MAX_EVENTS_DRAWN)
+    found = await store.events(
+        objective.id, kinds=TIMELINE_KINDS, from_end=True, limit=MAX_EVENTS_DRAWN
+    )
     tasks, results = await store.tasks(objective.id), await store.results(objective.id)
     made = await find_artifacts(store, results)
     return await offload(

@@ -26,10 +26,14 @@ from starlette.routing import Route
 from babyagi.app.backends import utc_now
 from babyagi.errors import BabyagiError, NotFoundError
 from babyagi.pages.markdown import render_html
-from babyagi.pages.pictures import KINDS as TIMELINE_KINDS
-from babyagi.pages.pictures import MAX_ROWS as MAX_TASKS_DRAWN
-from babyagi.pages.pictures import SIGNS, find_bars, render_timeline
-from babyagi.pages.report import render_files
+from babyagi.pages.report import (
+    MAX_TASKS_DRAWN,
+    SIGNS,
+    TIMELINE_KINDS,
+    find_bars,
+    render_files,
+    render_timeline,
+)
 from babyagi.reporting.report import MAX_EVENTS_DRAWN, load_report
 from babyagi.reporting.why import explain_tasks, find_facts
 from babyagi.serve import door, wire
