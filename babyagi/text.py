@@ -242,7 +242,7 @@ def harmless(text: str) -> str:
 
 def harmless_lines(text: str) -> str:
     """Return the text with each of its lines made `harmless`."""
-    return "\n".join(map(harmless, text.split("\n")))
+    return "\n".join(map(harmless, text.replace("\r\n", "\n").split("\n")))
 
 
 def _replace(match: re.Match[str]) -> str:

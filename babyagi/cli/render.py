@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from babyagi.cli.text import Line, Style, cut_words, fit, safe, safe_line, table
+from babyagi.cli.text import Line, Style, cut_words, fit, safe_line, table
 from babyagi.reporting.artifacts import Made, say_artifact
 from babyagi.reporting.next_command import say_going_on, say_stop
 from babyagi.tasks import (
@@ -23,8 +23,6 @@ from babyagi.verbs.actions import Stand, serving
 from babyagi.verbs.json_shapes import is_rehearsal, model_of
 
 REHEARSAL_LINE = "REHEARSAL: no language model was asked"
-
-FINISHED = (TaskStatus.DONE, TaskStatus.DEAD)
 
 _STYLE_BY_STATUS = {
     TaskStatus.DONE: Style.GREEN,
@@ -101,11 +99,6 @@ def render_cost(usage: Usage, objective: Objective) -> str:
         return f"${confirmed:.4f}"
     more = f"perhaps ${perhaps:.4f}"
     return f"${confirmed:.4f} ({more} more)" if confirmed else more
-
-
-def render_tokens(usage: Usage) -> str:
-    """Return the tokens as prompt tokens, `+`, completion tokens: `812+120`."""
-    return f"{usage.prompt_tokens:,}+{usage.completion_tokens:,}"
 
 
 def render_moment(moment: datetime | None) -> str:
@@ -250,7 +243,7 @@ def render_results(results: Sequence[Result], made: Sequence[Made] = ()) -> list
     lines: list[Line] = []
     for result in results:
         lines.append(Line(f"Task {result.task_id}: {safe_line(result.task_name)}", Style.BOLD))
-        lines.append(Line(safe(result.text, keep_newlines=True)))
+        lines.append(Line(result.text))
         lines += render_artifacts([one for one in made if one.task_id == result.task_id])
         lines.append(Line(""))
     return lines[:-1]

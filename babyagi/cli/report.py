@@ -21,8 +21,10 @@ from babyagi.cli.options import json_option, objective_option, wrong_usage
 from babyagi.cli.session import pick_objective, with_store
 from babyagi.cli.text import echo, warn
 from babyagi.errors import SettingsError
+from babyagi.reporting.artifacts import find_artifacts
 from babyagi.reporting.next_command import quoted
-from babyagi.reporting.report import load_artifacts, load_page, load_report, load_sources
+from babyagi.reporting.report import load_page, load_report
+from babyagi.reporting.sources import trace_sources
 from babyagi.tasks import Objective
 from babyagi.taskstore.sql.store import TaskStore
 
@@ -190,8 +192,8 @@ async def _render(
     if format_ == JSON:
         from babyagi.verbs.json_shapes import report_shape
 
-        sources = await load_sources(store, objective)
-        made = await load_artifacts(store, objective)
+        results = await store.results(objective.id)
+        sources, made = await trace_sources(store, results), await find_artifacts(store, results)
         shape = report_shape(objective, markdown, sources, made)
         return (json.dumps(shape, indent=2) + "\n").encode()
 

@@ -79,7 +79,8 @@ from babyagi.errors import (
 from babyagi.index.indexer import find_trouble
 from babyagi.reporting.artifacts import find_artifacts
 from babyagi.reporting.next_command import quoted
-from babyagi.reporting.report import load_report, load_sources
+from babyagi.reporting.report import load_report
+from babyagi.reporting.sources import trace_sources
 from babyagi.settings.fields import ROLES, Settings, declared_fields
 from babyagi.settings.load import Loaded
 from babyagi.tasks import ANSWER_TASK, Objective, ObjectiveStatus, StopReason
@@ -435,7 +436,7 @@ async def _print_outcome(
         (await store.standing(objective.id)).counts,
         results=[json_shapes.result_shape(result, made) for result in results],
         report=await load_report(store, objective) if has_report else None,
-        sources=await load_sources(store, objective),
+        sources=await trace_sources(store, results),
         exit_code=code,
     )
     print_json(shape, indent=None)

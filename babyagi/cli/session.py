@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 
 from babyagi.cli.options import ALL
-from babyagi.cli.text import fit, safe, safe_line
+from babyagi.cli.text import fit, safe_line
 from babyagi.cli.trusting import settle
 from babyagi.errors import NotFoundError, ObjectiveStoppedError, SettingsError
 from babyagi.files import private
@@ -29,6 +29,7 @@ from babyagi.settings.fields import Settings
 from babyagi.settings.load import Loaded, load_settings
 from babyagi.tasks import Objective, ObjectiveStatus, StopReason
 from babyagi.taskstore.sql.store import TaskStore
+from babyagi.text import harmless
 
 if TYPE_CHECKING:
     from babyagi.app.results import Results
@@ -54,7 +55,7 @@ class LineFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         text = redact(super().format(record), secrets=self._secrets)
-        line = safe(text.replace("\r\n", "\n").replace("\n", "\\n"))
+        line = harmless(text.replace("\r\n", "\n").replace("\n", "\\n"))
         if not self._worker:
             return line
         at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")

@@ -23,7 +23,6 @@ from babyagi.cli.text import (
     give,
     print_json,
     row_width,
-    safe,
     safe_line,
     terminal_width,
     warn,
@@ -45,7 +44,7 @@ from babyagi.reporting.transcript import INPUTS, Exchange, describe_step, first_
 from babyagi.settings.values import parse_duration_s
 from babyagi.tasks import PNG, Duty, Event, Objective, Result, Step, StepState, Task, Usage
 from babyagi.taskstore.sql.store import TaskStore
-from babyagi.text import say_count, say_duration, shorten
+from babyagi.text import harmless_lines, say_count, say_duration, shorten
 from babyagi.verbs import actions, json_shapes
 
 FOLDED_ROWS = 4  # of a text that is not shown whole
@@ -204,7 +203,7 @@ def _render_sources(shown: actions.Shown, width: int) -> Iterator[Line]:
 def _text(head: str, text: str, style: Style = Style.BOLD) -> Iterator[Line]:
     if text:
         yield Line(head, style)
-        yield Line(safe(text, keep_newlines=True))
+        yield Line(text)
 
 
 def _render_times(task: Task) -> str:
@@ -234,7 +233,7 @@ def render_exchange(exchange: Exchange, objective: Objective, width: int) -> Ite
     at = f"{step.created_at.astimezone():%H:%M:%S}"
     words = [f"{exchange.n:>4}  {at}  {safe_line(exchange.title)}"]
     if step.usage.calls:
-        tokens = f"{render.render_tokens(step.usage)} tokens"
+        tokens = f"{step.usage.prompt_tokens:,}+{step.usage.completion_tokens:,} tokens"
         words += [tokens, render.render_cost(step.usage, objective)]
     if exchange.took_s is not None:
         words.append(f"{exchange.took_s:.1f} s")
@@ -263,7 +262,7 @@ def _render_parts(exchange: Exchange, width: int) -> Iterator[Line]:
 def _render_part(label: str, text: str, n: int, width: int) -> Iterator[Line]:
     room = max(30, width - len(_MARGIN) - _LABEL_WIDTH - 3)
     bound = FOLDED_ROWS * room if width else MAX_FULL_CHARS
-    rows = safe(shorten(text, bound), keep_newlines=True).strip("\n").split("\n")
+    rows = harmless_lines(shorten(text, bound)).strip("\n").split("\n")
     if width:
         rows = [row for row in rows if row.strip()][:FOLDED_ROWS]
     for row in rows:

@@ -25,7 +25,6 @@ from babyagi.cli.text import (
     fit,
     give,
     is_person_there,
-    safe,
     safe_line,
     warn,
 )
@@ -71,7 +70,7 @@ def _render_ids(what: str, ids: Sequence[str]) -> list[Line]:
 def render_verification(found: Verification) -> list[Line]:
     read = f"{found.n_rows} rows read ({found.n_steps} steps, {found.n_results} results)"
     lines = [
-        *(Line(f"damaged: {safe(damage)}", Style.RED) for damage in found.damages),
+        *(Line(f"damaged: {damage}", Style.RED) for damage in found.damages),
         Line(f"{read}: {len(found.damages) or 'nothing'} damaged."),
     ]
     if found.damages:

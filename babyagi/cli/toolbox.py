@@ -14,7 +14,7 @@ from babyagi.app.toolbox import describe_left_out, list_tools, open_tool_context
 from babyagi.cli.exits import ExitCode
 from babyagi.cli.options import Family, given_flags, json_option, setting_options
 from babyagi.cli.session import NOTHING, load
-from babyagi.cli.text import Line, Style, give, safe, warn
+from babyagi.cli.text import Line, Style, give, warn
 from babyagi.errors import SettingsError, ToolError
 from babyagi.files.folder import Folder
 from babyagi.journal import run_tool
@@ -93,9 +93,8 @@ def tools_test(name: str, arguments: str, as_json: bool, **flags: Any) -> int:
     observation = asyncio.run(_call(settings, name, arguments))
     passage, is_error = observation.passage, observation.is_error
     shown = {"is_error": is_error, "origin": passage.origin, "text": passage.text}
-    style = Style.RED if is_error else Style.PLAIN
-    lines = (Line(safe(line), style) for line in passage.text.split("\n"))
-    give(as_json, {"v": 1, "tool": name, **shown}, lines)
+    line = Line(passage.text, Style.RED if is_error else Style.PLAIN)
+    give(as_json, {"v": 1, "tool": name, **shown}, [line])
     return int(ExitCode.FAILED if is_error else ExitCode.OK)
 
 

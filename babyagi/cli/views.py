@@ -32,7 +32,6 @@ from babyagi.cli.text import (
     fit_end,
     is_in_foreground,
     print_json,
-    safe,
     table,
     warn,
 )
@@ -44,7 +43,7 @@ from babyagi.reporting.transcript import first_line
 from babyagi.reporting.why import Facts, describe_outage, find_facts
 from babyagi.tasks import Event, Joined, ObjectiveStatus, Task, TaskStatus, Worker
 from babyagi.taskstore.sql.store import TaskStore
-from babyagi.text import say_count
+from babyagi.text import harmless, say_count
 from babyagi.verbs.actions import serving
 from babyagi.verbs.json_shapes import event_shape, model_of
 
@@ -473,7 +472,7 @@ def render_state(
         Line(f"{used} · {serving} · {model_of(objective)}", Style.DIM),
         *([Line(f"limits: {' · '.join(limits)}", Style.DIM)] if limits else []),
     ]
-    return [Line(cut_words(safe(line.text), width), line.style) for line in lines]
+    return [Line(cut_words(harmless(line.text), width), line.style) for line in lines]
 
 
 def _render_task(task: Task, doing: str, now: datetime) -> Line:

@@ -108,16 +108,6 @@ async def load_report(
     return await compose_report(store, objective, Written(text=text, why_not=why), offload=offload)
 
 
-async def load_sources(store: TaskStore, objective: Objective) -> Sources:
-    """Return the sources of the objective's results."""
-    return await trace_sources(store, await store.results(objective.id))
-
-
-async def load_artifacts(store: TaskStore, objective: Objective) -> list[Made]:
-    """Return the artifacts (files such as tables and plots) of the objective's results."""
-    return await find_artifacts(store, await store.results(objective.id))
-
-
 async def write_without_model(
     store: TaskStore, objective_id: int, *, writer: Worker, lease_s: float
 ) -> None:

@@ -33,7 +33,8 @@ from babyagi.inbox import Decision
 from babyagi.llm.shapes import ShapeError, shape_of
 from babyagi.reporting.artifacts import find_artifacts
 from babyagi.reporting.metrics import read_metrics
-from babyagi.reporting.report import load_artifacts, load_page, load_report, load_sources
+from babyagi.reporting.report import load_page, load_report
+from babyagi.reporting.sources import trace_sources
 from babyagi.reporting.why import explain_tasks, find_facts
 from babyagi.settings.fields import declared_fields
 from babyagi.tasks import ANSWER_TASK, Level, Limits, Objective, Place, Task, TaskStatus
@@ -692,8 +693,8 @@ async def report(
     if format != "json":
         data, type_ = text.encode("utf-8", "replace"), f"text/{kind}; charset=utf-8"
         return Answer(text=data, media_type=type_, file_name=name)
-    sources = await load_sources(store, objective)
-    made = await load_artifacts(store, objective)
+    results = await store.results(objective.id)
+    sources, made = await trace_sources(store, results), await find_artifacts(store, results)
     return Answer(value=json_shapes.report_shape(objective, markdown, sources, made))
 
 
