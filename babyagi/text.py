@@ -96,6 +96,12 @@ def say_duration(seconds: float) -> str:
     return f"{hours:,} h {minutes} min" if minutes else f"{hours:,} h"
 
 
+def quoted(text: str) -> str:
+    """Return the text quoted as one word for a shell."""
+    escaped = "".join(f"\\{one}" if one in '"\\$`' else one for one in text)
+    return f'"{escaped}"'
+
+
 def say_count(n: int, noun: str, *, plural: str = "") -> str:
     """Return the number with its noun, such as `1 call` and `2 calls`. `plural` is the plural if it
     is not the noun with an `s`."""

@@ -42,20 +42,6 @@ MAX_LISTED = 1_000  # items of a list, unless --limit says otherwise
 N_HITS = 5  # of a search, unless --limit says otherwise
 MAX_HITS = 100
 
-status_option = click.option(
-    "--status",
-    "statuses",
-    type=click.Choice([status.value for status in TaskStatus]),
-    multiple=True,
-    help="List only tasks with this status; can be given several times.",
-)
-limit_option = click.option(
-    "--limit",
-    type=click.IntRange(min=0),
-    metavar="N",
-    help=f"List at most this many; 0 means all. Default: {MAX_LISTED:,}.",
-)
-
 
 @click.command()
 @objective_option
@@ -75,8 +61,19 @@ def _show_stand(stand: actions.Stand, shape: json_shapes.Json, as_json: bool) ->
 
 @click.command("tasks")
 @objective_option
-@status_option
-@limit_option
+@click.option(
+    "--status",
+    "statuses",
+    type=click.Choice([status.value for status in TaskStatus]),
+    multiple=True,
+    help="List only tasks with this status; can be given several times.",
+)
+@click.option(
+    "--limit",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help=f"List at most this many; 0 means all. Default: {MAX_LISTED:,}.",
+)
 @json_option
 def tasks_list(objective: str, statuses: Sequence[str], limit: int | None, as_json: bool) -> None:
     """List the tasks in the order in which workers claim them."""

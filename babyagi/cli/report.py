@@ -22,11 +22,11 @@ from babyagi.cli.session import pick_objective, with_store
 from babyagi.cli.text import echo, warn
 from babyagi.errors import SettingsError
 from babyagi.reporting.artifacts import find_artifacts
-from babyagi.reporting.next_command import quoted
 from babyagi.reporting.report import load_page, load_report
 from babyagi.reporting.sources import trace_sources
 from babyagi.tasks import Objective
 from babyagi.taskstore.sql.store import TaskStore
+from babyagi.text import quoted
 
 MARKDOWN, HTML, JSON = FORMATS = ("md", "html", "json")
 _FORMAT_BY_SUFFIX = {

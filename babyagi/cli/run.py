@@ -78,13 +78,13 @@ from babyagi.errors import (
 )
 from babyagi.index.indexer import find_trouble
 from babyagi.reporting.artifacts import find_artifacts
-from babyagi.reporting.next_command import quoted
 from babyagi.reporting.report import load_report
 from babyagi.reporting.sources import trace_sources
 from babyagi.settings.fields import ROLES, Settings, declared_fields
 from babyagi.settings.load import Loaded
 from babyagi.tasks import ANSWER_TASK, Objective, ObjectiveStatus, StopReason
 from babyagi.taskstore.sql.store import TaskStore
+from babyagi.text import quoted
 from babyagi.verbs import json_shapes
 from babyagi.verbs.actions import serving
 

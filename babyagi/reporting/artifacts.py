@@ -6,13 +6,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from babyagi.reporting.sources import code, render_list
+from babyagi.reporting.sources import SHOWN_DIGEST_CHARS, code, render_list
 from babyagi.tasks import Artifact, Result
 from babyagi.taskstore.sql.store import TaskStore
 from babyagi.tools.base import read_observations
 
 MAX_TASKS_READ = 200  # whose steps are looked through for files
-SHOWN_DIGEST_CHARS = 16
 # the only tool that makes artifacts, without and with a folder
 MAKERS = frozenset(("tool:run_python", "private:run_python"))
 

@@ -13,7 +13,6 @@ from babyagi.agents.report import Written, read_answer
 from babyagi.inbox import asking_task, describe
 from babyagi.index.indexer import find_trouble
 from babyagi.reporting.artifacts import Made, find_artifacts, render_artifacts
-from babyagi.reporting.next_command import say_going_on, say_stop
 from babyagi.reporting.sources import (
     NO_SOURCES,
     Sources,
@@ -21,7 +20,7 @@ from babyagi.reporting.sources import (
     render_sources,
     trace_sources,
 )
-from babyagi.reporting.why import describe_outage, name_tasks
+from babyagi.reporting.why import describe_outage, name_tasks, say_going_on, say_stop
 from babyagi.runtime.offload import Offload, run_inline
 from babyagi.tasks import (
     Duty,
