@@ -197,7 +197,16 @@ def memory(name: str | None, as_json: bool) -> None:
     home = session.load(needs=session.NOTHING).settings.home
     if name is not None:
         known = _require(home, name)
-        shape = {"v": 1, "name": name, **_counts(known), **_known_shape(known)}
+        shape = {
+            "v": 1,
+            "name": name,
+            **_counts(known),
+            "summary": pick(known.summary, "text upto origins"),
+            "facts": [pick(fact, "entity text turn origins") for fact in known.facts],
+            "said": [pick(one, "n at question asked_from answer made_from") for one in known.turns],
+            "used": usage_shape(known.used),
+            "fault": known.fault,
+        }
         give(as_json, shape, _render_known(name, known))
         return
     # the names of the memories of agents that work on objectives can be given, but are not listed
@@ -264,14 +273,3 @@ def _require(home: Path, name: str) -> Known:
 def _counts(known: Known) -> Json:
     last = known.turns[-1].at.isoformat() if known.turns else None
     return {"turns": known.last, "last_at": last}
-
-
-def _known_shape(known: Known) -> Json:
-
-    return {
-        "summary": pick(known.summary, "text upto origins"),
-        "facts": [pick(fact, "entity text turn origins") for fact in known.facts],
-        "said": [pick(one, "n at question asked_from answer made_from") for one in known.turns],
-        "used": usage_shape(known.used),
-        "fault": known.fault,
-    }

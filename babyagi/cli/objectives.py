@@ -13,12 +13,12 @@ from babyagi.cli import render, session, views
 from babyagi.cli.options import (
     LIMITS,
     Family,
+    WrongUsage,
     json_option,
     objective_option,
     parse_flags,
     require_words,
     setting_options,
-    wrong_usage,
 )
 from babyagi.cli.text import (
     Line,
@@ -260,7 +260,7 @@ def extend(objective: str, as_json: bool, **limits: str | None) -> None:
 
     given = parse_flags(limits)
     if not given:
-        raise wrong_usage("extend needs at least one limit", "babyagi extend --max-tasks 100")
+        raise WrongUsage("extend needs at least one limit", "babyagi extend --max-tasks 100")
 
     _steer(partial(actions.extend, limits=given), objective, as_json)
 
@@ -338,7 +338,7 @@ def move(
 
     if first + last + (before is not None) != 1:
         what = "say where to move the task: --first, --last or --before TASK"
-        raise wrong_usage(what, "babyagi tasks move TASK --first")
+        raise WrongUsage(what, "babyagi tasks move TASK --first")
     to = before if before is not None else Place.FIRST if first else Place.LAST
     _change(partial(actions.move_task, to=to), task_id, objective, as_json)
 

@@ -61,10 +61,10 @@ class Duration(click.ParamType[str]):
         try:
             seconds = parse_duration_s(text)
         except ValueError as error:
-            raise wrong_usage(f"{name} must be {error}, got {text!r}", context=ctx) from error
+            raise WrongUsage(f"{name} must be {error}, got {text!r}", context=ctx) from error
         if seconds and text[-1].isdecimal():
             what = f"{name} needs a unit: {text} seconds, minutes or hours?"
-            raise wrong_usage(what, f"{name} {text}m", ctx)
+            raise WrongUsage(what, f"{name} {text}m", ctx)
         return text
 
 
@@ -184,26 +184,17 @@ def require_words(words: Sequence[str], what: str = "an objective", *, before: s
         command = click.get_current_context().command_path
         noun = what.partition(" ")[2]
         wrong = f"the {noun} is {'empty' if words else 'missing'}"
-        raise wrong_usage(wrong, f'{command} {before}"{what}"')
+        raise WrongUsage(wrong, f'{command} {before}"{what}"')
     return text
 
 
 class WrongUsage(click.UsageError):
-    """A usage error that says what to type instead; '' means that the command's help says it."""
+    """A usage error of the command of `context`, by default the current one. `fix`: what to type
+    instead; '' means that the command's help says it."""
 
-    def __init__(self, message: str, context: click.Context, *, fix: str) -> None:
-        super().__init__(message, context)
+    def __init__(self, message: str, fix: str = "", context: click.Context | None = None) -> None:
+        super().__init__(message, context or click.get_current_context())
         self.fix = fix
-
-
-def wrong_usage(what: str, fix: str = "", context: click.Context | None = None) -> WrongUsage:
-    """Return a usage error of the command of `context`, by default the current one.
-
-    Args:
-        what: the message.
-        fix: what to type instead; '' means that the command's help says it.
-    """
-    return WrongUsage(what, context or click.get_current_context(), fix=fix)
 
 
 def given_flags(flags: Mapping[str, Any]) -> dict[str, Any]:

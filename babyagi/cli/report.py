@@ -17,7 +17,7 @@ from typing import BinaryIO
 import click
 
 from babyagi.app.backends import utc_now
-from babyagi.cli.options import json_option, objective_option, wrong_usage
+from babyagi.cli.options import WrongUsage, json_option, objective_option
 from babyagi.cli.session import pick_objective, with_store
 from babyagi.cli.text import echo, warn
 from babyagi.errors import SettingsError
@@ -77,18 +77,18 @@ def choose_output(output: str | None, report_format: str = "", *, as_json: bool)
             that no report has.
     """
     if output == "":
-        raise wrong_usage("--output names no file")
+        raise WrongUsage("--output names no file")
     path = Path(output) if output not in (None, "-") else None
     if path is None:
         if as_json and report_format not in ("", JSON):
-            raise wrong_usage(
+            raise WrongUsage(
                 f"--json and --format {report_format} both need standard output; add --output FILE"
             )
         return Output(format=report_format or (JSON if as_json else MARKDOWN), as_json=as_json)
     suffix = path.suffix.lower()
     if not report_format and suffix in _OTHER_SUFFIXES:
         what = f"a report cannot be written as {suffix}; the file's suffix can be .md, .html, .json"
-        raise wrong_usage(what, f"--output {quoted(str(path.with_suffix('.html')))}")
+        raise WrongUsage(what, f"--output {quoted(str(path.with_suffix('.html')))}")
     require_writable(path)
     chosen = report_format or _FORMAT_BY_SUFFIX.get(suffix, MARKDOWN)
     return Output(path=path, format=chosen, as_json=as_json)

@@ -20,7 +20,7 @@ import click
 
 from babyagi import __version__
 from babyagi.cli.exits import ExitCode, Terminated, code_of_error
-from babyagi.cli.options import wrong_usage
+from babyagi.cli.options import WrongUsage
 from babyagi.cli.text import NO_ROOM, Style, echo, warn
 from babyagi.errors import BabyagiError, SettingsError, find_fix, first_error
 from babyagi.text import nearest, quoted
@@ -166,9 +166,9 @@ def not_understood(words: Sequence[str], context: click.Context) -> click.UsageE
     guess = f"did you mean `babyagi {meant}`?" if meant else ""
     if " " in text:
         or_guess = f"; or {guess}" if guess else ""
-        return wrong_usage(f"to run an objective type: {run_it}{or_guess}", run_it, context)
+        return WrongUsage(f"to run an objective type: {run_it}{or_guess}", run_it, context)
     what = f"there is no command {text!r}; {guess or f'to run an objective type: {run_it}'}"
-    return wrong_usage(what, f"babyagi {meant}" if meant else run_it, context)
+    return WrongUsage(what, f"babyagi {meant}" if meant else run_it, context)
 
 
 def _command_meant(typed: str, *, cutoff: float = 0.6) -> str:

@@ -41,6 +41,7 @@ from babyagi.cli.inbox import Asker, find_person
 from babyagi.cli.options import (
     LIMITS,
     SET_ONCE,
+    WrongUsage,
     given_flags,
     json_option,
     new_option,
@@ -48,7 +49,6 @@ from babyagi.cli.options import (
     parse_flags,
     require_words,
     setting_options,
-    wrong_usage,
 )
 from babyagi.cli.report import (
     MARKDOWN,
@@ -173,7 +173,7 @@ def run(
     chosen, given = choose_output(output, as_json=as_json), given_flags(flags)
     if continued is not None:
         if always_new:
-            raise wrong_usage("--continue cannot be combined with --new")
+            raise WrongUsage("--continue cannot be combined with --new")
         before = f"--continue {continued} "
         question = require_words(objective_words, "a further question", before=before)
         return _ask_further(question, selector=continued, flags=given, output=chosen)

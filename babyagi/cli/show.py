@@ -13,7 +13,7 @@ import click
 
 from babyagi import events
 from babyagi.cli import ask, objectives, render
-from babyagi.cli.options import Duration, Family, json_option, objective_option, wrong_usage
+from babyagi.cli.options import Duration, Family, WrongUsage, json_option, objective_option
 from babyagi.cli.session import NOTHING, load, with_objective, with_store
 from babyagi.cli.text import (
     Line,
@@ -416,7 +416,7 @@ def show_one(
     if artifact is not None and isinstance(what, int):
         show_artifact(what, artifact, selector=objective)
     elif what is None or artifact is not None:
-        raise wrong_usage("say what to show: a task's number, or a list", "babyagi show tasks")
+        raise WrongUsage("say what to show: a task's number, or a list", "babyagi show tasks")
     else:
         show_calls(what, selector=objective, **how, as_json=as_json)
 

@@ -259,16 +259,11 @@ def terminal_width() -> int:
     return shutil.get_terminal_size((100, 24)).columns
 
 
-def ask(question: str) -> str:
-    """Print the question on standard error, and return the line that is typed, without blanks
-    around it; '' at the end of input."""
-    print(harmless(question), end=" ", file=sys.stderr, flush=True)
-    return sys.stdin.readline().strip()
-
-
 def confirm(question: str) -> bool:
-    """Ask the person a question that is answered with y or n; anything else means no."""
-    return ask(f"{question} [y/N]").casefold() in ("y", "yes")
+    """Ask the person a question that is answered with y or n; anything else, and the end of input,
+    means no."""
+    print(harmless(f"{question} [y/N]"), end=" ", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().casefold() in ("y", "yes")
 
 
 def forget_typed(descriptor: int | None = None) -> None:

@@ -22,10 +22,10 @@ from babyagi.cli import preflight, session, views
 from babyagi.cli.inbox import find_person
 from babyagi.cli.options import (
     Family,
+    WrongUsage,
     given_flags,
     json_option,
     setting_options,
-    wrong_usage,
 )
 from babyagi.cli.report import choose_output, output_option
 from babyagi.cli.run import join_objective, tell
@@ -60,7 +60,7 @@ def worker(objective: str | None, output: str | None, as_json: bool, **flags: An
     --objective.
     """
     if objective is None and output:
-        raise wrong_usage("--output can only be used with --objective")
+        raise WrongUsage("--output can only be used with --objective")
     chosen = choose_output(output, as_json=as_json)
     loaded = session.load(given_flags(flags))
     if objective is not None:
