@@ -32,7 +32,7 @@ from babyagi.cli.text import (
     warn,
 )
 from babyagi.index.search import RankedResult
-from babyagi.reporting.artifacts import Made, find_artifacts
+from babyagi.reporting.sources import Made, find_artifacts
 from babyagi.reporting.why import Reason, explain_tasks, find_facts
 from babyagi.tasks import Objective, Place, Result, Task, TaskStatus
 from babyagi.taskstore.sql.store import TaskStore

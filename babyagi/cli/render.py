@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from babyagi.cli.text import Line, Style, cut_words, fit, safe_line, table
-from babyagi.reporting.artifacts import Made, say_artifact
+from babyagi.reporting.sources import Made, say_artifact
 from babyagi.reporting.why import say_going_on, say_stop
 from babyagi.tasks import (
     Objective,

@@ -21,9 +21,8 @@ from babyagi.cli.options import WrongUsage, json_option, objective_option
 from babyagi.cli.session import pick_objective, with_store
 from babyagi.cli.text import echo, warn
 from babyagi.errors import SettingsError
-from babyagi.reporting.artifacts import find_artifacts
 from babyagi.reporting.report import load_page, load_report
-from babyagi.reporting.sources import trace_sources
+from babyagi.reporting.sources import find_artifacts, trace_sources
 from babyagi.tasks import Objective
 from babyagi.taskstore.sql.store import TaskStore
 from babyagi.text import quoted
@@ -177,28 +176,19 @@ async def give_report(
 
         echo_markdown(markdown)
         return
-    data = await _render(store, objective, markdown, format_=output.format, now=now)
-    if output.path is not None:
-        write_whole(output.path, data)
-    else:
-        echo(data.decode().rstrip("\n"))
-
-
-async def _render(
-    store: TaskStore, objective: Objective, markdown: str, *, format_: str, now: datetime
-) -> bytes:
-    if format_ == MARKDOWN:
-        return markdown.encode("utf-8", "replace")
-    if format_ == JSON:
+    text = markdown
+    if output.format == HTML:
+        text = await load_page(store, objective, markdown, now=now)
+    elif output.format == JSON:
         from babyagi.verbs.json_shapes import report_shape
 
         results = await store.results(objective.id)
         sources, made = await trace_sources(store, results), await find_artifacts(store, results)
-        shape = report_shape(objective, markdown, sources, made)
-        return (json.dumps(shape, indent=2) + "\n").encode()
-
-    page = await load_page(store, objective, markdown, now=now)
-    return page.encode("utf-8", "replace")
+        text = json.dumps(report_shape(objective, markdown, sources, made), indent=2) + "\n"
+    if output.path is not None:
+        write_whole(output.path, text.encode("utf-8", "replace"))
+    else:
+        echo(text.rstrip("\n"))
 
 
 @click.command()

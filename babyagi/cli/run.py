@@ -77,9 +77,8 @@ from babyagi.errors import (
     StoreUnusableError,
 )
 from babyagi.index.indexer import find_trouble
-from babyagi.reporting.artifacts import find_artifacts
 from babyagi.reporting.report import load_report
-from babyagi.reporting.sources import trace_sources
+from babyagi.reporting.sources import find_artifacts, trace_sources
 from babyagi.settings.fields import ROLES, Settings, declared_fields
 from babyagi.settings.load import Loaded
 from babyagi.tasks import ANSWER_TASK, Objective, ObjectiveStatus, StopReason

@@ -38,8 +38,7 @@ from babyagi.cli.views import (
 from babyagi.errors import NotFoundError, SettingsError
 from babyagi.inbox import QUESTION, describe
 from babyagi.redaction import redact
-from babyagi.reporting.artifacts import Made, find_artifacts
-from babyagi.reporting.sources import say_fetched
+from babyagi.reporting.sources import Made, find_artifacts, say_fetched
 from babyagi.reporting.transcript import INPUTS, Exchange, describe_step, first_line, said_in
 from babyagi.settings.values import parse_duration_s
 from babyagi.tasks import PNG, Duty, Event, Objective, Result, Step, StepState, Task, Usage

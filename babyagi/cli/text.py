@@ -197,8 +197,6 @@ def is_in_foreground() -> bool:
         return os.tcgetpgrp(sys.stdin.fileno()) == os.getpgrp()
     except OSError:  # the terminal does not control this program
         return sys.stdin.isatty()
-    except ValueError:  # standard input is closed
-        return False
 
 
 def accepts_output(stream: IO[Any]) -> bool:

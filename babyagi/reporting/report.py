@@ -12,10 +12,12 @@ from babyagi import events
 from babyagi.agents.report import Written, read_answer
 from babyagi.inbox import asking_task, describe
 from babyagi.index.indexer import find_trouble
-from babyagi.reporting.artifacts import Made, find_artifacts, render_artifacts
 from babyagi.reporting.sources import (
     NO_SOURCES,
+    Made,
     Sources,
+    find_artifacts,
+    render_artifacts,
     render_list,
     render_sources,
     trace_sources,

@@ -31,10 +31,9 @@ from babyagi.app.options import LIMIT_NAMES
 from babyagi.errors import NotFoundError, RequestError, SettingsError
 from babyagi.inbox import Decision
 from babyagi.llm.shapes import ShapeError, shape_of
-from babyagi.reporting.artifacts import find_artifacts
 from babyagi.reporting.metrics import read_metrics
 from babyagi.reporting.report import load_page, load_report
-from babyagi.reporting.sources import trace_sources
+from babyagi.reporting.sources import find_artifacts, trace_sources
 from babyagi.reporting.why import explain_tasks, find_facts
 from babyagi.settings.fields import declared_fields
 from babyagi.tasks import ANSWER_TASK, Level, Limits, Objective, Place, Task, TaskStatus
