@@ -11,6 +11,7 @@ import re
 import sys
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
+from dataclasses import dataclass, field
 from itertools import chain
 
 import click
@@ -392,10 +393,10 @@ async def read_line(
     """
     loop = asyncio.get_running_loop()
     while b"\n" not in typed:
-        readable: asyncio.Future[None] = loop.create_future()
-        loop.add_reader(descriptor, _wake, readable)
+        readable = asyncio.Event()
+        loop.add_reader(descriptor, readable.set)
         try:
-            await readable
+            await readable.wait()
         finally:
             loop.remove_reader(descriptor)
         if not may_read():
@@ -410,38 +411,26 @@ async def read_line(
     return line.decode("utf-8", "replace")
 
 
-def _wake(readable: asyncio.Future[None]) -> None:
-    if not readable.done():
-        readable.set_result(None)
-
-
+@dataclass(eq=False, kw_only=True)
 class Asker:
     """Asks the person at the terminal the open questions of an objective, one after the other,
     until the person ends the input.
 
-    Args:
+    Attributes:
+        descriptor: where the person types.
         aside: a context manager in which a question is asked; it keeps others off the terminal.
+        may_read: as for `read_line`.
     """
 
-    def __init__(
-        self,
-        store: TaskStore,
-        objective_id: int,
-        settings: Settings,
-        *,
-        aside: Callable[[], AbstractContextManager[None]] = nullcontext,
-        descriptor: int | None = None,
-        may_read: Callable[[], bool] = is_in_foreground,
-    ) -> None:
-        self._aside = aside
-        self._store = store
-        self._objective_id = objective_id
-        self._settings = settings
-        self._descriptor = sys.stdin.fileno() if descriptor is None else descriptor
-        self._may_read = may_read
-        self._typed = bytearray()
-        self._is_there = True
-        self._has_ended = False
+    store: TaskStore
+    objective_id: int
+    settings: Settings
+    descriptor: int
+    aside: Callable[[], AbstractContextManager[None]] = nullcontext
+    may_read: Callable[[], bool] = is_in_foreground
+    _typed: bytearray = field(default_factory=bytearray, init=False)
+    _is_there: bool = field(default=True, init=False)
+    _has_ended: bool = field(default=False, init=False)
 
     def is_person_there(self) -> bool:
         """Return whether a question would still be put to the person: the person has not ended the
@@ -465,13 +454,11 @@ class Asker:
     async def _ask_next(self) -> None:
         steps = await self._look()
         if not steps:
-            last_id = await self._store.last_event_id(self._objective_id)
-            await self._store.wait_for_events(
-                self._objective_id, after_id=last_id, timeout_s=LOOK_S
-            )
+            last_id = await self.store.last_event_id(self.objective_id)
+            await self.store.wait_for_events(self.objective_id, after_id=last_id, timeout_s=LOOK_S)
             return
-        request = await actions.gather_request(self._store, steps[0], self._settings)
-        with self._aside():
+        request = await actions.gather_request(self.store, steps[0], self.settings)
+        with self.aside():
             echo_lines(render_request(request, terminal_width(), is_whole=True)[:-1], warn)
             if needs_leave(request.step):
                 self._forget_typed()
@@ -481,11 +468,11 @@ class Asker:
         """Drop input that was typed before the tool call was shown, so that this input does not
         approve the call."""
         self._typed.clear()
-        forget_typed(self._descriptor)
+        forget_typed(self.descriptor)
 
     async def _look(self) -> list[Step]:
-        steps = await self._store.inbox(self._objective_id)
-        objective = await self._store.objective(self._objective_id)
+        steps = await self.store.inbox(self.objective_id)
+        objective = await self.store.objective(self.objective_id)
         self._has_ended = objective.status is ObjectiveStatus.ENDED and not steps
         return steps
 
@@ -502,12 +489,12 @@ class Asker:
     async def _read(self, step: Step) -> str | None:
         """Return the next typed line; None once the request is not open any more."""
         reading = asyncio.ensure_future(
-            read_line(self._descriptor, self._typed, may_read=self._may_read)
+            read_line(self.descriptor, self._typed, may_read=self.may_read)
         )
         try:
             while not (await asyncio.wait({reading}, timeout=LOOK_S))[0]:
                 with suppress(StoreUnavailableError):
-                    open_ids = {one.id for one in await self._store.inbox(self._objective_id)}
+                    open_ids = {one.id for one in await self.store.inbox(self.objective_id)}
                     if step.id not in open_ids:
                         return None
             return reading.result().strip()
@@ -520,8 +507,8 @@ class Asker:
             return False
         text = typed if decision is Decision.ANSWER else ""
         try:
-            home = self._settings.home
-            await actions.settle(self._store, request.step, decision, text, home=home, seen=request)
+            home = self.settings.home
+            await actions.settle(self.store, request.step, decision, text, home=home, seen=request)
         except NotFoundError:
             warn("This request was answered elsewhere.")
         else:

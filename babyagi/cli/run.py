@@ -417,7 +417,11 @@ async def _end(
         await give_report(store, objective, on_screen, now=utc_now())
         warn()
     is_told = has_report and not output.as_json and sys.stdout.isatty()
-    await _say_closing(store, objective, is_told=is_told)
+    trouble = await find_trouble(store, objective.id)
+    counts = (await store.standing(objective.id)).counts
+    echo_lines(
+        render.render_closing(objective, counts, index_trouble=trouble, is_told=is_told), warn
+    )
     if has_report and output.path is not None:
         await give_report(store, objective, output, now=utc_now())
         warn(f"The report is in {output.path}")
@@ -482,7 +486,13 @@ async def _seated(
             return
         live = view if isinstance(view, views.LiveView) else None
         aside = live.aside if live else nullcontext
-        asker = Asker(app.store, objective.id, app.settings, aside=aside)
+        asker = Asker(
+            store=app.store,
+            objective_id=objective.id,
+            settings=app.settings,
+            descriptor=sys.stdin.fileno(),
+            aside=aside,
+        )
         asking = asyncio.ensure_future(asker.ask())
         on_piece = live.hear if live else None
         try:
@@ -536,14 +546,6 @@ def tell_notices(notices: Iterable[str]) -> None:
 
 def tell(notice: str) -> None:
     warn(f"note: {notice}", Style.YELLOW)
-
-
-async def _say_closing(store: TaskStore, objective: Objective, *, is_told: bool) -> None:
-    trouble = await find_trouble(store, objective.id)
-    counts = (await store.standing(objective.id)).counts
-    echo_lines(
-        render.render_closing(objective, counts, index_trouble=trouble, is_told=is_told), warn
-    )
 
 
 # -- joining an objective that another process started or will start

@@ -72,9 +72,8 @@ def _render_tools(found: Sequence[tuple[Tool, bool]]) -> Iterator[Line]:
 
 
 def _shape(tool: Tool, is_granted: bool) -> Json:
-
-    shape = {**pick(tool, "name effect"), "granted": is_granted}
-    return {**shape, **pick(tool, "description parameters")}
+    named, more = pick(tool, "name effect"), pick(tool, "description parameters")
+    return {**named, "granted": is_granted, **more}
 
 
 @tools.command("test")

@@ -106,7 +106,12 @@ async def test_nothing_is_drawn_while_a_question_is_asked(store, objective, sit,
     settings = load_settings(flags={}, environ=environ, cwd=tmp_path).settings
     read_end, write_end = os.pipe()
     asker = Asker(
-        store, objective.id, settings, aside=view.aside, descriptor=read_end, may_read=lambda: True
+        store=store,
+        objective_id=objective.id,
+        settings=settings,
+        aside=view.aside,
+        descriptor=read_end,
+        may_read=lambda: True,
     )
     await park(store, objective)
     asking = asyncio.ensure_future(asker.ask())
