@@ -9,7 +9,7 @@ from functools import partial
 import click
 
 from babyagi.app import backends
-from babyagi.cli import render, session, views
+from babyagi.cli import render, session
 from babyagi.cli.options import (
     LIMITS,
     Family,
@@ -50,13 +50,8 @@ def status(objective: str, as_json: bool) -> None:
     """Show the state of one objective, and what to type next."""
 
     stand = session.with_objective(objective, actions.find_stand)
-    _show_stand(stand, json_shapes.stand_shape(stand), as_json)
-
-
-def _show_stand(stand: actions.Stand, shape: json_shapes.Json, as_json: bool) -> None:
-    at_work = views.render_serving(stand.workers, stand.objective.id)
-    lines = render.render_status(stand, terminal_width(), at_work=at_work)
-    give(as_json, shape, lines)
+    lines = render.render_status(stand, terminal_width())
+    give(as_json, json_shapes.stand_shape(stand), lines)
 
 
 @click.command("tasks")
@@ -273,7 +268,8 @@ def _steer(change: Callable[..., Awaitable[object]], objective: str, as_json: bo
         return await actions.find_stand(store, await store.objective(before.id))
 
     stand = session.with_objective(objective, work, changes=True)
-    _show_stand(stand, json_shapes.status_shape(stand.objective, stand.counts), as_json)
+    shape = json_shapes.status_shape(stand.objective, stand.counts)
+    give(as_json, shape, render.render_status(stand, terminal_width()))
 
 
 pause, cancel = (

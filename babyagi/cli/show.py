@@ -32,7 +32,6 @@ from babyagi.cli.views import (
     View,
     describe_event,
     name_task,
-    render_workers,
     watch,
 )
 from babyagi.errors import NotFoundError, SettingsError
@@ -60,26 +59,6 @@ _REASONS = {
     "near": "it is similar",
     "shared": "it is similar",
 }
-
-
-def show_calls(
-    what: Duty | int, *, selector: str, step: int | None, is_full: bool, as_json: bool
-) -> None:
-    """Print a task by its number, or what was done for the objective itself, with prompts, replies
-    and tool calls."""
-    settings = load(needs=NOTHING).settings
-    secrets = settings.known_secrets
-
-    async def fetch(store: TaskStore, picked: Objective) -> actions.Shown:
-        if isinstance(what, int):
-            return await actions.fetch_task(store, picked, what)
-        n_times = 0 if is_full or as_json else N_TIMES
-        return await actions.fetch_duty(store, picked, what, n_times=n_times, only=step)
-
-    shown = with_objective(selector, fetch, settings=settings)
-    shape = json_shapes.shown_shape(shown, secrets, only=step)
-    width = 0 if is_full or step is not None else terminal_width()
-    give(as_json, shape, render_shown(shown, width, only=step, secrets=secrets))
 
 
 def show_artifact(task_id: int, name: str, *, selector: str) -> None:
@@ -403,9 +382,10 @@ def _take_target(value: str) -> Duty | int:
 def show_one(
     what: Duty | int | None,
     objective: str,
+    step: int | None,
+    is_full: bool,
     artifact: str | None,
     as_json: bool,
-    **how: Any,
 ) -> None:
     """Show a task, or a list: tasks, results, log and more.
 
@@ -414,10 +394,22 @@ def show_one(
     """
     if artifact is not None and isinstance(what, int):
         show_artifact(what, artifact, selector=objective)
-    elif what is None or artifact is not None:
+        return
+    if what is None or artifact is not None:
         raise WrongUsage("say what to show: a task's number, or a list", "babyagi show tasks")
-    else:
-        show_calls(what, selector=objective, **how, as_json=as_json)
+    settings = load(needs=NOTHING).settings
+    secrets = settings.known_secrets
+
+    async def fetch(store: TaskStore, picked: Objective) -> actions.Shown:
+        if isinstance(what, int):
+            return await actions.fetch_task(store, picked, what)
+        n_times = 0 if is_full or as_json else N_TIMES
+        return await actions.fetch_duty(store, picked, what, n_times=n_times, only=step)
+
+    shown = with_objective(objective, fetch, settings=settings)
+    shape = json_shapes.shown_shape(shown, secrets, only=step)
+    width = 0 if is_full or step is not None else terminal_width()
+    give(as_json, shape, render_shown(shown, width, only=step, secrets=secrets))
 
 
 MAX_LINES = 1_000  # of the log, unless -n says otherwise
@@ -504,7 +496,9 @@ def workers(as_json: bool) -> None:
     found = with_store(lambda store: store.workers())
     shapes = [json_shapes.worker_shape(one) for one in found]
     none = "No worker is running. Type: babyagi worker, or babyagi resume"
-    give(as_json, shapes, render_workers(found, terminal_width()) if found else (), empty=none)
+    give(
+        as_json, shapes, render.render_workers(found, terminal_width()) if found else (), empty=none
+    )
 
 
 show = Family(show_one)

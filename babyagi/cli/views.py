@@ -1,5 +1,5 @@
 """Shows the events of an objective: as plain lines, as JSON lines, or as the live view on a
-terminal. Also puts the list of workers into lines."""
+terminal."""
 
 from __future__ import annotations
 
@@ -32,7 +32,6 @@ from babyagi.cli.text import (
     fit_end,
     is_in_foreground,
     print_json,
-    table,
     warn,
 )
 from babyagi.errors import StoreUnavailableError, first_error
@@ -41,7 +40,7 @@ from babyagi.index.indexer import describe_trouble
 from babyagi.redaction import redact
 from babyagi.reporting.transcript import first_line
 from babyagi.reporting.why import Facts, describe_outage, find_facts
-from babyagi.tasks import Event, Joined, ObjectiveStatus, Task, TaskStatus, Worker
+from babyagi.tasks import Event, ObjectiveStatus, Task, TaskStatus
 from babyagi.taskstore.sql.store import TaskStore
 from babyagi.text import harmless, say_count
 from babyagi.verbs.actions import serving
@@ -201,46 +200,6 @@ def _words_of(event: Event) -> list[Any]:
             return ["it is met" if data.get("is_met") else "it is not met", data.get("reason")]
     keys = ("question", "reason", "error", "detail", "hindrance", "lack", "named")
     return [data.get(key) for key in keys]
-
-
-# -- workers as lines
-# --------------------------------------------------------------------------------------------------
-
-
-def render_serving(workers: Sequence[Worker], objective_id: int) -> str:
-    """Return how many workers serve the objective, and their names."""
-    names = [worker.name for worker in serving(workers, objective_id)]
-    if names:
-        return f"{say_count(len(names), 'worker')}: {fit(', '.join(names), 200)}"
-    return "no worker on this objective; babyagi show workers says why" if workers else ""
-
-
-def render_workers(workers: Sequence[Worker], width: int) -> list[Line]:
-    """Return a table of workers: a head, and for each worker one line for each objective that it
-    serves."""
-    columns = {"NAME": "<20", "PID": ">8", "LEASE": ">7", "AT WORK": ""}
-    rows: list[tuple[Sequence[object], Style]] = []
-    for worker in workers:
-        lease = f"{worker.lease_left_s:.0f} s" if worker.lease_left_s >= 0 else "over"
-        head: tuple[object, ...] = (fit(worker.name, 20), worker.pid, lease)
-        idle = [("waits for an objective", Style.PLAIN)]
-        for text, style in [_describe(one, worker) for one in worker.joined] or idle:
-            rows.append(((*head, text), style))
-            head = ("", "", "")
-    return table(columns, rows, width)
-
-
-def _describe(joined: Joined, worker: Worker) -> tuple[str, Style]:
-    place = f"objective {joined.objective_id}"
-    if joined.is_blocked:
-        return f"{place}: blocked: {joined.blocked_reason}", Style.YELLOW
-    tasks = [f"task {task_id}" for task_id in joined.task_ids]
-    held = ", ".join([*tasks, *(f"the {duty}" for duty in joined.duties)]) or (
-        joined.blocked_reason or "nothing to do now"
-    )
-    # both times are by the store's clock
-    since_s = (worker.lease_until - joined.since).total_seconds() - worker.lease_left_s
-    return f"{place} for {render.render_duration(since_s)}: {held}", Style.PLAIN
 
 
 # -- following the events of an objective
@@ -464,7 +423,7 @@ def render_state(
         goes_on = f"babyagi resume {facts.here} continues it"
         lines.append(Line(f"It is paused; {goes_on}", Style.YELLOW))
     used = f"cost {objective.spent} · {say_count(usage.calls, 'call')} · {usage.tokens:,} tokens"
-    serving = render_serving(facts.workers, objective.id) or "no worker is running"
+    serving = render.render_serving(facts.workers, objective.id) or "no worker is running"
     counts = facts.standing.counts
     limits = render.render_limits(objective, counts)
     lines += [
