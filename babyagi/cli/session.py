@@ -266,7 +266,13 @@ async def pick_objective(store: TaskStore, selector: str) -> Objective:
         SettingsError: the selector is neither a number nor `latest`.
     """
     if selector != LATEST:
-        return await store.objective(_parse_id(selector))
+        if not selector.isdecimal() or len(selector) > 18:
+            raise SettingsError(
+                f"an objective is chosen by its number or `latest`, got {selector!r}",
+                fix="babyagi show objectives shows the numbers",
+                guide="objectives",
+            )
+        return await store.objective(int(selector))
     from babyagi.verbs.actions import find_latest
 
     found = await find_latest(store, _home())
@@ -308,13 +314,3 @@ async def pick_unfinished(store: TaskStore, selector: str) -> Objective:
 def is_over(objective: Objective) -> bool:
     """Return whether the objective has ended and its report is written."""
     return objective.status is ObjectiveStatus.ENDED and objective.has_report
-
-
-def _parse_id(selector: str) -> int:
-    if not selector.isdecimal() or len(selector) > 18:
-        raise SettingsError(
-            f"an objective is chosen by its number or `latest`, got {selector!r}",
-            fix="babyagi show objectives shows the numbers",
-            guide="objectives",
-        )
-    return int(selector)
