@@ -44,8 +44,7 @@ from babyagi.llm.port import ChatModel
 from babyagi.react.executor import require_names
 from babyagi.react.steps import T
 from babyagi.react.values import OutputType, output_type_of
-from babyagi.reporting.artifacts import find_artifacts
-from babyagi.reporting.sources import Source, trace_sources
+from babyagi.reporting.sources import Source, find_artifacts, trace_sources
 from babyagi.runtime.offload import Told, call_either, run_blocking
 from babyagi.settings.fields import ONNX_EMBEDDING_MODEL, Settings, declared_fields
 from babyagi.settings.load import load_here

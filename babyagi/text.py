@@ -96,6 +96,12 @@ def say_duration(seconds: float) -> str:
     return f"{hours:,} h {minutes} min" if minutes else f"{hours:,} h"
 
 
+def quoted(text: str) -> str:
+    """Return the text quoted as one word for a shell."""
+    escaped = "".join(f"\\{one}" if one in '"\\$`' else one for one in text)
+    return f'"{escaped}"'
+
+
 def say_count(n: int, noun: str) -> str:
     """Return the number with its noun, such as `1 call` and `2 calls`."""
     return f"{n:,} {noun if n == 1 else noun + 's'}"
@@ -241,7 +247,7 @@ def harmless(text: str) -> str:
 
 def harmless_lines(text: str) -> str:
     """Return the text with each of its lines made `harmless`."""
-    return "\n".join(map(harmless, text.split("\n")))
+    return "\n".join(map(harmless, text.replace("\r\n", "\n").split("\n")))
 
 
 def _replace(match: re.Match[str]) -> str:

@@ -122,7 +122,8 @@ async def measure_pieces(n_pieces: int) -> tuple[list[float], list[float], float
     seen_s: dict[int, float] = {}
     store, terminal = MemoryTaskStore(utc_now), Terminal()
     objective, _ = await store.create_objective(make_spec(), uid="pieces")
-    with redirect_stderr(terminal), LiveView(store, objective.id, may_draw=lambda: True) as view:
+    drawn = LiveView(store=store, objective_id=objective.id, may_draw=lambda: True)
+    with redirect_stderr(terminal), drawn as view:
         await view.fetch([])
 
         def on_text(text: str) -> None:

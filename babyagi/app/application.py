@@ -58,8 +58,7 @@ from babyagi.memory.log import MemoryLog, path_of
 from babyagi.memory.remembering import TaskMemory
 from babyagi.net.addresses import is_here
 from babyagi.react.values import require_json
-from babyagi.reporting.next_command import quoted, raise_limit
-from babyagi.reporting.why import describe_outage
+from babyagi.reporting.why import describe_outage, raise_limit
 from babyagi.runtime.tracing import NO_TRACER, Tracer, open_tracer
 from babyagi.settings.fields import LOCAL_EMBEDDING_MODEL, Settings
 from babyagi.settings.load import bare_environment
@@ -82,7 +81,7 @@ from babyagi.taskstore import schedules
 from babyagi.taskstore.lifecycle import further_question
 from babyagi.taskstore.limits import find_used_up
 from babyagi.taskstore.sql.store import TaskStore
-from babyagi.text import one_line, shorten
+from babyagi.text import one_line, quoted, shorten
 from babyagi.worker import notify
 from babyagi.worker.lease import reap_namesakes
 from babyagi.worker.process import Around, Runtime, WorkerLoop

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from babyagi.app.backends import require_descriptors, utc_now
-from babyagi.cli import exits, session
+from babyagi.cli import session
+from babyagi.cli.exits import ExitCode
 from babyagi.cli.options import given_flags, json_option, require_words, setting_options
 from babyagi.cli.render import REHEARSAL_LINE, render_calls
 from babyagi.cli.run import tell_notices
-from babyagi.cli.session import NOTHING, load
 from babyagi.cli.text import (
     Line,
     Style,
@@ -98,7 +98,7 @@ def ask(
     run = asyncio.run(_ask(agent, question, heard))
     if as_json:
         print_json(_shape(question, run))
-    return int(exits.code_of_run(run.stopped))
+    return int(code_of_run(run.stopped))
 
 
 async def _ask(agent: Agent[str], question: str, heard: Mapping[str, Any]) -> Run[str]:
@@ -147,6 +147,13 @@ def _conclude(run: Run[str]) -> None:
         warn(f"babyagi: {what}: {fit(run.detail, 300)}", Style.RED)
 
 
+def code_of_run(stopped: Stopped) -> ExitCode:
+    """Return the exit code of `babyagi ask`, from the reason why the agent stopped."""
+    if stopped is Stopped.FINISH:
+        return ExitCode.OK
+    return ExitCode.LIMIT if stopped in (Stopped.MAX_STEPS, Stopped.MAX_TIME) else ExitCode.FAILED
+
+
 def _shape(question: str, run: Run[str]) -> Json:
 
     return {
@@ -187,10 +194,19 @@ def memory(name: str | None, as_json: bool) -> None:
 
     They are those of `babyagi ask --memory NAME`.
     """
-    home = load(needs=NOTHING).settings.home
+    home = session.load(needs=session.NOTHING).settings.home
     if name is not None:
         known = _require(home, name)
-        shape = {"v": 1, "name": name, **_counts(known), **_known_shape(known)}
+        shape = {
+            "v": 1,
+            "name": name,
+            **_counts(known),
+            "summary": pick(known.summary, "text upto origins"),
+            "facts": [pick(fact, "entity text turn origins") for fact in known.facts],
+            "said": [pick(one, "n at question asked_from answer made_from") for one in known.turns],
+            "used": usage_shape(known.used),
+            "fault": known.fault,
+        }
         give(as_json, shape, _render_known(name, known))
         return
     # the names of the memories of agents that work on objectives can be given, but are not listed
@@ -224,7 +240,7 @@ def _render_known(name: str, known: Known) -> Iterator[Line]:
 def forget(name: str) -> None:
     """Delete a conversation and all its notes."""
 
-    home = load(needs=NOTHING).settings.home
+    home = session.load(needs=session.NOTHING).settings.home
     n_turns = len(_require(home, name).turns)
     asyncio.run(_open(home, name).forget())
     echo(f"The conversation {name} is deleted, with {say_count(n_turns, 'turn')}.")
@@ -257,14 +273,3 @@ def _require(home: Path, name: str) -> Known:
 def _counts(known: Known) -> Json:
     last = known.turns[-1].at.isoformat() if known.turns else None
     return {"turns": known.last, "last_at": last}
-
-
-def _known_shape(known: Known) -> Json:
-
-    return {
-        "summary": pick(known.summary, "text upto origins"),
-        "facts": [pick(fact, "entity text turn origins") for fact in known.facts],
-        "said": [pick(one, "n at question asked_from answer made_from") for one in known.turns],
-        "used": usage_shape(known.used),
-        "fault": known.fault,
-    }

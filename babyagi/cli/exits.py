@@ -4,14 +4,9 @@ from __future__ import annotations
 
 import signal
 from enum import IntEnum
-from typing import TYPE_CHECKING
 
 from babyagi import errors
-from babyagi.errors import BabyagiError
 from babyagi.tasks import Objective, StopReason
-
-if TYPE_CHECKING:
-    from babyagi.react.steps import Stopped
 
 
 class ExitCode(IntEnum):
@@ -37,7 +32,7 @@ _CODE_BY_REASON = {
     StopReason.CANCELLED: ExitCode.CANCELLED,
 }
 
-_ERRORS_BY_CODE: dict[ExitCode, tuple[type[BabyagiError], ...]] = {
+_ERRORS_BY_CODE: dict[ExitCode, tuple[type[errors.BabyagiError], ...]] = {
     ExitCode.USAGE: (errors.SettingsError, errors.ObjectiveStoppedError),
     ExitCode.LIMIT: (errors.LimitReachedError,),
     ExitCode.CREDENTIALS: (errors.CredentialsError,),
@@ -62,16 +57,7 @@ def code_of_objective(objective: Objective) -> int:
     return int(_CODE_BY_REASON[reason] if reason is not None else ExitCode.OK)
 
 
-def code_of_run(stopped: Stopped) -> ExitCode:
-    """Return the exit code of `babyagi ask`, from the reason why the agent stopped."""
-    from babyagi.react.steps import Stopped
-
-    if stopped is Stopped.FINISH:
-        return ExitCode.OK
-    return ExitCode.LIMIT if stopped in (Stopped.MAX_STEPS, Stopped.MAX_TIME) else ExitCode.FAILED
-
-
-def code_of_error(error: BabyagiError) -> int:
+def code_of_error(error: errors.BabyagiError) -> int:
     """Return the exit code for an error; 1 if its class has none, because such an error should
     never reach the command line."""
     found = (code for code, kinds in _ERRORS_BY_CODE.items() if isinstance(error, kinds))

@@ -9,16 +9,15 @@ import logging
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
+from dataclasses import dataclass, field
 from itertools import chain
-from typing import TYPE_CHECKING
 
 import click
 
 from babyagi.cli import render, session
-from babyagi.cli.options import Family, json_option, objectives_option, pick_or_all, require_words
-from babyagi.cli.session import NOTHING, load, with_store
+from babyagi.cli.options import Family, json_option, objectives_option, require_words
 from babyagi.cli.text import (
     Line,
     Style,
@@ -53,10 +52,6 @@ from babyagi.tasks import ObjectiveStatus, Step, Worker
 from babyagi.taskstore.sql.store import TaskStore
 from babyagi.text import exact
 from babyagi.verbs import actions, json_shapes
-from babyagi.verbs.actions import Request, gather_request, settle
-
-if TYPE_CHECKING:
-    from babyagi.app.model_clients import AskHuman
 
 EXCERPT_LINES = 12
 MAX_ORIGINS = 6  # shown in the list; a single request shows all of them
@@ -72,7 +67,7 @@ _NO_SECRET = (
 )
 
 
-def render_request(request: Request, width: int, *, is_whole: bool) -> list[Line]:
+def render_request(request: actions.Request, width: int, *, is_whole: bool) -> list[Line]:
     """Return the lines of the request; the last line has the commands that answer it. Without
     `is_whole`, a long request is cut, and a line says how to see all of it."""
 
@@ -100,7 +95,7 @@ def render_request(request: Request, width: int, *, is_whole: bool) -> list[Line
     return [*lines, Line(_MARGIN + "   ".join(ways))]
 
 
-def call_lines(request: Request, width: int) -> Iterator[str]:
+def call_lines(request: actions.Request, width: int) -> Iterator[str]:
     """Yield all arguments of the requested tool call as rows.
 
     A sign precedes each row: `|` for a line of a text, `:` for the rest of the row above, and `=`
@@ -150,7 +145,7 @@ def _wrap(text: str, room: int) -> Iterator[str]:
     yield text
 
 
-def _explain(request: Request, *, is_whole: bool) -> Iterator[str]:
+def _explain(request: actions.Request, *, is_whole: bool) -> Iterator[str]:
 
     tool, _ = read_request(request.step)
     model = f"The model {safe_line(request.model)}".rstrip() if request.model else "The model"
@@ -208,14 +203,14 @@ def list_requests(request: int | None, objective: str, as_json: bool) -> None:
     A long request is cut in the list; `babyagi inbox REQUEST` shows it whole.
     """
 
-    settings = load(needs=NOTHING).settings
+    settings = session.load(needs=session.NOTHING).settings
 
-    async def fetch(store: TaskStore) -> list[Request]:
-        chosen = await pick_or_all(store, objective) if request is None else None
+    async def fetch(store: TaskStore) -> list[actions.Request]:
+        chosen = await session.pick_or_all(store, objective) if request is None else None
         steps = await store.inbox(chosen, step_id=request)
         return [await actions.gather_request(store, step, settings) for step in steps]
 
-    requests = with_store(fetch)
+    requests = session.with_store(fetch)
     is_whole = request is not None
     shown = (render_request(one, terminal_width(), is_whole=is_whole) for one in requests)
     shapes = [json_shapes.request_shape(one) for one in requests]
@@ -318,7 +313,7 @@ def _say_elsewhere(workers: Sequence[Worker], step: Step, decision: Decision) ->
     )
 
 
-def _is_confirmed(request: Request, decision: Decision) -> bool:
+def _is_confirmed(request: actions.Request, decision: Decision) -> bool:
     """Show the whole requested call, and return whether the person approves it. Raises
     `SettingsError` if there is no terminal."""
 
@@ -354,7 +349,7 @@ _NO_MORE = "No more questions are asked here; babyagi inbox shows the open ones.
 END_LINE = "."
 
 
-def find_person() -> AskHuman | None:
+def find_person() -> Callable[[str], Awaitable[str]] | None:
     """Return `ask_person`; None if there is no terminal to ask on."""
     return ask_person if is_person_there() else None
 
@@ -398,10 +393,10 @@ async def read_line(
     """
     loop = asyncio.get_running_loop()
     while b"\n" not in typed:
-        readable: asyncio.Future[None] = loop.create_future()
-        loop.add_reader(descriptor, _wake, readable)
+        readable = asyncio.Event()
+        loop.add_reader(descriptor, readable.set)
         try:
-            await readable
+            await readable.wait()
         finally:
             loop.remove_reader(descriptor)
         if not may_read():
@@ -416,38 +411,26 @@ async def read_line(
     return line.decode("utf-8", "replace")
 
 
-def _wake(readable: asyncio.Future[None]) -> None:
-    if not readable.done():
-        readable.set_result(None)
-
-
+@dataclass(eq=False, kw_only=True)
 class Asker:
     """Asks the person at the terminal the open questions of an objective, one after the other,
     until the person ends the input.
 
-    Args:
+    Attributes:
+        descriptor: where the person types.
         aside: a context manager in which a question is asked; it keeps others off the terminal.
+        may_read: as for `read_line`.
     """
 
-    def __init__(
-        self,
-        store: TaskStore,
-        objective_id: int,
-        settings: Settings,
-        *,
-        aside: Callable[[], AbstractContextManager[None]] = nullcontext,
-        descriptor: int | None = None,
-        may_read: Callable[[], bool] = is_in_foreground,
-    ) -> None:
-        self._aside = aside
-        self._store = store
-        self._objective_id = objective_id
-        self._settings = settings
-        self._descriptor = sys.stdin.fileno() if descriptor is None else descriptor
-        self._may_read = may_read
-        self._typed = bytearray()
-        self._is_there = True
-        self._has_ended = False
+    store: TaskStore
+    objective_id: int
+    settings: Settings
+    descriptor: int
+    aside: Callable[[], AbstractContextManager[None]] = nullcontext
+    may_read: Callable[[], bool] = is_in_foreground
+    _typed: bytearray = field(default_factory=bytearray, init=False)
+    _is_there: bool = field(default=True, init=False)
+    _has_ended: bool = field(default=False, init=False)
 
     def is_person_there(self) -> bool:
         """Return whether a question would still be put to the person: the person has not ended the
@@ -471,13 +454,11 @@ class Asker:
     async def _ask_next(self) -> None:
         steps = await self._look()
         if not steps:
-            last_id = await self._store.last_event_id(self._objective_id)
-            await self._store.wait_for_events(
-                self._objective_id, after_id=last_id, timeout_s=LOOK_S
-            )
+            last_id = await self.store.last_event_id(self.objective_id)
+            await self.store.wait_for_events(self.objective_id, after_id=last_id, timeout_s=LOOK_S)
             return
-        request = await gather_request(self._store, steps[0], self._settings)
-        with self._aside():
+        request = await actions.gather_request(self.store, steps[0], self.settings)
+        with self.aside():
             echo_lines(render_request(request, terminal_width(), is_whole=True)[:-1], warn)
             if needs_leave(request.step):
                 self._forget_typed()
@@ -487,15 +468,15 @@ class Asker:
         """Drop input that was typed before the tool call was shown, so that this input does not
         approve the call."""
         self._typed.clear()
-        forget_typed(self._descriptor)
+        forget_typed(self.descriptor)
 
     async def _look(self) -> list[Step]:
-        steps = await self._store.inbox(self._objective_id)
-        objective = await self._store.objective(self._objective_id)
+        steps = await self.store.inbox(self.objective_id)
+        objective = await self.store.objective(self.objective_id)
         self._has_ended = objective.status is ObjectiveStatus.ENDED and not steps
         return steps
 
-    async def _until_decided(self, request: Request) -> None:
+    async def _until_decided(self, request: actions.Request) -> None:
         """Read lines until one of them decides the request, or until it was answered elsewhere."""
         is_decided = False
         while not is_decided:
@@ -508,26 +489,26 @@ class Asker:
     async def _read(self, step: Step) -> str | None:
         """Return the next typed line; None once the request is not open any more."""
         reading = asyncio.ensure_future(
-            read_line(self._descriptor, self._typed, may_read=self._may_read)
+            read_line(self.descriptor, self._typed, may_read=self.may_read)
         )
         try:
             while not (await asyncio.wait({reading}, timeout=LOOK_S))[0]:
                 with suppress(StoreUnavailableError):
-                    open_ids = {one.id for one in await self._store.inbox(self._objective_id)}
+                    open_ids = {one.id for one in await self.store.inbox(self.objective_id)}
                     if step.id not in open_ids:
                         return None
             return reading.result().strip()
         finally:
             reading.cancel()
 
-    async def _decide(self, request: Request, typed: str) -> bool:
+    async def _decide(self, request: actions.Request, typed: str) -> bool:
         decision = _read(request, typed)
         if decision is None:
             return False
         text = typed if decision is Decision.ANSWER else ""
         try:
-            home = self._settings.home
-            await settle(self._store, request.step, decision, text, home=home, seen=request)
+            home = self.settings.home
+            await actions.settle(self.store, request.step, decision, text, home=home, seen=request)
         except NotFoundError:
             warn("This request was answered elsewhere.")
         else:
@@ -535,14 +516,14 @@ class Asker:
         return True
 
 
-def _prompt(request: Request) -> str:
+def _prompt(request: actions.Request) -> str:
     if needs_leave(request.step):
         ways = "y, n or always" if goes_to(request.step) else "y or n"
         return f"Task {request.task.id}: {ask_leave(request.step)} {ways} (Ctrl-D: later)"
     return f"Your answer to task {request.task.id}, on one line (Ctrl-D: later):"
 
 
-def _read(request: Request, typed: str) -> Decision | None:
+def _read(request: actions.Request, typed: str) -> Decision | None:
     """Return the decision that the typed line means for this request; None if the line decides
     nothing."""
     if not needs_leave(request.step):

@@ -20,10 +20,10 @@ from babyagi.cli.text import (
     echo,
     echo_rendered,
     has_colour,
-    safe,
     terminal_width,
 )
 from babyagi.pages.markdown import can_be_parsed, parse
+from babyagi.text import harmless_lines
 
 MAX_TOKENS = 15_000  # of Markdown; so many are drawn within two seconds
 _STYLES = {
@@ -45,7 +45,7 @@ def render_markdown(text: str, *, width: int, has_colour: bool) -> str:
     _drop_bare_links(tokens)
     n_tokens = sum(1 + len(token.children or ()) for token in tokens)
     if not 0 < n_tokens <= MAX_TOKENS:
-        return safe(text.rstrip("\n"), keep_newlines=True)
+        return harmless_lines(text.rstrip("\n"))
     target = io.StringIO()
     console = Console(
         file=target,

@@ -9,19 +9,17 @@ from functools import partial
 import click
 
 from babyagi.app import backends
-from babyagi.cli import render, session, views
+from babyagi.cli import render, session
 from babyagi.cli.options import (
     LIMITS,
     Family,
+    WrongUsage,
     json_option,
     objective_option,
     parse_flags,
     require_words,
     setting_options,
-    wrong_usage,
 )
-from babyagi.cli.render import Row
-from babyagi.cli.session import with_objective, with_results
 from babyagi.cli.text import (
     Line,
     Style,
@@ -34,31 +32,15 @@ from babyagi.cli.text import (
     warn,
 )
 from babyagi.index.search import RankedResult
-from babyagi.reporting.artifacts import Made, find_artifacts
+from babyagi.reporting.sources import Made, find_artifacts
 from babyagi.reporting.why import Reason, explain_tasks, find_facts
 from babyagi.tasks import Objective, Place, Result, Task, TaskStatus
 from babyagi.taskstore.sql.store import TaskStore
 from babyagi.verbs import actions, json_shapes
-from babyagi.verbs.actions import Changed, Stand, choose_pages, count_tasks
-from babyagi.verbs.json_shapes import changed_shape
 
 MAX_LISTED = 1_000  # items of a list, unless --limit says otherwise
 N_HITS = 5  # of a search, unless --limit says otherwise
 MAX_HITS = 100
-
-status_option = click.option(
-    "--status",
-    "statuses",
-    type=click.Choice([status.value for status in TaskStatus]),
-    multiple=True,
-    help="List only tasks with this status; can be given several times.",
-)
-limit_option = click.option(
-    "--limit",
-    type=click.IntRange(min=0),
-    metavar="N",
-    help=f"List at most this many; 0 means all. Default: {MAX_LISTED:,}.",
-)
 
 
 @click.command()
@@ -67,20 +49,26 @@ limit_option = click.option(
 def status(objective: str, as_json: bool) -> None:
     """Show the state of one objective, and what to type next."""
 
-    stand = with_objective(objective, actions.find_stand)
-    _show_stand(stand, json_shapes.stand_shape(stand), as_json)
-
-
-def _show_stand(stand: Stand, shape: json_shapes.Json, as_json: bool) -> None:
-    at_work = views.render_serving(stand.workers, stand.objective.id)
-    lines = render.render_status(stand, terminal_width(), at_work=at_work)
-    give(as_json, shape, lines)
+    stand = session.with_objective(objective, actions.find_stand)
+    lines = render.render_status(stand, terminal_width())
+    give(as_json, json_shapes.stand_shape(stand), lines)
 
 
 @click.command("tasks")
 @objective_option
-@status_option
-@limit_option
+@click.option(
+    "--status",
+    "statuses",
+    type=click.Choice([status.value for status in TaskStatus]),
+    multiple=True,
+    help="List only tasks with this status; can be given several times.",
+)
+@click.option(
+    "--limit",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help=f"List at most this many; 0 means all. Default: {MAX_LISTED:,}.",
+)
 @json_option
 def tasks_list(objective: str, statuses: Sequence[str], limit: int | None, as_json: bool) -> None:
     """List the tasks in the order in which workers claim them."""
@@ -92,11 +80,11 @@ def tasks_list(objective: str, statuses: Sequence[str], limit: int | None, as_js
     async def fetch(store: TaskStore, found: Objective) -> tuple[list[tuple[Task, Reason]], int]:
         facts = await find_facts(store, found.id)
         rows: list[tuple[Task, Reason]] = []
-        async for page in choose_pages(store, facts, wanted, bound):
+        async for page in actions.choose_pages(store, facts, wanted, bound):
             rows += zip(page, await explain_tasks(store, facts, page), strict=True)
-        return rows, count_tasks(facts, wanted) - len(rows)
+        return rows, actions.count_tasks(facts, wanted) - len(rows)
 
-    rows, n_left = with_objective(objective, fetch)
+    rows, n_left = session.with_objective(objective, fetch)
     shapes = [json_shapes.listed_task_shape(*row) for row in rows]
     width = terminal_width()
     lines = (render.render_task(task, width, word=reason.word) for task, reason in rows)
@@ -155,7 +143,7 @@ N_DECIMALS = 2  # of a score
 def show_found(words: str, *, selector: str, n_hits: int, in_all: bool, as_json: bool) -> None:
     """Print the results that are nearest to the words; with `in_all` those of other objectives as
     well."""
-    found, ranking = with_results(
+    found, ranking = session.with_results(
         selector, lambda opened: opened.search(words, k=n_hits, in_all=in_all)
     )
     if as_json:
@@ -227,7 +215,7 @@ def objectives(
     only objectives whose text contains all of them.
     """
 
-    async def fetch(store: TaskStore) -> tuple[list[Row], int]:
+    async def fetch(store: TaskStore) -> tuple[list[render.Row], int]:
         wanted = is_ended if is_ended != is_active else None
         found = await actions.find_objectives(store, words, is_ended=wanted)
         shown = found if shows_all else found[-(MAX_LISTED if as_json else MAX_SHOWN) :]
@@ -267,7 +255,7 @@ def extend(objective: str, as_json: bool, **limits: str | None) -> None:
 
     given = parse_flags(limits)
     if not given:
-        raise wrong_usage("extend needs at least one limit", "babyagi extend --max-tasks 100")
+        raise WrongUsage("extend needs at least one limit", "babyagi extend --max-tasks 100")
 
     _steer(partial(actions.extend, limits=given), objective, as_json)
 
@@ -275,12 +263,13 @@ def extend(objective: str, as_json: bool, **limits: str | None) -> None:
 def _steer(change: Callable[..., Awaitable[object]], objective: str, as_json: bool) -> None:
     """Make a change to the selected objective itself, and print its new state."""
 
-    async def work(store: TaskStore, before: Objective) -> Stand:
+    async def work(store: TaskStore, before: Objective) -> actions.Stand:
         await change(store, before)
         return await actions.find_stand(store, await store.objective(before.id))
 
-    stand = with_objective(objective, work, changes=True)
-    _show_stand(stand, json_shapes.status_shape(stand.objective, stand.counts), as_json)
+    stand = session.with_objective(objective, work, changes=True)
+    shape = json_shapes.status_shape(stand.objective, stand.counts)
+    give(as_json, shape, render.render_status(stand, terminal_width()))
 
 
 pause, cancel = (
@@ -345,7 +334,7 @@ def move(
 
     if first + last + (before is not None) != 1:
         what = "say where to move the task: --first, --last or --before TASK"
-        raise wrong_usage(what, "babyagi tasks move TASK --first")
+        raise WrongUsage(what, "babyagi tasks move TASK --first")
     to = before if before is not None else Place.FIRST if first else Place.LAST
     _change(partial(actions.move_task, to=to), task_id, objective, as_json)
 
@@ -367,16 +356,19 @@ def edit(task_id: int, words: tuple[str, ...], objective: str, as_json: bool) ->
 
 
 def _change(
-    change: Callable[..., Awaitable[Changed]], task: int | str, objective: str, as_json: bool
+    change: Callable[..., Awaitable[actions.Changed]],
+    task: int | str,
+    objective: str,
+    as_json: bool,
 ) -> None:
     """Make a change to one task of the selected objective, named by its number, or by the text of a
     new one, and print the outcome."""
 
-    changed = with_objective(
+    changed = session.with_objective(
         objective, lambda store, found: change(store, found, task), changes=True
     )
     said = f"Task {changed.task.id} ({fit(changed.task.name, NAME_WIDTH)}) {changed.words}."
-    give(as_json, changed_shape(changed), [Line(said)])
+    give(as_json, json_shapes.changed_shape(changed), [Line(said)])
 
 
 for name, change, says in (

@@ -6,7 +6,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import click
 from click.core import ParameterSource
@@ -15,9 +15,6 @@ from babyagi.errors import SettingsError
 from babyagi.settings.fields import Settings, declared_fields
 from babyagi.settings.values import parse_duration_s
 from babyagi.text import say_duration
-
-if TYPE_CHECKING:
-    from babyagi.taskstore.sql.store import TaskStore
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -42,14 +39,6 @@ objective_option = _objective_option("ID|latest", "latest")
 objectives_option = _objective_option(f"ID|latest|{ALL}", ALL)
 
 
-async def pick_or_all(store: TaskStore, selector: str) -> int | None:
-    """Return the number of the objective that `selector`, the value of the option --objective,
-    means; None for `all`."""
-    from babyagi.cli.session import pick_objective
-
-    return None if selector == ALL else (await pick_objective(store, selector)).id
-
-
 new_option = click.option(
     "--new",
     "always_new",
@@ -72,10 +61,10 @@ class Duration(click.ParamType[str]):
         try:
             seconds = parse_duration_s(text)
         except ValueError as error:
-            raise wrong_usage(f"{name} must be {error}, got {text!r}", context=ctx) from error
+            raise WrongUsage(f"{name} must be {error}, got {text!r}", context=ctx) from error
         if seconds and text[-1].isdecimal():
             what = f"{name} needs a unit: {text} seconds, minutes or hours?"
-            raise wrong_usage(what, f"{name} {text}m", ctx)
+            raise WrongUsage(what, f"{name} {text}m", ctx)
         return text
 
 
@@ -195,26 +184,17 @@ def require_words(words: Sequence[str], what: str = "an objective", *, before: s
         command = click.get_current_context().command_path
         noun = what.partition(" ")[2]
         wrong = f"the {noun} is {'empty' if words else 'missing'}"
-        raise wrong_usage(wrong, f'{command} {before}"{what}"')
+        raise WrongUsage(wrong, f'{command} {before}"{what}"')
     return text
 
 
 class WrongUsage(click.UsageError):
-    """A usage error that says what to type instead; '' means that the command's help says it."""
+    """A usage error of the command of `context`, by default the current one. `fix`: what to type
+    instead; '' means that the command's help says it."""
 
-    def __init__(self, message: str, context: click.Context, *, fix: str) -> None:
-        super().__init__(message, context)
+    def __init__(self, message: str, fix: str = "", context: click.Context | None = None) -> None:
+        super().__init__(message, context or click.get_current_context())
         self.fix = fix
-
-
-def wrong_usage(what: str, fix: str = "", context: click.Context | None = None) -> WrongUsage:
-    """Return a usage error of the command of `context`, by default the current one.
-
-    Args:
-        what: the message.
-        fix: what to type instead; '' means that the command's help says it.
-    """
-    return WrongUsage(what, context or click.get_current_context(), fix=fix)
 
 
 def given_flags(flags: Mapping[str, Any]) -> dict[str, Any]:

@@ -6,10 +6,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from babyagi.cli.text import Line, Style, cut_words, fit, safe, safe_line, table
-from babyagi.reporting.artifacts import Made, say_artifact
-from babyagi.reporting.next_command import say_going_on, say_stop
+from babyagi.cli.text import Line, Style, cut_words, fit, safe_line, table
+from babyagi.reporting.sources import Made, say_artifact
+from babyagi.reporting.why import say_going_on, say_stop
 from babyagi.tasks import (
+    Joined,
     Objective,
     ObjectiveStatus,
     Result,
@@ -17,14 +18,13 @@ from babyagi.tasks import (
     Task,
     TaskStatus,
     Usage,
+    Worker,
 )
 from babyagi.text import say_count, say_duration
 from babyagi.verbs.actions import Stand, serving
 from babyagi.verbs.json_shapes import is_rehearsal, model_of
 
 REHEARSAL_LINE = "REHEARSAL: no language model was asked"
-
-FINISHED = (TaskStatus.DONE, TaskStatus.DEAD)
 
 _STYLE_BY_STATUS = {
     TaskStatus.DONE: Style.GREEN,
@@ -103,11 +103,6 @@ def render_cost(usage: Usage, objective: Objective) -> str:
     return f"${confirmed:.4f} ({more} more)" if confirmed else more
 
 
-def render_tokens(usage: Usage) -> str:
-    """Return the tokens as prompt tokens, `+`, completion tokens: `812+120`."""
-    return f"{usage.prompt_tokens:,}+{usage.completion_tokens:,}"
-
-
 def render_moment(moment: datetime | None) -> str:
     """Return a moment in the local time zone, to the second; '' for None."""
     return f"{moment.astimezone():%Y-%m-%d %H:%M:%S}" if moment is not None else ""
@@ -169,8 +164,8 @@ def _short_status(objective: Objective, counts: Mapping[TaskStatus, int]) -> str
     return (objective.stop_reason or objective.status).value
 
 
-def render_status(stand: Stand, width: int, *, at_work: str = "") -> list[Line]:
-    """Return the lines about the state of one objective. `at_work`: who works on it, in words."""
+def render_status(stand: Stand, width: int) -> list[Line]:
+    """Return the lines about the state of one objective."""
     objective, counts = stand.objective, stand.counts
     spec = objective.spec
     is_served = bool(serving(stand.workers, objective.id))
@@ -183,7 +178,7 @@ def render_status(stand: Stand, width: int, *, at_work: str = "") -> list[Line]:
         "Model:": safe_line(model_of(objective)),
         "Now:": stand.reason.says if is_active else "",
         "Try:": stand.reason.change if is_active else "",
-        "At work:": at_work,
+        "At work:": render_serving(stand.workers, objective.id),
     }
     return [
         *([Line(REHEARSAL_LINE, Style.YELLOW)] if is_rehearsal(objective) else []),
@@ -250,7 +245,7 @@ def render_results(results: Sequence[Result], made: Sequence[Made] = ()) -> list
     lines: list[Line] = []
     for result in results:
         lines.append(Line(f"Task {result.task_id}: {safe_line(result.task_name)}", Style.BOLD))
-        lines.append(Line(safe(result.text, keep_newlines=True)))
+        lines.append(Line(result.text))
         lines += render_artifacts([one for one in made if one.task_id == result.task_id])
         lines.append(Line(""))
     return lines[:-1]
@@ -309,3 +304,43 @@ def render_going_on(objective: Objective, counts: Mapping[TaskStatus, int]) -> s
     Unlike `render_next`, it never names the report."""
     has_dead = bool(counts.get(TaskStatus.DEAD))
     return say_going_on(objective, has_dead=has_dead, has_report=objective.has_report)
+
+
+# -- workers as lines
+# --------------------------------------------------------------------------------------------------
+
+
+def render_serving(workers: Sequence[Worker], objective_id: int) -> str:
+    """Return how many workers serve the objective, and their names."""
+    names = [worker.name for worker in serving(workers, objective_id)]
+    if names:
+        return f"{say_count(len(names), 'worker')}: {fit(', '.join(names), 200)}"
+    return "no worker on this objective; babyagi show workers says why" if workers else ""
+
+
+def render_workers(workers: Sequence[Worker], width: int) -> list[Line]:
+    """Return a table of workers: a head, and for each worker one line for each objective that it
+    serves."""
+    columns = {"NAME": "<20", "PID": ">8", "LEASE": ">7", "AT WORK": ""}
+    rows: list[tuple[Sequence[object], Style]] = []
+    for worker in workers:
+        lease = f"{worker.lease_left_s:.0f} s" if worker.lease_left_s >= 0 else "over"
+        head: tuple[object, ...] = (fit(worker.name, 20), worker.pid, lease)
+        idle = [("waits for an objective", Style.PLAIN)]
+        for text, style in [_say_joined(one, worker) for one in worker.joined] or idle:
+            rows.append(((*head, text), style))
+            head = ("", "", "")
+    return table(columns, rows, width)
+
+
+def _say_joined(joined: Joined, worker: Worker) -> tuple[str, Style]:
+    place = f"objective {joined.objective_id}"
+    if joined.is_blocked:
+        return f"{place}: blocked: {joined.blocked_reason}", Style.YELLOW
+    tasks = [f"task {task_id}" for task_id in joined.task_ids]
+    held = ", ".join([*tasks, *(f"the {duty}" for duty in joined.duties)]) or (
+        joined.blocked_reason or "nothing to do now"
+    )
+    # both times are by the store's clock
+    since_s = (worker.lease_until - joined.since).total_seconds() - worker.lease_left_s
+    return f"{place} for {render_duration(since_s)}: {held}", Style.PLAIN

@@ -17,14 +17,15 @@ from typing import BinaryIO
 import click
 
 from babyagi.app.backends import utc_now
-from babyagi.cli.options import json_option, objective_option, wrong_usage
+from babyagi.cli.options import WrongUsage, json_option, objective_option
 from babyagi.cli.session import pick_objective, with_store
 from babyagi.cli.text import echo, warn
 from babyagi.errors import SettingsError
-from babyagi.reporting.next_command import quoted
 from babyagi.reporting.report import load_page, load_report
+from babyagi.reporting.sources import find_artifacts, trace_sources
 from babyagi.tasks import Objective
 from babyagi.taskstore.sql.store import TaskStore
+from babyagi.text import quoted
 
 MARKDOWN, HTML, JSON = FORMATS = ("md", "html", "json")
 _FORMAT_BY_SUFFIX = {
@@ -75,18 +76,18 @@ def choose_output(output: str | None, report_format: str = "", *, as_json: bool)
             that no report has.
     """
     if output == "":
-        raise wrong_usage("--output names no file")
+        raise WrongUsage("--output names no file")
     path = Path(output) if output not in (None, "-") else None
     if path is None:
         if as_json and report_format not in ("", JSON):
-            raise wrong_usage(
+            raise WrongUsage(
                 f"--json and --format {report_format} both need standard output; add --output FILE"
             )
         return Output(format=report_format or (JSON if as_json else MARKDOWN), as_json=as_json)
     suffix = path.suffix.lower()
     if not report_format and suffix in _OTHER_SUFFIXES:
         what = f"a report cannot be written as {suffix}; the file's suffix can be .md, .html, .json"
-        raise wrong_usage(what, f"--output {quoted(str(path.with_suffix('.html')))}")
+        raise WrongUsage(what, f"--output {quoted(str(path.with_suffix('.html')))}")
     require_writable(path)
     chosen = report_format or _FORMAT_BY_SUFFIX.get(suffix, MARKDOWN)
     return Output(path=path, format=chosen, as_json=as_json)
@@ -175,29 +176,19 @@ async def give_report(
 
         echo_markdown(markdown)
         return
-    data = await _render(store, objective, markdown, format_=output.format, now=now)
-    if output.path is not None:
-        write_whole(output.path, data)
-    else:
-        echo(data.decode().rstrip("\n"))
-
-
-async def _render(
-    store: TaskStore, objective: Objective, markdown: str, *, format_: str, now: datetime
-) -> bytes:
-    if format_ == MARKDOWN:
-        return markdown.encode("utf-8", "replace")
-    if format_ == JSON:
-        from babyagi.reporting.report import load_artifacts, load_sources
+    text = markdown
+    if output.format == HTML:
+        text = await load_page(store, objective, markdown, now=now)
+    elif output.format == JSON:
         from babyagi.verbs.json_shapes import report_shape
 
-        sources = await load_sources(store, objective)
-        made = await load_artifacts(store, objective)
-        shape = report_shape(objective, markdown, sources, made)
-        return (json.dumps(shape, indent=2) + "\n").encode()
-
-    page = await load_page(store, objective, markdown, now=now)
-    return page.encode("utf-8", "replace")
+        results = await store.results(objective.id)
+        sources, made = await trace_sources(store, results), await find_artifacts(store, results)
+        text = json.dumps(report_shape(objective, markdown, sources, made), indent=2) + "\n"
+    if output.path is not None:
+        write_whole(output.path, text.encode("utf-8", "replace"))
+    else:
+        echo(text.rstrip("\n"))
 
 
 @click.command()

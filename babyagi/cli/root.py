@@ -20,11 +20,10 @@ import click
 
 from babyagi import __version__
 from babyagi.cli.exits import ExitCode, Terminated, code_of_error
-from babyagi.cli.options import wrong_usage
+from babyagi.cli.options import WrongUsage
 from babyagi.cli.text import NO_ROOM, Style, echo, warn
 from babyagi.errors import BabyagiError, SettingsError, find_fix, first_error
-from babyagi.reporting.next_command import quoted
-from babyagi.text import nearest
+from babyagi.text import nearest, quoted
 
 HELP_FLAGS = ("-h", "--help")
 VERSION_FLAGS = ("-V", "--version")
@@ -63,7 +62,7 @@ class Modules(UserDict[str, Any]):
 
 class Commands(click.Group):
     """A command group that lists its commands in the order of their definition where `babyagi
-    help` asks for all, and suggests a command if a name is mistyped."""
+    help` asks for all."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.commands)
@@ -71,13 +70,6 @@ class Commands(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         if ctx.meta.get(LISTS_ALL):
             super().format_commands(ctx, formatter)
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and args[0] not in self.commands:
-            raise not_understood([args[0]], ctx)
-        return super().resolve_command(ctx, args)
 
 
 @click.group(
@@ -174,9 +166,9 @@ def not_understood(words: Sequence[str], context: click.Context) -> click.UsageE
     guess = f"did you mean `babyagi {meant}`?" if meant else ""
     if " " in text:
         or_guess = f"; or {guess}" if guess else ""
-        return wrong_usage(f"to run an objective type: {run_it}{or_guess}", run_it, context)
+        return WrongUsage(f"to run an objective type: {run_it}{or_guess}", run_it, context)
     what = f"there is no command {text!r}; {guess or f'to run an objective type: {run_it}'}"
-    return wrong_usage(what, f"babyagi {meant}" if meant else run_it, context)
+    return WrongUsage(what, f"babyagi {meant}" if meant else run_it, context)
 
 
 def _command_meant(typed: str, *, cutoff: float = 0.6) -> str:

@@ -27,10 +27,11 @@ from contextlib import (
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from babyagi.app.application import ALONE, App, Company, RunOutcome, open_app
 from babyagi.app.backends import open_store, utc_now
 from babyagi.app.toolbox import require_folder
 from babyagi.cli import preflight, render, session, views
@@ -40,6 +41,7 @@ from babyagi.cli.inbox import Asker, find_person
 from babyagi.cli.options import (
     LIMITS,
     SET_ONCE,
+    WrongUsage,
     given_flags,
     json_option,
     new_option,
@@ -47,7 +49,6 @@ from babyagi.cli.options import (
     parse_flags,
     require_words,
     setting_options,
-    wrong_usage,
 )
 from babyagi.cli.report import (
     MARKDOWN,
@@ -56,7 +57,6 @@ from babyagi.cli.report import (
     give_report,
     output_option,
 )
-from babyagi.cli.session import is_over
 from babyagi.cli.text import (
     Line,
     Style,
@@ -70,7 +70,6 @@ from babyagi.cli.text import (
     print_json,
     warn,
 )
-from babyagi.cli.views import Follower, JsonView, LiveView, PlainView, View, following
 from babyagi.errors import (
     CredentialsError,
     ModelRejectedError,
@@ -78,19 +77,15 @@ from babyagi.errors import (
     StoreUnusableError,
 )
 from babyagi.index.indexer import find_trouble
-from babyagi.reporting.artifacts import find_artifacts
-from babyagi.reporting.next_command import quoted
-from babyagi.reporting.report import load_report, load_sources
+from babyagi.reporting.report import load_report
+from babyagi.reporting.sources import find_artifacts, trace_sources
 from babyagi.settings.fields import ROLES, Settings, declared_fields
 from babyagi.settings.load import Loaded
 from babyagi.tasks import ANSWER_TASK, Objective, ObjectiveStatus, StopReason
 from babyagi.taskstore.sql.store import TaskStore
+from babyagi.text import quoted
 from babyagi.verbs import json_shapes
 from babyagi.verbs.actions import serving
-from babyagi.verbs.json_shapes import is_rehearsal, models_of
-
-if TYPE_CHECKING:
-    from babyagi.app.application import App, Company, RunOutcome
 
 # -- the commands that work or watch work: demo, run, resume, watch
 # --------------------------------------------------------------------------------------------------
@@ -177,7 +172,7 @@ def run(
     chosen, given = choose_output(output, as_json=as_json), given_flags(flags)
     if continued is not None:
         if always_new:
-            raise wrong_usage("--continue cannot be combined with --new")
+            raise WrongUsage("--continue cannot be combined with --new")
         before = f"--continue {continued} "
         question = require_words(objective_words, "a further question", before=before)
         return _ask_further(question, selector=continued, flags=given, output=chosen)
@@ -255,8 +250,6 @@ def _ask_further(question: str, *, selector: str, flags: Mapping[str, Any], outp
 def _open(loaded: Loaded, *, creates: bool = False) -> AbstractAsyncContextManager[App]:
     """Return a context manager that opens the app, after a check that the index of results can be
     used."""
-    from babyagi.app.application import open_app
-
     preflight.require_index(loaded.settings)
     tell_notices(loaded.notices)
     return open_app(loaded.settings, ask_human=find_person(), tell=tell, creates=creates)
@@ -264,7 +257,7 @@ def _open(loaded: Loaded, *, creates: bool = False) -> AbstractAsyncContextManag
 
 async def _start(app: App, *, always_new: bool, is_demo: bool = False) -> Found:
     objective, is_new = await app.start_objective(always_new=always_new)
-    if is_demo and is_over(objective):
+    if is_demo and session.is_over(objective):
         objective, is_new = await app.start_objective(always_new=True)
     tell_notices(app.notices)
     return objective, 0 if is_new else None
@@ -272,7 +265,7 @@ async def _start(app: App, *, always_new: bool, is_demo: bool = False) -> Found:
 
 async def _continue(app: App, *, selector: str, question: str, limits: Mapping[str, Any]) -> Found:
     objective = await session.pick_objective(app.store, selector)
-    preflight.require_credentials(app.settings, models_of(objective))
+    preflight.require_credentials(app.settings, json_shapes.models_of(objective))
     app.toolbox.require(objective)
     after_id = await app.store.last_event_id(objective.id)
     new = replace(objective.spec.limits, **limits) if limits else None
@@ -281,8 +274,8 @@ async def _continue(app: App, *, selector: str, question: str, limits: Mapping[s
 
 async def _pick(app: App, *, selector: str) -> Found:
     objective = await session.pick_unfinished(app.store, selector)
-    if not is_over(objective):
-        preflight.require_credentials(app.settings, models_of(objective))
+    if not session.is_over(objective):
+        preflight.require_credentials(app.settings, json_shapes.models_of(objective))
     return objective, None
 
 
@@ -291,7 +284,7 @@ async def _watch(settings: Settings, selector: str, *, output: Output) -> int:
         objective = await session.pick_objective(store, selector)
         with suppress(StoreUnusableError):  # looking goes on where the home cannot be written
             session.touch(objective)
-        if not is_over(objective) and not serving(await store.workers(), objective.id):
+        if not session.is_over(objective) and not serving(await store.workers(), objective.id):
             tell(
                 f"no worker works on objective {objective.id} now; `babyagi resume --objective "
                 f"{objective.id}` continues it"
@@ -300,8 +293,8 @@ async def _watch(settings: Settings, selector: str, *, output: Output) -> int:
             tell(f"results cannot be written to the result store: {trouble}")
         as_json = output.as_json
         after_id = 0 if as_json else await store.last_event_id(objective.id)
-        with _told_by_sigterm(), _viewed(store, objective, as_json=as_json) as view:
-            await views.watch(Follower(store, objective.id, view, after_id=after_id))
+        with _told_by_sigterm(), _viewed(store, objective, after_id, as_json=as_json) as view:
+            await views.watch(view)
         return await _end(store, await store.objective(objective.id), output)
 
 
@@ -324,25 +317,29 @@ async def work_on(
     async with opening as app, AsyncExitStack() as seat:
         objective, after_id = await find(app)
         store, as_json = app.store, output.as_json
-        if is_over(objective) and not await _is_to_be_asked(store, objective, as_json=as_json):
+        if session.is_over(objective) and not await _is_to_be_asked(
+            store, objective, as_json=as_json
+        ):
             warn("This objective has ended already; no model is asked. To start it anew: --new")
             return await _end(store, objective, output)
         if after_id is None:
             after_id = await store.last_event_id(objective.id)
-        view, company = await seat.enter_async_context(_seated(app, objective, as_json=as_json))
-        follower = Follower(store, objective.id, view, after_id=after_id, is_logged=True)
-        await seat.enter_async_context(following(follower))
+        view, company = await seat.enter_async_context(
+            _seated(app, objective, after_id=after_id, as_json=as_json)
+        )
+        await seat.enter_async_context(views.following(view))
         work = asyncio.ensure_future(
             app.join(objective, company)
             if is_joined
             else app.run(objective, company, after_id=after_id)
         )
         async with _ended_with_this(work):
-            await _wait_for_report(store, objective, follower, work)
+            await _wait_for_report(store, objective, view, work)
             await seat.aclose()
             if not work.done():
+                known = await find_trouble(store, objective.id)
                 ended = await _end(store, await store.objective(objective.id), output)
-                await _wait_for_rest(store, objective.id, work)
+                await _wait_for_rest(store, objective.id, work, known=known)
                 return ended
             try:
                 outcome = await work
@@ -367,31 +364,33 @@ async def _ended_with_this(work: asyncio.Task[Any]) -> AsyncIterator[None]:
 
 
 async def _wait_for_report(
-    store: TaskStore, before: Objective, follower: Follower, work: asyncio.Task[RunOutcome]
+    store: TaskStore, before: Objective, view: views.View, work: asyncio.Task[RunOutcome]
 ) -> None:
     """Wait until the objective has ended with a new report, or until the work on it is done."""
     while not work.done():
-        reported = asyncio.ensure_future(follower.reported.wait())
+        reported = asyncio.ensure_future(view.reported.wait())
         await asyncio.wait({reported, work}, return_when=asyncio.FIRST_COMPLETED)
         reported.cancel()
-        follower.reported.clear()
+        view.reported.clear()
         now = await store.objective(before.id)
-        if is_over(now) and (not is_over(before) or now.report_no > before.report_no):
+        if session.is_over(now) and (
+            not session.is_over(before) or now.report_no > before.report_no
+        ):
             return
 
 
 async def _wait_for_rest(
-    store: TaskStore, objective_id: int, work: asyncio.Task[RunOutcome]
+    store: TaskStore, objective_id: int, work: asyncio.Task[RunOutcome], *, known: str
 ) -> None:
     """Wait for what is left after the report: results that are not in the result store yet, and the
-    agent's memory. It is said if that takes long, and if the result store fails meanwhile."""
-    before = await find_trouble(store, objective_id)  # which has been said
+    agent's memory. It is said if that takes long, and if the result store fails meanwhile. `known`:
+    why it failed before; '' if it did not."""
     await asyncio.wait({work}, timeout=REST_UNTOLD_S)
     if not work.done():
         tell("the last results are being indexed and remembered; Ctrl-C leaves that for later")
     await work
     trouble = await find_trouble(store, objective_id)
-    if trouble and not before:
+    if trouble and not known:
         tell(
             f"results cannot be written to the result store: {trouble}; no result is lost; once "
             f"the store works again, `babyagi store rebuild --objective {objective_id}` fills it"
@@ -418,7 +417,11 @@ async def _end(
         await give_report(store, objective, on_screen, now=utc_now())
         warn()
     is_told = has_report and not output.as_json and sys.stdout.isatty()
-    await _say_closing(store, objective, is_told=is_told)
+    trouble = await find_trouble(store, objective.id)
+    counts = (await store.standing(objective.id)).counts
+    echo_lines(
+        render.render_closing(objective, counts, index_trouble=trouble, is_told=is_told), warn
+    )
     if has_report and output.path is not None:
         await give_report(store, objective, output, now=utc_now())
         warn(f"The report is in {output.path}")
@@ -436,7 +439,7 @@ async def _print_outcome(
         (await store.standing(objective.id)).counts,
         results=[json_shapes.result_shape(result, made) for result in results],
         report=await load_report(store, objective) if has_report else None,
-        sources=await load_sources(store, objective),
+        sources=await trace_sources(store, results),
         exit_code=code,
     )
     print_json(shape, indent=None)
@@ -469,22 +472,27 @@ def _told_by_sigterm() -> Iterator[None]:
 
 @asynccontextmanager
 async def _seated(
-    app: App, objective: Objective, *, as_json: bool
-) -> AsyncIterator[tuple[View, Company]]:
+    app: App, objective: Objective, *, after_id: int, as_json: bool
+) -> AsyncIterator[tuple[views.View, Company]]:
     """Yield the view in which this process shows its work on the objective, and the `Company` that
     says how a person can be asked meanwhile. The person at the terminal is asked there, unless the
     model is a person, who needs the terminal."""
-    from babyagi.app.application import ALONE, Company
-
-    is_shared = "human" in models_of(objective)
+    is_shared = "human" in json_shapes.models_of(objective)
     is_asking = not (as_json or is_shared) and is_person_there() and is_in_foreground()
-    with _viewed(app.store, objective, as_json=as_json, is_shared=is_shared) as view:
+    how = {"as_json": as_json, "is_shared": is_shared, "is_logged": True}
+    with _viewed(app.store, objective, after_id, **how) as view:
         if not is_asking:
             yield view, ALONE
             return
-        live = view if isinstance(view, LiveView) else None
+        live = view if isinstance(view, views.LiveView) else None
         aside = live.aside if live else nullcontext
-        asker = Asker(app.store, objective.id, app.settings, aside=aside)
+        asker = Asker(
+            store=app.store,
+            objective_id=objective.id,
+            settings=app.settings,
+            descriptor=sys.stdin.fileno(),
+            aside=aside,
+        )
         asking = asyncio.ensure_future(asker.ask())
         on_piece = live.hear if live else None
         try:
@@ -496,26 +504,38 @@ async def _seated(
 
 @contextmanager
 def _viewed(
-    store: TaskStore, objective: Objective, *, as_json: bool, is_shared: bool = False
-) -> Iterator[View]:
+    store: TaskStore,
+    objective: Objective,
+    after_id: int,
+    *,
+    as_json: bool,
+    is_logged: bool = False,
+    is_shared: bool = False,
+) -> Iterator[views.View]:
     """Yield the view of the objective: JSON lines if requested, otherwise plain lines, and on a
     terminal that is not shared with a person who plays the model also the state below them."""
+    followed: dict[str, Any] = {
+        "store": store,
+        "objective_id": objective.id,
+        "after_id": after_id,
+        "is_logged": is_logged,
+    }
     if as_json:
-        yield JsonView()
+        yield views.JsonView(**followed)
         return
     _say_opening(objective)
     if is_live_terminal() and not is_shared:
-        with LiveView(store, objective.id) as view:
+        with views.LiveView(**followed) as view:
             yield view
     else:
-        yield PlainView(store)
+        yield views.PlainView(**followed)
 
 
 def _say_opening(objective: Objective) -> None:
-    if is_rehearsal(objective):
+    if json_shapes.is_rehearsal(objective):
         warn(render.REHEARSAL_LINE, Style.YELLOW)
     warn(f"Objective {objective.id}: {fit(objective.spec.text, 400)}", Style.BOLD)
-    if not is_rehearsal(objective):
+    if not json_shapes.is_rehearsal(objective):
         warn(f"Limits: {' · '.join(render.render_limits(objective, {})) or 'none'}")
 
 
@@ -526,14 +546,6 @@ def tell_notices(notices: Iterable[str]) -> None:
 
 def tell(notice: str) -> None:
     warn(f"note: {notice}", Style.YELLOW)
-
-
-async def _say_closing(store: TaskStore, objective: Objective, *, is_told: bool) -> None:
-    trouble = await find_trouble(store, objective.id)
-    counts = (await store.standing(objective.id)).counts
-    echo_lines(
-        render.render_closing(objective, counts, index_trouble=trouble, is_told=is_told), warn
-    )
 
 
 # -- joining an objective that another process started or will start
@@ -572,7 +584,7 @@ async def wait_for(store: TaskStore, text: str, name: str) -> Objective:
         alike = [one for one in known if text in ("", one.spec.text)]
         named = [one for one in alike if one.spec.instance_name == name]
         if meant := named or (alike if text else []):
-            found = next((one for one in reversed(meant) if not is_over(one)), meant[-1])
+            found = next((one for one in reversed(meant) if not session.is_over(one)), meant[-1])
             if not named:
                 tell(f"none of this text is named {name}; this worker joins {_name(found)}")
             return found
@@ -584,7 +596,7 @@ async def wait_for(store: TaskStore, text: str, name: str) -> Objective:
 
 
 def _name(one: Objective) -> str:
-    ended = " (ended)" if is_over(one) else ""
+    ended = " (ended)" if session.is_over(one) else ""
     return f"objective {one.id}, named {one.spec.instance_name}: {fit(one.spec.text, 40)}{ended}"
 
 
@@ -617,18 +629,20 @@ def submit(objective_words: tuple[str, ...], always_new: bool, as_json: bool, **
 
 
 async def _submit(loaded: Loaded, *, always_new: bool, as_json: bool) -> None:
-    from babyagi.app.application import open_app
-
     async with open_app(loaded.settings, tell=tell) as app:
         objective, is_new = await app.start_objective(always_new=always_new)
         tell_notices((*loaded.notices, *app.notices))
-    how = "is queued" if is_new else f"was there already{', and has ended' * is_over(objective)}"
+    how = (
+        "is queued"
+        if is_new
+        else f"was there already{', and has ended' * session.is_over(objective)}"
+    )
     here = f"--objective {objective.id}"
     ways = [
         "Work on it:  babyagi worker  (one or more, wherever this task store can be reached)",
         f"Watch it:    babyagi watch {here}",
     ]
-    if is_over(objective):
+    if session.is_over(objective):
         ways = [f"Its report:  babyagi report {here}  (--new starts it anew)"]
     head = Line(f"Objective {objective.id} {how}: {fit(objective.spec.text, 400)}", Style.BOLD)
     shape = json_shapes.submitted_shape(objective, is_new=is_new)

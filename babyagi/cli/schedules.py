@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from babyagi.app.application import open_app
 from babyagi.cli.options import (
     SET_ONCE,
     Duration,
@@ -143,8 +144,6 @@ def add(objective_words: tuple[str, ...], as_json: bool, **flags: Any) -> None:
 
 
 async def _add(loaded: Loaded, given: dict[str, Any], *, as_json: bool) -> None:
-    from babyagi.app.application import open_app
-
     daily_limit = given.pop("daily_limit")
     async with open_app(loaded.settings, tell=tell) as app:
         found = await app.add_schedule(given, daily_limit=daily_limit)

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from babyagi.cli.text import fit, safe, safe_line
+from babyagi.cli.options import ALL
+from babyagi.cli.text import fit, safe_line
 from babyagi.cli.trusting import settle
 from babyagi.errors import NotFoundError, ObjectiveStoppedError, SettingsError
 from babyagi.files import private
@@ -28,6 +29,7 @@ from babyagi.settings.fields import Settings
 from babyagi.settings.load import Loaded, load_settings
 from babyagi.tasks import Objective, ObjectiveStatus, StopReason
 from babyagi.taskstore.sql.store import TaskStore
+from babyagi.text import harmless
 
 if TYPE_CHECKING:
     from babyagi.app.results import Results
@@ -53,7 +55,7 @@ class LineFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         text = redact(super().format(record), secrets=self._secrets)
-        line = safe(text.replace("\r\n", "\n").replace("\n", "\\n"))
+        line = harmless(text.replace("\r\n", "\n").replace("\n", "\\n"))
         if not self._worker:
             return line
         at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
@@ -264,7 +266,13 @@ async def pick_objective(store: TaskStore, selector: str) -> Objective:
         SettingsError: the selector is neither a number nor `latest`.
     """
     if selector != LATEST:
-        return await store.objective(_parse_id(selector))
+        if not selector.isdecimal() or len(selector) > 18:
+            raise SettingsError(
+                f"an objective is chosen by its number or `latest`, got {selector!r}",
+                fix="babyagi show objectives shows the numbers",
+                guide="objectives",
+            )
+        return await store.objective(int(selector))
     from babyagi.verbs.actions import find_latest
 
     found = await find_latest(store, _home())
@@ -276,6 +284,11 @@ async def pick_objective(store: TaskStore, selector: str) -> Objective:
             guide="start",
         )
     return found
+
+
+async def pick_or_all(store: TaskStore, selector: str) -> int | None:
+    """Return the number of the objective that `selector` means; None for `all`."""
+    return None if selector == ALL else (await pick_objective(store, selector)).id
 
 
 async def pick_unfinished(store: TaskStore, selector: str) -> Objective:
@@ -301,13 +314,3 @@ async def pick_unfinished(store: TaskStore, selector: str) -> Objective:
 def is_over(objective: Objective) -> bool:
     """Return whether the objective has ended and its report is written."""
     return objective.status is ObjectiveStatus.ENDED and objective.has_report
-
-
-def _parse_id(selector: str) -> int:
-    if not selector.isdecimal() or len(selector) > 18:
-        raise SettingsError(
-            f"an objective is chosen by its number or `latest`, got {selector!r}",
-            fix="babyagi show objectives shows the numbers",
-            guide="objectives",
-        )
-    return int(selector)

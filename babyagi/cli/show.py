@@ -6,13 +6,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import click
 
 from babyagi import events
 from babyagi.cli import ask, objectives, render
-from babyagi.cli.options import Duration, Family, json_option, objective_option, wrong_usage
+from babyagi.cli.options import Duration, Family, WrongUsage, json_option, objective_option
 from babyagi.cli.session import NOTHING, load, with_objective, with_store
 from babyagi.cli.text import (
     Line,
@@ -22,32 +23,27 @@ from babyagi.cli.text import (
     give,
     print_json,
     row_width,
-    safe,
     safe_line,
     terminal_width,
     warn,
     write_bytes,
 )
 from babyagi.cli.views import (
-    EventNames,
-    Follower,
     View,
     describe_event,
-    render_workers,
+    name_task,
     watch,
 )
 from babyagi.errors import NotFoundError, SettingsError
 from babyagi.inbox import QUESTION, describe
 from babyagi.redaction import redact
-from babyagi.reporting.artifacts import Made, find_artifacts
-from babyagi.reporting.sources import say_fetched
+from babyagi.reporting.sources import Made, find_artifacts, say_fetched
 from babyagi.reporting.transcript import INPUTS, Exchange, describe_step, first_line, said_in
 from babyagi.settings.values import parse_duration_s
 from babyagi.tasks import PNG, Duty, Event, Objective, Result, Step, StepState, Task, Usage
 from babyagi.taskstore.sql.store import TaskStore
-from babyagi.text import say_count, say_duration, shorten
+from babyagi.text import harmless_lines, say_count, say_duration, shorten
 from babyagi.verbs import actions, json_shapes
-from babyagi.verbs.actions import Shown
 from babyagi.worker.notify import event_fields
 
 FOLDED_ROWS = 4  # of a text that is not shown whole
@@ -64,26 +60,6 @@ _REASONS = {
     "near": "it is similar",
     "shared": "it is similar",
 }
-
-
-def show_calls(
-    what: Duty | int, *, selector: str, step: int | None, is_full: bool, as_json: bool
-) -> None:
-    """Print a task by its number, or what was done for the objective itself, with prompts, replies
-    and tool calls."""
-    settings = load(needs=NOTHING).settings
-    secrets = settings.known_secrets
-
-    async def fetch(store: TaskStore, picked: Objective) -> Shown:
-        if isinstance(what, int):
-            return await actions.fetch_task(store, picked, what)
-        n_times = 0 if is_full or as_json else N_TIMES
-        return await actions.fetch_duty(store, picked, what, n_times=n_times, only=step)
-
-    shown = with_objective(selector, fetch, settings=settings)
-    shape = json_shapes.shown_shape(shown, secrets, only=step)
-    width = 0 if is_full or step is not None else terminal_width()
-    give(as_json, shape, render_shown(shown, width, only=step, secrets=secrets))
 
 
 def show_artifact(task_id: int, name: str, *, selector: str) -> None:
@@ -116,7 +92,7 @@ def show_artifact(task_id: int, name: str, *, selector: str) -> None:
 
 
 def render_shown(
-    shown: Shown, width: int, *, only: int | None = None, secrets: Sequence[str] = ()
+    shown: actions.Shown, width: int, *, only: int | None = None, secrets: Sequence[str] = ()
 ) -> Iterator[Line]:
     """Yield the lines about a task, or about work for the whole objective such as planning: a head
     and all steps, or only one.
@@ -137,7 +113,7 @@ def render_shown(
         yield from _render_more(shown, exchanges, width)
 
 
-def _render_head(shown: Shown, width: int) -> Iterator[Line]:
+def _render_head(shown: actions.Shown, width: int) -> Iterator[Line]:
     if shown.task is not None:
         yield from _render_task(shown, shown.task, width)
         yield from _render_given(shown.steps)
@@ -155,7 +131,7 @@ def _render_head(shown: Shown, width: int) -> Iterator[Line]:
         yield Line(f"{'':<10}{note}", Style.DIM)
 
 
-def _render_task(shown: Shown, task: Task, width: int) -> Iterator[Line]:
+def _render_task(shown: actions.Shown, task: Task, width: int) -> Iterator[Line]:
     yield Line(f"Task {task.id}: {safe_line(task.name)}", Style.BOLD)
     reason = shown.reason
     if reason is not None and reason.word == task.status.value and not reason.change:
@@ -179,7 +155,7 @@ def _render_task(shown: Shown, task: Task, width: int) -> Iterator[Line]:
         yield from _render_result(shown, shown.result, width)
 
 
-def _render_result(shown: Shown, result: Result, width: int) -> Iterator[Line]:
+def _render_result(shown: actions.Shown, result: Result, width: int) -> Iterator[Line]:
     yield Line("")
     yield from _text("Result:", result.text)
     yield from _text("It does not answer:", result.lack)
@@ -189,7 +165,7 @@ def _render_result(shown: Shown, result: Result, width: int) -> Iterator[Line]:
         yield from render.render_artifacts(shown.made)
 
 
-def _render_sources(shown: Shown, width: int) -> Iterator[Line]:
+def _render_sources(shown: actions.Shown, width: int) -> Iterator[Line]:
     """Yield the rows that name the sources of the result, such as files and pages, but not earlier
     results."""
     named = shown.sources.named
@@ -206,7 +182,7 @@ def _render_sources(shown: Shown, width: int) -> Iterator[Line]:
 def _text(head: str, text: str, style: Style = Style.BOLD) -> Iterator[Line]:
     if text:
         yield Line(head, style)
-        yield Line(safe(text, keep_newlines=True))
+        yield Line(text)
 
 
 def _render_times(task: Task) -> str:
@@ -236,7 +212,7 @@ def render_exchange(exchange: Exchange, objective: Objective, width: int) -> Ite
     at = f"{step.created_at.astimezone():%H:%M:%S}"
     words = [f"{exchange.n:>4}  {at}  {safe_line(exchange.title)}"]
     if step.usage.calls:
-        tokens = f"{render.render_tokens(step.usage)} tokens"
+        tokens = f"{step.usage.prompt_tokens:,}+{step.usage.completion_tokens:,} tokens"
         words += [tokens, render.render_cost(step.usage, objective)]
     if exchange.took_s is not None:
         words.append(f"{exchange.took_s:.1f} s")
@@ -265,7 +241,7 @@ def _render_parts(exchange: Exchange, width: int) -> Iterator[Line]:
 def _render_part(label: str, text: str, n: int, width: int) -> Iterator[Line]:
     room = max(30, width - len(_MARGIN) - _LABEL_WIDTH - 3)
     bound = FOLDED_ROWS * room if width else MAX_FULL_CHARS
-    rows = safe(shorten(text, bound), keep_newlines=True).strip("\n").split("\n")
+    rows = harmless_lines(shorten(text, bound)).strip("\n").split("\n")
     if width:
         rows = [row for row in rows if row.strip()][:FOLDED_ROWS]
     for row in rows:
@@ -277,7 +253,7 @@ def _render_part(label: str, text: str, n: int, width: int) -> Iterator[Line]:
         yield Line(f"{_MARGIN}{'':<{_LABEL_WIDTH}} | {note}", Style.DIM)
 
 
-def _render_abandoned(shown: Shown) -> Iterator[Line]:
+def _render_abandoned(shown: actions.Shown) -> Iterator[Line]:
     for n, event in enumerate(shown.abandoned):
         if n == 0:
             yield Line("")
@@ -294,7 +270,7 @@ def _usage_of(data: Mapping[str, Any]) -> Usage:
     return Usage(**{name: data.get(name, 0) for name in names})
 
 
-def _render_more(shown: Shown, exchanges: Sequence[Exchange], width: int) -> Iterator[Line]:
+def _render_more(shown: actions.Shown, exchanges: Sequence[Exchange], width: int) -> Iterator[Line]:
     if exchanges and width:
         name = shown.task.id if shown.task is not None else shown.duty
         command = f"babyagi show {name} --objective {shown.objective.id}"
@@ -327,37 +303,27 @@ _STYLES = {
 }
 
 
+@dataclass(eq=False, kw_only=True)
 class LogView(View):
     """A view that prints each event with its time on standard output, with the requests and
     outcomes of the recorded calls (steps) that events are about; as JSON, or as plain lines that
     are cut to the width of a terminal.
 
-    Args:
+    Attributes:
         task_id: the only task whose events are shown; None means all.
         secrets: texts that must not be shown.
-
-    Attributes:
         entries: events with their texts that are still to be printed. Some kinds have no text.
     """
 
-    def __init__(
-        self,
-        store: TaskStore,
-        objective: Objective,
-        *,
-        task_id: int | None,
-        secrets: Sequence[str],
-        as_json: bool,
-    ) -> None:
-        self.entries: list[tuple[Event, str]] = []
-        self._objective, self._task_id = objective, task_id
-        self._store, self._names = store, EventNames(store)
-        self._secrets, self._as_json = secrets, as_json
+    task_id: int | None
+    secrets: Sequence[str]
+    as_json: bool
+    entries: list[tuple[Event, str]] = field(default_factory=list, init=False)
 
     def draw(self) -> None:
         width = row_width(sys.stdout)
         for event, said in self.entries:
-            if self._as_json:
+            if self.as_json:
                 print_json({**event_fields(event), "text": said}, indent=None)
                 continue
             text = f"{render.render_moment(event.at)}  {said}"
@@ -365,14 +331,14 @@ class LogView(View):
         self.entries.clear()
 
     async def fetch(self, batch: Sequence[Event]) -> None:
-        page = [event for event in batch if self._task_id in (None, event.task_id)]
+        page = [event for event in batch if self.task_id in (None, event.task_id)]
         named = [_address(event) for event in page if event.kind in _SHOWN_WITH_STEP]
-        read = await self._store.steps(self._objective.id, named=named)
+        read = await self.store.steps(self.objective_id, named=named)
         steps = {(step.owner, step.key): step for step in read}
         for event in page:
             step = steps.get(_address(event)) if event.kind in _SHOWN_WITH_STEP else None
-            if text := _say(event, step, await self._names.name_of(event)):
-                clean = redact(text, secrets=self._secrets)
+            if text := _say(event, step, await name_task(self.store, event)):
+                clean = redact(text, secrets=self.secrets)
                 self.entries.append((event, fit(clean, _LINE_CHARS)))
 
 
@@ -417,9 +383,10 @@ def _take_target(value: str) -> Duty | int:
 def show_one(
     what: Duty | int | None,
     objective: str,
+    step: int | None,
+    is_full: bool,
     artifact: str | None,
     as_json: bool,
-    **how: Any,
 ) -> None:
     """Show a task, or a list: tasks, results, log and more.
 
@@ -428,10 +395,22 @@ def show_one(
     """
     if artifact is not None and isinstance(what, int):
         show_artifact(what, artifact, selector=objective)
-    elif what is None or artifact is not None:
-        raise wrong_usage("say what to show: a task's number, or a list", "babyagi show tasks")
-    else:
-        show_calls(what, selector=objective, **how, as_json=as_json)
+        return
+    if what is None or artifact is not None:
+        raise WrongUsage("say what to show: a task's number, or a list", "babyagi show tasks")
+    settings = load(needs=NOTHING).settings
+    secrets = settings.known_secrets
+
+    async def fetch(store: TaskStore, picked: Objective) -> actions.Shown:
+        if isinstance(what, int):
+            return await actions.fetch_task(store, picked, what)
+        n_times = 0 if is_full or as_json else N_TIMES
+        return await actions.fetch_duty(store, picked, what, n_times=n_times, only=step)
+
+    shown = with_objective(objective, fetch, settings=settings)
+    shape = json_shapes.shown_shape(shown, secrets, only=step)
+    width = 0 if is_full or step is not None else terminal_width()
+    give(as_json, shape, render_shown(shown, width, only=step, secrets=secrets))
 
 
 MAX_LINES = 1_000  # of the log, unless -n says otherwise
@@ -482,20 +461,27 @@ def log(
             await store.task(found.id, task)
         if json_shapes.is_rehearsal(found) and not as_json:
             echo(render.REHEARSAL_LINE, Style.YELLOW)
-        view = LogView(store, found, task_id=task, secrets=settings.known_secrets, as_json=as_json)
-        after_id = 0
+        view = LogView(
+            store=store,
+            objective_id=found.id,
+            task_id=task,
+            secrets=settings.known_secrets,
+            as_json=as_json,
+        )
         if since:
             since_s = parse_duration_s(since)
-            after_id = await store.last_event_id(found.id, older_than_s=since_s)
-        while page := await store.events(found.id, after_id=after_id, task_id=task, limit=PAGE):
+            view.after_id = await store.last_event_id(found.id, older_than_s=since_s)
+        while page := await store.events(
+            found.id, after_id=view.after_id, task_id=task, limit=PAGE
+        ):
             await view.fetch(page)
-            after_id = page[-1].id
+            view.after_id = page[-1].id
         if bound and n_last is None and len(view.entries) > bound:
             warn(f"Only the last lines are shown ({bound:,}); -n 0 shows all.", Style.DIM)
         view.entries = view.entries[-bound:]  # of 0 all
         view.draw()
         if is_followed:
-            await watch(Follower(store, found.id, view, after_id=after_id))
+            await watch(view)
 
     with_objective(objective, tell, settings=settings)
 
@@ -511,7 +497,9 @@ def workers(as_json: bool) -> None:
     found = with_store(lambda store: store.workers())
     shapes = [json_shapes.worker_shape(one) for one in found]
     none = "No worker is running. Type: babyagi worker, or babyagi resume"
-    give(as_json, shapes, render_workers(found, terminal_width()) if found else (), empty=none)
+    give(
+        as_json, shapes, render.render_workers(found, terminal_width()) if found else (), empty=none
+    )
 
 
 show = Family(show_one)

@@ -10,16 +10,13 @@ from datetime import timedelta
 import click
 
 from babyagi.app import backends
-from babyagi.app.backends import migrate_store
 from babyagi.cli import exits, session
 from babyagi.cli.ask import forget
 from babyagi.cli.options import (
     ALL,
     json_option,
     objective_option,
-    pick_or_all,
 )
-from babyagi.cli.session import STORE, load, pick_objective, with_results, with_store
 from babyagi.cli.text import (
     Line,
     Style,
@@ -28,7 +25,6 @@ from babyagi.cli.text import (
     fit,
     give,
     is_person_there,
-    safe,
     safe_line,
     warn,
 )
@@ -74,7 +70,7 @@ def _render_ids(what: str, ids: Sequence[str]) -> list[Line]:
 def render_verification(found: Verification) -> list[Line]:
     read = f"{found.n_rows} rows read ({found.n_steps} steps, {found.n_results} results)"
     lines = [
-        *(Line(f"damaged: {safe(damage)}", Style.RED) for damage in found.damages),
+        *(Line(f"damaged: {damage}", Style.RED) for damage in found.damages),
         Line(f"{read}: {len(found.damages) or 'nothing'} damaged."),
     ]
     if found.damages:
@@ -118,7 +114,7 @@ def verify(objective: str | None, is_index: bool, as_json: bool) -> int:
     else:
 
         async def read(store: TaskStore) -> Verification:
-            return await store.verify(await pick_or_all(store, objective or ALL))
+            return await store.verify(await session.pick_or_all(store, objective or ALL))
 
         found = session.with_store(read)
         shape, is_sound = json_shapes.verification_shape(found), not found.damages
@@ -142,7 +138,7 @@ def rebuild(objective: str, embedding_model: str, as_json: bool) -> None:
     Every result is indexed again; stored vectors are not paid for again.
     """
 
-    found, n_results = with_results(
+    found, n_results = session.with_results(
         objective,
         lambda opened: opened.rebuild(_tell_progress, model=embedding_model),
         model=embedding_model,
@@ -163,7 +159,7 @@ def metrics() -> None:
     For the textfile collector of Prometheus: babyagi store metrics > babyagi.prom
     """
 
-    echo(with_store(read_metrics).rstrip("\n"))
+    echo(session.with_store(read_metrics).rstrip("\n"))
 
 
 @store.command()
@@ -173,7 +169,7 @@ def migrate() -> None:
     No worker may run meanwhile. A store in a file is upgraded by any command that changes it, too.
     """
 
-    before, after = asyncio.run(migrate_store(load(needs=STORE).settings))
+    before, after = asyncio.run(backends.migrate_store(session.load(needs=session.STORE).settings))
     if before == after:
         echo("The task store has this program's version.")
     else:
@@ -211,7 +207,7 @@ def delete(
     if memory is not None:
         forget(memory)
         return
-    settings = load().settings
+    settings = session.load().settings
     say = warn if as_json else echo
 
     async def work(store: TaskStore) -> tuple[list[Objective], list[str]]:
@@ -222,7 +218,7 @@ def delete(
             return [], []
         return doomed, [await actions.delete_whole(store, settings, one) for one in doomed]
 
-    deleted, troubles = with_store(work, changes=True, settings=settings)
+    deleted, troubles = session.with_store(work, changes=True, settings=settings)
     for trouble in dict.fromkeys(filter(None, troubles)):
         what = "the index may still hold vectors and beginnings of its results"
         warn(f"note: {what}: {trouble}", Style.YELLOW)
@@ -237,7 +233,7 @@ async def _find_one(store: TaskStore, selector: str) -> tuple[list[Objective], s
     """Return the objective to delete, the question to ask before, and what to type where nobody
     can be asked."""
 
-    found = await pick_objective(store, selector)
+    found = await session.pick_objective(store, selector)
     question = f"Delete objective {found.id} ({fit(found.spec.text, 60)}) for good?"
     return [found], question, f"babyagi store delete --objective {found.id} --yes"
 

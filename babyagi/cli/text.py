@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import IO, Any, TextIO
 
-from babyagi.text import harmless, is_mark, one_line
+from babyagi.text import harmless, harmless_lines, is_mark, one_line
 
 MAX_TEXT_WIDTH = 100  # cells; a longer line is hard to read
 MAX_PER_CELL = 8  # code points that are looked at per cell, to find the end of a text
@@ -48,25 +48,13 @@ class Line:
     style: Style = Style.PLAIN
 
 
-def safe(text: str, *, keep_newlines: bool = False) -> str:
-    """Return the text with visible, harmless characters in the place of those that could control a
-    terminal or stay hidden.
-
-    Args:
-        keep_newlines: keep line feeds; otherwise the text is returned as one line.
-    """
-    if not keep_newlines:
-        return harmless(text)
-    return "\n".join(harmless(line) for line in text.replace("\r\n", "\n").split("\n"))
-
-
 def safe_line(text: str) -> str:
     """Return the text as one safe line, with runs of white space folded to single blanks."""
-    return one_line(safe(text))
+    return one_line(harmless(text))
 
 
 def cell_width(text: str) -> int:
-    """Return how many terminal cells a text from `safe` takes. A wide character takes two cells, a
+    """Return how many terminal cells a harmless text takes. A wide character takes two cells, a
     combining one none."""
     if text.isascii():  # nearly every text is ASCII, and a list may contain very many
         return len(text)
@@ -90,7 +78,7 @@ def fit_end(text: str, width: int) -> str:
 
 
 def cut_words(line: str, width: int) -> str:
-    """Cut a line from `safe` as `fit` does, but keep its blanks as they are."""
+    """Cut a harmless line as `fit` does, but keep its blanks as they are."""
     if cell_width(line) <= width:
         return line
     head = take(line, width - 1).rstrip()
@@ -123,7 +111,7 @@ _LEAST_ROOM = 20  # cells for the words of a row; with fewer, further rows are i
 
 
 def flow(line: str, width: int) -> str:
-    """Break one line from `safe` between words into rows of at most `width` cells. The second row
+    """Break one harmless line between words into rows of at most `width` cells. The second row
     and later ones are indented to the column where the words begin after a time, number or label. A
     word wider than a row stays whole, so that addresses and paths can be copied."""
     if width < 1 or cell_width(line) <= width:
@@ -209,8 +197,6 @@ def is_in_foreground() -> bool:
         return os.tcgetpgrp(sys.stdin.fileno()) == os.getpgrp()
     except OSError:  # the terminal does not control this program
         return sys.stdin.isatty()
-    except ValueError:  # standard input is closed
-        return False
 
 
 def accepts_output(stream: IO[Any]) -> bool:
@@ -271,16 +257,11 @@ def terminal_width() -> int:
     return shutil.get_terminal_size((100, 24)).columns
 
 
-def ask(question: str) -> str:
-    """Print the question on standard error, and return the line that is typed, without blanks
-    around it; '' at the end of input."""
-    print(safe(question), end=" ", file=sys.stderr, flush=True)
-    return sys.stdin.readline().strip()
-
-
 def confirm(question: str) -> bool:
-    """Ask the person a question that is answered with y or n; anything else means no."""
-    return ask(f"{question} [y/N]").casefold() in ("y", "yes")
+    """Ask the person a question that is answered with y or n; anything else, and the end of input,
+    means no."""
+    print(harmless(f"{question} [y/N]"), end=" ", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().casefold() in ("y", "yes")
 
 
 def forget_typed(descriptor: int | None = None) -> None:
@@ -306,7 +287,7 @@ def give(as_json: bool, value: Any, lines: Iterable[Line], *, empty: str = "") -
 
 def _write(stream: TextIO, text: str, style: Style) -> None:
     width = row_width(stream)
-    line = "\n".join(flow(row, width) for row in safe(text, keep_newlines=True).split("\n"))
+    line = "\n".join(flow(row, width) for row in harmless_lines(text).split("\n"))
     if style is not Style.PLAIN and has_colour(stream):
         line = f"\x1b[{style.value}m{line}\x1b[0m"
     _put(stream, line)

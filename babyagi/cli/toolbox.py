@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterator, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -14,7 +14,7 @@ from babyagi.app.toolbox import describe_left_out, list_tools, open_tool_context
 from babyagi.cli.exits import ExitCode
 from babyagi.cli.options import Family, given_flags, json_option, setting_options
 from babyagi.cli.session import NOTHING, load
-from babyagi.cli.text import Line, Style, give, safe, warn
+from babyagi.cli.text import Line, Style, give, warn
 from babyagi.errors import SettingsError, ToolError
 from babyagi.files.folder import Folder
 from babyagi.journal import run_tool
@@ -22,10 +22,8 @@ from babyagi.settings.fields import Settings
 from babyagi.tasks import Passage
 from babyagi.tools.base import Observation, Tool, parse_arguments
 from babyagi.tools.catalog import NEED_A_FOLDER, TOOL_NAMES, grant_tools, open_tools
+from babyagi.tools.mcp import Connection, McpServer, load_servers, open_servers
 from babyagi.verbs.json_shapes import Json, pick
-
-if TYPE_CHECKING:
-    from babyagi.tools.mcp import Connection, McpServer
 
 SETTINGS = ("files", "tools", "mcp")
 # the setting without which a tool cannot be opened
@@ -74,9 +72,8 @@ def _render_tools(found: Sequence[tuple[Tool, bool]]) -> Iterator[Line]:
 
 
 def _shape(tool: Tool, is_granted: bool) -> Json:
-
-    shape = {**pick(tool, "name effect"), "granted": is_granted}
-    return {**shape, **pick(tool, "description parameters")}
+    named, more = pick(tool, "name effect"), pick(tool, "description parameters")
+    return {**named, "granted": is_granted, **more}
 
 
 @tools.command("test")
@@ -95,9 +92,8 @@ def tools_test(name: str, arguments: str, as_json: bool, **flags: Any) -> int:
     observation = asyncio.run(_call(settings, name, arguments))
     passage, is_error = observation.passage, observation.is_error
     shown = {"is_error": is_error, "origin": passage.origin, "text": passage.text}
-    style = Style.RED if is_error else Style.PLAIN
-    lines = (Line(safe(line), style) for line in passage.text.split("\n"))
-    give(as_json, {"v": 1, "tool": name, **shown}, lines)
+    line = Line(passage.text, Style.RED if is_error else Style.PLAIN)
+    give(as_json, {"v": 1, "tool": name, **shown}, [line])
     return int(ExitCode.FAILED if is_error else ExitCode.OK)
 
 
@@ -113,8 +109,6 @@ def _open(settings: Settings, names: tuple[str, ...]) -> tuple[Tool, ...]:
 async def _call(settings: Settings, name: str, arguments: str) -> Observation:
     """Call the tool of this name: one of this program's, or one of the MCP server that the name
     begins with. Raises `SettingsError` if there is none, or if it lacks a setting."""
-    from babyagi.tools.mcp import open_servers
-
     servers = [one for one in _load_servers(settings) if name.startswith(f"{one.name}__")]
     async with open_servers(servers) as connections:
         listed = [await list_tools(one) for one in connections]
@@ -152,7 +146,6 @@ def _lacking(name: str, what: str) -> SettingsError:
 
 def _list_servers(settings: Settings) -> list[tuple[Connection, list[Tool], str]]:
     """Return of each server its closed connection, its tools, and why it has none."""
-    from babyagi.tools.mcp import open_servers
 
     async def read() -> list[tuple[Connection, list[Tool], str]]:
         async with open_servers(_load_servers(settings)) as connections:
@@ -162,6 +155,4 @@ def _list_servers(settings: Settings) -> list[tuple[Connection, list[Tool], str]
 
 
 def _load_servers(settings: Settings) -> list[McpServer]:
-    from babyagi.tools.mcp import load_servers
-
     return load_servers(settings.mcp) if settings.mcp is not None else []

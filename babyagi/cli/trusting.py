@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from babyagi.cli.text import Line, Style, confirm, echo, echo_lines, is_person_there, safe, warn
+from babyagi.cli.text import Line, Style, confirm, echo, echo_lines, is_person_there, warn
 from babyagi.errors import SettingsError
 from babyagi.settings.load import (
     Loaded,
@@ -21,6 +21,7 @@ from babyagi.settings.load import (
     trust_file,
     trusted_paths,
 )
+from babyagi.text import harmless
 
 KIND = "settings that can run programs, read or send data, or spend money"
 
@@ -154,10 +155,10 @@ def render_untrusted(untrusted: Sequence[Untrusted]) -> list[Line]:
     lines = []
     for path in dict.fromkeys(found.file.path for found in untrusted):
         real = path.resolve()
-        link = "" if real == _whole(path) else f" (a link to {safe(str(real))})"
-        lines.append(Line(f"{safe(str(path))}{link} has {KIND}:", Style.BOLD))
+        link = "" if real == _whole(path) else f" (a link to {harmless(str(real))})"
+        lines.append(Line(f"{harmless(str(path))}{link} has {KIND}:", Style.BOLD))
         its_own = [found for found in untrusted if found.file.path == path]
-        lines += [Line(f"  {found.variable}={safe(found.shown)}") for found in its_own]
+        lines += [Line(f"  {found.variable}={harmless(found.shown)}") for found in its_own]
     return lines
 
 

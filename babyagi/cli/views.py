@@ -1,5 +1,5 @@
 """Shows the events of an objective: as plain lines, as JSON lines, or as the live view on a
-terminal. Also puts the list of workers into lines."""
+terminal."""
 
 from __future__ import annotations
 
@@ -17,12 +17,11 @@ from collections.abc import (
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from babyagi import events
 from babyagi.app.backends import utc_now
 from babyagi.cli import render
-from babyagi.cli.render import render_cost, render_duration
 from babyagi.cli.text import (
     Line,
     Style,
@@ -33,8 +32,6 @@ from babyagi.cli.text import (
     fit_end,
     is_in_foreground,
     print_json,
-    safe,
-    table,
     warn,
 )
 from babyagi.errors import StoreUnavailableError, first_error
@@ -42,10 +39,10 @@ from babyagi.inbox import asking_task, describe
 from babyagi.index.indexer import describe_trouble
 from babyagi.redaction import redact
 from babyagi.reporting.transcript import first_line
-from babyagi.reporting.why import describe_outage
-from babyagi.tasks import Event, Joined, Objective, ObjectiveStatus, Step, Task, TaskStatus, Worker
+from babyagi.reporting.why import Facts, describe_outage, find_facts
+from babyagi.tasks import Event, ObjectiveStatus, Task, TaskStatus
 from babyagi.taskstore.sql.store import TaskStore
-from babyagi.text import say_count
+from babyagi.text import harmless, say_count
 from babyagi.verbs.actions import serving
 from babyagi.verbs.json_shapes import model_of
 from babyagi.worker.notify import event_fields
@@ -54,7 +51,6 @@ if TYPE_CHECKING:
     from rich.live import Live
 
     from babyagi.journal import TextPiece
-    from babyagi.taskstore.sql.store import TaskStore
 
 NAME_WIDTH = 80
 RESULT_WIDTH = 120  # of the first line of a result
@@ -207,14 +203,152 @@ def _words_of(event: Event) -> list[Any]:
     return [data.get(key) for key in keys]
 
 
-class EventNames:
-    """Renders events as lines, with the names of their tasks, and for a task that is done, with the
-    first line of its result and its cost."""
+# -- following the events of an objective
+# --------------------------------------------------------------------------------------------------
 
-    def __init__(self, store: TaskStore) -> None:
-        self._store = store
-        # the reason of an outage and when it was said; '' while the model answers
-        self._outage = ("", datetime.min.replace(tzinfo=UTC))
+BATCH = 1000
+WATCH_CHECK_S = 1.0
+
+
+@dataclass(eq=False, kw_only=True)
+class View:
+    """Follows the events of an objective, in order and each once; this one shows none of them.
+    `fetch` takes new events and may wait for the store; `draw` then shows what was fetched and
+    never waits.
+
+    Attributes:
+        after_id: only events with a greater id are still to be followed.
+        is_logged: whether each event is also logged as one record.
+        without: kinds of events that are neither shown nor logged.
+        reported: set as soon as the report is among the events that were shown.
+        tick_s: the longest time between two calls of `draw` if there is no event.
+        pause_s: the shortest time between two calls of `draw`.
+    """
+
+    store: TaskStore
+    objective_id: int
+    after_id: int = 0
+    is_logged: bool = False
+    without: Collection[str] = ()
+    reported: asyncio.Event = field(default_factory=asyncio.Event, init=False)
+    tick_s: ClassVar = 5.0
+    pause_s: ClassVar = PAUSE_S
+
+    async def fetch(self, batch: Sequence[Event]) -> None: ...
+
+    def draw(self) -> None: ...
+
+    async def follow(self) -> None:
+        """Show events as they arrive, until cancelled. While the store is unavailable, try again
+        and again."""
+        while True:
+            try:
+                n_shown = await self.step()
+                if n_shown < BATCH:
+                    await asyncio.sleep(self.pause_s)
+                    await self.store.wait_for_events(
+                        self.objective_id, after_id=self.after_id, timeout_s=self.tick_s
+                    )
+            except StoreUnavailableError:
+                await asyncio.sleep(1.0)
+
+    async def step(self) -> int:
+        """Show the events since the last step (at most `BATCH`), and return how many there were."""
+        found = await self.store.events(self.objective_id, after_id=self.after_id, limit=BATCH)
+        shown = [event for event in found if event.kind not in self.without]
+        await self.fetch(shown)
+        if found:
+            self.after_id = found[-1].id
+        if self.is_logged:
+            for event in shown:
+                _log(event)
+        self.draw()
+        if any(event.kind == events.REPORT_WRITTEN for event in found):
+            self.reported.set()
+        return len(found)
+
+    async def drain(self) -> None:
+        """Show all events that are left."""
+        while await self.step() == BATCH:
+            pass
+
+
+def _log(event: Event) -> None:
+    if text := describe_event(event, ""):
+        named = f"objective {event.objective_id}"
+        said = text if text.startswith(named) else f"{named}: {text}"
+        about = {"objective_id": event.objective_id, "task_id": event.task_id}
+        logger.info("%s", said, extra={"event": event.kind, **about})
+
+
+@asynccontextmanager
+async def following(view: View) -> AsyncIterator[None]:
+    """Let the view follow the events while the body runs, and show the remaining ones after it."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            task = group.create_task(view.follow())
+            try:
+                yield
+            finally:
+                task.cancel()
+    except BaseExceptionGroup as errors:
+        raise first_error(errors) from errors
+    await view.drain()
+
+
+async def watch(view: View) -> None:
+    """Let the view follow the events until the objective has ended and its report is written, or
+    until it has ended and no worker is left to write the report."""
+    store, objective_id = view.store, view.objective_id
+    async with following(view):
+        while True:
+            last_id = await store.last_event_id(objective_id)
+            objective = await store.objective(objective_id)
+            if objective.status is ObjectiveStatus.ENDED and (
+                objective.has_report or not serving(await store.workers(), objective_id)
+            ):
+                return
+            await store.wait_for_events(objective_id, after_id=last_id, timeout_s=WATCH_CHECK_S)
+
+
+# -- plain lines and JSON lines
+# --------------------------------------------------------------------------------------------------
+
+
+class JsonView(View):
+    """A view that prints every event as one line of JSON, on standard output."""
+
+    async def fetch(self, batch: Sequence[Event]) -> None:
+        for event in batch:
+            print_json(event_fields(event), indent=None)
+
+
+@dataclass(eq=False, kw_only=True)
+class PlainView(View):
+    """A view that prints a plain line for each event, on standard error: with the name of its task,
+    and for a task that is done, with the first line of its result and its cost.
+
+    Attributes:
+        prefix: words before each line.
+    """
+
+    prefix: str = ""
+    _pending: list[str] = field(default_factory=list, init=False)
+    # the reason of an outage and when it was said; '' while the model answers
+    _outage: tuple[str, datetime] = field(
+        default=("", datetime.min.replace(tzinfo=UTC)), init=False
+    )
+
+    async def fetch(self, batch: Sequence[Event]) -> None:
+        for event in batch:
+            if line := await self.render_event(event):
+                self._pending.append(line)
+        del self._pending[:-MAX_PENDING]
+
+    def draw(self) -> None:
+        lines, self._pending = self._pending, []
+        for line in lines:
+            warn(self.prefix + line)
 
     async def render_event(self, event: Event) -> str | None:
         """Return a line such as `12:01:07 task 4 done: Read limits.md (2 new)`, with the local
@@ -222,10 +356,9 @@ class EventNames:
         task makes unnecessary."""
         if event.kind in _SAID_LATER or self._is_same_outage(event):
             return None
+        text = describe_event(event, await name_task(self.store, event))
         if event.kind == events.TASK_DONE:
-            text: str | None = await self._describe_done(event)
-        else:
-            text = describe_event(event, await self.name_of(event))
+            text = f"{text}{await self._describe_result(event)}"
         return f"{event.at.astimezone():%H:%M:%S} {text}" if text else None
 
     def _is_same_outage(self, event: Event) -> bool:
@@ -240,218 +373,24 @@ class EventNames:
             self._outage = (reason if is_down else ""), event.at
         return False
 
-    async def _describe_done(self, event: Event) -> str:
-        """Return the event of a task that is done in words, with the first line of its result, and
-        the cost of the task if it is known."""
-        objective, task_id = await self._store.objective(event.objective_id), event.task_id or 0
-        task = await self._store.task(objective.id, task_id)
-        results = await self._store.results(objective.id, task_ids=[task_id])
-        text = f"{describe_event(event, task.name)}"
-        if line := first_line(redact(results[0].text)) if results else "":
-            text += f" → {fit(line, RESULT_WIDTH)}"
-        is_known = objective.spec.has_price and not objective.is_free
-        return f"{text} · {render_cost(task.usage, objective)}" if is_known else text
-
-    async def name_of(self, event: Event) -> str:
-        if event.task_id is None or event.kind not in _TASK_WORDS:
-            return ""
-        return (await self._store.task(event.objective_id, event.task_id)).name
+    async def _describe_result(self, event: Event) -> str:
+        """Return what follows the words about a task that is done: the first line of its result,
+        and the cost of the task if it is known."""
+        objective, task_id = await self.store.objective(event.objective_id), event.task_id or 0
+        results = await self.store.results(objective.id, task_ids=[task_id])
+        line = first_line(redact(results[0].text)) if results else ""
+        result = f" → {fit(line, RESULT_WIDTH)}" if line else ""
+        if objective.is_free or not objective.spec.has_price:
+            return result
+        task = await self.store.task(objective.id, task_id)
+        return f"{result} · {render.render_cost(task.usage, objective)}"
 
 
-class View:
-    """Shows the events of an objective; this one shows nothing. `fetch` takes new events and may
-    wait for the store; `draw` then shows what was fetched and never waits.
-
-    Attributes:
-        tick_s: the longest time between two calls of `draw` if there is no event.
-        pause_s: the shortest time between two calls of `draw`.
-    """
-
-    tick_s = 5.0
-    pause_s = PAUSE_S
-
-    async def fetch(self, batch: Sequence[Event]) -> None: ...
-
-    def draw(self) -> None: ...
-
-
-class PlainView(View):
-    """A view that prints a plain line for each event, on standard error. `prefix`: words before
-    each line."""
-
-    def __init__(self, store: TaskStore, *, prefix: str = "") -> None:
-        self._names = EventNames(store)
-        self._prefix = prefix
-        self._pending: list[str] = []
-
-    async def fetch(self, batch: Sequence[Event]) -> None:
-        for event in batch:
-            if line := await self._names.render_event(event):
-                self._pending.append(line)
-        del self._pending[:-MAX_PENDING]
-
-    def draw(self) -> None:
-        lines, self._pending = self._pending, []
-        for line in lines:
-            warn(self._prefix + line)
-
-
-class JsonView(View):
-    """A view that prints every event as one line of JSON, on standard output."""
-
-    async def fetch(self, batch: Sequence[Event]) -> None:
-        for event in batch:
-            print_json(event_fields(event), indent=None)
-
-
-# -- workers as lines
-# --------------------------------------------------------------------------------------------------
-
-
-def render_serving(workers: Sequence[Worker], objective_id: int) -> str:
-    """Return how many workers serve the objective, and their names."""
-    names = [worker.name for worker in serving(workers, objective_id)]
-    if names:
-        return f"{say_count(len(names), 'worker')}: {fit(', '.join(names), 200)}"
-    return "no worker on this objective; babyagi show workers says why" if workers else ""
-
-
-def render_workers(workers: Sequence[Worker], width: int) -> list[Line]:
-    """Return a table of workers: a head, and for each worker one line for each objective that it
-    serves."""
-    columns = {"NAME": "<20", "PID": ">8", "LEASE": ">7", "AT WORK": ""}
-    rows: list[tuple[Sequence[object], Style]] = []
-    for worker in workers:
-        lease = f"{worker.lease_left_s:.0f} s" if worker.lease_left_s >= 0 else "over"
-        head: tuple[object, ...] = (fit(worker.name, 20), worker.pid, lease)
-        idle = [("waits for an objective", Style.PLAIN)]
-        for text, style in [_describe(one, worker) for one in worker.joined] or idle:
-            rows.append(((*head, text), style))
-            head = ("", "", "")
-    return table(columns, rows, width)
-
-
-def _describe(joined: Joined, worker: Worker) -> tuple[str, Style]:
-    place = f"objective {joined.objective_id}"
-    if joined.is_blocked:
-        return f"{place}: blocked: {joined.blocked_reason}", Style.YELLOW
-    tasks = [f"task {task_id}" for task_id in joined.task_ids]
-    held = ", ".join([*tasks, *(f"the {duty}" for duty in joined.duties)]) or (
-        joined.blocked_reason or "nothing to do now"
-    )
-    # both times are by the store's clock
-    since_s = (worker.lease_until - joined.since).total_seconds() - worker.lease_left_s
-    return f"{place} for {render_duration(since_s)}: {held}", Style.PLAIN
-
-
-# -- following the events of an objective; every view is built on this
-# --------------------------------------------------------------------------------------------------
-
-BATCH = 1000
-WATCH_CHECK_S = 1.0
-
-
-class Follower:
-    """Passes the events of an objective to a view, in order and each once.
-
-    Args:
-        after_id: only events with a greater id are passed.
-        is_logged: whether each event is also logged as one record.
-        without: kinds of events that are neither passed nor logged.
-
-    Attributes:
-        reported: set as soon as the view has the event that the report is written.
-    """
-
-    def __init__(
-        self,
-        store: TaskStore,
-        objective_id: int,
-        view: View,
-        *,
-        after_id: int = 0,
-        is_logged: bool = False,
-        without: Collection[str] = (),
-    ) -> None:
-        self._is_logged, self._without = is_logged, without
-        self.store = store
-        self.objective_id = objective_id
-        self._view = view
-        self._after_id = after_id
-        self.reported = asyncio.Event()
-
-    async def follow(self) -> None:
-        """Pass events to the view as they arrive, until cancelled. While the store is unavailable,
-        try again and again."""
-        while True:
-            try:
-                n_shown = await self.step()
-                if n_shown < BATCH:
-                    await asyncio.sleep(self._view.pause_s)
-                    await self.store.wait_for_events(
-                        self.objective_id, after_id=self._after_id, timeout_s=self._view.tick_s
-                    )
-            except StoreUnavailableError:
-                await asyncio.sleep(1.0)
-
-    async def step(self) -> int:
-        """Pass the events since the last step to the view (at most `BATCH`), and return how many
-        there were."""
-        found = await self.store.events(self.objective_id, after_id=self._after_id, limit=BATCH)
-        shown = [event for event in found if event.kind not in self._without]
-        await self._view.fetch(shown)
-        if found:
-            self._after_id = found[-1].id
-        if self._is_logged:
-            for event in shown:
-                _log(event)
-        self._view.draw()
-        if any(event.kind == events.REPORT_WRITTEN for event in found):
-            self.reported.set()
-        return len(found)
-
-    async def drain(self) -> None:
-        """Pass all events that are left to the view."""
-        while await self.step() == BATCH:
-            pass
-
-
-def _log(event: Event) -> None:
-    if text := describe_event(event, ""):
-        named = f"objective {event.objective_id}"
-        said = text if text.startswith(named) else f"{named}: {text}"
-        about = {"objective_id": event.objective_id, "task_id": event.task_id}
-        logger.info("%s", said, extra={"event": event.kind, **about})
-
-
-@asynccontextmanager
-async def following(follower: Follower) -> AsyncIterator[None]:
-    """Let the follower pass on events while the body runs, and the remaining ones after it."""
-    try:
-        async with asyncio.TaskGroup() as group:
-            task = group.create_task(follower.follow())
-            try:
-                yield
-            finally:
-                task.cancel()
-    except BaseExceptionGroup as errors:
-        raise first_error(errors) from errors
-    await follower.drain()
-
-
-async def watch(follower: Follower) -> None:
-    """Let the follower pass on events until its objective has ended and the report is written, or
-    until it has ended and no worker is left to write the report."""
-    store, objective_id = follower.store, follower.objective_id
-    async with following(follower):
-        while True:
-            last_id = await store.last_event_id(objective_id)
-            objective = await store.objective(objective_id)
-            if objective.status is ObjectiveStatus.ENDED and (
-                objective.has_report or not serving(await store.workers(), objective_id)
-            ):
-                return
-            await store.wait_for_events(objective_id, after_id=last_id, timeout_s=WATCH_CHECK_S)
+async def name_task(store: TaskStore, event: Event) -> str:
+    """Return the name of the task that the event is about; '' if it is about none."""
+    if event.task_id is None or event.kind not in _TASK_WORDS:
+        return ""
+    return (await store.task(event.objective_id, event.task_id)).name
 
 
 # -- the live view on a terminal: below the lines of events the state of the objective, drawn anew
@@ -465,55 +404,45 @@ _ASKS = "asks you, and babyagi inbox says how to answer"
 _DOING = {"model": "asks the model", "tool": "calls a tool", "once": "calls a tool"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LiveState:
-    """The state of an objective at one instant.
+def render_state(
+    facts: Facts, running: Sequence[Task], doing: Mapping[int, str], *, now: datetime, width: int
+) -> list[Line]:
+    """Return the questions, the running tasks, and what was used, in lines of at most `width`
+    cells.
 
-    Attributes:
+    Args:
         running: the first of the running tasks.
-        asked: the open requests to a person.
         doing: what running tasks do now in words, by task id.
     """
-
-    objective: Objective
-    counts: Mapping[TaskStatus, int]
-    running: Sequence[Task] = ()
-    asked: Sequence[Step] = ()
-    workers: Sequence[Worker] = ()
-    doing: Mapping[int, str] = field(default_factory=dict)
-
-
-def render_state(state: LiveState, *, now: datetime, width: int) -> list[Line]:
-    """Return the questions, the running tasks, and what was used, in lines of at most `width`
-    cells."""
-    objective, usage = state.objective, state.objective.usage
+    objective, usage = facts.objective, facts.objective.usage
     lines = [
         Line(f"? {asking_task(step):>4}  {_ASKS}: {describe(step)[:MAX_ASKED_CHARS]}", Style.YELLOW)
-        for step in state.asked[:MAX_ROWS]
+        for step in facts.asked[:MAX_ROWS]
     ]
-    lines += [_render_task(task, state, now) for task in state.running[:MAX_ROWS]]
+    lines += [_render_task(task, doing.get(task.id, ""), now) for task in running]
     if objective.status is ObjectiveStatus.PAUSED:
-        goes_on = f"babyagi resume --objective {objective.id} continues it"
+        goes_on = f"babyagi resume {facts.here} continues it"
         lines.append(Line(f"It is paused; {goes_on}", Style.YELLOW))
     used = f"cost {objective.spent} · {say_count(usage.calls, 'call')} · {usage.tokens:,} tokens"
-    serving = render_serving(state.workers, objective.id) or "no worker is running"
-    limits = render.render_limits(objective, state.counts)
+    serving = render.render_serving(facts.workers, objective.id) or "no worker is running"
+    counts = facts.standing.counts
+    limits = render.render_limits(objective, counts)
     lines += [
-        Line(f"tasks: {render.render_counts(state.counts)}", Style.DIM),
+        Line(f"tasks: {render.render_counts(counts)}", Style.DIM),
         Line(f"{used} · {serving} · {model_of(objective)}", Style.DIM),
         *([Line(f"limits: {' · '.join(limits)}", Style.DIM)] if limits else []),
     ]
-    return [Line(cut_words(safe(line.text), width), line.style) for line in lines]
+    return [Line(cut_words(harmless(line.text), width), line.style) for line in lines]
 
 
-def _render_task(task: Task, state: LiveState, now: datetime) -> Line:
+def _render_task(task: Task, doing: str, now: datetime) -> Line:
     since = render.render_duration((now - (task.started_at or now)).total_seconds())
-    is_recorded = task.status is TaskStatus.RECORDED
-    doing = "is planned from" if is_recorded else state.doing.get(task.id, "")
+    doing = "is planned from" if task.status is TaskStatus.RECORDED else doing
     text = f"> {task.id:>4} {since:>10}  {doing + ': ' if doing else ''}{task.name}"
     return Line(text, Style.BOLD)
 
 
+@dataclass(eq=False, kw_only=True)
 class LiveView(PlainView):
     """Prints a line for each event of an objective, and draws its state below them. Use it as a
     context manager, which removes the state from the terminal at the end.
@@ -522,27 +451,17 @@ class LiveView(PlainView):
     program is not in the foreground.
     """
 
-    tick_s = 1.0
-    pause_s = 0.25
-
-    def __init__(
-        self,
-        store: TaskStore,
-        objective_id: int,
-        *,
-        may_draw: Callable[[], bool] = is_in_foreground,
-    ) -> None:
-        super().__init__(store)
-        self._store = store
-        self._objective_id = objective_id
-        self._may_draw = may_draw
-        self._state: LiveState | None = None
-        self._doing: dict[int, str] = {}
-        self._writer = ("", "")
-        self._written = ""
-        self._hurry: asyncio.TimerHandle | None = None
-        self._live: Live | None = None
-        self._is_aside = False
+    tick_s: ClassVar = 1.0
+    pause_s: ClassVar = 0.25
+    may_draw: Callable[[], bool] = is_in_foreground
+    _facts: Facts | None = field(default=None, init=False)
+    _running: Sequence[Task] = field(default=(), init=False)
+    _doing: dict[int, str] = field(default_factory=dict, init=False)
+    _writer: tuple[str, str] = field(default=("", ""), init=False)
+    _written: str = field(default="", init=False)
+    _hurry: asyncio.TimerHandle | None = field(default=None, init=False)
+    _live: Live | None = field(default=None, init=False)
+    _is_aside: bool = field(default=False, init=False)
 
     def __enter__(self) -> Self:
         return self
@@ -567,17 +486,9 @@ class LiveView(PlainView):
         await super().fetch(batch)
         for event in batch:
             self._note(event)
-        store, objective_id = self._store, self._objective_id
         running = (TaskStatus.RUNNING, TaskStatus.RECORDED)
-        now = await store.standing(objective_id)
-        self._state = LiveState(
-            objective=now.objective,
-            counts=now.counts,
-            running=await store.tasks(objective_id, statuses=running, limit=MAX_ROWS),
-            asked=await store.inbox(objective_id),
-            workers=await store.workers(),
-            doing=dict(self._doing),
-        )
+        self._facts = await find_facts(self.store, self.objective_id)
+        self._running = await self.store.tasks(self.objective_id, statuses=running, limit=MAX_ROWS)
 
     def _note(self, event: Event) -> None:
         """Note what the event says about the calls that are being made."""
@@ -592,7 +503,7 @@ class LiveView(PlainView):
 
     def hear(self, piece: TextPiece) -> None:
         """Show the end of the answer that a model is writing, with this piece of it added."""
-        if piece.objective_id != self._objective_id:
+        if piece.objective_id != self.objective_id:
             return
         if self._writer != (piece.owner, piece.key):
             self._writer, self._written = (piece.owner, piece.key), ""
@@ -614,7 +525,7 @@ class LiveView(PlainView):
             self._show()
 
     def _show(self) -> None:
-        if self._state is None or self._is_aside or not self._may_draw():
+        if self._facts is None or self._is_aside or not self.may_draw():
             self._hide()
             return
         from rich.console import Console, Group
@@ -628,13 +539,12 @@ class LiveView(PlainView):
             )
             self._live.start()
             console.show_cursor(True)  # a process that is killed cannot bring it back
-        lines = self._lines(width=self._live.console.width - 1)
+        lines = self._lines(self._facts, width=self._live.console.width - 1)
         rows = [Text(line.text, style=line.style.name.lower(), no_wrap=True) for line in lines]
         self._live.update(Group(*rows), refresh=True)
 
-    def _lines(self, *, width: int) -> list[Line]:
-        assert self._state is not None
-        lines = render_state(self._state, now=utc_now(), width=width)
+    def _lines(self, facts: Facts, *, width: int) -> list[Line]:
+        lines = render_state(facts, self._running, self._doing, now=utc_now(), width=width)
         if not self._written:
             return lines
         kind, _, number = self._writer[0].partition(":")

@@ -22,14 +22,13 @@ from babyagi.cli import preflight, session, views
 from babyagi.cli.inbox import find_person
 from babyagi.cli.options import (
     Family,
+    WrongUsage,
     given_flags,
     json_option,
     setting_options,
-    wrong_usage,
 )
 from babyagi.cli.report import choose_output, output_option
 from babyagi.cli.run import join_objective, tell
-from babyagi.cli.session import NOTHING, load
 from babyagi.cli.text import Line, echo, give, is_person_there, warn
 from babyagi.errors import SettingsError
 from babyagi.files.home import make_home
@@ -61,9 +60,9 @@ def worker(objective: str | None, output: str | None, as_json: bool, **flags: An
     --objective.
     """
     if objective is None and output:
-        raise wrong_usage("--output can only be used with --objective")
+        raise WrongUsage("--output can only be used with --objective")
     chosen = choose_output(output, as_json=as_json)
-    loaded = load(given_flags(flags))
+    loaded = session.load(given_flags(flags))
     if objective is not None:
         return join_objective(loaded, selector=objective, output=chosen)
     preflight.require_index(loaded.settings)
@@ -136,16 +135,19 @@ async def show_lines(
     as plain lines or JSON lines, or only log them."""
     name = f"objective {objective_id}: "
     say(f"{name}joined")
-    lines = views.View() if is_logged else views.PlainView(store, prefix=name)
-    view = views.JsonView() if as_json else lines
-    # the worker itself says what blocks it
-    without = () if as_json else (events.WORKER_BLOCKED,)
+    kind: Callable[..., views.View] = partial(views.PlainView, prefix=name)
+    if as_json or is_logged:
+        kind = views.JsonView if as_json else views.View
     with closing(work):
-        after_id = await store.last_event_id(objective_id)
-        follower = views.Follower(
-            store, objective_id, view, after_id=after_id, is_logged=True, without=without
+        view = kind(
+            store=store,
+            objective_id=objective_id,
+            after_id=await store.last_event_id(objective_id),
+            is_logged=True,
+            # the worker itself says what blocks it
+            without=() if as_json else (events.WORKER_BLOCKED,),
         )
-        async with views.following(follower):
+        async with views.following(view):
             objective = await work
     say(f"{name}left, it is {objective.stop_reason or objective.status}")
     return objective
@@ -238,7 +240,7 @@ def open_(
     """
 
     require_serve()
-    settings = load(needs=NOTHING).settings
+    settings = session.load(needs=session.NOTHING).settings
     if not (settings.serve_token or settings.home.is_dir()):
         raise _no_server(f"there is no home {settings.home}")
     if is_renewed:

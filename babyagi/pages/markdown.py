@@ -7,14 +7,12 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from threading import get_ident
-from typing import TYPE_CHECKING
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
 
 from babyagi.pages.html import Html, escape
 from babyagi.text import harmless, harmless_lines
-
-if TYPE_CHECKING:
-    from markdown_it import MarkdownIt
-    from markdown_it.token import Token
 
 Attributes = dict[str, str | int | float]
 
@@ -52,8 +50,6 @@ def render_html(text: str) -> Html:
 @lru_cache(maxsize=MAX_PARSERS)
 def _open_parser(_thread_id: int, *, finds_addresses: bool = False) -> MarkdownIt:
     """Return a parser for one thread. (To make one takes longer than to render a short text.)"""
-    from markdown_it import MarkdownIt
-
     parser = MarkdownIt("commonmark", {"html": False, "linkify": finds_addresses})
     parser.enable(["table", "strikethrough"])
     # the definition of an unused link reference would be invisible
@@ -104,8 +100,6 @@ def _link_to(address: str) -> Attributes:
 
 
 def _to_link(image: Token) -> Sequence[Token]:
-    from markdown_it.token import Token
-
     text = f"image: {image.content}" if image.content else "image"
     return (
         Token("link_open", "a", 1, attrs=_link_to(str(image.attrs.get("src", "")))),

@@ -12,16 +12,17 @@ from babyagi import events
 from babyagi.agents.report import Written, read_answer
 from babyagi.inbox import asking_task, describe
 from babyagi.index.indexer import find_trouble
-from babyagi.reporting.artifacts import Made, find_artifacts, render_artifacts
-from babyagi.reporting.next_command import say_going_on, say_stop
 from babyagi.reporting.sources import (
     NO_SOURCES,
+    Made,
     Sources,
+    find_artifacts,
+    render_artifacts,
     render_list,
     render_sources,
     trace_sources,
 )
-from babyagi.reporting.why import describe_outage, name_tasks
+from babyagi.reporting.why import describe_outage, name_tasks, say_going_on, say_stop
 from babyagi.runtime.offload import Offload, run_inline
 from babyagi.tasks import (
     Duty,
@@ -108,16 +109,6 @@ async def load_report(
     return await compose_report(store, objective, Written(text=text, why_not=why), offload=offload)
 
 
-async def load_sources(store: TaskStore, objective: Objective) -> Sources:
-    """Return the sources of the objective's results."""
-    return await trace_sources(store, await store.results(objective.id))
-
-
-async def load_artifacts(store: TaskStore, objective: Objective) -> list[Made]:
-    """Return the artifacts (files such as tables and plots) of the objective's results."""
-    return await find_artifacts(store, await store.results(objective.id))
-
-
 async def write_without_model(
     store: TaskStore, objective_id: int, *, writer: Worker, lease_s: float
 ) -> None:
@@ -147,10 +138,11 @@ async def load_page(
     offload: Offload = run_inline,
 ) -> str:
     """Return the page of the objective: the report, the tree of tasks, and the timeline."""
-    from babyagi.pages.pictures import KINDS, find_bars
-    from babyagi.pages.report import render_report_page
+    from babyagi.pages.report import TIMELINE_KINDS, find_bars, render_report_page
 
-    found = await store.events(objective.id, kinds=KINDS, from_end=True, limit=MAX_EVENTS_DRAWN)
+    found = await store.events(
+        objective.id, kinds=TIMELINE_KINDS, from_end=True, limit=MAX_EVENTS_DRAWN
+    )
     tasks, results = await store.tasks(objective.id), await store.results(objective.id)
     made = await find_artifacts(store, results)
     return await offload(

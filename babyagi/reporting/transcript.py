@@ -17,7 +17,7 @@ from babyagi.redaction import redact
 from babyagi.tasks import Step, StepState
 from babyagi.text import one_line, say_count, shorten
 
-MODEL, TOOL, EMBEDDING, INPUTS = "model", "tool", "embedding", "inputs"
+MODEL, EMBEDDING, INPUTS = "model", "embedding", "inputs"
 MAX_ARGUMENT_CHARS = 60  # characters of each argument, when a call is one line
 MAX_CALL_CHARS = 160
 _MARKS = re.compile(r"^([-*+]|[#>]+) +|\*\*|^[*]+$")

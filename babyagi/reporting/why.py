@@ -1,4 +1,5 @@
-"""Why a task does not run, or why an objective makes no progress, and what would change that.
+"""Why a task does not run, or why an objective makes no progress or has ended, and what to type to
+change that.
 
 `Facts` are the state of the task store at one instant. All conclusions are pure functions in this
 module, so every screen shows the same ones.
@@ -13,23 +14,23 @@ from enum import StrEnum
 from typing import Any
 
 from babyagi import inbox
-from babyagi.reporting.next_command import say_going_on, say_stop
 from babyagi.tasks import (
     Joined,
+    Limits,
     Objective,
     ObjectiveStatus,
-    Reservation,
+    Role,
     Step,
     StopReason,
     Task,
     TaskStatus,
     Worker,
 )
-from babyagi.taskstore.lifecycle import SETTLED, is_reached, may_start
-from babyagi.taskstore.limits import refuse_reservation
+from babyagi.taskstore.lifecycle import SETTLED, may_start
+from babyagi.taskstore.limits import find_used_up
 from babyagi.taskstore.nouns import Standing
 from babyagi.taskstore.sql.store import TaskStore
-from babyagi.text import one_line, say_count, shorten
+from babyagi.text import one_line, quoted, say_count, shorten
 
 MAX_NAMED = 5  # tasks or workers named in one line
 MAX_SAID_CHARS = 300
@@ -40,7 +41,6 @@ _DUTY_WORDS = {
     "check": "the objective is being checked",
     "report": "the report is being written",
 }
-_LEAST_CALL = Reservation(calls=1, tokens=1, cost_usd=0.000001)
 
 
 class Why(StrEnum):
@@ -329,20 +329,11 @@ def _find_kept(facts: Facts, *, is_begun: bool) -> Reason | None:
 
 
 def _find_limit(facts: Facts, *, is_begun: bool) -> Reason | None:
-    objective, limits = facts.objective, facts.objective.spec.limits
-    if is_reached(limits.max_time_s, objective.active_s):
-        name = "time"
-    elif is_reached(limits.max_tasks, objective.n_begun) and not is_begun:
-        name = "tasks"
-    else:
-        name = objective.overspent or (
-            refuse_reservation(limits, objective.usage, Reservation(), _LEAST_CALL, owner="task:0")
-            or ""
-        )
-    if not name:
+    name = find_used_up(facts.objective)
+    if not name or (name == "tasks" and is_begun):
         return None
     lost = "cannot be guaranteed any more: an answer cost more than was reserved"
-    says = f"the limit of {name} {lost if objective.overspent else 'is reached'}"
+    says = f"the limit of {name} {lost if facts.objective.overspent == name else 'is reached'}"
     change = f"babyagi extend {facts.here} --max-{name} …"
     return Reason(Why.LIMIT, f"limit of {name}", says, change)
 
@@ -415,6 +406,106 @@ def describe_outage(data: Mapping[str, Any]) -> str:
     reason = _short(str(data.get("reason", "the model does not answer")))
     why = _short(str(data.get("why", "")))
     return f"{reason} ({why})" if why else reason
+
+
+# -- how an objective ended, and the command to type next
+# --------------------------------------------------------------------------------------------------
+
+REHEARSED = (
+    "nothing is left to do; the check was rehearsed as well and only compared words, so read "
+    "whether this answers the question"
+)
+NOT_REHEARSED = (
+    "the rehearsal cannot answer this: it understands nothing, and only quotes lines that share "
+    "words with a question"
+)
+UNCHECKED = (
+    "nothing is left to do, and no check could say which parts of the objective are answered"
+)
+# sets another model for planning and checks, in the environment of the command that follows
+USE_OTHER_CHECKER = "BABYAGI_ROLE_MODELS=creation=MODEL"
+
+
+def say_stop(objective: Objective) -> str:
+    """Return why the objective ended, after "it stopped:", and no more than was checked."""
+    reason = objective.stop_reason or StopReason.FAILED
+    is_rehearsal = _is_rehearsal(objective)
+    if is_rehearsal and reason in (StopReason.FINISHED, StopReason.OBJECTIVE_MET):
+        return REHEARSED
+    if is_rehearsal and reason is StopReason.UNMET:
+        return NOT_REHEARSED
+    is_unchecked = reason is StopReason.UNMET and not objective.checks.missing
+    return UNCHECKED if is_unchecked else reason.words
+
+
+def say_going_on(objective: Objective, *, has_dead: bool, has_report: bool, mark: str = "") -> str:
+    """Return the commands that a person types to continue the objective; '' if nothing is left to
+    continue.
+
+    Args:
+        has_dead: one of its tasks was given up.
+        has_report: its report is written, or is being written.
+        mark: stands before and after each command, such as a backtick in Markdown.
+    """
+    here, reason = f"--objective {objective.id}", objective.stop_reason
+    resume = f"{mark}babyagi resume {here}{mark}"
+    if objective.status is not ObjectiveStatus.ENDED:
+        return resume
+    if reason and reason.startswith("limit:"):
+        raised = " ".join(raise_limit(objective.spec.limits, reason.removeprefix("limit:")))
+        return f"{mark}babyagi extend {here} {raised}{mark}, then {resume}"
+    if reason is StopReason.WAITING:
+        return f"{mark}babyagi inbox{mark}, answer what it shows, then {resume}"
+    if not has_report:
+        return f"{resume}  (its report is still to be written)"
+    if reason is StopReason.UNMET:
+        return _say_after_unmet(objective, mark)
+    if reason not in (StopReason.STALLED, StopReason.FAILED):
+        return ""
+    if has_dead:
+        retry = f"{mark}babyagi tasks retry TASK {here}{mark}"
+        return f"{retry} with the number of a dead task (babyagi tasks), then {resume}"
+    return f"{mark}{_extend(objective)}{mark}, then {resume}"
+
+
+def _say_after_unmet(objective: Objective, mark: str) -> str:
+    """Return what helps where the objective is not met, or no check could say that it is."""
+    resume = f"babyagi resume --objective {objective.id}"
+    if _is_rehearsal(objective):
+        asked = quoted([objective.spec.text, *objective.spec.further][-1])
+        command = f"{mark}LLM_MODEL=MODEL babyagi run {asked}{mark}"
+        return f"{command}, with a MODEL of yours, and {mark}--files{mark} as before"
+    if objective.checks.missing:
+        add = f"babyagi tasks add --objective {objective.id}"
+        return f'{mark}{add} "what would answer what is missing"{mark}, then {mark}{resume}{mark}'
+    checked = f"{mark}{USE_OTHER_CHECKER} {resume} --use-my-model{mark}"
+    how = "with a MODEL that replies in JSON when it is asked to"
+    return f"{mark}{_extend(objective)}{mark}, then {checked}, {how}"
+
+
+def _extend(objective: Objective) -> str:
+    """Return the command that lets the objective go on, with its limit of tasks raised to what is
+    accepted if it is used up."""
+    most = objective.spec.limits.max_tasks
+    usable = max(most, objective.n_begun + 1) if most else 0
+    return f"babyagi extend --objective {objective.id} --max-tasks {usable}"
+
+
+def _is_rehearsal(objective: Objective) -> bool:
+    return objective.spec.model_by_role[Role.CREATION] == "rehearsal"
+
+
+def raise_limit(limits: Limits, name: str) -> tuple[str, str]:
+    """Return the option that sets the limit of this name (`tasks`, `cost`, …), and as its value
+    twice the present limit."""
+    value = {
+        "tasks": f"{2 * limits.max_tasks}",
+        "calls": f"{2 * limits.max_calls}",
+        "tokens": f"{2 * limits.max_tokens}",
+        "cost": f"{2 * limits.max_cost_usd:g}",
+        "time": f"{int(2 * limits.max_time_s)}s",
+    }[name]
+    return f"--max-{name}", value
 
 
 # -- words

@@ -25,9 +25,15 @@ from starlette.routing import Route
 
 from babyagi.app.backends import utc_now
 from babyagi.errors import BabyagiError
-from babyagi.pages import pictures
 from babyagi.pages.markdown import render_html
-from babyagi.pages.report import render_files
+from babyagi.pages.report import (
+    MAX_TASKS_DRAWN,
+    SIGNS,
+    TIMELINE_KINDS,
+    find_bars,
+    render_files,
+    render_timeline,
+)
 from babyagi.reporting.report import MAX_EVENTS_DRAWN, load_report
 from babyagi.reporting.why import Facts, Reason, explain_tasks, find_facts
 from babyagi.serve import door, wire
@@ -277,12 +283,12 @@ def _excerpts(found: Sequence[Result]) -> list[tuple[Result, Markup]]:
 async def _timeline(desk: Desk, stand: actions.Stand, _request: Request) -> Values:
     id_ = stand.objective.id
     found = await desk.store.events(
-        id_, kinds=pictures.KINDS, from_end=True, limit=MAX_EVENTS_DRAWN
+        id_, kinds=TIMELINE_KINDS, from_end=True, limit=MAX_EVENTS_DRAWN
     )
-    bars = await asyncio.to_thread(pictures.find_bars, found, now=utc_now())
-    tasks = await desk.store.tasks(id_, task_ids=range(1, pictures.MAX_ROWS + 1))
+    bars = await asyncio.to_thread(find_bars, found, now=utc_now())
+    tasks = await desk.store.tasks(id_, task_ids=range(1, MAX_TASKS_DRAWN + 1))
     link = f"/objectives/{id_}/tasks/{{}}".format
-    drawing = await asyncio.to_thread(pictures.render_timeline, tasks, bars, link=link)
+    drawing = await asyncio.to_thread(render_timeline, tasks, bars, link=link)
     return {"drawing": Markup(drawing), "n_read": len(tasks), "duties": DUTIES}
 
 
@@ -461,7 +467,7 @@ def open_templates() -> Environment:
             "advice": say_advice,
             "commands": mark_commands,
             "sentence": say_sentence,
-            "sign": lambda status: pictures.SIGNS[status],
+            "sign": lambda status: SIGNS[status],
             "status": lambda status: _WORDS.get(status, status.value),
             "unseen": mark_unseen,
         }

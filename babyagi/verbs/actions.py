@@ -20,8 +20,7 @@ from typing import TYPE_CHECKING, Any
 from babyagi import events, inbox
 from babyagi.errors import BabyagiError, NotFoundError, ObjectiveStoppedError, SettingsError
 from babyagi.files.home import forget, home_id, new_worker_id, touched
-from babyagi.reporting.artifacts import Made, find_artifacts
-from babyagi.reporting.sources import NO_SOURCES, Sources, trace_sources
+from babyagi.reporting.sources import NO_SOURCES, Made, Sources, find_artifacts, trace_sources
 from babyagi.reporting.transcript import Exchange, read_exchanges
 from babyagi.reporting.why import (
     Facts,

@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from babyagi import tasks
 from babyagi.inbox import Decision, asking_task, decisions, describe, read_request
-from babyagi.reporting.artifacts import Made, artifacts_shape
-from babyagi.reporting.sources import Sources, sources_shape
+from babyagi.reporting.sources import Made, Sources, artifacts_shape, sources_shape
 from babyagi.reporting.transcript import Part
 from babyagi.reporting.why import Reason
 from babyagi.tasks import Limits, ObjectiveStatus, Reservation, StopReason, TaskStatus

@@ -31,9 +31,9 @@ from babyagi.app.options import LIMIT_NAMES
 from babyagi.errors import NotFoundError, RequestError, SettingsError
 from babyagi.inbox import Decision
 from babyagi.llm.shapes import ShapeError, shape_of
-from babyagi.reporting.artifacts import find_artifacts
 from babyagi.reporting.metrics import read_metrics
-from babyagi.reporting.report import load_artifacts, load_page, load_report, load_sources
+from babyagi.reporting.report import load_page, load_report
+from babyagi.reporting.sources import find_artifacts, trace_sources
 from babyagi.reporting.why import explain_tasks, find_facts
 from babyagi.settings.fields import Settings, declared_fields
 from babyagi.tasks import ANSWER_TASK, Duty, Level, Limits, Objective, Place, Task, TaskStatus
@@ -688,8 +688,8 @@ async def report(
     """Return the report of an objective, as JSON, Markdown or HTML."""
     markdown = await load_report(store, objective, offload=asyncio.to_thread)
     if format == "json":
-        sources = await load_sources(store, objective)
-        made = await load_artifacts(store, objective)
+        results = await store.results(objective.id)
+        sources, made = await trace_sources(store, results), await find_artifacts(store, results)
         return Answer(value=json_shapes.report_shape(objective, markdown, sources, made))
     kind, text = "markdown", markdown
     if format == "html":

@@ -6,8 +6,7 @@ from datetime import UTC, datetime, timedelta
 from babyagi import events
 from babyagi.index.indexer import CheckReport
 from babyagi.index.search import RankedResult, Ranking
-from babyagi.reporting.artifacts import Made
-from babyagi.reporting.sources import Source, SourceKind, Sources
+from babyagi.reporting.sources import Made, Source, SourceKind, Sources
 from babyagi.tasks import (
     Artifact,
     Effect,

@@ -5,7 +5,8 @@ import json
 import pytest
 
 from babyagi.agent import Agent
-from babyagi.cli.exits import ExitCode, code_of_run
+from babyagi.cli.ask import code_of_run
+from babyagi.cli.exits import ExitCode
 from babyagi.cli.root import run_guarded
 from babyagi.errors import SettingsError
 from babyagi.memory.log import parse, path_of

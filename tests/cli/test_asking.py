@@ -28,7 +28,13 @@ async def park(store, objective, kind="question", **arguments):
 def asker(store, objective, pipe, tmp_path):
     environ = {"BABYAGI_HOME": str(tmp_path)}
     settings = load_settings(flags={}, environ=environ, cwd=tmp_path).settings
-    return Asker(store, objective.id, settings, descriptor=pipe[0], may_read=lambda: True)
+    return Asker(
+        store=store,
+        objective_id=objective.id,
+        settings=settings,
+        descriptor=pipe[0],
+        may_read=lambda: True,
+    )
 
 
 async def until_decided(store, objective, asker):
@@ -73,7 +79,7 @@ async def test_a_call_takes_a_y_or_an_n_and_nothing_else(
 async def test_where_the_input_ends_nobody_is_there_any_more(store, objective, asker, capsys):
     read_end, write_end = os.pipe()
     os.close(write_end)
-    asker._descriptor = read_end
+    asker.descriptor = read_end
     await park(store, objective)
 
     assert asker.is_person_there()

@@ -1,14 +1,16 @@
 import asyncio
 import os
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
 from babyagi.cli.inbox import Asker
 from babyagi.cli.text import Style, accepts_output
-from babyagi.cli.views import Follower, LiveState, LiveView, render_state
+from babyagi.cli.views import LiveView, render_state
 from babyagi.inbox import write_request
 from babyagi.journal import TextPiece
+from babyagi.reporting.why import Facts
 from babyagi.settings.load import load_settings
 from babyagi.tasks import ObjectiveStatus, Role, TaskStatus
 from support.workers import join
@@ -37,7 +39,7 @@ def sit(store, objective, monkeypatch):
         monkeypatch.setenv("TERM", "xterm-256color")
         monkeypatch.setenv("COLUMNS", "100")
         monkeypatch.delenv("NO_COLOR", raising=False)
-        views.append(LiveView(store, objective.id, may_draw=lambda: may_draw))
+        views.append(LiveView(store=store, objective_id=objective.id, may_draw=lambda: may_draw))
         return views[0], terminal
 
     yield sit_down
@@ -64,7 +66,7 @@ async def until_shown(terminal, words):
 async def test_lines_of_events_stand_above_the_state_and_their_text_is_text(store, objective, sit):
     view, terminal = sit()
     claim = await store.claim_task(objective.id, homes.WORKER.id)
-    await Follower(store, objective.id, view).drain()
+    await view.drain()
 
     shown = terminal.getvalue()
     assert f"objective {objective.id} created" in shown.partition(f">    {claim.task.id}")[0]
@@ -74,7 +76,7 @@ async def test_lines_of_events_stand_above_the_state_and_their_text_is_text(stor
 
 async def test_the_state_is_gone_when_the_view_has_closed(store, objective, sit):
     view, terminal = sit()
-    await Follower(store, objective.id, view).drain()
+    await view.drain()
     n_shown = terminal.getvalue().count(DRAWN)
     view.__exit__()
     view.draw()
@@ -104,12 +106,17 @@ async def test_nothing_is_drawn_while_a_question_is_asked(store, objective, sit,
     settings = load_settings(flags={}, environ=environ, cwd=tmp_path).settings
     read_end, write_end = os.pipe()
     asker = Asker(
-        store, objective.id, settings, aside=view.aside, descriptor=read_end, may_read=lambda: True
+        store=store,
+        objective_id=objective.id,
+        settings=settings,
+        aside=view.aside,
+        descriptor=read_end,
+        may_read=lambda: True,
     )
     await park(store, objective)
     asking = asyncio.ensure_future(asker.ask())
     await until_shown(terminal, "Your answer to task 1")
-    await Follower(store, objective.id, view).drain()
+    await view.drain()
     assert "waits for your answer" in terminal.getvalue() and DRAWN not in terminal.getvalue()
 
     os.write(write_end, b"Monday\n")
@@ -124,7 +131,7 @@ async def test_nothing_is_drawn_while_a_question_is_asked(store, objective, sit,
 
 async def test_in_the_background_only_lines_are_printed(store, objective, sit):
     view, terminal = sit(may_draw=False)
-    await Follower(store, objective.id, view).drain()
+    await view.drain()
 
     assert "created" in terminal.getvalue() and DRAWN not in terminal.getvalue()
 
@@ -132,7 +139,7 @@ async def test_in_the_background_only_lines_are_printed(store, objective, sit):
 async def test_lines_wait_for_a_terminal_that_accepts_no_output(store, objective, sit, monkeypatch):
     view, terminal = sit()
     monkeypatch.setattr("babyagi.cli.views.accepts_output", lambda _: False)
-    await Follower(store, objective.id, view).drain()
+    await view.drain()
     assert terminal.getvalue() == ""
 
     monkeypatch.setattr("babyagi.cli.views.accepts_output", lambda _: True)
@@ -156,12 +163,12 @@ async def test_the_state_says_who_asks_what_runs_and_what_was_used(store, object
     task = samples.task(id=7, name="Read\nthe notes", status=TaskStatus.RUNNING)
     now = task.started_at + timedelta(seconds=72)
     paused = samples.objective(spec=objective.spec, status=ObjectiveStatus.PAUSED)
-    state = LiveState(
-        objective=paused, counts={TaskStatus.RUNNING: 1}, running=[task],
-        asked=await store.inbox(objective.id), doing={7: "asks the model"},
-    )  # fmt: skip
+    standing = replace(
+        await store.standing(objective.id), objective=paused, counts={TaskStatus.RUNNING: 1}
+    )
+    facts = Facts(standing=standing, asked=await store.inbox(objective.id))
 
-    lines = render_state(state, now=now, width=60)
+    lines = render_state(facts, [task], {7: "asks the model"}, now=now, width=60)
 
     text = [line.text for line in lines]
     assert text[0].startswith("?    1  asks you") and lines[0].style is Style.YELLOW

@@ -2,7 +2,8 @@ import asyncio
 import contextlib
 import json
 from collections.abc import Sequence
-from typing import Any, cast
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, cast
 
 import pytest
 
@@ -10,21 +11,20 @@ from babyagi import events
 from babyagi.app.application import RunOutcome
 from babyagi.cli.report import Output
 from babyagi.cli.run import work_on
-from babyagi.cli.views import Follower, PlainView, View
+from babyagi.cli.views import PlainView, View
 from babyagi.errors import CredentialsError
 from babyagi.tasks import Event, StopReason
 from tests.cli import homes
 
 
+@dataclass(eq=False, kw_only=True)
 class Collecting(View):
     """A view that keeps what it is given."""
 
-    tick_s = 0.05
-    pause_s = 0.0
-
-    def __init__(self):
-        self.pending: Sequence[Event] = ()
-        self.shown: list[int] = []
+    tick_s: ClassVar = 0.05
+    pause_s: ClassVar = 0.0
+    pending: Sequence[Event] = ()
+    shown: list[int] = field(default_factory=list)
 
     async def fetch(self, events):
         await asyncio.sleep(0)
@@ -34,38 +34,33 @@ class Collecting(View):
         self.shown += [event.id for event in self.pending]
         self.pending = ()
 
-    def close(self):
-        pass
-
 
 async def all_ids(store, objective_id):
     return [event.id for event in await store.events(objective_id)]
 
 
-async def test_every_event_is_shown_once_and_in_order_however_often_the_follower_is_cut_off(
+async def test_every_event_is_shown_once_and_in_order_however_often_the_view_is_cut_off(
     store, objective
 ):
-    view = Collecting()
-    follower = Follower(store, objective.id, view)
+    view = Collecting(store=store, objective_id=objective.id)
 
     for n in range(8):
-        following = asyncio.create_task(follower.follow())
+        following = asyncio.create_task(view.follow())
         await store.append_event(objective.id, kind="order.applied", data={"n": n})
         await asyncio.sleep(0.003 * n)
         following.cancel()
         await asyncio.gather(following, return_exceptions=True)
-    await follower.drain()
+    await view.drain()
 
     assert view.shown == await all_ids(store, objective.id)
 
 
-async def test_a_follower_that_starts_late_shows_only_what_comes(store, objective):
-    view = Collecting()
+async def test_a_view_that_starts_late_shows_only_what_comes(store, objective):
     after_id = await store.last_event_id(objective.id)
-    follower = Follower(store, objective.id, view, after_id=after_id)
+    view = Collecting(store=store, objective_id=objective.id, after_id=after_id)
 
     await homes.finish_a_task(store, objective.id)
-    await follower.drain()
+    await view.drain()
 
     assert view.shown == [
         event_id for event_id in await all_ids(store, objective.id) if event_id > after_id
@@ -75,7 +70,7 @@ async def test_a_follower_that_starts_late_shows_only_what_comes(store, objectiv
 async def test_a_plain_view_says_one_line_for_each_finished_task(store, objective, capsys):
     await homes.finish_a_task(store, objective.id)
 
-    await Follower(store, objective.id, PlainView(store)).drain()
+    await PlainView(store=store, objective_id=objective.id).drain()
 
     lines = [line.split(" ", 1)[1] for line in capsys.readouterr().err.splitlines()]
     assert lines == [
@@ -88,7 +83,7 @@ async def test_each_change_of_state_is_one_record_in_the_log(store, objective, c
     caplog.set_level("INFO", logger="babyagi")
     await homes.finish_a_task(store, objective.id)
 
-    await Follower(store, objective.id, Collecting(), is_logged=True).drain()
+    await Collecting(store=store, objective_id=objective.id, is_logged=True).drain()
 
     done = [record for record in caplog.records if record.__dict__.get("event") == "task.done"]
     assert [(record.levelname, record.__dict__["task_id"]) for record in done] == [("INFO", 1)]

@@ -6,6 +6,7 @@ import select
 import pytest
 
 from babyagi.cli import text
+from babyagi.text import harmless, harmless_lines
 from tests.cli.samples import HOSTILE
 from tests.cli.screen import Terminal
 
@@ -30,19 +31,19 @@ from tests.cli.screen import Terminal
     ],
 )
 def test_no_character_that_steers_a_terminal_is_left(hostile):
-    assert text.safe(hostile).isprintable()
-    text.safe(hostile).encode("utf-8")
+    assert harmless(hostile).isprintable()
+    harmless(hostile).encode("utf-8")
 
 
 def test_newlines_are_kept_only_where_asked():
-    assert text.safe("a\nb") == "a b"
-    assert text.safe("a\r\nb\nc", keep_newlines=True) == "a\nb\nc"
+    assert harmless("a\nb") == "a b"
+    assert harmless_lines("a\r\nb\nc") == "a\nb\nc"
 
 
 def test_ordinary_text_of_any_script_is_left_as_it_is():
     words = "naïve 日本語 עברית العربية 👩‍👩‍👧 https://x.com/v2.1?id=3"
 
-    assert text.safe(words) == words
+    assert harmless(words) == words
 
 
 def test_wide_characters_count_twice_and_combining_ones_not_at_all():

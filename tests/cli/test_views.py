@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from babyagi import events
-from babyagi.cli.views import EventNames, describe_event
+from babyagi.cli.views import PlainView, describe_event
 from support.world import World
 from tests.cli import samples
 
@@ -23,14 +23,14 @@ SILENT = {
 
 
 async def test_an_outage_is_said_once_a_minute_until_it_is_over():
-    names, said = EventNames(World().store), []
+    view, said = PlainView(store=World().store, objective_id=3), []
     down, released = events.MODEL_UNAVAILABLE, events.TASK_RELEASED
     for at_s, kind in (
         (0, down), (1, released), (19, down), (61, down), (70, events.MODEL_AVAILABLE), (71, down),
     ):  # fmt: skip
         reason = "the model is unavailable: m is away" if kind == released else "m is away"
         event = samples.event(kind=kind, data={"reason": reason}, task_id=None)
-        if await names.render_event(replace(event, at=event.at + timedelta(seconds=at_s))):
+        if await view.render_event(replace(event, at=event.at + timedelta(seconds=at_s))):
             said.append(at_s)
 
     assert said == [0, 61, 70, 71]

@@ -8,8 +8,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from babyagi.pages.pictures import find_bars, walk_tree
-from babyagi.pages.report import MAX_TASKS, render_report_page
+from babyagi.pages.report import MAX_TASKS, find_bars, render_report_page, walk_tree
 from babyagi.tasks import Artifact, Lack, TaskStatus
 from tests.cli import samples
 

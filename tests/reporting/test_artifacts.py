@@ -10,7 +10,7 @@ import pytest
 import babyagi
 from babyagi.cli import main
 from babyagi.llm.prompt import Speaker, ToolCall
-from babyagi.reporting.artifacts import Made, artifacts_shape, render_artifacts
+from babyagi.reporting.sources import Made, artifacts_shape, render_artifacts
 from babyagi.tasks import Artifact
 from babyagi.tools.catalog import RUN_PYTHON
 from support.scripted import ScriptedModel

@@ -74,7 +74,7 @@ async def test_the_timeline_reads_so_many_tasks_and_says_how_many_there_are(serv
     browser = Browser(served)
     assert "Drawn from" not in (await browser.look("/objectives/1/timeline")).text
 
-    monkeypatch.setattr("babyagi.pages.pictures.MAX_ROWS", 2)
+    monkeypatch.setattr("babyagi.serve.board.MAX_TASKS_DRAWN", 2)
     page = await browser.look("/objectives/1/timeline")
 
     assert "Drawn from the first 2 of 3 tasks" in page.text

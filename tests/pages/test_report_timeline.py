@@ -4,8 +4,8 @@ import re
 from datetime import timedelta
 
 from babyagi import events
-from babyagi.pages import pictures
-from babyagi.pages.pictures import Bar, find_bars, render_timeline
+from babyagi.pages import report
+from babyagi.pages.report import Bar, find_bars, render_timeline
 from babyagi.tasks import TaskStatus
 from tests.cli import samples
 
@@ -49,10 +49,10 @@ def test_a_task_stands_below_the_one_that_it_was_planned_from_and_its_tries_besi
     drawing = render_timeline(tasks, [bar(0, 5, task_id=4), bar(6, 7, task_id=4)])
 
     places = re.findall(r'href="#task-(\d)"><text x="(\d+)" y="(\d+)"', drawing)
-    assert [(int(id_), int(x) // pictures.INDENT) for id_, x, _ in places] == [
+    assert [(int(id_), int(x) // report.INDENT) for id_, x, _ in places] == [
         (1, 0), (2, 1), (4, 2), (3, 1),
     ]  # fmt: skip
-    assert [y for _, y, _ in bars_of(drawing)] == [2 * pictures.ROW_HEIGHT] * 2
+    assert [y for _, y, _ in bars_of(drawing)] == [2 * report.ROW_HEIGHT] * 2
 
 
 def test_what_was_done_at_once_stands_at_the_same_time_and_a_night_without_work_takes_no_room():
@@ -61,11 +61,11 @@ def test_what_was_done_at_once_stands_at_the_same_time_and_a_night_without_work_
 
     first, second, third = bars_of(render_timeline(tasks, tries))
 
-    half = (pictures.WIDTH - pictures.LEFT) / 2
+    half = (report.WIDTH - report.LEFT) / 2
     assert (first[0], second[0], third[0]) == (
-        pictures.LEFT,
-        pictures.LEFT + half / 2,
-        pictures.LEFT + half,
+        report.LEFT,
+        report.LEFT + half / 2,
+        report.LEFT + half,
     )
     assert (first[2], second[2], third[2]) == (half, half / 2, half)
 
@@ -75,8 +75,8 @@ def test_of_a_large_list_the_first_tasks_and_the_longest_bars_are_drawn():
 
     drawn = render_timeline(tasks, [bar(n, n + 0.5) for n in range(2000)])
 
-    assert drawn.count("<a data-drawer") == pictures.MAX_ROWS
-    assert drawn.count("<rect") == pictures.MAX_BARS
+    assert drawn.count("<a data-drawer") == report.MAX_TASKS_DRAWN
+    assert drawn.count("<rect") == report.MAX_BARS
 
 
 def test_no_tasks_no_tries_and_parents_that_make_no_sense_are_drawn():

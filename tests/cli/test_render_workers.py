@@ -1,6 +1,6 @@
 from datetime import timedelta
 
-from babyagi.cli.views import render_serving, render_workers
+from babyagi.cli.render import render_serving, render_workers
 from babyagi.tasks import Duty
 from babyagi.verbs.actions import serving
 from babyagi.verbs.json_shapes import worker_shape
