@@ -6,6 +6,7 @@ An environment variable `<NAME>_PARAMS_<PARAM>` overrides a parameter in the fil
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import re
 import time
@@ -377,7 +378,12 @@ class PythonRuntime(Runnable):
     output_variable: ClassVar[str] = RESULT
 
     def build(self, name: str, description: str, granted: Granted) -> Tool:
-        return build_python(name=name, description=description, places=granted.places)
+        return build_python(
+            name=name,
+            description=description,
+            offload=asyncio.to_thread,
+            places=granted.places,
+        )
 
 
 class RemotePipeline(Search):

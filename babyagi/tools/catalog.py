@@ -152,9 +152,9 @@ def _open_all(names: Collection[str], context: ToolContext) -> Iterator[Tool]:
 
 
 def _open_python(context: ToolContext) -> Tool:
-    from babyagi.tools.python import build_python_with_files
+    from babyagi.tools.python import build_python
 
-    return build_python_with_files(
+    return build_python(
         offload=context.offload,
         folder=context.folder,
         files=context.scratch,
