@@ -481,8 +481,7 @@ def _open_http(server: McpServer) -> httpx2.AsyncClient:
 
 async def _guard_answer(response: httpx2.Response) -> None:
     """Refuse an answer that is too long, or compressed, because its true size would be unknown. In
-    each list of tools replace what the library's parser cannot read, so that it reads the other
-    tools."""
+    the others replace halves of characters, as `tree.mend` does."""
     import httpx2
 
     if response.headers.get("content-encoding", "identity").lower() != "identity":
@@ -510,8 +509,7 @@ async def _guard_answer(response: httpx2.Response) -> None:
 
 
 async def _mend(line: bytes) -> bytes:
-    is_list = tree.LIST in line and len(line) <= MAX_LINE_BYTES
-    return await asyncio.to_thread(tree.mend, line) if is_list else line
+    return await asyncio.to_thread(tree.mend, line) if len(line) <= MAX_LINE_BYTES else line
 
 
 # -- the tools that a server lists, one by one
