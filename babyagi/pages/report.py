@@ -87,7 +87,7 @@ def render_files(made: Sequence[tuple[int, Artifact]]) -> Html:
 
 
 def _render_file(artifact: Artifact) -> Html:
-    if artifact.media_type in ("image/svg+xml", "image/png"):
+    if artifact.media_type == "image/svg+xml":
         image = '<img src="data:$type;base64,$data" alt="$name">'
         data = base64.b64encode(artifact.data).decode()
         return fill(image, type=artifact.media_type, data=data, name=artifact.name)
