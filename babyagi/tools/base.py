@@ -493,7 +493,12 @@ async def run_in_time(tool: Tool, arguments: Mapping[str, Any]) -> Passage:
             raise OutOfTimeError
     finally:
         if not call.done():
-            await _let_go(call, tool.name)
+            call.cancel()
+            await asyncio.wait([call], timeout=GRACE_S)
+        if not call.done():
+            logger.warning(
+                "%s is still running although it was cancelled; it is abandoned", tool.name
+            )
     error = asyncio.CancelledError() if call.cancelled() else call.exception()
     if error is not None and not isinstance(error, Exception):
         raise ToolExitError from error
@@ -505,13 +510,6 @@ async def _run(tool: Tool, arguments: Mapping[str, Any]) -> Passage:
         return await tool.run(arguments)
     except SystemExit as error:  # asyncio would pass it on to the event loop
         raise ToolExitError from error
-
-
-async def _let_go(call: asyncio.Task[Passage], name: str) -> None:
-    call.cancel()
-    await asyncio.wait([call], timeout=GRACE_S)
-    if not call.done():
-        logger.warning("%s is still running although it was cancelled; it is abandoned", name)
 
 
 async def in_thread(function: Callable[[], Any]) -> Any:

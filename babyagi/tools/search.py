@@ -129,6 +129,7 @@ def _show_parts(parts: Sequence[WebPart], name: str, engine: str) -> Passage:
 
 
 def number(texts: Iterable[str]) -> str:
+    """Return the texts as one, each with its number."""
     return "\n\n".join(f"{n}. {text}" for n, text in enumerate(texts, start=1))
 
 
