@@ -376,8 +376,7 @@ def open_searcher(settings: Settings) -> Searcher:
     }
     name = settings.search_engine
     if name == "auto":
-        with_key = [one for one, key in key_by_name.items() if key]
-        name = next(iter(with_key), "keyless")
+        name = next((one for one, key in key_by_name.items() if key), "keyless")
     if name in key_by_name and not key_by_name[name]:
         fix = f"set {ENGINES[name].key_variable}"
         raise SettingsError(f"the search {name} needs its key", fix=fix, guide="tools")

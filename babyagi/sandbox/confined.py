@@ -84,12 +84,12 @@ def main(parent_pid: int, max_chars: int, cpu_s: int, memory_bytes: int) -> None
         program.prepare(code)
         allowed_bytes = confine(cpu_s, memory_bytes)
     except Exception as error:  # whatever the error is, the code is not run
-        write_all(f"{REFUSED}{error}")
+        write_all(f"{REFUSED}{error}".encode("utf-8", "replace"))
         os._exit(1)
     try:
-        write_all(CONFIRMED)
+        write_all(CONFIRMED.encode())
         files.install()
-        write_bytes(files.pack(program.run(code, max_chars, allowed_bytes, files)))
+        write_all(files.pack(program.run(code, max_chars, allowed_bytes, files)))
         os._exit(0)
     finally:  # the interpreter's normal exit needs system calls that are now forbidden
         os._exit(1)
@@ -243,11 +243,7 @@ def require_filter() -> None:
 # --------------------------------------------------------------------------------------------------
 
 
-def write_all(text: str) -> None:
-    write_bytes(text.encode("utf-8", "replace"))
-
-
-def write_bytes(given: bytes) -> None:
+def write_all(given: bytes) -> None:
     data = memoryview(given)
     while data:
         data = data[os.write(1, data) :]

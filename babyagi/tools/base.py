@@ -23,7 +23,7 @@ from babyagi.llm.prompt import Prompt, ToolSpec
 from babyagi.llm.shapes import MAX_DEPTH, coerce, is_deep, is_of, show, takes_null
 from babyagi.tasks import Artifact, Effect, Fetched, Passage, Role, Step, write_form
 
-_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+MODELS_TAKE = re.compile(r"[A-Za-z0-9_-]{1,64}")  # as the name of a tool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -222,7 +222,7 @@ class Tool:
     offered: Callable[[], Awaitable[Tool]] | None = None
 
     def __post_init__(self) -> None:
-        if not _NAME.fullmatch(self.name):
+        if not MODELS_TAKE.fullmatch(self.name):
             raise ValueError(
                 f"a tool's name must have 1 to 64 letters, digits, _ or -, got {self.name[:100]!r}"
             )
