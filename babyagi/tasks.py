@@ -470,10 +470,6 @@ class Objective:
     ended_at: datetime | None = None
 
     @property
-    def is_free(self) -> bool:
-        return self.spec.is_free
-
-    @property
     def is_set_aside(self) -> bool:
         """Whether the objective is paused because a run got no answer. Workers do not work on it
         until a person resumes it."""
@@ -483,7 +479,7 @@ class Objective:
     def spent(self) -> str:
         """The cost in words: `$0.2100`, `$0.2100 (perhaps $1.3700 more)` if a part is unconfirmed,
         `unknown`, or `nothing` if no call costs money."""
-        if self.is_free and not self.usage.cost_usd:
+        if self.spec.is_free and not self.usage.cost_usd:
             return "nothing"
         if not self.spec.has_price:
             return "unknown"

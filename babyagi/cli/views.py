@@ -248,7 +248,7 @@ class EventNames:
         text = f"{describe_event(event, task.name)}"
         if line := first_line(redact(results[0].text)) if results else "":
             text += f" → {fit(line, RESULT_WIDTH)}"
-        is_known = objective.spec.has_price and not objective.is_free
+        is_known = objective.spec.has_price and not objective.spec.is_free
         return f"{text} · {render_cost(task.usage, objective)}" if is_known else text
 
     async def name_of(self, event: Event) -> str:

@@ -130,7 +130,7 @@ def _render_tree(
 def _say_cost(task: Task, objective: Objective) -> str:
     usage = task.usage
     known = f"${usage.cost_usd:.4f}" if objective.spec.has_price else "cost unknown"
-    price = "" if objective.is_free else known
+    price = "" if objective.spec.is_free else known
     parts = [say_count(usage.calls, "model call"), f"{usage.tokens:,} tokens", price]
     return " · ".join(filter(None, parts)) if usage.calls else "not begun"
 
