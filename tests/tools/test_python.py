@@ -45,6 +45,18 @@ async def test_the_result_is_what_the_code_assigned():
 
 
 @pytest.mark.system
+async def test_a_program_that_is_given_no_files_has_its_own_for_one_call():
+    tool = build_python(name="Python", description="computes", offload=run_inline)
+
+    code = "open('a.txt', 'w').write('mine')\nprint(open('a.txt').read())"
+    passage = await tool.run({"code": code})
+
+    assert passage.text == "mine\n\nWritten: a.txt (4 bytes)"
+    with pytest.raises(ToolError, match="no file of that name here; there are: none"):
+        await tool.run({"code": "open('a.txt')"})
+
+
+@pytest.mark.system
 async def test_what_the_code_prints_is_the_answer_and_the_model_is_told_so():
     tool = build_python(name="Python", description="computes", offload=run_inline)
 
