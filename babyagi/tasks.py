@@ -8,7 +8,6 @@ uses a disk, a clock or a network.
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import json
 import re
@@ -140,7 +139,6 @@ class Level(IntEnum):
 ASKED_FURTHER = "Asked further: "  # prefix of a further question in `ObjectiveSpec.asked`
 MAX_SOURCES = 30  # the most sources that are named for one text
 MAX_ARTIFACTS = 20  # the most artifacts of one tool call
-PNG = "image/png"
 _OUTSIDE = re.compile(r"file:|scratch:|private:|web:|search:|tool:|more:\d{1,9}$|result:\d+/")
 # what every objective with a folder has; a prompt that holds the whole folder offers none of them
 READING_TOOLS = ("list_files", "read_file", "search_files")
@@ -171,7 +169,7 @@ class Fetched:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Artifact:
     """A file that a tool made in addition to its answer: its path, its media type (`text/csv`,
-    `image/svg+xml`, …), its text (in base64 for `image/png`), and the SHA-256 of its bytes."""
+    `image/svg+xml`, …), its text, and the SHA-256 of its bytes."""
 
     name: str
     media_type: str
@@ -181,8 +179,7 @@ class Artifact:
     @property
     def data(self) -> bytes:
         """The bytes of the file."""
-        is_text = self.media_type != PNG
-        return self.text.encode("utf-8") if is_text else base64.b64decode(self.text)
+        return self.text.encode("utf-8")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -473,10 +470,6 @@ class Objective:
     ended_at: datetime | None = None
 
     @property
-    def is_free(self) -> bool:
-        return self.spec.is_free
-
-    @property
     def is_set_aside(self) -> bool:
         """Whether the objective is paused because a run got no answer. Workers do not work on it
         until a person resumes it."""
@@ -486,7 +479,7 @@ class Objective:
     def spent(self) -> str:
         """The cost in words: `$0.2100`, `$0.2100 (perhaps $1.3700 more)` if a part is unconfirmed,
         `unknown`, or `nothing` if no call costs money."""
-        if self.is_free and not self.usage.cost_usd:
+        if self.spec.is_free and not self.usage.cost_usd:
             return "nothing"
         if not self.spec.has_price:
             return "unknown"

@@ -53,6 +53,7 @@ from babyagi.tools.catalog import (
     spell_out,
 )
 from babyagi.tools.declare import load_tools
+from babyagi.tools.files import find_texts
 from babyagi.tools.issues import GITHUB_URL, GitHub
 from babyagi.tools.mcp import Connection, load_servers, open_servers
 from babyagi.tools.recall import RECALL
@@ -217,8 +218,6 @@ class Toolbox:
         bytes; None if the objective may not read one."""
         if "read_file" not in {grant.name for grant in objective.spec.tools}:
             return None
-        from babyagi.tools.files import find_texts
-
         folder = open_folder(self._settings, objective)
         return lambda question, max_bytes: asyncio.to_thread(
             find_texts, folder, question=question, max_bytes=max_bytes
@@ -377,8 +376,7 @@ def open_searcher(settings: Settings) -> Searcher:
     }
     name = settings.search_engine
     if name == "auto":
-        with_key = [one for one, key in key_by_name.items() if key]
-        name = next(iter(with_key), "keyless")
+        name = next((one for one, key in key_by_name.items() if key), "keyless")
     if name in key_by_name and not key_by_name[name]:
         fix = f"set {ENGINES[name].key_variable}"
         raise SettingsError(f"the search {name} needs its key", fix=fix, guide="tools")

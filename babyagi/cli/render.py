@@ -92,7 +92,7 @@ def render_usage(objective: Objective) -> str:
 def render_cost(usage: Usage, objective: Objective) -> str:
     """Return the cost of `usage`, which is a part of the objective's usage: `$0.0040`, `cost
     unknown` if the model has no known price, or `no cost` if it is free."""
-    if objective.is_free and not usage.cost_usd:
+    if objective.spec.is_free and not usage.cost_usd:
         return "no cost (rehearsal)" if is_rehearsal(objective) else "no cost"
     if not objective.spec.has_price:
         return "cost unknown"

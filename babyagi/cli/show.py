@@ -26,7 +26,6 @@ from babyagi.cli.text import (
     safe_line,
     terminal_width,
     warn,
-    write_bytes,
 )
 from babyagi.cli.views import (
     View,
@@ -34,13 +33,13 @@ from babyagi.cli.views import (
     name_task,
     watch,
 )
-from babyagi.errors import NotFoundError, SettingsError
+from babyagi.errors import NotFoundError
 from babyagi.inbox import QUESTION, describe
 from babyagi.redaction import redact
 from babyagi.reporting.sources import Made, find_artifacts, say_fetched
 from babyagi.reporting.transcript import INPUTS, Exchange, describe_step, first_line, said_in
 from babyagi.settings.values import parse_duration_s
-from babyagi.tasks import PNG, Duty, Event, Objective, Result, Step, StepState, Task, Usage
+from babyagi.tasks import Duty, Event, Objective, Result, Step, StepState, Task, Usage
 from babyagi.taskstore.sql.store import TaskStore
 from babyagi.text import harmless_lines, say_count, say_duration, shorten
 from babyagi.verbs import actions, json_shapes
@@ -63,8 +62,7 @@ _REASONS = {
 
 
 def show_artifact(task_id: int, name: str, *, selector: str) -> None:
-    """Print the content of the file `name` of a task's result, and nothing else. A picture is
-    written as binary data, but not to a terminal."""
+    """Print the content of the file `name` of a task's result, and nothing else."""
 
     async def fetch(store: TaskStore, objective: Objective) -> list[Made]:
         return await find_artifacts(store, await store.results(objective.id, task_ids=[task_id]))
@@ -75,16 +73,7 @@ def show_artifact(task_id: int, name: str, *, selector: str) -> None:
         there = ", ".join(one.artifact.name for one in made) or "none"
         what = f"the result of task {task_id} has no file {name!r}; its files: {there}"
         raise NotFoundError(what, fix=f"babyagi show {task_id}", guide="looking")
-    if found.media_type != PNG:
-        echo(found.text.removesuffix("\n"))
-    elif sys.stdout.isatty():
-        raise SettingsError(
-            f"{name} is a picture, which a terminal cannot show",
-            fix=f"babyagi show {task_id} --artifact {name} > picture.png",
-            guide="looking",
-        )
-    else:
-        write_bytes(found.data)
+    echo(found.text.removesuffix("\n"))
 
 
 # -- lines

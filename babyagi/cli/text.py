@@ -246,12 +246,6 @@ def echo_rendered(text: str) -> None:
     _put(sys.stdout, text)
 
 
-def write_bytes(data: bytes) -> None:
-    """Write binary data to standard output."""
-    sys.stdout.buffer.write(data)
-    sys.stdout.flush()
-
-
 def terminal_width() -> int:
     """Return the number of cells in a row of the terminal; 100 without a terminal."""
     return shutil.get_terminal_size((100, 24)).columns

@@ -380,7 +380,7 @@ class PlainView(View):
         results = await self.store.results(objective.id, task_ids=[task_id])
         line = first_line(redact(results[0].text)) if results else ""
         result = f" → {fit(line, RESULT_WIDTH)}" if line else ""
-        if objective.is_free or not objective.spec.has_price:
+        if objective.spec.is_free or not objective.spec.has_price:
             return result
         task = await self.store.task(objective.id, task_id)
         return f"{result} · {render.render_cost(task.usage, objective)}"

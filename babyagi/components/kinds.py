@@ -6,6 +6,7 @@ An environment variable `<NAME>_PARAMS_<PARAM>` overrides a parameter in the fil
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import re
 import time
@@ -62,7 +63,7 @@ from babyagi.tools.pipelines import (
 )
 from babyagi.tools.pipelines import RemotePipeline as Pipeline
 from babyagi.tools.python import build_python
-from babyagi.tools.search import MAX_DOMAINS, build_engine_search, build_web_search
+from babyagi.tools.search import MAX_DOMAINS, build_web_search
 
 logger = logging.getLogger(__name__)
 
@@ -307,13 +308,15 @@ class WebSearch(Search, Keyed):
         return engine.key_variable, engine.base_url
 
     def build(self, name: str, description: str, granted: Granted) -> Tool:
-        return build_engine_search(
-            self.open(granted),
+        engine, proxies = self.open(granted), granted.proxies
+        searcher = Searcher([engine], monotonic=time.monotonic, proxies=proxies)
+        return build_web_search(
+            WebRetriever(searcher, granted.pages),
             name=name,
             description=description,
+            n_pages=0,
             top_k=self.top_k,
             domains=self.domains,
-            proxies=granted.proxies,
         )
 
     def open(self, granted: Granted) -> Engine:
@@ -375,7 +378,12 @@ class PythonRuntime(Runnable):
     output_variable: ClassVar[str] = RESULT
 
     def build(self, name: str, description: str, granted: Granted) -> Tool:
-        return build_python(name=name, description=description, places=granted.places)
+        return build_python(
+            name=name,
+            description=description,
+            offload=asyncio.to_thread,
+            places=granted.places,
+        )
 
 
 class RemotePipeline(Search):

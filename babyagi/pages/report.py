@@ -99,7 +99,7 @@ def render_files(made: Sequence[tuple[int, Artifact]]) -> Html:
 
 
 def _render_file(artifact: Artifact) -> Html:
-    if artifact.media_type in ("image/svg+xml", "image/png"):
+    if artifact.media_type == "image/svg+xml":
         image = '<img src="data:$type;base64,$data" alt="$name">'
         data = base64.b64encode(artifact.data).decode()
         return fill(image, type=artifact.media_type, data=data, name=artifact.name)
@@ -157,7 +157,7 @@ def _render_tree(
 def _say_cost(task: Task, objective: Objective) -> str:
     usage = task.usage
     known = f"${usage.cost_usd:.4f}" if objective.spec.has_price else "cost unknown"
-    price = "" if objective.is_free else known
+    price = "" if objective.spec.is_free else known
     parts = [say_count(usage.calls, "model call"), f"{usage.tokens:,} tokens", price]
     return " · ".join(filter(None, parts)) if usage.calls else "not begun"
 

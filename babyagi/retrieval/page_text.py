@@ -476,7 +476,7 @@ def main() -> None:
         said = {"error": str(error)}
     except BaseException:  # the interpreter's normal exit needs system calls that are now forbidden
         os._exit(1)
-    confined.write_all(json.dumps(said))
+    confined.write_all(json.dumps(said).encode())
     os._exit(0)
 
 

@@ -3,8 +3,8 @@ tests that, and only then runs the code. What parses pages and documents confine
 `confine`.
 
 Python runs isolated here: only the modules beside this file and the standard library can be
-imported. Standard input has the code as UTF-8, then the files for the code, in the format of
-`program.py`. Standard output has `CONFIRMED`, or `REFUSED` and the reason; then the outcome,
+imported. Standard input has the code and its files, in the format of `program.unpack`. Standard
+output has `CONFIRMED`, or `REFUSED` and the reason; then the outcome,
 `ANSWER` or `FAULT` and a text; then the files that the code left. Once the code runs, nothing in
 this process can be trusted, not even the functions of this file. But the code can only change the
 output, which it controls anyway.
@@ -66,13 +66,7 @@ class CannotConfineError(Exception):
     """This machine cannot confine the code to computing. The text says why."""
 
 
-def main(
-    parent_pid: int,
-    max_chars: int,
-    cpu_s: int,
-    memory_bytes: int,
-    code_bytes: int = -1,
-) -> None:
+def main(parent_pid: int, max_chars: int, cpu_s: int, memory_bytes: int) -> None:
     """Confine this process, run the code, write its outcome to standard output, and end the
     process.
 
@@ -81,26 +75,21 @@ def main(
         max_chars: the maximum length of the answer.
         cpu_s: the limit of processor time, in seconds.
         memory_bytes: the limit of address space.
-        code_bytes: how many bytes of the input are the code; the rest are files. -1 if all of the
-            input is code, and the code has no files.
     """
     try:
         import program  # type: ignore[import-not-found]  # it stands beside this file, and nothing else is on the path
 
         die_with_parent(find_prctl(), parent_pid)
-        given = sys.stdin.buffer.read()
-        files = None if code_bytes < 0 else program.unpack_files(given[code_bytes:])
-        code = (given if files is None else given[:code_bytes]).decode("utf-8", "surrogatepass")
-        del given
+        code, files = program.unpack(sys.stdin.buffer.read())
         program.prepare(code)
         allowed_bytes = confine(cpu_s, memory_bytes)
     except Exception as error:  # whatever the error is, the code is not run
-        write_all(f"{REFUSED}{error}")
+        write_all(f"{REFUSED}{error}".encode("utf-8", "replace"))
         os._exit(1)
     try:
-        write_all(CONFIRMED)
-        outcome = program.run(code, max_chars, allowed_bytes, files)
-        write_bytes(outcome.encode("utf-8", "replace") if files is None else files.pack(outcome))
+        write_all(CONFIRMED.encode())
+        files.install()
+        write_all(files.pack(program.run(code, max_chars, allowed_bytes, files)))
         os._exit(0)
     finally:  # the interpreter's normal exit needs system calls that are now forbidden
         os._exit(1)
@@ -254,11 +243,7 @@ def require_filter() -> None:
 # --------------------------------------------------------------------------------------------------
 
 
-def write_all(text: str) -> None:
-    write_bytes(text.encode("utf-8", "replace"))
-
-
-def write_bytes(given: bytes) -> None:
+def write_all(given: bytes) -> None:
     data = memoryview(given)
     while data:
         data = data[os.write(1, data) :]

@@ -14,6 +14,7 @@ import _ast
 import builtins
 import errno
 import io
+import marshal
 import os
 import posixpath
 import stat
@@ -129,11 +130,11 @@ class Output(io.BytesIO):
 # --------------------------------------------------------------------------------------------------
 
 
-def unpack_files(packed: bytes) -> MemoryFiles:
-    """Return the files that this process was given, as a `MemoryFiles`."""
-    import marshal
-
-    return MemoryFiles(*marshal.loads(packed))
+def unpack(packed: bytes) -> tuple[str, MemoryFiles]:
+    """Return the code that this process was given, and its files. They were packed by `marshal`, as
+    the code and the arguments of `MemoryFiles`."""
+    code, *files = marshal.loads(packed)
+    return code, MemoryFiles(*files)
 
 
 def prepare(code: str) -> None:
@@ -204,7 +205,7 @@ def replace(owner: Any, **new: Any) -> None:
 # --------------------------------------------------------------------------------------------------
 
 
-def run(code: str, max_chars: int, memory_bytes: int, files: MemoryFiles | None = None) -> str:
+def run(code: str, max_chars: int, memory_bytes: int, files: MemoryFiles) -> str:
     """Run the code, and return its outcome: `ANSWER` and a text of at most `max_chars`, or `FAULT`
     and one line.
 
@@ -216,25 +217,18 @@ def run(code: str, max_chars: int, memory_bytes: int, files: MemoryFiles | None 
     for name, stream in streams.items():
         replace(sys, **{name: stream, f"__{name}__": stream})
     try:
-        if files is not None:
-            files.install()
         said = compute(code, max_chars, (output, errors), files)
         return ANSWER + said
     except BaseException as error:
         try:
             before = output.read_text(MAX_FAULT_CHARS)
-            said = describe(error, memory_bytes, has_files=files is not None)
-            return FAULT + said + (f"; it had printed: {before}" if before.strip() else "")
+            said = f"; it had printed: {before}" if before.strip() else ""
+            return FAULT + describe(error, memory_bytes) + said
         except BaseException:
             return f"{FAULT}the code raised an error that cannot be shown"
 
 
-def compute(
-    code: str,
-    max_chars: int,
-    outputs: tuple[Output, Output],
-    files: MemoryFiles | None,
-) -> str:
+def compute(code: str, max_chars: int, outputs: tuple[Output, Output], files: MemoryFiles) -> str:
     main = types.ModuleType("__main__")
     scope = vars(main)
     scope["__builtins__"] = {**vars(builtins), "__import__": import_module, "input": refuse_input}
@@ -255,7 +249,7 @@ def compute(
         return cut(str(value), max_chars)
     if reported.strip():
         return reported
-    if files is not None and (files.changed() or files.removed()):
+    if files.changed() or files.removed():
         return ""
     fix = f"print the answer, end with an expression, or assign it to {RESULT}"
     raise NotHereError(f"the code gave no output: {fix}")
@@ -306,7 +300,7 @@ def cut(text: str, max_chars: int) -> str:
     return text[:kept] + mark + (text[-kept:] if kept else "")
 
 
-def describe(error: BaseException, memory_bytes: int, *, has_files: bool = False) -> str:
+def describe(error: BaseException, memory_bytes: int) -> str:
     """Return the error as one line for the model, with the number of the code's line that raised
     it."""
     line, traceback = 0, error.__traceback__
@@ -317,21 +311,20 @@ def describe(error: BaseException, memory_bytes: int, *, has_files: bool = False
     error.__traceback__ = None
     if isinstance(error, SyntaxError):
         line = error.lineno or 0
-    said = explain(error, memory_bytes, has_files=has_files)
+    said = explain(error, memory_bytes)
     said = said if len(said) <= 2 * MAX_FAULT_CHARS else said[:MAX_FAULT_CHARS] + " …"
     return f"{said} (line {line})" if line else said
 
 
-def explain(error: BaseException, memory_bytes: int, *, has_files: bool) -> str:
+def explain(error: BaseException, memory_bytes: int) -> str:
     text = " ".join(str(error.msg if isinstance(error, SyntaxError) else error).split())
     if isinstance(error, NotHereError):
         return text
-    if wants_outside(error, text, has_files=has_files):
-        files = " and use its files by open, pathlib or os.listdir" if has_files else ""
-        never = "no database on a file" if has_files else "no files"
-        fix = "" if has_files else "; put what it needs into the code (io.StringIO is a file)"
-        never = f"{never}, no network, no threads, no other programs"
-        return f"the code may only compute{files}: {never}{fix}"
+    if wants_outside(error, text):
+        never = "no database on a file, no network, no threads, no other programs"
+        return (
+            f"the code may only compute and use its files by open, pathlib or os.listdir: {never}"
+        )
     if isinstance(error, MemoryError):
         return f"the code needs more memory than the {memory_bytes >> 20} MiB that it may use"
     if isinstance(error, SystemExit):
@@ -339,12 +332,11 @@ def explain(error: BaseException, memory_bytes: int, *, has_files: bool) -> str:
     return f"{type(error).__name__}: {text}".removesuffix(": ")
 
 
-def wants_outside(error: BaseException, text: str, *, has_files: bool) -> bool:
+def wants_outside(error: BaseException, text: str) -> bool:
     """Return whether the error shows that the code tried something that the filter of system calls
     refuses."""
     if isinstance(error, OSError):
-        is_missing = error.errno == errno.ENOENT and not has_files
-        return is_missing or error.errno == errno.EPERM or type(error).__name__ == "gaierror"
+        return error.errno == errno.EPERM or type(error).__name__ == "gaierror"
     return "unable to open database" in text or "can't start new thread" in text
 
 

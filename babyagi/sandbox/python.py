@@ -20,7 +20,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TextIO
@@ -70,6 +70,9 @@ class Files:
     listed: Mapping[str, int] = field(default_factory=dict)
 
 
+NO_FILES = Files()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ran:
     """The outcome of a program.
@@ -86,16 +89,14 @@ class Ran:
     removed: tuple[str, ...]
 
 
-async def run_python(
-    code: str,
-    *,
-    places: Path | None = None,
-) -> str:
-    """Run Python code in a process that can only compute, and return its answer as text.
+async def run_python(code: str, files: Files = NO_FILES, *, places: Path | None = None) -> Ran:
+    """Run Python code in a process that can only compute.
 
     The answer is the value of the variable `program.RESULT` if the code assigned it, else the
     printed text, else the value of the last line. It has no control characters, and at most
-    `MAX_OUTPUT_CHARS`.
+    `MAX_OUTPUT_CHARS`, and may be empty if the code changed files. If the code fails, what it
+    changed in files is lost.
+
     Each run is a new process, which has ended when the call returns. `MAX_AT_ONCE` programs of all
     processes that share the folder `places` run at once, and further calls wait; without a folder
     none waits. Nobody else may be able to write to it. `TIMEOUT_S` counts from the start of the
@@ -103,38 +104,19 @@ async def run_python(
 
     Raises:
         ToolError: the code raised an error, gave no output, took too long, or tried something
-            forbidden. The text is one line for the model.
+            forbidden; or a file that it wrote has an invalid name, or its files are too many or too
+            large. The text is one line for the model.
         SettingsError: this machine cannot confine code; nothing was run.
     """
-    return _read_answer(*await _run_in_turn(code, None, places))
-
-
-async def run_with_files(code: str, files: Files, *, places: Path | None = None) -> Ran:
-    """Run a program with files, as `run_python` does. Its answer may be empty if it changed files.
-    If it fails, its changes to files are lost.
-
-    Raises:
-        ToolError: as `run_python`; also if a file that the program wrote has an invalid name, or
-            its files are too many or too large.
-        SettingsError: as `run_python`.
-    """
-    outcome, exit_code = await _run_in_turn(code, files, places)
-    parts = iter(_unpack(outcome))
-    text = _read_answer(next(parts, b""), exit_code)
-    return _read_files(text, list(parts), files)
-
-
-async def _run_in_turn(code: str, files: Files | None, places: Path | None) -> tuple[bytes, int]:
-    """Run the code as soon as fewer than `MAX_AT_ONCE` programs run, and return the process's
-    output and exit code."""
     if sys.platform != "linux":
         raise _unconfinable(f"this system is {sys.platform}, not Linux")
     if len(code) > MAX_CODE_CHARS:
         raise ToolError(f"the code has more than {MAX_CODE_CHARS:,} characters")
-    if places is None:
-        return await _run(code, files)
-    async with _turn(places):
-        return await _run(code, files)
+    async with _turn(places) if places is not None else nullcontext():
+        outcome, exit_code = await _run(code, files)
+    parts = iter(_unpack(outcome))
+    text = _read_answer(next(parts, b""), exit_code)
+    return _read_files(text, list(parts), files)
 
 
 # -- reading the output of a program: untrusted bytes, which may have any form
@@ -217,7 +199,7 @@ def _cannot_start(error: OSError) -> BabyagiError:
     return find_shortage(error) or ToolError(f"{what}; try again later")
 
 
-async def _run(code: str, files: Files | None) -> tuple[bytes, int]:
+async def _run(code: str, files: Files) -> tuple[bytes, int]:
     with _start(code, files) as process:
         output_fd = process.stdout.fileno()  # type: ignore[union-attr]  # it is a pipe
         try:
@@ -232,22 +214,18 @@ async def _run(code: str, files: Files | None) -> tuple[bytes, int]:
     return outcome, process.returncode
 
 
-def _start(code: str, files: Files | None) -> subprocess.Popen[bytes]:
+def _start(code: str, files: Files) -> subprocess.Popen[bytes]:
     """Start the process. All that it gets from this process are the code and its files, on standard
     input."""
-    given = code.encode("utf-8", "surrogatepass")
-    bounds = [os.getpid(), MAX_OUTPUT_CHARS, int(TIMEOUT_S) + 5, MEMORY_BYTES]
-    asked = [*map(str, bounds)]
-    if files is not None:
-        asked.append(str(len(given)))
-        given += marshal.dumps((dict(files.given), dict(files.kept), dict(files.listed)))
+    bounds = map(str, [os.getpid(), MAX_OUTPUT_CHARS, int(TIMEOUT_S) + 5, MEMORY_BYTES])
+    given = marshal.dumps((code, dict(files.given), dict(files.kept), dict(files.listed)))
     nothing = subprocess.DEVNULL
     try:
         with os.fdopen(os.memfd_create("code"), "w+b") as file:
             file.write(given)
             file.seek(0)
             return subprocess.Popen(
-                [sys.executable, *_PYTHON_FLAGS, "-c", _CHILD, _FOLDER, *asked],
+                [sys.executable, *_PYTHON_FLAGS, "-c", _CHILD, _FOLDER, *bounds],
                 stdin=file, stdout=subprocess.PIPE, stderr=nothing, bufsize=0, cwd="/", env={},
                 start_new_session=True,
             )  # fmt: skip

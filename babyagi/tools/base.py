@@ -23,7 +23,7 @@ from babyagi.llm.prompt import Prompt, ToolSpec
 from babyagi.llm.shapes import MAX_DEPTH, coerce, is_deep, is_of, show, takes_null
 from babyagi.tasks import Artifact, Effect, Fetched, Passage, Role, Step, write_form
 
-_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+MODELS_TAKE = re.compile(r"[A-Za-z0-9_-]{1,64}")  # as the name of a tool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -222,7 +222,7 @@ class Tool:
     offered: Callable[[], Awaitable[Tool]] | None = None
 
     def __post_init__(self) -> None:
-        if not _NAME.fullmatch(self.name):
+        if not MODELS_TAKE.fullmatch(self.name):
             raise ValueError(
                 f"a tool's name must have 1 to 64 letters, digits, _ or -, got {self.name[:100]!r}"
             )
@@ -493,7 +493,12 @@ async def run_in_time(tool: Tool, arguments: Mapping[str, Any]) -> Passage:
             raise OutOfTimeError
     finally:
         if not call.done():
-            await _let_go(call, tool.name)
+            call.cancel()
+            await asyncio.wait([call], timeout=GRACE_S)
+        if not call.done():
+            logger.warning(
+                "%s is still running although it was cancelled; it is abandoned", tool.name
+            )
     error = asyncio.CancelledError() if call.cancelled() else call.exception()
     if error is not None and not isinstance(error, Exception):
         raise ToolExitError from error
@@ -505,13 +510,6 @@ async def _run(tool: Tool, arguments: Mapping[str, Any]) -> Passage:
         return await tool.run(arguments)
     except SystemExit as error:  # asyncio would pass it on to the event loop
         raise ToolExitError from error
-
-
-async def _let_go(call: asyncio.Task[Passage], name: str) -> None:
-    call.cancel()
-    await asyncio.wait([call], timeout=GRACE_S)
-    if not call.done():
-        logger.warning("%s is still running although it was cancelled; it is abandoned", name)
 
 
 async def in_thread(function: Callable[[], Any]) -> Any:

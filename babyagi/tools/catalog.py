@@ -142,26 +142,22 @@ def _open_all(names: Collection[str], context: ToolContext) -> Iterator[Tool]:
     if context.pages is not None:
         yield build_open_page(context.pages, ranker=context.ranker)
     if RUN_PYTHON in names:
-        yield _open_python(context)
+        from babyagi.tools.python import build_python
+
+        yield build_python(
+            offload=context.offload,
+            folder=context.folder,
+            files=context.scratch,
+            places=context.places,
+            name=RUN_PYTHON,
+            description=(
+                "Run Python that computes: statistics, dates, text, tables, plots as SVG. It reads "
+                "the objective's files, keeps files of its own for the task, and has no network."
+            ),
+        )
     if context.pipeline is not None:
         yield build_pipeline_search(context.pipeline, proxies=context.proxies)
     if context.github is not None:
         yield build_search_issues(context.github, proxies=context.proxies)
         yield build_issue_link(context.github)
     yield build_ask_user()
-
-
-def _open_python(context: ToolContext) -> Tool:
-    from babyagi.tools.python import build_python_with_files
-
-    return build_python_with_files(
-        offload=context.offload,
-        folder=context.folder,
-        files=context.scratch,
-        places=context.places,
-        name=RUN_PYTHON,
-        description=(
-            "Run Python that computes: statistics, dates, text, tables, plots as SVG. It reads the "
-            "objective's files, keeps files of its own for the task, and has no network."
-        ),
-    )

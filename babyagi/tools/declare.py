@@ -24,6 +24,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from textwrap import dedent
 from types import ModuleType
 from typing import Any, NotRequired, overload
 
@@ -34,8 +35,9 @@ from babyagi.tools.base import Sink, Tool, in_thread
 
 _ENTRY = re.compile(r"(\w+)\s*(?:\([^)]*\))?:\s*(.+)")
 _SECTION = re.compile(
-    r"(Args|Arguments|Parameters|Returns|Raises|Yields|Example|Examples|Note|Notes"
-    r"|Source):\s*$"
+    r"^(Args|Arguments|Parameters|Returns|Raises|Yields|Example|Examples|Note|Notes"
+    r"|Source):[^\S\n]*$",
+    re.MULTILINE,
 )
 
 Function = Callable[..., Any]
@@ -341,26 +343,24 @@ def to_text(value: Any) -> str:
 def _read_docstring(name: str, text: str, given: str) -> tuple[str, dict[str, str]]:
     """Return the tool's description, which is the `given` one or else in the docstring, and the
     descriptions of its parameters by name. Raises `ValueError` if there is no description."""
-    lines = text.strip().split("\n")
-    starts = [at for at, line in enumerate(lines) if _SECTION.fullmatch(line)]
-    description = given or " ".join(" ".join(lines[: starts[0] if starts else None]).split())
+    first, *sections = _SECTION.split(text.strip())
+    description = given or " ".join(first.split())
     if not description:
         raise ValueError(
             f"tool {name} has no docstring to say what it does; one line is enough: "
             '"""Look up what an item costs."""'
         )
     said: dict[str, str] = {}
-    for start, end in zip(starts, [*starts, len(lines)][1:], strict=True):
-        if lines[start].startswith(("Args", "Arguments", "Parameters")):
-            said |= _read_entries(lines[start + 1 : end])
+    for title, section in zip(sections[::2], sections[1::2], strict=True):
+        if title in ("Args", "Arguments", "Parameters"):
+            said |= _read_entries(section)
     return description, said
 
 
-def _read_entries(lines: Sequence[str]) -> dict[str, str]:
+def _read_entries(section: str) -> dict[str, str]:
     said: dict[str, str] = {}
-    margin = min((len(line) - len(line.lstrip()) for line in lines if line.strip()), default=0)
-    for line in lines:
-        entry = _ENTRY.fullmatch(line[margin:])
+    for line in dedent(section).split("\n"):
+        entry = _ENTRY.fullmatch(line)
         if entry:
             said[entry[1]] = entry[2].strip()
         elif line.strip() and said:

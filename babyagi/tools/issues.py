@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate
+from itertools import accumulate, islice
 from typing import Any
 from urllib.parse import quote, urlsplit
 
@@ -23,6 +23,7 @@ from babyagi.retrieval.engines import entries
 from babyagi.tasks import Effect, Passage
 from babyagi.text import clean, one_line, shorten
 from babyagi.tools.base import Sink, Tool, takes, text_schema, texts_schema
+from babyagi.tools.search import number
 
 SEARCH_ISSUES = "search_issues"
 ISSUE_LINK = "issue_link"
@@ -113,8 +114,7 @@ def build_search_issues(
         )
         found = await ask_json(request, timeout_s=30.0, proxies=proxies)
         items = (one for one in entries(found.get("items")) if _line(one, "title"))
-        issues = list(map(_render_issue, items))
-        listed = "\n\n".join(f"{n}. {one}" for n, one in enumerate(issues[:top_k], start=1))
+        listed = number(map(_render_issue, islice(items, top_k)))
         return Passage(
             text=listed or NO_ISSUES,
             origin=f"tool:{name}",

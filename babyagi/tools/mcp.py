@@ -52,7 +52,7 @@ from babyagi.runtime.heavy_imports import import_whole
 from babyagi.sandbox import tree
 from babyagi.tasks import Effect, Passage, ToolGrant
 from babyagi.text import clean, disarm, one_line, shorten
-from babyagi.tools.base import Sink, Tool
+from babyagi.tools.base import MODELS_TAKE, Sink, Tool
 
 if TYPE_CHECKING:
     import httpx2
@@ -80,7 +80,6 @@ CONNECT_TIMEOUT_S = 30.0
 CALL_TIMEOUT_S = 60.0
 REST_S = 60.0  # for so long, a server that failed is not used
 _NAME = re.compile(r"[A-Za-z0-9-]{1,24}")
-_MODELS_TAKE = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _CHANGED = re.compile(r".*_[0-9a-f]{8}")  # what `name_tool` makes of a name that models do not take
 
 
@@ -135,7 +134,7 @@ def name_tool(server: str, tool: str) -> str:
     """Return the name by which models call a tool of a server: SERVER__TOOL. If models do not take
     that name, it is changed, and ends with a digest of the server's own name for the tool."""
     name = f"{server}__{tool}"
-    if _MODELS_TAKE.fullmatch(name):
+    if MODELS_TAKE.fullmatch(name):
         return name
     digest = hashlib.sha256(tool.encode("utf-8", "backslashreplace")).hexdigest()[:8]
     return f"{re.sub('[^A-Za-z0-9_-]', '_', name)[:55]}_{digest}"
@@ -395,14 +394,11 @@ class Connection:
                     opened.exception()  # whoever waited for it may have given up meanwhile
             finally:
                 self._client = None
-                self._keep_last_words(errors)
+                errors.seek(0)
+                said = errors.read(MAX_LAST_WORDS_CHARS).decode(errors="replace")
+                self.last_words = self._shown(said, MAX_LAST_WORDS_CHARS)
                 if not opened.done():
                     opened.cancel()
-
-    def _keep_last_words(self, errors: IO[bytes]) -> None:
-        errors.seek(0)
-        said = errors.read(MAX_LAST_WORDS_CHARS).decode(errors="replace")
-        self.last_words = self._shown(said, MAX_LAST_WORDS_CHARS)
 
     async def _hear(self, message: object) -> None:
         if type(message).__name__ == "ToolListChangedNotification":
@@ -481,8 +477,7 @@ def _open_http(server: McpServer) -> httpx2.AsyncClient:
 
 async def _guard_answer(response: httpx2.Response) -> None:
     """Refuse an answer that is too long, or compressed, because its true size would be unknown. In
-    each list of tools replace what the library's parser cannot read, so that it reads the other
-    tools."""
+    the others replace halves of characters, as `tree.mend` does."""
     import httpx2
 
     if response.headers.get("content-encoding", "identity").lower() != "identity":
@@ -492,7 +487,7 @@ async def _guard_answer(response: httpx2.Response) -> None:
     class Guarded(httpx2.AsyncByteStream):
         async def __aiter__(self) -> AsyncIterator[bytes]:
             line, n_bytes = bytearray(), 0
-            async for chunk in given:  # type: ignore[union-attr]  # as in `bound_body`
+            async for chunk in given:  # type: ignore[union-attr]  # it is no stream of a thread
                 n_bytes += len(chunk)
                 if n_bytes > MAX_ANSWER_BYTES:
                     raise httpx2.ReadError("the answer is too long")
@@ -510,8 +505,7 @@ async def _guard_answer(response: httpx2.Response) -> None:
 
 
 async def _mend(line: bytes) -> bytes:
-    is_list = tree.LIST in line and len(line) <= MAX_LINE_BYTES
-    return await asyncio.to_thread(tree.mend, line) if is_list else line
+    return await asyncio.to_thread(tree.mend, line) if len(line) <= MAX_LINE_BYTES else line
 
 
 # -- the tools that a server lists, one by one

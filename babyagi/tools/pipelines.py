@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 from urllib.parse import quote
 
@@ -22,6 +22,7 @@ from babyagi.retrieval.engines import entries
 from babyagi.tasks import Effect, Passage
 from babyagi.text import clean, one_line, shorten
 from babyagi.tools.base import Sink, Tool, takes_text
+from babyagi.tools.search import number
 
 ASK_PIPELINE = "ask_pipeline"
 DEEPSET_KEY = "DEEPSET_CLOUD_API_KEY"
@@ -164,8 +165,7 @@ def render_found(found: object, *, top_k: int) -> str:
         raise ToolError("the pipeline's answer does not have the form of a result")
     answers = filter(None, map(_render_answer, entries(found.get("answers"))))
     documents = filter(None, map(_render_document, entries(found.get("documents"))))
-    parts = [*islice(answers, top_k), *islice(documents, top_k)]
-    return "\n\n".join(f"{n}. {part}" for n, part in enumerate(parts, start=1))
+    return number(chain(islice(answers, top_k), islice(documents, top_k)))
 
 
 def _render_answer(entry: Mapping[str, Any]) -> str:

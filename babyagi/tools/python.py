@@ -1,5 +1,5 @@
-"""The tools that run a model's Python code in a process that can only compute. One of them also
-gives the process files, and keeps the files that the code writes."""
+"""The tool that runs a model's Python code in a process that can only compute, gives it files, and
+keeps the files that it writes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,6 @@ from babyagi.sandbox.python import (
     Ran,
     is_plain_path,
     run_python,
-    run_with_files,
 )
 from babyagi.tasks import MAX_ARTIFACTS, Artifact, Effect, Passage
 from babyagi.text import clean
@@ -55,43 +54,6 @@ CODE_WITH_FILES = (
 TOOL_TIMEOUT_S = TURN_TIMEOUT_S + START_TIMEOUT_S + TIMEOUT_S
 
 
-def build_python(*, name: str, description: str, places: Path | None = None) -> Tool:
-    """Return a tool that runs Python without files. Its output is the value of the variable
-    `final_result`, else what the code prints, else the value of its last line. Its programs take
-    turns in the folder `places`.
-
-    Raises:
-        ValueError: `name` is not a valid name for a tool.
-    """
-
-    async def run(arguments: Mapping[str, Any]) -> Passage:
-        text = await run_python(_code_of(arguments), places=places)
-        return Passage(text=text, origin=f"tool:{name}")
-
-    return Tool(
-        name=name,
-        description=description,
-        parameters=takes_text("code", CODE),
-        effect=Effect.READ,
-        run=run,
-        timeout_s=TOOL_TIMEOUT_S,
-    )
-
-
-def _code_of(arguments: Mapping[str, Any]) -> str:
-    return dedent(strip_fence(arguments["code"]))
-
-
-def strip_fence(text: str) -> str:
-    """Return the code in the first code fence of the text, or between the backticks that surround
-    the whole text; without these, the whole text."""
-    found = _FENCED.search(text) or _TICKED.fullmatch(text.strip())
-    return found["code"] if found else text
-
-
-# -- with files: those of the objective can be read, those of the task are kept
-# --------------------------------------------------------------------------------------------------
-
 MAX_GIVEN_BYTES = 16 * 2**20  # of the objective's files that one call gets
 MAX_SHOWN_CHARS = 300_000  # of one file that is shown with a result
 MAX_ALL_SHOWN_CHARS = 1_000_000  # of all files of one call that are shown
@@ -109,7 +71,14 @@ _LOOKS_AROUND = re.compile(r"\b(?:glob|rglob|iglob|listdir|scandir|iterdir|walk)
 _OPENS = re.compile(r"\b(?:open|read_text|read_bytes)\b")
 
 
-def build_python_with_files(
+def strip_fence(text: str) -> str:
+    """Return the code in the first code fence of the text, or between the backticks that surround
+    the whole text; without these, the whole text."""
+    found = _FENCED.search(text) or _TICKED.fullmatch(text.strip())
+    return found["code"] if found else text
+
+
+def build_python(
     *,
     name: str,
     description: str,
@@ -118,8 +87,9 @@ def build_python_with_files(
     files: Path | None = None,
     places: Path | None = None,
 ) -> Tool:
-    """Return a tool that runs Python with files. Files that the code writes stay for later calls of
-    the same task. Tables, plots and texts among them also belong to the tool's output, as
+    """Return a tool that runs Python. Its output is the value of the variable `final_result`, else
+    what the code prints, else the value of its last line. Files that the code writes stay for later
+    calls of the same task. Tables, plots and texts among them also belong to the tool's output, as
     artifacts.
 
     A call that is repeated, because a crash lost its outcome, finds the files as they were before
@@ -136,10 +106,12 @@ def build_python_with_files(
         ValueError: `name` is not a valid name for a tool.
     """
 
+    has_files = folder is not None or files is not None
+
     async def run(scratch: Scratch | None, arguments: Mapping[str, Any]) -> Passage:
-        code = _code_of(arguments)
+        code = dedent(strip_fence(arguments["code"]))
         given = await offload(lambda: _hand_in(code, folder, scratch))
-        ran = await run_with_files(code, given, places=places)
+        ran = await run_python(code, given, places=places)
         return await offload(lambda: _hand_out(ran, given, scratch, f"tool:{name}"))
 
     def for_call(owner: str, key: str) -> Tool:
@@ -152,12 +124,12 @@ def build_python_with_files(
     tool = Tool(
         name=name,
         description=description,
-        parameters=takes_text("code", CODE_WITH_FILES),
+        parameters=takes_text("code", CODE_WITH_FILES if has_files else CODE),
         effect=Effect.READ,
         run=partial(run, None),
         is_private=folder is not None,
         timeout_s=TOOL_TIMEOUT_S,
-        for_call=for_call,
+        for_call=None if files is None else for_call,
     )
     return tool
 
@@ -171,7 +143,7 @@ def _hand_in(code: str, folder: Folder | None, scratch: Scratch | None) -> Files
     if folder is not None:
         listing = folder.list()
         sizes = {file.path: file.size_bytes for file in listing.files if file.path not in kept}
-    named = {path for path in (*sizes, *kept) if _is_named(path, code)}
+    named = {path for path in (*sizes, *kept) if PurePosixPath(path).name in code}
     takes_all = bool(_LOOKS_AROUND.search(code)) or (not named and bool(_OPENS.search(code)))
     given: dict[str, bytes] = {}
     left_bytes = MAX_GIVEN_BYTES
@@ -184,10 +156,6 @@ def _hand_in(code: str, folder: Folder | None, scratch: Scratch | None) -> Files
             left_bytes -= len(given[path])
     listed = {path: size for path, size in sizes.items() if path not in given}
     return Files(given=given, kept=kept, listed=listed)
-
-
-def _is_named(path: str, code: str) -> bool:
-    return PurePosixPath(path).name in code
 
 
 class Scratch:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from babyagi.net.addresses import Proxies
-from babyagi.retrieval.engines import TOP_K, Engine, Hit, HitKind, Searcher
+from babyagi.retrieval.engines import TOP_K, Hit, HitKind
 from babyagi.retrieval.pages import Document, Pages, WebPart, WebRetriever
 from babyagi.retrieval.rank import BM25, Ranker, rank, split_parts
 from babyagi.tasks import Effect, Fetched, Passage
@@ -23,54 +21,11 @@ NOTHING_FOUND = "The search found nothing."
 _QUERY = text_schema("What to search for.")
 _SINK = Sink(sends=("query", "domains"))
 _DOMAINS = texts_schema("Only pages of these domains, such as docs.python.org.", most=MAX_DOMAINS)
-_CHOSEN = {
-    "pages": number_schema(
-        "How many results to open; 0 for snippets alone.", least=0, most=MAX_PAGES
-    ),
-    "domains": _DOMAINS,
-}
+_PAGES = number_schema("How many results to open; 0 for snippets alone.", least=0, most=MAX_PAGES)
 DESCRIPTION = (
     "Search the web. Gives titles, addresses and snippets; with `pages` it also opens that many of "
     "the first results, and gives the parts of them that bear on the query."
 )
-
-
-def build_engine_search(
-    engine: Engine,
-    *,
-    name: str,
-    description: str,
-    top_k: int = TOP_K,
-    domains: Sequence[str] = (),
-    proxies: Proxies | None = None,
-) -> Tool:
-    """Return a tool that searches with one engine, and gives the first `top_k` results: the
-    engine's short answer, pages with snippets, and related questions. It opens no page.
-
-    Args:
-        domains: the only domains to search; if there are none, a call may name some.
-
-    Raises:
-        SettingsError: the engine's address is neither https nor on this machine.
-        ValueError: `name` is not a valid name for a tool.
-    """
-    searcher = Searcher([engine], monotonic=time.monotonic, proxies=proxies)
-
-    async def run(arguments: Mapping[str, Any]) -> Passage:
-        found_by, hits = await searcher.search(
-            arguments["query"], domains=domains or arguments.get("domains", ()), top_k=top_k
-        )
-        return _as_passage(render_hits(hits), name, found_by)
-
-    return Tool(
-        name=name,
-        description=description,
-        parameters=takes("query", query=_QUERY, **({} if domains else {"domains": _DOMAINS})),
-        effect=Effect.READ,
-        sink=_SINK,
-        run=run,
-        timeout_s=120.0,
-    )
 
 
 def build_web_search(
@@ -79,24 +34,31 @@ def build_web_search(
     name: str = WEB_SEARCH,
     description: str = DESCRIPTION,
     n_pages: int | None = None,
+    top_k: int = TOP_K,
     domains: Sequence[str] = (),
 ) -> Tool:
     """Return a tool that searches the web, and gives what the retriever finds in the first
-    `n_pages` results; for 0, the results themselves.
+    `n_pages` results. For 0 it opens no page, and gives the first `top_k` results: the engine's
+    short answer, pages with snippets, and related questions.
 
     Args:
-        n_pages: None lets each call choose, by `pages`, and name domains.
-        domains: the only domains to search; empty for all.
+        n_pages: None lets each call choose, by `pages`.
+        domains: the only domains to search; if there are none, a call that opens no page, or
+            chooses, may name some.
 
     Raises:
         ValueError: `name` is not a valid name for a tool.
     """
 
+    offered = {"pages": _PAGES} if n_pages is None else {}
+    if not domains and not n_pages:
+        offered["domains"] = _DOMAINS
+
     async def run(arguments: Mapping[str, Any]) -> Passage:
         query, where = arguments["query"], domains or arguments.get("domains", ())
         n = arguments.get("pages", 0) if n_pages is None else n_pages
         if not n:
-            engine, hits = await retriever.searcher.search(query, domains=where)
+            engine, hits = await retriever.searcher.search(query, domains=where, top_k=top_k)
             return _as_passage(render_hits(hits), name, engine)
         engine, parts = await retriever.find_parts(query, n_pages=n, domains=where)
         return _show_parts(parts, name, engine)
@@ -104,7 +66,7 @@ def build_web_search(
     return Tool(
         name=name,
         description=description,
-        parameters=takes("query", query=_QUERY, **(_CHOSEN if n_pages is None else {})),
+        parameters=takes("query", query=_QUERY, **offered),
         effect=Effect.READ,
         sink=_SINK,
         run=run,
@@ -167,6 +129,7 @@ def _show_parts(parts: Sequence[WebPart], name: str, engine: str) -> Passage:
 
 
 def number(texts: Iterable[str]) -> str:
+    """Return the texts as one, each with its number."""
     return "\n\n".join(f"{n}. {text}" for n, text in enumerate(texts, start=1))
 
 

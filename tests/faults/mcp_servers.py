@@ -49,7 +49,7 @@ NO_ANSWER = frozenset(
     for name in """
     a flood without end | messages without end | a deep answer | a rather deep answer
     | a list of answers | an answer without version | an answer of both kinds | a number beyond all
-    | a result of another type | an empty failure | a huge error | an odd error | a lone surrogate
+    | a result of another type | an empty failure | a huge error | an odd error
     | byte by byte without end | stopped | dead in an answer | not to be ended | a mark before
     | blocks of no known type | a deep schema | tools without names | no tools
     | a schema that refers away

@@ -201,7 +201,9 @@ NOTHING = re.compile(
     r"the code gave no output: print the answer, end with an expression, or assign it to "
     r"final_result"
 )
-ONE_BY_ONE = re.compile(r"the code may only compute: .* no threads, .* \(line \d+\)")
+ONE_BY_ONE = re.compile(
+    r"the code may only compute and use its files .* no threads, .* \(line \d+\)"
+)
 RUNNER = "frame = sys._getframe()\nwhile 'ANSWER' not in frame.f_globals: frame = frame.f_back\n"
 ANY = re.compile(r"[^\n]{1,1000}")
 
@@ -401,12 +403,12 @@ BOUNDED = {
 }
 
 OWN_ANSWERS = {
-    "forged_outcome": (f"{REACH}os.write(1, b'Aforged')\nos._exit(0)", "forged"),
+    "forged_outcome": (f"{REACH}os.write(1, b'7:Aforged')\nos._exit(0)", "forged"),
     "forged_outcome_of_bad_bytes": (
-        f"{REACH}os.write(1, b'A\\xff\\xfe')\nos._exit(0)",
+        f"{REACH}os.write(1, b'3:A\\xff\\xfe')\nos._exit(0)",
         "\ufffd\ufffd",
     ),
-    "forged_confirmation": (f"{REACH}os.write(1, b'AC')\nfinal_result = 1", "CA1"),
+    "forged_confirmation": (f"{REACH}os.write(1, b'2:AC')\nfinal_result = 1", "C"),
     "control_characters": ("final_result = '\\x1b[31m\\0\\r'", "\ufffd[31m\ufffd\ufffd"),
     "lone_surrogate_as_a_result": ("final_result = chr(0xd800) + 'x'", "?x"),
     "no_environment": (

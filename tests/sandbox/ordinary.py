@@ -46,7 +46,7 @@ async def failures(path):
     gave = {}
     for name, (code, expected) in load(path).items():
         try:
-            answer = await run_python(code)
+            answer = (await run_python(code)).text
         except ToolError as error:
             answer = error.what
         if answer.rstrip() != expected.rstrip():

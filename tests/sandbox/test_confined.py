@@ -2,6 +2,7 @@
 where there is none."""
 
 import errno
+import marshal
 import platform
 import re
 import subprocess
@@ -129,11 +130,13 @@ def test_the_numbers_are_those_of_the_kernels_headers(machine):
 @needs_filter
 def test_a_kernel_that_takes_the_filter_and_does_not_hold_to_it_gets_no_code():
     command = [sys.executable, "-I", "-S", "-B", str(UNCONFINED), confined.__file__, "lie"]
-    ran = subprocess.run(
-        command, input="final_result = 1", capture_output=True, text=True, timeout=300, check=False
-    )
+    given = marshal.dumps(("final_result = 1", {}, {}, {}))
+    ran = subprocess.run(command, input=given, capture_output=True, timeout=300, check=False)
 
-    assert ran.stdout == f"{confined.REFUSED}the kernel accepted the filter but does not enforce it"
+    assert (
+        ran.stdout.decode()
+        == f"{confined.REFUSED}the kernel accepted the filter but does not enforce it"
+    )
 
 
 @pytest.mark.system
@@ -168,7 +171,7 @@ import asyncio
 from babyagi.errors import SettingsError
 from babyagi.sandbox.python import run_python
 try:
-    print(asyncio.run(run_python("final_result = 'it ran'")))
+    print(asyncio.run(run_python("final_result = 'it ran'")).text)
 except SettingsError as error:
     print(error.what, error.why, error.fix, sep="\\n")
 """
@@ -253,7 +256,7 @@ resource.setrlimit(resource.RLIMIT_AS, (300 * 2 ** 20, 300 * 2 ** 20))
 from babyagi.errors import ToolError
 from babyagi.sandbox.python import run_python
 try:
-    print(asyncio.run(run_python({code})))
+    print(asyncio.run(run_python({code})).text)
 except ToolError as error:
     print(error.what)
 """

@@ -27,4 +27,4 @@ def test_there_are_ninety_programs():
 async def test_an_ordinary_program_runs_as_it_is_written(name):
     code, expected = PROGRAMS[name]
 
-    assert (await run_python(code)).rstrip() == expected.rstrip()
+    assert (await run_python(code)).text.rstrip() == expected.rstrip()

@@ -8,7 +8,7 @@ import pytest
 
 from babyagi.errors import ToolError
 from babyagi.sandbox import confined, python
-from babyagi.sandbox.python import Files, is_plain_path, run_with_files
+from babyagi.sandbox.python import Files, is_plain_path, run_python
 
 pytestmark = [
     pytest.mark.system,
@@ -51,7 +51,7 @@ LOG = (
     ],
 )  # fmt: skip
 async def test_a_program_works_on_its_files_as_on_a_disk(code, text, written):
-    ran = await run_with_files(code, FILES)
+    ran = await run_python(code, FILES)
 
     assert (ran.text.strip(), dict(ran.written), ran.removed) == (text, written, ())
 
@@ -63,10 +63,10 @@ def test_no_file_of_a_program_has_a_name_that_is_no_plain_path(name):
 
 
 async def test_what_a_program_removes_or_renames_is_said():
-    ran = await run_with_files("import os\nos.rename('mine.txt', 'b.txt')", FILES)
+    ran = await run_python("import os\nos.rename('mine.txt', 'b.txt')", FILES)
     assert (ran.written, ran.removed) == ({"b.txt": b"old"}, ("mine.txt",))
 
-    ran = await run_with_files("import os\nos.remove('mine.txt')", FILES)
+    ran = await run_python("import os\nos.remove('mine.txt')", FILES)
     assert (ran.written, ran.removed) == ({}, ("mine.txt",))
 
 
@@ -98,7 +98,7 @@ async def test_what_a_program_removes_or_renames_is_said():
 )
 async def test_what_a_program_may_not_do_with_files_is_one_line(code, said):
     with pytest.raises(ToolError, match=said) as caught:
-        await run_with_files(code, FILES)
+        await run_python(code, FILES)
     assert "\n" not in caught.value.what
 
 
@@ -123,7 +123,7 @@ async def test_an_outcome_that_a_program_makes_up_names_no_file_elsewhere(name):
         f"data = {PRETENDED[name]!r}\nos.write(1, data)\nos._exit(0)"
     )
     try:
-        ran = await run_with_files(code, FILES)
+        ran = await run_python(code, FILES)
     except ToolError:
         return
     assert ran.text == "x" or name == "a length that lies"
@@ -133,6 +133,6 @@ async def test_an_outcome_that_a_program_makes_up_names_no_file_elsewhere(name):
 async def test_a_made_up_removal_touches_only_the_files_of_the_task():
     code = "import sys\nsys.modules['os'].write(1, b'2:Ax1:29:notes.csv8:mine.txt')\nsys.modules['os']._exit(0)"
 
-    ran = await run_with_files(code, FILES)
+    ran = await run_python(code, FILES)
 
     assert ran.removed == ("mine.txt",)

@@ -13,7 +13,7 @@ import pytest
 
 from babyagi.errors import ToolError
 from babyagi.sandbox import confined, python
-from babyagi.sandbox.python import MAX_AT_ONCE, Files, run_python, run_with_files
+from babyagi.sandbox.python import MAX_AT_ONCE, Files, run_python
 from tests.sandbox.hostile import (
     ANY,
     BOUNDED,
@@ -126,7 +126,7 @@ def behind_the_filter_alone(tmp_path_factory):
 
 async def outcome(code, places=None):
     try:
-        return await run_python(code, places=places)
+        return (await run_python(code, places=places)).text
     except ToolError as error:
         assert "\n" not in error.what
         assert "/" not in error.what
@@ -193,7 +193,7 @@ async def outcome(code, places=None):
     ],
 )
 async def test_an_ordinary_program_gives_its_answer(code, expected):
-    assert await run_python(code) == expected
+    assert (await run_python(code)).text == expected
 
 
 @pytest.mark.parametrize("name", ESCAPES)
@@ -203,7 +203,7 @@ async def test_a_program_that_escapes_without_the_filter_only_computes_with_it(
     assert without_a_wall[name] == "AESCAPED"
 
     assert behind_the_filter_alone[name] not in ("", "AESCAPED")
-    assert isinstance(await outcome(ESCAPES[name].replace("PATH", repr(str(secret)))), ToolError)
+    await reach_nothing(name, secret)
 
 
 @pytest.mark.parametrize("name", REFUSED_ANYWAY)
@@ -211,9 +211,7 @@ async def test_a_program_that_few_machines_would_let_escape_does_not(
     name, secret, behind_the_filter_alone
 ):
     assert behind_the_filter_alone[name] != "AESCAPED"
-    assert isinstance(
-        await outcome(REFUSED_ANYWAY[name].replace("PATH", repr(str(secret)))), ToolError
-    )
+    await reach_nothing(name, secret)
 
 
 ON_THE_DESK = (
@@ -221,12 +219,12 @@ ON_THE_DESK = (
 ).split()
 
 
-@pytest.mark.parametrize("name", [*ESCAPES, *REFUSED_ANYWAY])
-async def test_a_hostile_program_with_files_reaches_nothing_but_these(name, secret):
+async def reach_nothing(name, secret):
+    """Run the hostile program, which reaches nothing but the files that it was given."""
     code = (ESCAPES | REFUSED_ANYWAY)[name].replace("PATH", repr(str(secret)))
 
     try:
-        ran = await run_with_files(code, Files(given={"notes.csv": b"a,b"}))
+        ran = await run_python(code, Files(given={"notes.csv": b"a,b"}))
     except ToolError:
         return
     assert name in ON_THE_DESK  # what it wrote or listed lay in memory; `secret` is untouched
@@ -269,9 +267,8 @@ async def test_the_worst_that_a_program_may_do_is_to_choose_its_own_answer(name,
         ),
         (
             "\nopen('x')",
-            "the code may only compute: no files, no network, no threads, no other programs; put "
-            "what it needs into the code (io.StringIO is a file)"
-            " (line 2)",
+            "FileNotFoundError: [Errno 2] there is no file of that name here; there are: none: 'x' "
+            "(line 2)",
         ),
         (
             "x = input()",
@@ -297,9 +294,9 @@ async def test_a_fault_is_one_line_that_says_where(code, said):
 
 async def test_a_long_answer_is_cut_in_its_middle(monkeypatch):
     monkeypatch.setattr(python, "MAX_OUTPUT_CHARS", 100)
-    assert await run_python("final_result = 'x' * 100") == "x" * 100
+    assert (await run_python("final_result = 'x' * 100")).text == "x" * 100
 
-    cut = await run_python("final_result = 'x' * 1000")
+    cut = (await run_python("final_result = 'x' * 1000")).text
 
     assert cut == "x" * 20 + "\n… cut: 960 more characters …\n" + "x" * 20
 
@@ -321,15 +318,14 @@ async def test_a_long_answer_is_cut_in_its_middle(monkeypatch):
     ],
 )
 async def test_the_answer_is_the_variable_else_what_was_printed_else_the_last_line(code, answer):
-    assert await run_python(code) == answer
+    assert (await run_python(code)).text == answer
 
 
 async def test_of_much_that_is_printed_the_beginning_and_the_end_are_the_answer(monkeypatch):
     monkeypatch.setattr(python, "MAX_OUTPUT_CHARS", 1000)
 
-    answer = await run_python(
-        "print('first')\nfor n in range(10 ** 5): print(f'line {n}')\nprint('last')"
-    )
+    code = "print('first')\nfor n in range(10 ** 5): print(f'line {n}')\nprint('last')"
+    answer = (await run_python(code)).text
 
     assert answer.startswith("first\nline 0\n") and answer.endswith("\nline 99999\nlast")
     assert len(answer) <= 1000 and re.search(r"\n… cut: \d+ more characters …\n", answer)
@@ -379,7 +375,7 @@ async def test_programs_of_another_process_take_turns_with_ours(tmp_path):
 
         other.stdin.close()
 
-        assert await running == "1"
+        assert (await running).text == "1"
 
 
 def test_nobody_else_can_hold_a_place(tmp_path):
@@ -407,13 +403,13 @@ async def test_a_program_whose_turn_never_comes_is_not_begun_and_says_so(tmp_pat
         str(said)
         == "2 other programs were running for 0.05 s, so this one was not started; try again later"
     )
-    assert await run_python("final_result = 1", places=tmp_path) == "1"
+    assert await outcome("final_result = 1", places=tmp_path) == "1"
 
 
 async def test_many_programs_run_at_once_and_know_nothing_of_each_other():
     code = "import math\nassert not hasattr(math, 'mark')\nmath.mark = 1\nfinal_result = {}"
 
-    answers = await asyncio.gather(*(run_python(code.format(n)) for n in range(8)))
+    answers = await asyncio.gather(*(outcome(code.format(n)) for n in range(8)))
 
     assert answers == [str(n) for n in range(8)]
 

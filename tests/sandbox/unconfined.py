@@ -22,7 +22,8 @@ def be_the_process(code):
     if sys.argv[2] == "filter":
         confined.install_filter(confined.find_prctl())
         confined.require_filter()
-    confined.write_all(program.run(code, 1000, 2**29))
+    outcome = program.run(code, 1000, 2**29, program.MemoryFiles({}, {}, {}))
+    confined.write_all(outcome.encode("utf-8", "replace"))
 
 
 def outcome_of(code):

@@ -11,7 +11,7 @@ from babyagi.files.private import find_wide
 from babyagi.runtime.offload import run_inline
 from babyagi.tasks import Artifact, Passage, find_sources
 from babyagi.tools.base import Observation
-from babyagi.tools.python import build_python, build_python_with_files, strip_fence
+from babyagi.tools.python import build_python, strip_fence
 
 CODE = "final_result = 6 * 7"
 WRITTEN = {
@@ -35,7 +35,7 @@ def test_a_fence_around_the_code_is_taken_off(text):
 
 @pytest.mark.system
 async def test_the_result_is_what_the_code_assigned():
-    tool = build_python(name="Calculator", description="computes")
+    tool = build_python(name="Calculator", description="computes", offload=run_inline)
 
     passage = await tool.run({"code": f"```python\n{CODE}\nprint('noise')\n```"})
 
@@ -45,8 +45,20 @@ async def test_the_result_is_what_the_code_assigned():
 
 
 @pytest.mark.system
+async def test_a_program_that_is_given_no_files_has_its_own_for_one_call():
+    tool = build_python(name="Python", description="computes", offload=run_inline)
+
+    code = "open('a.txt', 'w').write('mine')\nprint(open('a.txt').read())"
+    passage = await tool.run({"code": code})
+
+    assert passage.text == "mine\n\nWritten: a.txt (4 bytes)"
+    with pytest.raises(ToolError, match="no file of that name here; there are: none"):
+        await tool.run({"code": "open('a.txt')"})
+
+
+@pytest.mark.system
 async def test_what_the_code_prints_is_the_answer_and_the_model_is_told_so():
-    tool = build_python(name="Python", description="computes")
+    tool = build_python(name="Python", description="computes", offload=run_inline)
 
     passage = await tool.run({"code": "for n in range(3):\n    print(n, n ** 2)"})
 
@@ -74,7 +86,7 @@ def bench_of(tmp_path):
 
 
 def tool_of(tmp_path):
-    tool = build_python_with_files(**bench_of(tmp_path), name="run_python", description="computes")
+    tool = build_python(**bench_of(tmp_path), name="run_python", description="computes")
     assert tool.for_call is not None
     return tool.for_call("task:1", "1/execute/1/tool/1")
 
@@ -103,7 +115,7 @@ async def test_a_program_reads_the_files_of_the_objective_and_the_answer_names_t
 async def test_the_files_that_a_program_writes_stay_with_its_task(tmp_path):
     bench = bench_of(tmp_path)
     first, second = (
-        build_python_with_files(**bench, name="run_python", description="computes").for_call
+        build_python(**bench, name="run_python", description="computes").for_call
         for _ in range(2)  # as two workers have it, or one before and after a kill
     )
     assert first is not None
@@ -122,7 +134,7 @@ async def test_the_files_that_a_program_writes_stay_with_its_task(tmp_path):
 
 @pytest.mark.system
 async def test_a_call_whose_outcome_was_lost_finds_the_files_as_they_were_before_it(tmp_path):
-    tool = build_python_with_files(**bench_of(tmp_path), name="run_python", description="computes")
+    tool = build_python(**bench_of(tmp_path), name="run_python", description="computes")
     add = "open('log.txt', 'a').write('x')\nopen('n.txt', 'w').write('1')\nprint(open('log.txt').read())"
     assert tool.for_call is not None
     first, second = (tool.for_call("task:1", f"1/execute/{n}/tool/1") for n in (1, 2))
@@ -137,7 +149,7 @@ async def test_a_call_whose_outcome_was_lost_finds_the_files_as_they_were_before
 
 @pytest.mark.system
 async def test_calls_side_by_side_each_undo_only_themselves(tmp_path):
-    tool = build_python_with_files(**bench_of(tmp_path), name="run_python", description="computes")
+    tool = build_python(**bench_of(tmp_path), name="run_python", description="computes")
     assert tool.for_call is not None
     one, other = (tool.for_call("task:1", f"1/execute/1/tool/{n}") for n in (1, 2))
     await asyncio.gather(

@@ -1,17 +1,22 @@
 """Searching the web, against a server on this machine."""
 
+import time
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from babyagi.errors import SettingsError, ToolError
-from babyagi.retrieval.engines import ENGINES
+from babyagi.net.door import Door
+from babyagi.retrieval.engines import ENGINES, Searcher
+from babyagi.retrieval.pages import Pages, WebRetriever
 from babyagi.tools.base import Tool
-from babyagi.tools.search import build_engine_search, render_hits
+from babyagi.tools.search import build_web_search, render_hits
 from tests.search_server import SearchServer
 
+NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 FOUND = {
     "related_questions": [
         {"question": "Who is it?", "snippet": "Ada.", "link": "https://c.example"},
@@ -29,7 +34,11 @@ FOUND = {
 
 def build(base_url, **options) -> Tool:
     engine = replace(ENGINES["serpapi"], base_url=base_url, key="KEY")
-    return build_engine_search(engine, name="Search", description="finds", **options)
+    searcher = Searcher([engine], monotonic=time.monotonic)
+    pages = Pages(Door(), clock=lambda: NOW)  # none is opened
+    return build_web_search(
+        WebRetriever(searcher, pages), name="Search", description="finds", n_pages=0, **options
+    )
 
 
 def open_search(server, **options) -> Tool:
