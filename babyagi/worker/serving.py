@@ -87,17 +87,15 @@ class Outages:
         waits_for_model: whether an outage was reported as an event, and its end was not yet.
 
     Args:
-        clock: monotonic seconds.
         random: returns a number from 0 up to 1, for the jitter.
     """
 
-    def __init__(self, *, clock: Callable[[], float], random: Callable[[], float]) -> None:
+    def __init__(self, *, random: Callable[[], float]) -> None:
         self.n = 0
         self.is_down = False
         self.is_partial = False
         self.partial_since_s = math.inf
         self.waits_for_model = False
-        self._clock = clock
         self._random = random
         self._rests_until_s = 0.0
 
@@ -105,7 +103,7 @@ class Outages:
     def is_resting(self) -> bool:
         """Whether claiming is paused. It is paused for all work, because all tasks meet the same
         outage."""
-        return self._clock() < self._rests_until_s
+        return now_s() < self._rests_until_s
 
     def backoff(self) -> float:
         """Count an outage, and return the seconds until the next try: from 1 doubling up to
@@ -117,7 +115,7 @@ class Outages:
 
     def rest(self, delay_s: float) -> None:
         """Pause claiming for at least `delay_s` seconds from now."""
-        self._rests_until_s = max(self._rests_until_s, self._clock() + delay_s)
+        self._rests_until_s = max(self._rests_until_s, now_s() + delay_s)
 
     def work_again(self) -> None:
         """Forget the outages, because work has succeeded, perhaps with another model."""
@@ -310,23 +308,6 @@ OpenLoop = Callable[[Objective, Gate], Loop]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Work:
-    """A claimed task or duty (work for the whole objective, such as planning).
-
-    Attributes:
-        window: for the duty to order, the list as it was at the claim; None for every other work.
-    """
-
-    claim: Claim | DutyClaim
-    objective: Objective
-    window: Window | None = None
-
-    @property
-    def fence(self) -> Fence:
-        return self.claim.fence
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
     """How much a worker does at once, and how long it waits.
 
@@ -443,7 +424,7 @@ class Serving:
         self._blocked_pause_s = BLOCKED_PAUSE_S
         # the errors of failed duties, by owner
         self._errors_by_duty: dict[str, list[str]] = defaultdict(list)
-        self._outages = Outages(clock=now_s, random=process.runtime.random)
+        self._outages = Outages(random=process.runtime.random)
         # the tasks that failed since a task succeeded, with the type of the last error
         self._fault_by_task: dict[int, type[Exception]] = {}
         self._judging = asyncio.Lock()
@@ -613,7 +594,7 @@ class Serving:
                 self._wake.clear()
                 work = await self._claim_one()
                 if work is not None:
-                    task = group.create_task(self._carry_out(work))
+                    task = group.create_task(work)
                     self._running.add(task)
                     self._probing_task = task if self._outages.n else None
                     task.add_done_callback(self._forget)
@@ -632,9 +613,9 @@ class Serving:
                     self._process.slots.release()
             await wait_at_most(self._wake, IDLE_WAIT_S)
 
-    async def _claim_one(self) -> Work | None:
-        """Claim the first duty (such as planning) that is due, else the best task. Return None when
-        nothing can be claimed.
+    async def _claim_one(self) -> Coroutine[Any, Any, None] | None:
+        """Claim the first duty (such as planning) that is due, else the best task, and return the
+        coroutine that carries it out. Return None when nothing can be claimed.
 
         If something is expected to be claimable, because work of this worker has just ended or the
         last claim left more to claim, this is one transaction. Otherwise a read, which blocks no
@@ -663,7 +644,7 @@ class Serving:
         if isinstance(claim, DutyClaim) and claim.duty is Duty.ORDER and not self._pace.is_batched:
             # the free slots will have begun these tasks before the order reads the list
             window = await self._loop.see_list(objective)
-        return Work(claim=claim, objective=objective, window=window)
+        return self._carry_out(claim, objective, window)
 
     @property
     def _deferral(self) -> Deferral:
@@ -737,42 +718,44 @@ class Serving:
     # -- one piece of work, and how it can end
     # ----------------------------------------------------------------------------------------------
 
-    async def _do(self, work: Work) -> None:
-        objective = work.objective
-        match work.claim:
-            case Claim() as claim:
+    async def _do(
+        self, claim: Claim | DutyClaim, objective: Objective, window: Window | None
+    ) -> None:
+        match claim:
+            case Claim():
                 await self._require_model(claim.fence)
                 await self._loop.run_turn(claim, objective)
                 self._fault_by_task.clear()
-            case DutyClaim() as claim if self._is_hopeless(claim):
+            case DutyClaim() if self._is_hopeless(claim):
                 why = self._errors_by_duty[claim.fence.owner][-1]
                 await self._loop.give_up_duty(claim, objective, why=why)
-            case DutyClaim(duty=Duty.REPORT) as claim:
+            case DutyClaim(duty=Duty.REPORT):
                 await self._report(claim, objective)
-            case DutyClaim() as claim:
+            case DutyClaim():
                 await self._require_model(claim.fence)
-                await self._loop.run_duty(claim, objective, window=work.window)
+                await self._loop.run_duty(claim, objective, window=window)
 
     def _is_hopeless(self, claim: DutyClaim) -> bool:
         """Return whether the duty failed too often. It must not keep the run from ending."""
         return len(self._errors_by_duty[claim.fence.owner]) >= self._pace.max_failures
 
-    async def _release(self, work: Work, reason: str, *, delay_s: float = 0.0) -> None:
+    async def _release(
+        self, claim: Claim | DutyClaim, reason: str, *, delay_s: float = 0.0
+    ) -> None:
         """End the claim without counting a failure. The work can be claimed again after `delay_s`
         seconds."""
-        logger.info("%s is released, to be tried again later: %s", work.fence.owner, reason)
-        await self._store.release(work.claim, delay_s=delay_s, reason=reason)
+        logger.info("%s is released, to be tried again later: %s", claim.fence.owner, reason)
+        await self._store.release(claim, delay_s=delay_s, reason=reason)
 
-    async def _fail(self, work: Work, error: str, max_failures: int) -> None:
+    async def _fail(self, claim: Claim | DutyClaim, error: str, max_failures: int) -> None:
         """End the claim and count a failed try.
 
         Args:
             max_failures: the number of failed tries after which the work is given up.
         """
-        claim, delay_s = work.claim, RETRY_DELAY_S
         if isinstance(claim, Claim):
             await self._store.fail_task(
-                claim, error=error, max_failures=max_failures, delay_s=delay_s
+                claim, error=error, max_failures=max_failures, delay_s=RETRY_DELAY_S
             )
             return
         if self._is_hopeless(claim):
@@ -780,7 +763,7 @@ class Serving:
             self.fail(BabyagiError(f"{what}: {error}", guide="recovery"))
         n_counted = 1 + self._pace.max_failures - max_failures
         self._errors_by_duty[claim.fence.owner] += [error] * n_counted
-        await self._release(work, error, delay_s=delay_s)
+        await self._release(claim, error, delay_s=RETRY_DELAY_S)
 
     async def _report(self, claim: DutyClaim, objective: Objective) -> None:
         """Have the model write the report. If an outage lasts, write it from the results alone. But
@@ -803,15 +786,21 @@ class Serving:
         except (LimitReachedError, CredentialsError, ModelRejectedError) as error:
             await self._loop.give_up_duty(claim, objective, why=error.what)
 
-    async def _carry_out(self, work: Work) -> None:
-        """Carry out the work. Handle every error that it raises."""
+    async def _carry_out(
+        self, claim: Claim | DutyClaim, objective: Objective, window: Window | None
+    ) -> None:
+        """Carry out a claimed task or duty. Handle every error that it raises.
+
+        Args:
+            window: for the duty to order, the list as it was at the claim, if it was read then.
+        """
         n_outages = self._outages.n
         try:
             try:
-                await self._do(work)
+                await self._do(claim, objective, window)
                 await self._note_success(n_outages)
             except Exception as error:
-                await self._answer(work, await self._judge(work, error))
+                await self._answer(claim, await self._judge(claim, error))
         except LeaseLostError as error:
             logger.warning("the work is dropped, because its claim was lost: %s", error.what)
             self._worker_lease.doubt()
@@ -820,7 +809,7 @@ class Serving:
         except StoreUnusableError as error:
             self.fail(error)
 
-    async def _answer(self, work: Work, error: Exception) -> None:
+    async def _answer(self, claim: Claim | DutyClaim, error: Exception) -> None:
         """Handle an error of the work according to who can mend it: time, a person, or nobody.
 
         Raises:
@@ -831,41 +820,41 @@ class Serving:
             case LeaseLostError() | StoreUnavailableError():
                 raise error
             case LimitReachedError():
-                await self._release(work, error.what)
+                await self._release(claim, error.what)
                 await self._store.end_objective(
                     self._objective_id, reason=StopReason(f"limit:{error.limit}"), detail=error.what
                 )
             case ObjectiveStoppedError():
-                await self._release(work, error.what)
+                await self._release(claim, error.what)
             case ModelUnavailableError():
-                await self._answer_outage(work, error)
+                await self._answer_outage(claim, error)
             case BabyagiError() if isinstance(error, PERSON_MENDS):
                 self.fail(error)
-                await self._release(work, error.what)
+                await self._release(claim, error.what)
             case BabyagiError() if isinstance(error, FAULTS_OF_THE_TASK):
-                await self._fail(work, error.what, _tries_for(error, self._pace.max_failures))
+                await self._fail(claim, error.what, _tries_for(error, self._pace.max_failures))
             case _ if shortage := find_shortage(error):
-                await self._release(work, shortage.what, delay_s=self._wait_for_machine(shortage))
+                await self._release(claim, shortage.what, delay_s=self._wait_for_machine(shortage))
             case _:  # a bug in this program: the traceback goes to the log, and the worker lives
                 logger.error("a piece of work raised an unexpected error", exc_info=error)
-                await self._fail(work, f"{type(error).__name__}: {error}", self._pace.max_failures)
+                await self._fail(claim, f"{type(error).__name__}: {error}", self._pace.max_failures)
 
     # -- whether the model or the task is at fault
     # ----------------------------------------------------------------------------------------------
 
-    async def _judge(self, work: Work, error: Exception) -> Exception:
+    async def _judge(self, claim: Claim | DutyClaim, error: Exception) -> Exception:
         """Return the error to handle instead of this one, which often is the same. If an answer
         came too late, or several tasks failed with the same error, a probe (a small test call of
         the model) finds out whether there is an outage. If the model refuses even the probe, end
         the objective; after a late answer that counts as an outage, which passes."""
         is_late = isinstance(error, OverdueError) and error.has_begun
-        if not is_late and not self._is_common(work, error):
+        if not is_late and not self._is_common(claim, error):
             return error
         try:
             async with self._judging:
                 if is_late and self._outages.is_down:
                     return error  # a probe for other work has found the outage already
-                refusal = await self._probe(work.fence)
+                refusal = await self._probe(claim.fence)
             if is_late and refusal is not None:
                 return error
             if refusal is not None:
@@ -883,11 +872,11 @@ class Serving:
             return EndlessAnswerError(error.what, fix=fix, guide=guide, may_be_billed=True)
         return error
 
-    def _is_common(self, work: Work, error: Exception) -> bool:
+    def _is_common(self, claim: Claim | DutyClaim, error: Exception) -> bool:
         """Note a fault of a task. Return whether several tasks in a row failed with the same."""
-        if not isinstance(error, FAULTS_OF_THE_TASK) or not isinstance(work.claim, Claim):
+        if not isinstance(error, FAULTS_OF_THE_TASK) or not isinstance(claim, Claim):
             return False
-        self._fault_by_task[work.claim.task.id] = kind = type(error)
+        self._fault_by_task[claim.task.id] = kind = type(error)
         return list(self._fault_by_task.values()).count(kind) >= N_SAME_FAULTS
 
     async def _require_model(self, fence: Fence) -> None:
@@ -915,15 +904,14 @@ class Serving:
             raise ModelUnavailableError(error.what, may_be_billed=True) from error
         return None
 
-    async def _answer_outage(self, work: Work, error: ModelUnavailableError) -> None:
-        reason = f"the model is unavailable: {error.what}"
+    async def _answer_outage(self, claim: Claim | DutyClaim, error: ModelUnavailableError) -> None:
         delay_s = 0.0
         if error.is_unreached and self._is_given_up():
             fix = f"babyagi resume --objective {self._objective_id}, when it can be reached"
             self.fail(ModelRejectedError(error.what, why=error.why, fix=fix, guide="models"))
-        elif not await self._is_broken_for(work.fence, error):
-            delay_s = await self._wait_for_model(error, work.fence)
-        await self._release(work, reason, delay_s=delay_s)
+        elif not await self._is_broken_for(claim.fence, error):
+            delay_s = await self._wait_for_model(error, claim.fence)
+        await self._release(claim, f"the model is unavailable: {error.what}", delay_s=delay_s)
 
     async def _is_broken_for(self, fence: Fence, error: ModelUnavailableError) -> bool:
         """Note that the model answers probes, but not this call. If that has lasted for
