@@ -434,18 +434,16 @@ class App:
                 joining to leaving. It must await the coroutine and return what that returns.
         """
         notifier = self._make_notifier()
-        following = notify.Following(notifier) if notifier is not None else None
 
         async def notify_of(objective_id: int, work: Coroutine[Any, Any, Objective]) -> Objective:
             await self.models.prepare()
-            if notifier is not None and following is not None:
+            if notifier is not None:
                 await notifier.begin(objective_id)
-                following.nudge()
             return await around(objective_id, work)
 
         async with (
             self._open_worker(company, notify_of) as worker,
-            nullcontext() if following is None else following.running(),
+            nullcontext() if notifier is None else notifier.watching_all(),
         ):
             return await worker.serve_all(is_person_there=company.is_person_there)
 
@@ -617,20 +615,19 @@ class App:
         target = settings.notify.reveal()
         if not target:
             return None
-        signer = None
+        key = ""
         if notify.is_address(target):
             make_home(settings.home)
             path = settings.home / notify.KEY_FILE
             key = private.keep_word(path, new_word=lambda: secrets.token_urlsafe(32))
-            signer = notify.Signer(key=key, now_s=lambda: utc_now().timestamp())
         send = notify.make_sender(
-            target, environ=bare_environment(), proxies=settings.proxies, signer=signer
+            target, environ=bare_environment(), key=key, now=utc_now, proxies=settings.proxies
         )
         return notify.Notifier(
             self.store,
             send,
             now=utc_now,
-            with_text=signer is not None,
+            with_text=notify.is_address(target),
             secrets=settings.known_secrets,
         )
 
