@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import hashlib
 import json
 import logging
 import math
@@ -27,16 +26,13 @@ from typing import Any, Self, TypeVar
 
 from babyagi import events, inbox, policy
 from babyagi.errors import (
+    FAULTS_OF_THE_TASK,
     BabyagiError,
-    ContextTooLongError,
-    EndlessAnswerError,
     LimitReachedError,
-    MalformedReplyError,
     ModelUnavailableError,
     ObjectiveStoppedError,
     OverdueError,
     ParkedError,
-    RequestRefusedError,
     SettingsError,
     StoreUnavailableError,
     ToolError,
@@ -47,6 +43,7 @@ from babyagi.llm.port import Abilities, Adaptive, ChatModel, Completion, Embedde
 from babyagi.llm.prompt import Message, Prompt, mark_of, seal, unmark
 from babyagi.llm.retry import Deadline
 from babyagi.redaction import redact
+from babyagi.runtime.offload import now_s
 from babyagi.runtime.tracing import NO_TRACER, Tracer, answered
 from babyagi.tasks import (
     MAX_ARTIFACTS,
@@ -65,7 +62,7 @@ from babyagi.tasks import (
     find_sources,
     write_form,
 )
-from babyagi.taskstore.lifecycle import INPUTS
+from babyagi.taskstore.lifecycle import INPUTS, hash_request
 from babyagi.taskstore.limits import charge_of
 from babyagi.taskstore.nouns import Intention, Kept, Outcome
 from babyagi.taskstore.sql.store import TaskStore
@@ -94,12 +91,6 @@ ANY_AUTHORITY = inbox.Authority()
 MAX_ASKED_AGAIN = 20  # answers from elsewhere to one request, after which the call is refused
 LATE = "late"  # part of the key under which it is noted that a call was cut off at its deadline
 MIN_OUTPUT_TOKENS = 64  # an answer may always be this long, however often it was late
-FAULTS_OF_A_CALL = (
-    MalformedReplyError,
-    ContextTooLongError,
-    RequestRefusedError,
-    EndlessAnswerError,
-)
 
 
 class Gate:
@@ -127,13 +118,13 @@ class Gate:
         """Note in `silent` whether the model answers the call that is made in this context; a
         refusal is an answer. If another call found the model silent after this one was sent, an
         answer to this one does not end the silence."""
-        sent_s = _now_s()
+        sent_s = now_s()
         try:
             yield
         except ModelUnavailableError:
-            self.silent[model], self._silent_since_s[model] = role, _now_s()
+            self.silent[model], self._silent_since_s[model] = role, now_s()
             raise
-        except FAULTS_OF_A_CALL:
+        except FAULTS_OF_THE_TASK:
             self._note_answer(model, sent_s)
             raise
         self._note_answer(model, sent_s)
@@ -146,10 +137,6 @@ class Gate:
     def _note_answer(self, model: str, sent_s: float) -> None:
         if sent_s >= self._silent_since_s.get(model, sent_s):
             self.silent.pop(model, None)
-
-
-def _new_secret() -> str:
-    return secrets.token_hex(16)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,7 +175,7 @@ class Backends:
     embedder: Embedder
     gate: Gate
     sleep: Callable[[float], Awaitable[None]]
-    new_secret: Callable[[], str] = _new_secret
+    new_secret: Callable[[], str] = secrets.token_hex
     authority: inbox.Authority = ANY_AUTHORITY
     on_piece: OnPiece | None = None
     max_output_tokens: int = 0
@@ -475,7 +462,7 @@ class Journal:
         intention = Intention(
             key=self._prefix + path,
             kind="model",
-            request_hash=_digest(repr(prompt)),
+            request_hash=hash_request(repr(prompt)),
             reservation=model.reserve(prompt),
             model=model.name,
             request=kept,
@@ -486,13 +473,23 @@ class Journal:
         self, model: ChatModel, prompt: Prompt, role: Role, timeout_s: float | None, key: str
     ) -> Completion:
         """Call the model, and pass on each piece of its answer if there is a listener."""
-        tracer, gate = self._backends.tracer, self._backends.gate
-        listeners = {} if self._backends.on_piece is None else {"on_text": self._passing(role, key)}
+        tracer, gate, on_piece = (
+            self._backends.tracer,
+            self._backends.gate,
+            self._backends.on_piece,
+        )
+        listeners: dict[str, OnText] = {}
+        if on_piece is not None:
+            fence = self._fence
+            piece = partial(
+                TextPiece, objective_id=fence.objective_id, owner=fence.owner, key=key, role=role
+            )
+            listeners["on_text"] = lambda text: on_piece(piece(text=text))
         with (
             tracer.model_call(model.name, max_tokens=prompt.max_output_tokens) as span,
             gate.listening(model.name, role),
         ):
-            deadline, sent_s = _deadline_of(model), _now_s()
+            deadline, sent_s = _deadline_of(model), now_s()
             # no longer than its first deadline once the time of the objective is over
             patience_s = max(deadline.first_s, gate.left_s) if deadline is not None else math.inf
             limit_s = min(patience_s, math.inf if timeout_s is None else timeout_s)
@@ -500,7 +497,7 @@ class Journal:
                 async with asyncio.timeout(limit_s if limit_s < math.inf else None):
                     completion = await model.complete(prompt, role=role, **listeners)
             except TimeoutError as error:
-                what = f"{model.name} gave no answer within {_now_s() - sent_s:.3g} s"
+                what = f"{model.name} gave no answer within {now_s() - sent_s:.3g} s"
                 raise OverdueError(what) from error
             usage = completion.usage
             span.set_attributes(
@@ -513,19 +510,6 @@ class Journal:
             )
         return completion
 
-    def _passing(self, role: Role, key: str) -> OnText:
-        """Return a function that hands each piece of the call's answer to `Backends.on_piece`."""
-
-        def pass_on(text: str) -> None:
-            fence = self._fence
-            piece = TextPiece(
-                objective_id=fence.objective_id, owner=fence.owner, key=key, role=role, text=text
-            )
-            if self._backends.on_piece is not None:
-                self._backends.on_piece(piece)
-
-        return pass_on
-
     async def _mark(self) -> str:
         """Return the mark of the fences in the objective's prompts, the lines around each passage.
         It is secret, and the same in every call of the objective."""
@@ -535,10 +519,12 @@ class Journal:
     async def earlier_sources(self) -> tuple[str, ...]:
         """Return the origins from outside (tools, files, pages) of the texts that earlier tries of
         this task read."""
-        steps = [
-            step for step in await self._recorded.all() if not step.key.startswith(self._try_prefix)
-        ]
-        return find_sources(origin for step in steps for origin in step.origins)
+        return find_sources(
+            origin
+            for step in await self._recorded.all()
+            if not step.key.startswith(self._try_prefix)
+            for origin in step.origins
+        )
 
     async def call_tool(self, path: str, tool: Tool, arguments: Mapping[str, Any]) -> Observation:
         """Return the outcome of the tool call: the recorded one, or that of a new call. Nothing
@@ -557,9 +543,10 @@ class Journal:
     async def _call_tool(self, path: str, tool: Tool, arguments: Mapping[str, Any]) -> Observation:
         step = await self._recorded.find(self._prefix + path)
         if step is not None:
-            if step.kind == inbox.ONCE and inbox.is_of_person(step):
+            observation = Observation.from_json(step.output or "")
+            if step.kind == inbox.ONCE and observation.passage.origin == "person":
                 return await self._ask(path, inbox.ONCE, step.request)
-            return Observation.from_json(step.output or "")
+            return observation
         request = inbox.write_request(tool.name, arguments)
         if tool.offered is not None and not await self._is_begun(path, tool, request):
             try:
@@ -688,7 +675,7 @@ class Journal:
         inner = self.below(path)
         try:
             observation = Observation(passage=_bound(await compose(arguments, inner), tool))
-        except (ToolError, *FAULTS_OF_A_CALL) as error:
+        except (ToolError, *FAULTS_OF_THE_TASK) as error:
             observation = _refused(tool, error)
         except BabyagiError:
             raise
@@ -739,7 +726,9 @@ class Journal:
         """Return the outcome of the same call or question in an earlier try of this task. The n-th
         such call of this try gets the n-th outcome; None if there are fewer."""
         same = [
-            step for step in await self._recorded.all() if step.request_hash == _digest(request)
+            step
+            for step in await self._recorded.all()
+            if step.request_hash == hash_request(request)
         ]
         n_mine = sum(
             step.key.startswith(self._try_prefix) and step.kind != inbox.APPROVAL for step in same
@@ -761,7 +750,8 @@ class Journal:
         """Return the step with the person's answer, as `_park` does. An answer that does not count
         on this machine stays in the journal, and the person is asked again."""
         for n in range(1, MAX_ASKED_AGAIN + 1):
-            step = await self._park(inbox.key_of_asking(path, n), kind, request)
+            asked = path if n == 1 else f"{path}/{inbox.ASKED_AGAIN}/{n}"
+            step = await self._park(asked, kind, request)
             if self._authority.has_settled(step, kind):
                 return step
         refusal = Passage(text="Not done: no person of this machine allowed it.", origin="person")
@@ -794,7 +784,7 @@ class Journal:
 
     def _keep(self, path: str, *, kind: str, request: str, output: str) -> Kept:
         return Kept(
-            key=self._prefix + path, kind=kind, request_hash=_digest(request), output=output
+            key=self._prefix + path, kind=kind, request_hash=hash_request(request), output=output
         )
 
     async def _hold_or_put(self, kept: Kept) -> str:
@@ -813,7 +803,7 @@ class Journal:
         intention = Intention(
             key=self._prefix + path,
             kind="embedding",
-            request_hash=_digest("\0".join(texts)),
+            request_hash=hash_request("\0".join(texts)),
             reservation=embedder.reserve(texts),
             model=embedder.space,
         )
@@ -836,7 +826,11 @@ class Journal:
         self._backends.gate.check()
         while True:
             try:
-                step = await self.commit(partial(self._intend_after, intention))
+                step = await self.commit(
+                    lambda first: self._store.intend_step(
+                        self._fence, intention=intention, first=first
+                    )
+                )
                 break
             except LimitReachedError as error:
                 if error.is_final:
@@ -852,9 +846,6 @@ class Journal:
                 data={"owner": self._fence.owner, "key": step.key},
             )
         return step
-
-    async def _intend_after(self, intention: Intention, first: Outcome | Kept | None) -> Step:
-        return await self._store.intend_step(self._fence, intention=intention, first=first)
 
     async def _record(self, outcome: Outcome) -> Step:
         """Record the outcome of a call that was paid for. While the store is unavailable, try again
@@ -987,11 +978,3 @@ def _billed(error: BabyagiError, reservation: Reservation) -> Usage:
 
 def _deadline_of(model: ChatModel) -> Deadline | None:
     return model.deadline if isinstance(model, Patient) else None
-
-
-def _now_s() -> float:
-    return asyncio.get_running_loop().time()
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:32]

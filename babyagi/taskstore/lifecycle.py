@@ -476,7 +476,7 @@ def open_step(fence: Fence, *, key: str, kind: str, request: str, at: datetime) 
 
 
 def hash_request(request: str) -> str:
-    return hashlib.sha256(request.encode()).hexdigest()[:32]
+    return hashlib.sha256(request.encode("utf-8", "replace")).hexdigest()[:32]
 
 
 def decide_change(spec: ObjectiveSpec, step: Step) -> ObjectiveSpec:
