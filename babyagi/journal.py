@@ -58,11 +58,11 @@ from babyagi.tasks import (
     Step,
     StepState,
     Usage,
-    digest_form,
+    digest,
     find_sources,
     write_form,
 )
-from babyagi.taskstore.lifecycle import INPUTS, hash_request
+from babyagi.taskstore.lifecycle import INPUTS
 from babyagi.taskstore.limits import charge_of
 from babyagi.taskstore.nouns import Intention, Kept, Outcome
 from babyagi.taskstore.sql.store import TaskStore
@@ -462,7 +462,7 @@ class Journal:
         intention = Intention(
             key=self._prefix + path,
             kind="model",
-            request_hash=hash_request(repr(prompt)),
+            request_hash=digest(repr(prompt)),
             reservation=model.reserve(prompt),
             model=model.name,
             request=kept,
@@ -659,7 +659,7 @@ class Journal:
         granted = write_form(grant.description, grant.parameters) if grant is not None else ""
         if granted == now.form and not self._authority.key:
             return now
-        if grant is not None and grant.refused == digest_form(now.form):
+        if grant is not None and grant.refused == digest(now.form):
             raise ToolError(f"{tool.name} has changed, and a person did not allow it as it is now")
         request = inbox.write_change(tool.name, before=allowed, now=now.form)
         said = await self._ask(f"{path}/changed", inbox.CHANGED, request)
@@ -725,11 +725,7 @@ class Journal:
     async def _found_in_an_earlier_try(self, request: str, kind: str) -> Observation | None:
         """Return the outcome of the same call or question in an earlier try of this task. The n-th
         such call of this try gets the n-th outcome; None if there are fewer."""
-        same = [
-            step
-            for step in await self._recorded.all()
-            if step.request_hash == hash_request(request)
-        ]
+        same = [step for step in await self._recorded.all() if step.request_hash == digest(request)]
         n_mine = sum(
             step.key.startswith(self._try_prefix) and step.kind != inbox.APPROVAL for step in same
         )
@@ -783,9 +779,7 @@ class Journal:
         return Observation.from_json(await self._hold_or_put(kept))
 
     def _keep(self, path: str, *, kind: str, request: str, output: str) -> Kept:
-        return Kept(
-            key=self._prefix + path, kind=kind, request_hash=hash_request(request), output=output
-        )
+        return Kept(key=self._prefix + path, kind=kind, request_hash=digest(request), output=output)
 
     async def _hold_or_put(self, kept: Kept) -> str:
         """Record the outcome with the next change of the store, or now if it cannot wait. Return
@@ -803,7 +797,7 @@ class Journal:
         intention = Intention(
             key=self._prefix + path,
             kind="embedding",
-            request_hash=hash_request("\0".join(texts)),
+            request_hash=digest("\0".join(texts)),
             reservation=embedder.reserve(texts),
             model=embedder.space,
         )

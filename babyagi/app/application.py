@@ -53,7 +53,7 @@ from babyagi.index.shared import open_search
 from babyagi.journal import Backends, Gate, OnPiece
 from babyagi.llm.embeddings import OnnxEmbedder, missing_files
 from babyagi.llm.prices import hold_money_limit
-from babyagi.loop import Bounds, Loop, OwnAgent
+from babyagi.loop import Bounds, Loop
 from babyagi.memory.log import MemoryLog, path_of
 from babyagi.memory.remembering import TaskMemory
 from babyagi.net.addresses import is_here
@@ -586,7 +586,8 @@ class App:
                 max_new_tasks=settings.max_new_tasks,
                 max_failures=settings.max_failures,
                 protocol=_protocol_of(agent) or settings.effective_protocol,
-                agent=self._open_agent(agent, objective) if agent else None,
+                run=agent.bounds if agent else None,
+                memory=self._open_memory(agent, objective) if agent else None,
                 read_output=self._given.output.read if self._given.output else require_json,
                 enrich=self._given.enrich,
                 find_texts=self.toolbox.find_texts(objective),
@@ -594,12 +595,12 @@ class App:
             clock=utc_now,
         )
 
-    def _open_agent(self, agent: AgentDescription, objective: Objective) -> OwnAgent:
+    def _open_memory(self, agent: AgentDescription, objective: Objective) -> TaskMemory | None:
         if agent.memory is None:
-            return OwnAgent(bounds=agent.bounds)
+            return None
         path = path_of(self.settings.home, memory_of(objective.uid))
         log = MemoryLog(path, clock=utc_now, new_id=partial(secrets.token_hex, 8))
-        return OwnAgent(bounds=agent.bounds, memory=TaskMemory(agent.memory, log))
+        return TaskMemory(agent.memory, log)
 
     # -- notifications
     # ----------------------------------------------------------------------------------------------

@@ -174,7 +174,7 @@ class IndexFeed:
             SettingsError: a package that the index needs is not installed.
         """
         try:
-            await self._loop.ping_index()
+            await self._loop.indexer.ping()
         except (IndexUnavailableError, StoreUnusableError) as error:
             await self._availability.note_trouble(error, is_start=True)
 
@@ -231,7 +231,7 @@ class IndexFeed:
         another worker has claimed the duty. After earlier trouble, even of an earlier run,
         ping the index first: if no result is left, nothing else would show that it works again."""
         if await self._availability.is_troubled():
-            await self._loop.ping_index()
+            await self._loop.indexer.ping()
         n_fed = 0
         if await self._store.results(self._objective_id, only_unindexed=True, limit=1):
             async with self._claiming() as claim:
