@@ -563,21 +563,17 @@ class Journal:
     async def _make_call(
         self, path: str, tool: Tool, arguments: Mapping[str, Any], request: str
     ) -> Observation:
-        if tool.asks_person:
-            answered = await self._found_in_an_earlier_try(request, inbox.QUESTION)
-            return await (
-                self._put_observation(path, answered, request)
-                if answered
-                else self._ask(path, inbox.QUESTION, request)
-            )
         if tool.compose is not None:
             return await self._put_observation(
                 path, await self._compose(path, tool, tool.compose, arguments), request
             )
-        if tool.effect is Effect.ONCE:
-            made = await self._found_in_an_earlier_try(request, inbox.ONCE)
-            if made is not None:
-                return await self._put_observation(path, made, request)
+        if tool.asks_person or tool.effect is Effect.ONCE:
+            kind = inbox.QUESTION if tool.asks_person else inbox.ONCE
+            known = await self._found_in_an_earlier_try(request, kind)
+            if known is not None:
+                return await self._put_observation(path, known, request)
+        if tool.asks_person:
+            return await self._ask(path, inbox.QUESTION, request)
         allowed = await self._find_leave(path, tool, arguments, request)
         if isinstance(allowed, Observation):
             return allowed

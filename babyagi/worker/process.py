@@ -93,8 +93,6 @@ class WorkerLoop:
                     await serving.run()
             except BabyagiError as error:
                 self._fatal = self._fatal or error
-        if self._fatal is not None:
-            raise self._fatal
         return await self._store.objective(objective_id), self._stopped_by
 
     async def serve_all(self, *, is_person_there: Callable[[], bool] = lambda: False) -> int | None:
@@ -110,8 +108,6 @@ class WorkerLoop:
         patience = Patience(when_blocked=True, is_person_there=is_person_there)
         async with self._living(self._keep_schedules) as group:
             await self._serve_what_comes(group, patience)
-        if self._fatal is not None:
-            raise self._fatal
         return self._stopped_by
 
     @asynccontextmanager
@@ -120,7 +116,7 @@ class WorkerLoop:
     ) -> AsyncIterator[asyncio.TaskGroup]:
         """During the context, keep this worker registered: renew its lease, handle signals, and
         watch for commits by other processes. Also run the coroutines `beside`. Yield the task group
-        in which all of that runs."""
+        in which all of that runs. Its end raises the error that stopped the worker, if one did."""
         await self.worker_lease.begin()
         try:
             async with asyncio.TaskGroup() as group:
@@ -134,6 +130,8 @@ class WorkerLoop:
                         task.cancel()
         finally:
             await asyncio.shield(self.worker_lease.end())
+        if self._fatal is not None:
+            raise self._fatal
 
     # -- objectives
     # ----------------------------------------------------------------------------------------------

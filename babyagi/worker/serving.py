@@ -623,11 +623,11 @@ class Serving:
         """
         if not self._outages.is_resting:  # each failure would add a further try to those to come
             await self._rejoin_if_unclear()
-        if not self._expects_work or self._must_not_claim() or self._is_probing():
+        if not self._expects_work or self._must_not_claim():
             self._claimable = await self._store.claimable(self._objective_id)
             duty = lifecycle.first_duty(self._claimable, self._deferral)
             is_owed = self._claimable.has_task or duty is not None
-            if not is_owed or self._must_not_claim() or self._is_probing():
+            if not is_owed or self._must_not_claim():
                 return None
         if self._is_time_stopped:
             await self._worker_lease.serve(self._objective_id)
@@ -686,18 +686,15 @@ class Serving:
         return False
 
     def _must_not_claim(self) -> bool:
+        # the outcome of work that was begun during the outage will show whether the outage is over;
+        # older work may hang
+        probing = self._probing_task if self._outages.n else None
         return (
             bool(self._gate.reason)
             or self._fatal is not None
             or self._outages.is_resting
             or self._must_rejoin
-        )
-
-    def _is_probing(self) -> bool:
-        """Return whether work is running that was begun during the outage. Its outcome will show
-        whether the outage is over; older work may hang."""
-        return (
-            self._outages.n > 0 and self._probing_task is not None and not self._probing_task.done()
+            or (probing is not None and not probing.done())
         )
 
     def _is_over(self, objective: Objective) -> bool:
