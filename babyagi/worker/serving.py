@@ -7,7 +7,7 @@ import asyncio
 import logging
 import math
 from collections import defaultdict
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
@@ -34,7 +34,7 @@ from babyagi.errors import (
     StoreUnusableError,
     find_shortage,
 )
-from babyagi.index.indexer import Availability
+from babyagi.index.indexer import find_trouble
 from babyagi.journal import Gate
 from babyagi.llm.retry import MAX_HOLD_S
 from babyagi.loop import Loop
@@ -139,30 +139,28 @@ OWNER_PAUSE_S = 30.0  # pause until the next test whether the process that owns 
 class IndexFeed:
     """Writes new results to the index beside the other work, and has the model update the agent's
     memory from them. It claims the duty to index, so that only one worker writes at a time, and
-    pauses while another process owns the index.
+    pauses while another process owns the index. It reports, as an event, when results cannot be
+    written and when they can again.
 
     Args:
-        availability: records whether the index can be used.
         on_unclear: called when the store's answer was lost, so that it is unclear whether this
             worker holds the claim.
     """
 
     def __init__(
         self,
-        store: TaskStore,
+        process: Process,
+        objective_id: int,
         loop: Loop,
-        worker_lease: WorkerLease,
         *,
-        availability: Availability,
-        sleep: Callable[[float], Awaitable[None]],
         on_unclear: Callable[[], None],
     ) -> None:
-        self._store = store
+        self._store = process.store
+        self._worker_lease = process.worker_lease
+        self._runtime = process.runtime
+        self._objective_id = objective_id
         self._loop = loop
-        self._worker_lease = worker_lease
-        self._availability = availability
-        self._objective_id = availability.objective_id
-        self._sleep = sleep
+        self._is_troubled: bool | None = None  # None: not known yet
         self._on_unclear = on_unclear
         self._pause_s = FEED_PAUSE_S
         self._updating_memory = asyncio.Lock()
@@ -176,12 +174,12 @@ class IndexFeed:
         try:
             await self._loop.indexer.ping()
         except (IndexUnavailableError, StoreUnusableError) as error:
-            await self._availability.note_trouble(error, is_start=True)
+            await self._note_trouble(error, is_start=True)
 
     async def feed(self) -> None:
         """Until cancelled, write new results to the index."""
         while True:
-            await self._sleep(self._pause_s)
+            await self._runtime.sleep(self._pause_s)
             await self._feed_once()
 
     async def finish(self, *, within_s: float) -> None:
@@ -193,7 +191,7 @@ class IndexFeed:
                 while await self._feed_once():
                     pass
         except TimeoutError:
-            await self._availability.note_trouble(
+            await self._note_trouble(
                 IndexUnavailableError(f"not all results were written within {within_s:g} s")
             )
         try:
@@ -218,7 +216,7 @@ class IndexFeed:
             if isinstance(error, StoreUnavailableError):
                 self._on_unclear()
         except BabyagiError as error:
-            await self._availability.note_trouble(error)
+            await self._note_trouble(error)
             if getattr(error, "is_owned_elsewhere", False):
                 pause_s = OWNER_PAUSE_S
         except Exception:  # a bug in this program; the index is only a copy of the results
@@ -230,7 +228,7 @@ class IndexFeed:
         """Write a batch of results to the index, and return how many; 0 when none is left, or when
         another worker has claimed the duty. After earlier trouble, even of an earlier run,
         ping the index first: if no result is left, nothing else would show that it works again."""
-        if await self._availability.is_troubled():
+        if await self._find_troubled():
             await self._loop.indexer.ping()
         n_fed = 0
         if await self._store.results(self._objective_id, only_unindexed=True, limit=1):
@@ -241,8 +239,55 @@ class IndexFeed:
                 async with self._updating_memory:
                     if await self._loop.is_memory_due():
                         await self._loop.update_memory(claim)
-        await self._availability.note_success()
+        if await self._find_troubled():
+            self._is_troubled = not await self._say(
+                "results are written to the result store again",
+                kind=events.RESULTS_INDEXED,
+                data={"is_back": True},
+            )
         return n_fed
+
+    async def _find_troubled(self) -> bool:
+        """Return whether the last report was one of trouble. It may be this worker's report, or
+        that of another worker or an earlier run."""
+        if self._is_troubled is None:
+            self._is_troubled = bool(await find_trouble(self._store, self._objective_id))
+        return self._is_troubled
+
+    async def _note_trouble(self, error: BabyagiError, *, is_start: bool = False) -> None:
+        """Report that results cannot be indexed, unless this was reported already.
+
+        Args:
+            is_start: whether the run starts; then an earlier run's report does not count.
+        """
+        if getattr(error, "is_owned_elsewhere", False):
+            logger.info("another process writes to the result store: %s", error.what)
+            return
+        logger.warning(
+            "results cannot be written to the result store, the loop goes on: %s (%s)",
+            error.what,
+            error.why,
+        )
+        if self._is_troubled and not is_start:
+            return
+        self._is_troubled = await self._say(
+            "results cannot be written to the result store: "
+            f"{error.what} ({error.why or error.fix})",
+            kind=events.INDEX_UNAVAILABLE,
+            data={"reason": error.what, "why": error.why, "fix": error.fix},
+        )
+
+    async def _say(self, what: str, *, kind: str, data: Mapping[str, Any]) -> bool:
+        """Tell the person, and append the event; return whether that succeeded. A failure is only
+        logged, so that it does not stop the other work."""
+        if self._runtime.around is not None:  # who runs this objective alone sees its events
+            self._runtime.tell(f"objective {self._objective_id}: {what}")
+        try:
+            await self._store.append_event(self._objective_id, kind=kind, data=data)
+        except BabyagiError as error:
+            logger.info("the state of the result store could not be recorded: %s", error.what)
+            return False
+        return True
 
     async def settle(self, *, within_s: float) -> None:
         """Wait for a running update of the agent's memory, so that no paid reply is lost."""
@@ -508,17 +553,7 @@ class Serving:
         self._gate.note_time(objective)
         self._loop, self._fatal = self._process.open_loop(objective, self._gate), None
         index_feed = IndexFeed(
-            self._store,
-            self._loop,
-            self._worker_lease,
-            availability=Availability(
-                self._store,
-                self._objective_id,
-                # who runs this objective alone sees its events
-                tell=None if self._runtime.around is None else self._runtime.tell,
-            ),
-            sleep=self._runtime.sleep,
-            on_unclear=self._rejoin_soon,
+            self._process, self._objective_id, self._loop, on_unclear=self._rejoin_soon
         )
         await self._worker_lease.serve(self._objective_id)
         self._is_time_stopped = False
