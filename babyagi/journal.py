@@ -734,35 +734,27 @@ class Journal:
         return made[n_mine] if n_mine < len(made) else None
 
     async def _ask(self, path: str, kind: str, request: str) -> Observation:
-        """Return the person's answer to the request; without one yet, let the task wait for it
-        (`_park`)."""
+        """Return the person's answer to the request, as `_settle` does."""
         return Observation.from_json((await self._settle(path, kind, request)).output or "")
 
     async def _settle(self, path: str, kind: str, request: str) -> Step:
-        """Return the step with the person's answer, as `_park` does. An answer that does not count
-        on this machine stays in the journal, and the person is asked again."""
+        """Return the step with the person's answer. If there is none yet, release the claim, let
+        the task wait for the answer, and raise `ParkedError`. An answer that does not count on this
+        machine stays in the journal, and the person is asked again."""
         for n in range(1, MAX_ASKED_AGAIN + 1):
-            asked = path if n == 1 else f"{path}/{inbox.ASKED_AGAIN}/{n}"
-            step = await self._park(asked, kind, request)
+            key = self._prefix + (path if n == 1 else f"{path}/{inbox.ASKED_AGAIN}/{n}")
+            step = await self._store.park_task(self._fence, key=key, kind=kind, request=request)
+            if step.output is None:
+                shown = f"request number {step.id}" if step.id else "the questions to answer first"
+                raise ParkedError(
+                    f"{self._fence.owner} waits for a person",
+                    fix=f"babyagi inbox shows {shown}",
+                    guide="inbox",
+                )
             if self._authority.has_settled(step, kind):
                 return step
         refusal = Passage(text="Not done: no person of this machine allowed it.", origin="person")
         return replace(step, output=Observation(passage=refusal, is_error=True).to_json())
-
-    async def _park(self, path: str, kind: str, request: str) -> Step:
-        """Return the step with the person's answer. If there is none yet, release the claim, let
-        the task wait for the answer, and raise `ParkedError`."""
-        step = await self._store.park_task(
-            self._fence, key=self._prefix + path, kind=kind, request=request
-        )
-        if step.output is None:
-            shown = f"request number {step.id}" if step.id else "the questions to answer first"
-            raise ParkedError(
-                f"{self._fence.owner} waits for a person",
-                fix=f"babyagi inbox shows {shown}",
-                guide="inbox",
-            )
-        return step
 
     async def _put_observation(
         self, path: str, observation: Observation, request: str
