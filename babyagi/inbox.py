@@ -32,7 +32,7 @@ QUESTION = "question"
 APPROVAL = "approval"
 ONCE = "once"
 CHANGED = "changed"
-ASKED_AGAIN = "again"
+ASKED_AGAIN = "again"  # part of the key of a request whose earlier answer does not count
 ALWAYS = "always"
 _YES = re.compile(r"(?:y|yes|true|approved?)\b", re.IGNORECASE)
 _SURROGATE = re.compile(f"[{SURROGATES}]")
@@ -53,7 +53,6 @@ _DECISIONS_BY_KIND = {
     ONCE: (Decision.ANSWER, Decision.REJECT),
     CHANGED: (Decision.APPROVE, Decision.REJECT),
 }
-_SAYS = {Decision.APPROVE: "approved", Decision.ALWAYS: ALWAYS}
 _REJECTIONS = {
     QUESTION: "The person does not answer this.",
     APPROVAL: "Not done: a person did not allow this call.",
@@ -199,7 +198,7 @@ def decide(step: Step, decision: Decision, text: str) -> Observation:
     is_made = step.kind == ONCE and decision is Decision.ANSWER
     sources = (f"tool:{read_request(step)[0]}",) if is_made else ()
     return Observation(
-        passage=Passage(text=said or _SAYS.get(decision, ""), origin="person", sources=sources),
+        passage=Passage(text=said or "approved", origin="person", sources=sources),
         is_error=decision is Decision.REJECT,
     )
 
@@ -216,15 +215,6 @@ def take_words(step: Step, said: object) -> Observation:
         decision = Decision.ALWAYS if is_lasting else Decision.APPROVE
         words = words if is_lasting or _YES.match(words) else ""
     return decide(step, decision if words else Decision.REJECT, words)
-
-
-def write_decision(observation: Observation, *, seen: str = "") -> str:
-    """Return a person's decision as JSON, to be stored as the output of the step. `seen` is the
-    `state` (a digest) of the preview that the person was shown."""
-    written = observation.to_json()
-    return (
-        json.dumps({**json.loads(written), "seen": seen}, ensure_ascii=False) if seen else written
-    )
 
 
 def sign_decision(written: str, step: Step, *, key: str) -> str:
@@ -272,17 +262,6 @@ class Authority:
         return hmac.compare_digest(signed.encode(), _sign(step, fields, self.key).encode())
 
 
-def is_of_person(step: Step) -> bool:
-    """Return whether a person, and not the call itself, gave the outcome of the step."""
-    return bool(Observation.from_json(step.output or "").passage.origin == "person")
-
-
-def key_of_asking(path: str, n: int) -> str:
-    """Return the key under which something is asked for the `n`-th time, because earlier answers
-    were given elsewhere and do not count."""
-    return path if n == 1 else f"{path}/{ASKED_AGAIN}/{n}"
-
-
 def read_seen(step: Step) -> str:
     """Return the `state` (a digest) of the preview that the person was shown; '' if there was
     none."""
@@ -292,13 +271,14 @@ def read_seen(step: Step) -> str:
 async def record(
     store: TaskStore, step: Step, said: Observation, *, home: Path, seen: str = ""
 ) -> Step:
-    """Record what a person of this home folder said to an open step; see `write_decision`. A
-    changed tool that is allowed may be used here in its new form from now on."""
+    """Record what a person of this home folder said to an open step. A changed tool that is allowed
+    may be used here in its new form from now on. `seen` is the `state` (a digest) of the preview
+    that the person was shown."""
     if step.kind == CHANGED and not said.is_error:
         tool, forms = read_request(step)
         objective = await store.objective(step.objective_id)
         asked, now = identity_key(objective.spec), {tool: str(forms["now"])}
         remember_lent(home, objective.uid, asked=asked, forms=now)
-    written = write_decision(said, seen=seen)
-    output = sign_decision(written, step, key=answers_key(home))
+    written = json.loads(said.to_json()) | ({"seen": seen} if seen else {})
+    output = sign_decision(json.dumps(written), step, key=answers_key(home))
     return await store.answer_step(step.id, output=output)

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import hashlib
 import json
 import logging
 import math
@@ -27,16 +26,13 @@ from typing import Any, Self, TypeVar
 
 from babyagi import events, inbox, policy
 from babyagi.errors import (
+    FAULTS_OF_THE_TASK,
     BabyagiError,
-    ContextTooLongError,
-    EndlessAnswerError,
     LimitReachedError,
-    MalformedReplyError,
     ModelUnavailableError,
     ObjectiveStoppedError,
     OverdueError,
     ParkedError,
-    RequestRefusedError,
     SettingsError,
     StoreUnavailableError,
     ToolError,
@@ -47,6 +43,7 @@ from babyagi.llm.port import Abilities, Adaptive, ChatModel, Completion, Embedde
 from babyagi.llm.prompt import Message, Prompt, mark_of, seal, unmark
 from babyagi.llm.retry import Deadline
 from babyagi.redaction import redact
+from babyagi.runtime.offload import now_s
 from babyagi.runtime.tracing import NO_TRACER, Tracer, answered
 from babyagi.tasks import (
     MAX_ARTIFACTS,
@@ -61,7 +58,7 @@ from babyagi.tasks import (
     Step,
     StepState,
     Usage,
-    digest_form,
+    digest,
     find_sources,
     write_form,
 )
@@ -94,12 +91,6 @@ ANY_AUTHORITY = inbox.Authority()
 MAX_ASKED_AGAIN = 20  # answers from elsewhere to one request, after which the call is refused
 LATE = "late"  # part of the key under which it is noted that a call was cut off at its deadline
 MIN_OUTPUT_TOKENS = 64  # an answer may always be this long, however often it was late
-FAULTS_OF_A_CALL = (
-    MalformedReplyError,
-    ContextTooLongError,
-    RequestRefusedError,
-    EndlessAnswerError,
-)
 
 
 class Gate:
@@ -127,13 +118,13 @@ class Gate:
         """Note in `silent` whether the model answers the call that is made in this context; a
         refusal is an answer. If another call found the model silent after this one was sent, an
         answer to this one does not end the silence."""
-        sent_s = _now_s()
+        sent_s = now_s()
         try:
             yield
         except ModelUnavailableError:
-            self.silent[model], self._silent_since_s[model] = role, _now_s()
+            self.silent[model], self._silent_since_s[model] = role, now_s()
             raise
-        except FAULTS_OF_A_CALL:
+        except FAULTS_OF_THE_TASK:
             self._note_answer(model, sent_s)
             raise
         self._note_answer(model, sent_s)
@@ -146,10 +137,6 @@ class Gate:
     def _note_answer(self, model: str, sent_s: float) -> None:
         if sent_s >= self._silent_since_s.get(model, sent_s):
             self.silent.pop(model, None)
-
-
-def _new_secret() -> str:
-    return secrets.token_hex(16)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,7 +175,7 @@ class Backends:
     embedder: Embedder
     gate: Gate
     sleep: Callable[[float], Awaitable[None]]
-    new_secret: Callable[[], str] = _new_secret
+    new_secret: Callable[[], str] = secrets.token_hex
     authority: inbox.Authority = ANY_AUTHORITY
     on_piece: OnPiece | None = None
     max_output_tokens: int = 0
@@ -475,7 +462,7 @@ class Journal:
         intention = Intention(
             key=self._prefix + path,
             kind="model",
-            request_hash=_digest(repr(prompt)),
+            request_hash=digest(repr(prompt)),
             reservation=model.reserve(prompt),
             model=model.name,
             request=kept,
@@ -486,13 +473,23 @@ class Journal:
         self, model: ChatModel, prompt: Prompt, role: Role, timeout_s: float | None, key: str
     ) -> Completion:
         """Call the model, and pass on each piece of its answer if there is a listener."""
-        tracer, gate = self._backends.tracer, self._backends.gate
-        listeners = {} if self._backends.on_piece is None else {"on_text": self._passing(role, key)}
+        tracer, gate, on_piece = (
+            self._backends.tracer,
+            self._backends.gate,
+            self._backends.on_piece,
+        )
+        listeners: dict[str, OnText] = {}
+        if on_piece is not None:
+            fence = self._fence
+            piece = partial(
+                TextPiece, objective_id=fence.objective_id, owner=fence.owner, key=key, role=role
+            )
+            listeners["on_text"] = lambda text: on_piece(piece(text=text))
         with (
             tracer.model_call(model.name, max_tokens=prompt.max_output_tokens) as span,
             gate.listening(model.name, role),
         ):
-            deadline, sent_s = _deadline_of(model), _now_s()
+            deadline, sent_s = _deadline_of(model), now_s()
             # no longer than its first deadline once the time of the objective is over
             patience_s = max(deadline.first_s, gate.left_s) if deadline is not None else math.inf
             limit_s = min(patience_s, math.inf if timeout_s is None else timeout_s)
@@ -500,7 +497,7 @@ class Journal:
                 async with asyncio.timeout(limit_s if limit_s < math.inf else None):
                     completion = await model.complete(prompt, role=role, **listeners)
             except TimeoutError as error:
-                what = f"{model.name} gave no answer within {_now_s() - sent_s:.3g} s"
+                what = f"{model.name} gave no answer within {now_s() - sent_s:.3g} s"
                 raise OverdueError(what) from error
             usage = completion.usage
             span.set_attributes(
@@ -513,19 +510,6 @@ class Journal:
             )
         return completion
 
-    def _passing(self, role: Role, key: str) -> OnText:
-        """Return a function that hands each piece of the call's answer to `Backends.on_piece`."""
-
-        def pass_on(text: str) -> None:
-            fence = self._fence
-            piece = TextPiece(
-                objective_id=fence.objective_id, owner=fence.owner, key=key, role=role, text=text
-            )
-            if self._backends.on_piece is not None:
-                self._backends.on_piece(piece)
-
-        return pass_on
-
     async def _mark(self) -> str:
         """Return the mark of the fences in the objective's prompts, the lines around each passage.
         It is secret, and the same in every call of the objective."""
@@ -535,10 +519,12 @@ class Journal:
     async def earlier_sources(self) -> tuple[str, ...]:
         """Return the origins from outside (tools, files, pages) of the texts that earlier tries of
         this task read."""
-        steps = [
-            step for step in await self._recorded.all() if not step.key.startswith(self._try_prefix)
-        ]
-        return find_sources(origin for step in steps for origin in step.origins)
+        return find_sources(
+            origin
+            for step in await self._recorded.all()
+            if not step.key.startswith(self._try_prefix)
+            for origin in step.origins
+        )
 
     async def call_tool(self, path: str, tool: Tool, arguments: Mapping[str, Any]) -> Observation:
         """Return the outcome of the tool call: the recorded one, or that of a new call. Nothing
@@ -557,9 +543,10 @@ class Journal:
     async def _call_tool(self, path: str, tool: Tool, arguments: Mapping[str, Any]) -> Observation:
         step = await self._recorded.find(self._prefix + path)
         if step is not None:
-            if step.kind == inbox.ONCE and inbox.is_of_person(step):
+            observation = Observation.from_json(step.output or "")
+            if step.kind == inbox.ONCE and observation.passage.origin == "person":
                 return await self._ask(path, inbox.ONCE, step.request)
-            return Observation.from_json(step.output or "")
+            return observation
         request = inbox.write_request(tool.name, arguments)
         if tool.offered is not None and not await self._is_begun(path, tool, request):
             try:
@@ -576,21 +563,17 @@ class Journal:
     async def _make_call(
         self, path: str, tool: Tool, arguments: Mapping[str, Any], request: str
     ) -> Observation:
-        if tool.asks_person:
-            answered = await self._found_in_an_earlier_try(request, inbox.QUESTION)
-            return await (
-                self._put_observation(path, answered, request)
-                if answered
-                else self._ask(path, inbox.QUESTION, request)
-            )
         if tool.compose is not None:
             return await self._put_observation(
                 path, await self._compose(path, tool, tool.compose, arguments), request
             )
-        if tool.effect is Effect.ONCE:
-            made = await self._found_in_an_earlier_try(request, inbox.ONCE)
-            if made is not None:
-                return await self._put_observation(path, made, request)
+        if tool.asks_person or tool.effect is Effect.ONCE:
+            kind = inbox.QUESTION if tool.asks_person else inbox.ONCE
+            known = await self._found_in_an_earlier_try(request, kind)
+            if known is not None:
+                return await self._put_observation(path, known, request)
+        if tool.asks_person:
+            return await self._ask(path, inbox.QUESTION, request)
         allowed = await self._find_leave(path, tool, arguments, request)
         if isinstance(allowed, Observation):
             return allowed
@@ -672,7 +655,7 @@ class Journal:
         granted = write_form(grant.description, grant.parameters) if grant is not None else ""
         if granted == now.form and not self._authority.key:
             return now
-        if grant is not None and grant.refused == digest_form(now.form):
+        if grant is not None and grant.refused == digest(now.form):
             raise ToolError(f"{tool.name} has changed, and a person did not allow it as it is now")
         request = inbox.write_change(tool.name, before=allowed, now=now.form)
         said = await self._ask(f"{path}/changed", inbox.CHANGED, request)
@@ -688,7 +671,7 @@ class Journal:
         inner = self.below(path)
         try:
             observation = Observation(passage=_bound(await compose(arguments, inner), tool))
-        except (ToolError, *FAULTS_OF_A_CALL) as error:
+        except (ToolError, *FAULTS_OF_THE_TASK) as error:
             observation = _refused(tool, error)
         except BabyagiError:
             raise
@@ -738,9 +721,7 @@ class Journal:
     async def _found_in_an_earlier_try(self, request: str, kind: str) -> Observation | None:
         """Return the outcome of the same call or question in an earlier try of this task. The n-th
         such call of this try gets the n-th outcome; None if there are fewer."""
-        same = [
-            step for step in await self._recorded.all() if step.request_hash == _digest(request)
-        ]
+        same = [step for step in await self._recorded.all() if step.request_hash == digest(request)]
         n_mine = sum(
             step.key.startswith(self._try_prefix) and step.kind != inbox.APPROVAL for step in same
         )
@@ -753,34 +734,27 @@ class Journal:
         return made[n_mine] if n_mine < len(made) else None
 
     async def _ask(self, path: str, kind: str, request: str) -> Observation:
-        """Return the person's answer to the request; without one yet, let the task wait for it
-        (`_park`)."""
+        """Return the person's answer to the request, as `_settle` does."""
         return Observation.from_json((await self._settle(path, kind, request)).output or "")
 
     async def _settle(self, path: str, kind: str, request: str) -> Step:
-        """Return the step with the person's answer, as `_park` does. An answer that does not count
-        on this machine stays in the journal, and the person is asked again."""
+        """Return the step with the person's answer. If there is none yet, release the claim, let
+        the task wait for the answer, and raise `ParkedError`. An answer that does not count on this
+        machine stays in the journal, and the person is asked again."""
         for n in range(1, MAX_ASKED_AGAIN + 1):
-            step = await self._park(inbox.key_of_asking(path, n), kind, request)
+            key = self._prefix + (path if n == 1 else f"{path}/{inbox.ASKED_AGAIN}/{n}")
+            step = await self._store.park_task(self._fence, key=key, kind=kind, request=request)
+            if step.output is None:
+                shown = f"request number {step.id}" if step.id else "the questions to answer first"
+                raise ParkedError(
+                    f"{self._fence.owner} waits for a person",
+                    fix=f"babyagi inbox shows {shown}",
+                    guide="inbox",
+                )
             if self._authority.has_settled(step, kind):
                 return step
         refusal = Passage(text="Not done: no person of this machine allowed it.", origin="person")
         return replace(step, output=Observation(passage=refusal, is_error=True).to_json())
-
-    async def _park(self, path: str, kind: str, request: str) -> Step:
-        """Return the step with the person's answer. If there is none yet, release the claim, let
-        the task wait for the answer, and raise `ParkedError`."""
-        step = await self._store.park_task(
-            self._fence, key=self._prefix + path, kind=kind, request=request
-        )
-        if step.output is None:
-            shown = f"request number {step.id}" if step.id else "the questions to answer first"
-            raise ParkedError(
-                f"{self._fence.owner} waits for a person",
-                fix=f"babyagi inbox shows {shown}",
-                guide="inbox",
-            )
-        return step
 
     async def _put_observation(
         self, path: str, observation: Observation, request: str
@@ -793,9 +767,7 @@ class Journal:
         return Observation.from_json(await self._hold_or_put(kept))
 
     def _keep(self, path: str, *, kind: str, request: str, output: str) -> Kept:
-        return Kept(
-            key=self._prefix + path, kind=kind, request_hash=_digest(request), output=output
-        )
+        return Kept(key=self._prefix + path, kind=kind, request_hash=digest(request), output=output)
 
     async def _hold_or_put(self, kept: Kept) -> str:
         """Record the outcome with the next change of the store, or now if it cannot wait. Return
@@ -813,7 +785,7 @@ class Journal:
         intention = Intention(
             key=self._prefix + path,
             kind="embedding",
-            request_hash=_digest("\0".join(texts)),
+            request_hash=digest("\0".join(texts)),
             reservation=embedder.reserve(texts),
             model=embedder.space,
         )
@@ -836,7 +808,11 @@ class Journal:
         self._backends.gate.check()
         while True:
             try:
-                step = await self.commit(partial(self._intend_after, intention))
+                step = await self.commit(
+                    lambda first: self._store.intend_step(
+                        self._fence, intention=intention, first=first
+                    )
+                )
                 break
             except LimitReachedError as error:
                 if error.is_final:
@@ -852,9 +828,6 @@ class Journal:
                 data={"owner": self._fence.owner, "key": step.key},
             )
         return step
-
-    async def _intend_after(self, intention: Intention, first: Outcome | Kept | None) -> Step:
-        return await self._store.intend_step(self._fence, intention=intention, first=first)
 
     async def _record(self, outcome: Outcome) -> Step:
         """Record the outcome of a call that was paid for. While the store is unavailable, try again
@@ -987,11 +960,3 @@ def _billed(error: BabyagiError, reservation: Reservation) -> Usage:
 
 def _deadline_of(model: ChatModel) -> Deadline | None:
     return model.deadline if isinstance(model, Patient) else None
-
-
-def _now_s() -> float:
-    return asyncio.get_running_loop().time()
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:32]

@@ -32,7 +32,7 @@ from babyagi.agents.execution import execute_task
 from babyagi.agents.outcomes import Outcome
 from babyagi.agents.prioritization import order_tasks
 from babyagi.duties import checking, inputs, planning, report
-from babyagi.duties.resources import Bounds, Enrich, OwnAgent, Resources, embedder
+from babyagi.duties.resources import Bounds, Enrich, Resources, embedder
 from babyagi.errors import FAULTS_OF_THE_TASK, ParkedError
 from babyagi.index.indexer import Indexer
 from babyagi.index.search import ResultSearch
@@ -59,7 +59,7 @@ from babyagi.text import clean
 from babyagi.tools.base import Tool
 from babyagi.tools.recall import build_recall
 
-__all__ = ["Bounds", "Enrich", "Loop", "OwnAgent"]  # what building a loop takes
+__all__ = ["Bounds", "Enrich", "Loop"]  # what building a loop takes
 
 logger = logging.getLogger(__name__)
 
@@ -98,7 +98,7 @@ class Loop:
         self._resources = Resources(
             backends=backends, search=search, tools=tools, bounds=bounds, clock=clock
         )
-        self._indexer = indexer
+        self.indexer = indexer
         self._protocol = bounds.protocol
 
     # -- a turn
@@ -127,7 +127,7 @@ class Loop:
     ) -> tuple[Outcome, tuple[int, ...]]:
         """Carry the task out. Return its outcome, and the ids of the tasks whose results were in
         its prompt."""
-        resources, agent = self._resources, self._resources.bounds.agent
+        resources, bounds = self._resources, self._resources.bounds
         begun = await inputs.choose(resources, task, objective, journal, protocol=self._protocol)
         # where the prompt holds the whole folder, there is nothing to look up in it
         tools = [
@@ -142,9 +142,7 @@ class Loop:
             context=begun.context,
             tools=tools,
             journal=journal,
-            bounds=agent.bounds
-            if agent
-            else AgentBounds(max_output_tokens=resources.bounds.max_output_tokens),
+            bounds=bounds.run or AgentBounds(max_output_tokens=bounds.max_output_tokens),
             protocol=begun.protocol,
         )
         if outcome.has_fallen_back:
@@ -235,7 +233,7 @@ class Loop:
     async def _remember(self, claim: Claim, outcome: Outcome, journal: Journal) -> None:
         """If the agent has a memory, record the last call's outcome, if it still waits to be
         recorded, and then add the task and its answer to the memory."""
-        task, memory = claim.task, self._resources.memory
+        task, memory = claim.task, self._resources.bounds.memory
         if memory is None:
             return
         await journal.flush()
@@ -323,7 +321,7 @@ class Loop:
     async def feed_index(self, claim: DutyClaim) -> int:
         """Index one batch of results, and return how many they were."""
         journal = Journal(self._resources.backends, fence=claim.fence)
-        return await self._indexer.run_once(embed=embedder(journal, "index"))
+        return await self.indexer.run_once(embed=embedder(journal, "index"))
 
     # -- what the worker asks besides
     # ----------------------------------------------------------------------------------------------
@@ -358,7 +356,7 @@ class Loop:
     async def is_memory_due(self, *, is_flush: bool = False) -> bool:
         """Return whether the agent's memory is to be updated: enough tasks were done since the last
         update; with `is_flush`, any were."""
-        memory = self._resources.memory
+        memory = self._resources.bounds.memory
         return memory is not None and await memory.is_due(is_flush=is_flush)
 
     async def update_memory(
@@ -366,10 +364,6 @@ class Loop:
     ) -> None:
         """Let the model summarize the last tasks in the agent's memory, or search them for facts,
         in at most `within_s` seconds and within the objective's remaining limits."""
-        if (memory := self._resources.memory) is not None:
+        if (memory := self._resources.bounds.memory) is not None:
             calls = Journal(self._resources.backends, fence=claim.fence).below("memory")
             await memory.update(calls, is_flush=is_flush, within_s=within_s)
-
-    async def ping_index(self) -> None:
-        """Check that the index can be used, and raise if not; see `VectorIndex.ping`."""
-        await self._indexer.ping()

@@ -317,7 +317,7 @@ class ToolGrant:
 
     `description` and `parameters` (a JSON Schema) are set for a tool of a server and for a function
     of a Python program, which must be passed in again to continue the objective. `refused` is the
-    `digest_form` of a changed version of the tool that a person did not allow.
+    `digest` of a changed form of the tool that a person did not allow.
     """
 
     name: str
@@ -333,9 +333,10 @@ def write_form(description: str, parameters: Mapping[str, Any] | None) -> str:
     return json.dumps(form, sort_keys=True, indent=1, ensure_ascii=False)
 
 
-def digest_form(form: str) -> str:
-    """Return the digest of the text from `write_form`."""
-    return hashlib.sha256(form.encode("utf-8", "replace")).hexdigest()[:32]
+def digest(text: str) -> str:
+    """Return 32 hexadecimal digits that are equal for equal texts: of a tool's form, or of the
+    request of a step."""
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:32]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,7 +17,7 @@ from babyagi.errors import (
     StoreUnavailableError,
     ToolError,
 )
-from babyagi.inbox import ONCE, Decision, decide, write_decision, write_request
+from babyagi.inbox import ONCE, Decision, decide, write_request
 from babyagi.index.hashing import HashEmbedder
 from babyagi.journal import Backends, Gate, Journal, TextPiece
 from babyagi.llm.kept import read_prompt
@@ -583,9 +583,8 @@ async def park_and_approve(desk, arguments, tool, *, seen=""):
     with pytest.raises(ParkedError):
         await desk.open_journal().call_tool("execute/1/tool/1", tool, arguments)
     (step,) = await store.inbox()
-    await store.answer_step(
-        step.id, output=write_decision(decide(step, Decision.APPROVE, ""), seen=seen)
-    )
+    said = json.loads(decide(step, Decision.APPROVE, "").to_json()) | {"seen": seen}
+    await store.answer_step(step.id, output=json.dumps(said))
     return await store.claim_task(objective_id, desk.claim.fence.worker_id)
 
 

@@ -53,7 +53,7 @@ from babyagi.index.shared import open_search
 from babyagi.journal import Backends, Gate, OnPiece
 from babyagi.llm.embeddings import OnnxEmbedder, missing_files
 from babyagi.llm.prices import hold_money_limit
-from babyagi.loop import Bounds, Loop, OwnAgent
+from babyagi.loop import Bounds, Loop
 from babyagi.memory.log import MemoryLog, path_of
 from babyagi.memory.remembering import TaskMemory
 from babyagi.net.addresses import is_here
@@ -433,18 +433,16 @@ class App:
                 joining to leaving. It must await the coroutine and return what that returns.
         """
         notifier = self._make_notifier()
-        following = notify.Following(notifier) if notifier is not None else None
 
         async def notify_of(objective_id: int, work: Coroutine[Any, Any, Objective]) -> Objective:
             await self.models.prepare()
-            if notifier is not None and following is not None:
+            if notifier is not None:
                 await notifier.begin(objective_id)
-                following.nudge()
             return await around(objective_id, work)
 
         async with (
             self._open_worker(company, notify_of) as worker,
-            nullcontext() if following is None else following.running(),
+            nullcontext() if notifier is None else notifier.watching_all(),
         ):
             return await worker.serve_all(is_person_there=company.is_person_there)
 
@@ -587,7 +585,8 @@ class App:
                 max_new_tasks=settings.max_new_tasks,
                 max_failures=settings.max_failures,
                 protocol=_protocol_of(agent) or settings.effective_protocol,
-                agent=self._open_agent(agent, objective) if agent else None,
+                run=agent.bounds if agent else None,
+                memory=self._open_memory(agent, objective) if agent else None,
                 read_output=self._given.output.read if self._given.output else require_json,
                 enrich=self._given.enrich,
                 find_texts=self.toolbox.find_texts(objective),
@@ -595,12 +594,12 @@ class App:
             clock=utc_now,
         )
 
-    def _open_agent(self, agent: AgentDescription, objective: Objective) -> OwnAgent:
+    def _open_memory(self, agent: AgentDescription, objective: Objective) -> TaskMemory | None:
         if agent.memory is None:
-            return OwnAgent(bounds=agent.bounds)
+            return None
         path = path_of(self.settings.home, memory_of(objective.uid))
         log = MemoryLog(path, clock=utc_now, new_id=partial(secrets.token_hex, 8))
-        return OwnAgent(bounds=agent.bounds, memory=TaskMemory(agent.memory, log))
+        return TaskMemory(agent.memory, log)
 
     # -- notifications
     # ----------------------------------------------------------------------------------------------
@@ -616,20 +615,19 @@ class App:
         target = settings.notify.reveal()
         if not target:
             return None
-        signer = None
+        key = ""
         if notify.is_address(target):
             make_home(settings.home)
             path = settings.home / notify.KEY_FILE
             key = private.keep_word(path, new_word=lambda: secrets.token_urlsafe(32))
-            signer = notify.Signer(key=key, now_s=lambda: utc_now().timestamp())
         send = notify.make_sender(
-            target, environ=bare_environment(), proxies=settings.proxies, signer=signer
+            target, environ=bare_environment(), key=key, now=utc_now, proxies=settings.proxies
         )
         return notify.Notifier(
             self.store,
             send,
             now=utc_now,
-            with_text=signer is not None,
+            with_text=notify.is_address(target),
             secrets=settings.known_secrets,
         )
 

@@ -227,7 +227,7 @@ async def _choose_protocol(
 async def _recollect(resources: Resources, task: Task) -> list[list[Any]]:
     """Return the passages that the agent's memory shows with the task, each as label, text, origin
     and sources; none if the agent has no memory."""
-    memory = resources.memory
+    memory = resources.bounds.memory
     found = await memory.recollect(task.name) if memory is not None else ()
     return [[label, passage.text, passage.origin, passage.sources] for label, passage in found]
 

@@ -177,7 +177,14 @@ async def _make_plan(
         replace(one, parent_id=one.parent_id or last_id, origins=origins) for one in reply.tasks
     ]
     tasks = {one.task.id: one.task for one in finished}
-    unanswered = [await _add_shown(resources, one, tasks[one.task_id]) for one in reply.unanswered]
+    unanswered = [
+        replace(
+            one,
+            lack=one.lack or "an answer to what it asks",
+            shown=await find_shown(resources.store, tasks[one.task_id]),
+        )
+        for one in reply.unanswered
+    ]
     again = _find_unhelpful(resources, unanswered, tasks)
     proposals += [
         Proposal(name=name, parent_id=id_, origins=origins) for id_, name in sorted(again)
@@ -189,13 +196,6 @@ async def _make_plan(
         dropped=reply.dropped,
     )
     return await mark_repeats(resources, made, texts, seen)
-
-
-async def _add_shown(resources: Resources, said: Unanswered, task: Task) -> Unanswered:
-    """Return what the creation agent said of an unanswered task, with the ids of the tasks whose
-    results were in the prompt of its last try."""
-    shown = await find_shown(resources.store, task)
-    return replace(said, lack=said.lack or "an answer to what it asks", shown=shown)
 
 
 def _find_unhelpful(

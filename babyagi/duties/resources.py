@@ -27,21 +27,15 @@ Enrich = Callable[[str, str], str | Awaitable[str]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OwnAgent:
-    """The agent from a person's YAML file that carries the tasks out: the bounds of its runs, and
-    its memory."""
-
-    bounds: AgentBounds
-    memory: TaskMemory | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
     """The sizes of prompts and answers, and the settings of the execution agent's conversation with
     its model.
 
     Attributes:
         max_failures: failed tries after which a task is given up.
+        run: the bounds of the agent from a person's YAML file that carries the tasks out; None
+            without one.
+        memory: what that agent remembers; None without a memory.
         read_output: parses the report into the type that a program requested; raises
             `MalformedReplyError`.
         enrich: takes a task's name and its result, and returns the result to record.
@@ -54,7 +48,8 @@ class Bounds:
     max_new_tasks: int
     max_failures: int = 3
     protocol: str = "auto"
-    agent: OwnAgent | None = None
+    run: AgentBounds | None = None
+    memory: TaskMemory | None = None
     read_output: Callable[[str], object] = require_json
     enrich: Enrich | None = None
     find_texts: Callable[[str, int], Awaitable[FolderTexts]] | None = None
@@ -82,10 +77,6 @@ class Resources:
     @property
     def store(self) -> TaskStore:
         return self.backends.store
-
-    @property
-    def memory(self) -> TaskMemory | None:
-        return self.bounds.agent.memory if self.bounds.agent is not None else None
 
     def journal(self, claim: DutyClaim) -> Journal:
         """Return the journal of a duty."""

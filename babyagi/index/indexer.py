@@ -1,6 +1,6 @@
 """Writes results to the index: computes vectors for results that have none, stores the vectors in
-the task store, puts them into the index, and marks the results as indexed. Reports when results
-cannot be indexed."""
+the task store, puts them into the index, and marks the results as indexed. Says whether results
+can be indexed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any
 from uuid import UUID, uuid5
 
 from babyagi import events
-from babyagi.errors import BabyagiError, IndexUnavailableError, StoreUnusableError
+from babyagi.errors import IndexUnavailableError, StoreUnusableError
 from babyagi.index.port import Hit, IndexItem, VectorIndex
 from babyagi.tasks import Objective, Result
 from babyagi.taskstore.sql.store import TaskStore
@@ -40,73 +40,6 @@ def describe_trouble(data: Mapping[str, Any]) -> str:
     """Return the data of an `index.unavailable` event in words, on one line."""
     why = f" ({data['why']})" if data.get("why") else ""
     return f"{data.get('reason', '')}{why}"
-
-
-class Availability:
-    """Reports, for one worker, whether the results of one objective can be indexed.
-
-    Args:
-        tell: prints a line for a person; None if a view shows the objective's events.
-    """
-
-    def __init__(
-        self, source: TaskStore, objective_id: int, *, tell: Callable[[str], None] | None = None
-    ) -> None:
-        self.objective_id = objective_id
-        self._is_troubled: bool | None = None  # None: not known yet
-        self._source = source
-        self._tell = tell
-
-    async def is_troubled(self) -> bool:
-        """Return whether the last report was one of trouble. It may be this worker's report, or
-        that of another worker or an earlier run."""
-        if self._is_troubled is None:
-            self._is_troubled = bool(await find_trouble(self._source, self.objective_id))
-        return self._is_troubled
-
-    async def note_trouble(self, error: BabyagiError, *, is_start: bool = False) -> None:
-        """Report that results cannot be indexed, unless this was reported already.
-
-        Args:
-            is_start: whether the run starts; then an earlier run's report does not count.
-        """
-        if getattr(error, "is_owned_elsewhere", False):
-            logger.info("another process writes to the result store: %s", error.what)
-            return
-        logger.warning(
-            "results cannot be written to the result store, the loop goes on: %s (%s)",
-            error.what,
-            error.why,
-        )
-        if self._is_troubled and not is_start:
-            return
-        self._is_troubled = await self._say(
-            events.INDEX_UNAVAILABLE, {"reason": error.what, "why": error.why, "fix": error.fix}
-        )
-        if self._tell is not None:
-            self._tell(
-                f"objective {self.objective_id}: results cannot be written to the result store: "
-                f"{error.what} ({error.why or error.fix})"
-            )
-
-    async def note_success(self) -> None:
-        """Report that results are indexed again, if trouble was reported before."""
-        if await self.is_troubled():
-            self._is_troubled = not await self._say(events.RESULTS_INDEXED, {"is_back": True})
-            if self._tell is not None:
-                self._tell(
-                    f"objective {self.objective_id}: results are written to the result store again"
-                )
-
-    async def _say(self, kind: str, data: Mapping[str, Any]) -> bool:
-        """Append the event, and return whether that succeeded. A failure is only logged, so that it
-        does not stop the loop."""
-        try:
-            await self._source.append_event(self.objective_id, kind=kind, data=data)
-        except BabyagiError as error:
-            logger.info("the state of the result store could not be recorded: %s", error.what)
-            return False
-        return True
 
 
 # --------------------------------------------------------------------------------------------------

@@ -33,7 +33,7 @@ from babyagi.tasks import (
     Task,
     TaskStatus,
     Usage,
-    digest_form,
+    digest,
 )
 from babyagi.taskstore.nouns import Claimable, Deferral
 from babyagi.text import one_line
@@ -471,12 +471,8 @@ def open_step(fence: Fence, *, key: str, kind: str, request: str, at: datetime) 
     because a person may have to read it. The hash depends on the request alone, so it is the same
     in every try."""
     request = storable(request)
-    hashed = hash_request(request)
+    hashed = digest(request)
     return new_step(fence, key=key, at=at, kind=kind, request_hash=hashed, request=request)
-
-
-def hash_request(request: str) -> str:
-    return hashlib.sha256(request.encode()).hexdigest()[:32]
 
 
 def decide_change(spec: ObjectiveSpec, step: Step) -> ObjectiveSpec:
@@ -490,7 +486,7 @@ def decide_change(spec: ObjectiveSpec, step: Step) -> ObjectiveSpec:
         now = asked["arguments"]["now"]
         form = json.loads(now)
         change: dict[str, Any] = (
-            {"refused": digest_form(now)}
+            {"refused": digest(now)}
             if json.loads(step.output or "{}").get("is_error")
             else {key: form[key] for key in ("description", "parameters")} | {"refused": ""}
         )

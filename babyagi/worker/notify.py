@@ -17,7 +17,6 @@ import shlex
 import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -63,7 +62,8 @@ def event_fields(event: Event) -> dict[str, Any]:
 
 class Notifier:
     """Sends notifications about objectives: `task.parked` as soon as a task waits for a person, and
-    `objective.ended` when the objective has ended.
+    `objective.ended` when the objective has ended; about one objective (`watching`), or about all,
+    whichever process works on them (`watching_all`).
 
     The last notified event is recorded in the task store, as an event. So notifications missed
     because of a kill or an outage are sent later, by any worker: each at least once, those of one
@@ -89,19 +89,22 @@ class Notifier:
         self._with_text = with_text
         self._secrets = tuple(secrets)
         self._sending = asyncio.Lock()
+        self._followed: set[int] = set()
+        self._has_begun = asyncio.Event()
 
     async def begin(self, objective_id: int) -> None:
         """Send notifications about what happens to the objective from now on, unless some were sent
         before."""
         if await self._told_up_to(objective_id) is None:
             await self._note(objective_id, await self._store.last_event_id(objective_id))
+        self._has_begun.set()
 
     @asynccontextmanager
     async def watching(self, objective_id: int) -> AsyncIterator[None]:
         """Send notifications about the objective while the context lasts. Its exit sends what is
         pending, for at most twice `TIMEOUT_S`."""
         await self.begin(objective_id)
-        telling = asyncio.ensure_future(self.tell_whole(objective_id))
+        telling = asyncio.ensure_future(self._tell_whole(objective_id))
         try:
             yield
         finally:
@@ -117,7 +120,39 @@ class Notifier:
                 what = "notifications of objective %d are sent later: %s"
                 logger.warning(what, objective_id, error or "they took too long")
 
-    async def tell_whole(self, objective_id: int) -> None:
+    @asynccontextmanager
+    async def watching_all(self) -> AsyncIterator[None]:
+        """Send notifications about all objectives while the context lasts. Once a minute, and after
+        `begin`, look for new objectives, and for those that are active again."""
+        following = asyncio.ensure_future(self._follow_all())
+        try:
+            yield
+        finally:
+            following.cancel()
+            with suppress(asyncio.CancelledError):
+                await following
+
+    async def _follow_all(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            while True:
+                self._has_begun.clear()
+                try:
+                    for objective_id in await self._find_begun() - self._followed:
+                        self._followed.add(objective_id)
+                        group.create_task(self._follow(objective_id))
+                except BabyagiError as error:
+                    logger.warning("pending notifications could not be read: %s", error)
+                await wait_at_most(self._has_begun, RETELL_S)
+
+    async def _follow(self, objective_id: int) -> None:
+        try:
+            await self._tell_whole(objective_id)
+        except NotFoundError:
+            logger.info("objective %d was deleted", objective_id)
+        finally:
+            self._followed.discard(objective_id)
+
+    async def _tell_whole(self, objective_id: int) -> None:
         """Send notifications about an objective, whichever process works on it, each again until it
         succeeds. Return when the objective has ended, its report is written, and the notification
         of its end has been sent.
@@ -146,7 +181,7 @@ class Notifier:
             await asyncio.sleep(pause_s)
             pause_s = min(2 * pause_s, MAX_PAUSE_S)
 
-    async def find_begun(self) -> set[int]:
+    async def _find_begun(self) -> set[int]:
         """Return the ids of the open and the newest objectives about which notifications are
         sent."""
         newest = await self._store.objectives(limit=N_LOOKED_AT)
@@ -221,52 +256,6 @@ def _has_ended(objective: Objective) -> bool:
     return objective.stop_reason is not None and objective.has_report
 
 
-class Following:
-    """Sends notifications about many objectives at once, whichever process works on them."""
-
-    def __init__(self, notifier: Notifier) -> None:
-        self._notifier = notifier
-        self._followed: set[int] = set()
-        self._nudged = asyncio.Event()
-
-    def nudge(self) -> None:
-        """Make `watch` look for objectives now, because there is a new one."""
-        self._nudged.set()
-
-    @asynccontextmanager
-    async def running(self) -> AsyncIterator[None]:
-        """During the context, `watch`."""
-        watching = asyncio.ensure_future(self.watch())
-        try:
-            yield
-        finally:
-            watching.cancel()
-            with suppress(asyncio.CancelledError):
-                await watching
-
-    async def watch(self) -> None:
-        """Send notifications until cancelled. Once a minute, look for new objectives, and for those
-        that are active again."""
-        async with asyncio.TaskGroup() as group:
-            while True:
-                self._nudged.clear()
-                try:
-                    for objective_id in await self._notifier.find_begun() - self._followed:
-                        self._followed.add(objective_id)
-                        group.create_task(self._follow(objective_id))
-                except BabyagiError as error:
-                    logger.warning("pending notifications could not be read: %s", error)
-                await wait_at_most(self._nudged, RETELL_S)
-
-    async def _follow(self, objective_id: int) -> None:
-        try:
-            await self._notifier.tell_whole(objective_id)
-        except NotFoundError:
-            logger.info("objective %d was deleted", objective_id)
-        finally:
-            self._followed.discard(objective_id)
-
-
 def _say_fault(error: Exception) -> str:
     if isinstance(error, UndeliveredError):
         return str(error)
@@ -280,20 +269,13 @@ class UndeliveredError(Exception):
     that may contain the address."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Signer:
-    """Signs requests, so that the receiver knows who sent them and when. `now_s` returns seconds
-    since 1970."""
-
-    key: str
-    now_s: Callable[[], float]
-
-    def headers(self, body: bytes) -> dict[str, str]:
-        """Return the headers. `X-Babyagi-Signature` is `v1=` and the HMAC-SHA256, in hex, of the
-        timestamp, a dot and the body."""
-        at = str(int(self.now_s()))
-        mark = hmac.new(self.key.encode(), f"{at}.".encode() + body, hashlib.sha256).hexdigest()
-        return {"x-babyagi-timestamp": at, "x-babyagi-signature": f"v1={mark}"}
+def sign(body: bytes, *, key: str, at: datetime) -> dict[str, str]:
+    """Return the headers of a request by which its receiver knows who sent it and when.
+    `X-Babyagi-Signature` is `v1=` and the HMAC-SHA256, in hex, of the timestamp, a dot and the
+    body."""
+    at_s = str(int(at.timestamp()))
+    mark = hmac.new(key.encode(), f"{at_s}.".encode() + body, hashlib.sha256).hexdigest()
+    return {"x-babyagi-timestamp": at_s, "x-babyagi-signature": f"v1={mark}"}
 
 
 def is_address(target: str) -> bool:
@@ -304,14 +286,16 @@ def make_sender(
     target: str,
     *,
     environ: Mapping[str, str],
+    key: str,
+    now: Callable[[], datetime],
     proxies: Proxies | None = None,
-    signer: Signer | None = None,
 ) -> Send:
     """Return a function that sends the JSON of an event to `target`: an http or https address,
     wherever it is, or a command, which is run without a shell.
 
     Args:
         environ: the whole environment of the command.
+        key: signs the requests to an address, with the time `now` (see `sign`).
     """
     if not is_address(target):
         return lambda text: _run_command(shlex.split(target), text, environ)
@@ -319,8 +303,7 @@ def make_sender(
 
     async def send(text: str) -> None:
         body = text.encode()
-        signed = {} if signer is None else signer.headers(body)
-        headers = {"content-type": "application/json", **signed}
+        headers = {"content-type": "application/json", **sign(body, key=key, at=now())}
         try:
             url = target.replace(" ", "%20")
             async with door.answering(url, headers=headers, body=body) as answer:

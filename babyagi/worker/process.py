@@ -64,7 +64,6 @@ class WorkerLoop:
         )
         self._servings: dict[int, Serving] = {}
         self._shunned: set[int] = set()
-        self._patience = Patience(when_blocked=True)
         self._changed = asyncio.Event()
         self._may_tick = asyncio.Event()
         self._stopped_by: int | None = None
@@ -94,8 +93,6 @@ class WorkerLoop:
                     await serving.run()
             except BabyagiError as error:
                 self._fatal = self._fatal or error
-        if self._fatal is not None:
-            raise self._fatal
         return await self._store.objective(objective_id), self._stopped_by
 
     async def serve_all(self, *, is_person_there: Callable[[], bool] = lambda: False) -> int | None:
@@ -108,11 +105,9 @@ class WorkerLoop:
         Raises:
             StoreUnusableError: a person must act.
         """
-        self._patience = Patience(when_blocked=True, is_person_there=is_person_there)
+        patience = Patience(when_blocked=True, is_person_there=is_person_there)
         async with self._living(self._keep_schedules) as group:
-            await self._serve_what_comes(group)
-        if self._fatal is not None:
-            raise self._fatal
+            await self._serve_what_comes(group, patience)
         return self._stopped_by
 
     @asynccontextmanager
@@ -121,7 +116,7 @@ class WorkerLoop:
     ) -> AsyncIterator[asyncio.TaskGroup]:
         """During the context, keep this worker registered: renew its lease, handle signals, and
         watch for commits by other processes. Also run the coroutines `beside`. Yield the task group
-        in which all of that runs."""
+        in which all of that runs. Its end raises the error that stopped the worker, if one did."""
         await self.worker_lease.begin()
         try:
             async with asyncio.TaskGroup() as group:
@@ -135,17 +130,19 @@ class WorkerLoop:
                         task.cancel()
         finally:
             await asyncio.shield(self.worker_lease.end())
+        if self._fatal is not None:
+            raise self._fatal
 
     # -- objectives
     # ----------------------------------------------------------------------------------------------
 
-    async def _serve_what_comes(self, group: asyncio.TaskGroup) -> None:
+    async def _serve_what_comes(self, group: asyncio.TaskGroup, patience: Patience) -> None:
         while self._stopped_by is None and self._fatal is None:
             self._changed.clear()
             try:
                 for objective_id in [one.id for one in await self._store.objectives(are_open=True)]:
                     if objective_id not in self._servings and objective_id not in self._shunned:
-                        group.create_task(self._serve_among_others(objective_id))
+                        group.create_task(self._serve_among_others(objective_id, patience))
                         await asyncio.sleep(0)  # let it add itself to `_servings`
             except StoreUnavailableError as error:
                 logger.warning("the task store is unavailable: %s", error.what)
@@ -156,11 +153,11 @@ class WorkerLoop:
             self._changed.clear()
             await wait_at_most(self._changed, CHANGE_WAIT_S)
 
-    async def _serve_among_others(self, objective_id: int) -> None:
+    async def _serve_among_others(self, objective_id: int, patience: Patience) -> None:
         """Serve one objective. Its errors do not stop the work on other objectives, unless the
         store is unusable."""
         try:
-            async with self._serving(objective_id, self._patience) as serving:
+            async with self._serving(objective_id, patience) as serving:
                 around, work = self._process.runtime.around, serving.run()
                 await (work if around is None else around(objective_id, work))
         except NotFoundError:

@@ -7,7 +7,7 @@ import asyncio
 import logging
 import math
 from collections import defaultdict
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
@@ -34,7 +34,7 @@ from babyagi.errors import (
     StoreUnusableError,
     find_shortage,
 )
-from babyagi.index.indexer import Availability
+from babyagi.index.indexer import find_trouble
 from babyagi.journal import Gate
 from babyagi.llm.retry import MAX_HOLD_S
 from babyagi.loop import Loop
@@ -87,17 +87,15 @@ class Outages:
         waits_for_model: whether an outage was reported as an event, and its end was not yet.
 
     Args:
-        clock: monotonic seconds.
         random: returns a number from 0 up to 1, for the jitter.
     """
 
-    def __init__(self, *, clock: Callable[[], float], random: Callable[[], float]) -> None:
+    def __init__(self, *, random: Callable[[], float]) -> None:
         self.n = 0
         self.is_down = False
         self.is_partial = False
         self.partial_since_s = math.inf
         self.waits_for_model = False
-        self._clock = clock
         self._random = random
         self._rests_until_s = 0.0
 
@@ -105,7 +103,7 @@ class Outages:
     def is_resting(self) -> bool:
         """Whether claiming is paused. It is paused for all work, because all tasks meet the same
         outage."""
-        return self._clock() < self._rests_until_s
+        return now_s() < self._rests_until_s
 
     def backoff(self) -> float:
         """Count an outage, and return the seconds until the next try: from 1 doubling up to
@@ -117,7 +115,7 @@ class Outages:
 
     def rest(self, delay_s: float) -> None:
         """Pause claiming for at least `delay_s` seconds from now."""
-        self._rests_until_s = max(self._rests_until_s, self._clock() + delay_s)
+        self._rests_until_s = max(self._rests_until_s, now_s() + delay_s)
 
     def work_again(self) -> None:
         """Forget the outages, because work has succeeded, perhaps with another model."""
@@ -141,30 +139,28 @@ OWNER_PAUSE_S = 30.0  # pause until the next test whether the process that owns 
 class IndexFeed:
     """Writes new results to the index beside the other work, and has the model update the agent's
     memory from them. It claims the duty to index, so that only one worker writes at a time, and
-    pauses while another process owns the index.
+    pauses while another process owns the index. It reports, as an event, when results cannot be
+    written and when they can again.
 
     Args:
-        availability: records whether the index can be used.
         on_unclear: called when the store's answer was lost, so that it is unclear whether this
             worker holds the claim.
     """
 
     def __init__(
         self,
-        store: TaskStore,
+        process: Process,
+        objective_id: int,
         loop: Loop,
-        worker_lease: WorkerLease,
         *,
-        availability: Availability,
-        sleep: Callable[[float], Awaitable[None]],
         on_unclear: Callable[[], None],
     ) -> None:
-        self._store = store
+        self._store = process.store
+        self._worker_lease = process.worker_lease
+        self._runtime = process.runtime
+        self._objective_id = objective_id
         self._loop = loop
-        self._worker_lease = worker_lease
-        self._availability = availability
-        self._objective_id = availability.objective_id
-        self._sleep = sleep
+        self._is_troubled: bool | None = None  # None: not known yet
         self._on_unclear = on_unclear
         self._pause_s = FEED_PAUSE_S
         self._updating_memory = asyncio.Lock()
@@ -176,14 +172,14 @@ class IndexFeed:
             SettingsError: a package that the index needs is not installed.
         """
         try:
-            await self._loop.ping_index()
+            await self._loop.indexer.ping()
         except (IndexUnavailableError, StoreUnusableError) as error:
-            await self._availability.note_trouble(error, is_start=True)
+            await self._note_trouble(error, is_start=True)
 
     async def feed(self) -> None:
         """Until cancelled, write new results to the index."""
         while True:
-            await self._sleep(self._pause_s)
+            await self._runtime.sleep(self._pause_s)
             await self._feed_once()
 
     async def finish(self, *, within_s: float) -> None:
@@ -195,7 +191,7 @@ class IndexFeed:
                 while await self._feed_once():
                     pass
         except TimeoutError:
-            await self._availability.note_trouble(
+            await self._note_trouble(
                 IndexUnavailableError(f"not all results were written within {within_s:g} s")
             )
         try:
@@ -220,7 +216,7 @@ class IndexFeed:
             if isinstance(error, StoreUnavailableError):
                 self._on_unclear()
         except BabyagiError as error:
-            await self._availability.note_trouble(error)
+            await self._note_trouble(error)
             if getattr(error, "is_owned_elsewhere", False):
                 pause_s = OWNER_PAUSE_S
         except Exception:  # a bug in this program; the index is only a copy of the results
@@ -232,8 +228,8 @@ class IndexFeed:
         """Write a batch of results to the index, and return how many; 0 when none is left, or when
         another worker has claimed the duty. After earlier trouble, even of an earlier run,
         ping the index first: if no result is left, nothing else would show that it works again."""
-        if await self._availability.is_troubled():
-            await self._loop.ping_index()
+        if await self._find_troubled():
+            await self._loop.indexer.ping()
         n_fed = 0
         if await self._store.results(self._objective_id, only_unindexed=True, limit=1):
             async with self._claiming() as claim:
@@ -243,8 +239,55 @@ class IndexFeed:
                 async with self._updating_memory:
                     if await self._loop.is_memory_due():
                         await self._loop.update_memory(claim)
-        await self._availability.note_success()
+        if await self._find_troubled():
+            self._is_troubled = not await self._say(
+                "results are written to the result store again",
+                kind=events.RESULTS_INDEXED,
+                data={"is_back": True},
+            )
         return n_fed
+
+    async def _find_troubled(self) -> bool:
+        """Return whether the last report was one of trouble. It may be this worker's report, or
+        that of another worker or an earlier run."""
+        if self._is_troubled is None:
+            self._is_troubled = bool(await find_trouble(self._store, self._objective_id))
+        return self._is_troubled
+
+    async def _note_trouble(self, error: BabyagiError, *, is_start: bool = False) -> None:
+        """Report that results cannot be indexed, unless this was reported already.
+
+        Args:
+            is_start: whether the run starts; then an earlier run's report does not count.
+        """
+        if getattr(error, "is_owned_elsewhere", False):
+            logger.info("another process writes to the result store: %s", error.what)
+            return
+        logger.warning(
+            "results cannot be written to the result store, the loop goes on: %s (%s)",
+            error.what,
+            error.why,
+        )
+        if self._is_troubled and not is_start:
+            return
+        self._is_troubled = await self._say(
+            "results cannot be written to the result store: "
+            f"{error.what} ({error.why or error.fix})",
+            kind=events.INDEX_UNAVAILABLE,
+            data={"reason": error.what, "why": error.why, "fix": error.fix},
+        )
+
+    async def _say(self, what: str, *, kind: str, data: Mapping[str, Any]) -> bool:
+        """Tell the person, and append the event; return whether that succeeded. A failure is only
+        logged, so that it does not stop the other work."""
+        if self._runtime.around is not None:  # who runs this objective alone sees its events
+            self._runtime.tell(f"objective {self._objective_id}: {what}")
+        try:
+            await self._store.append_event(self._objective_id, kind=kind, data=data)
+        except BabyagiError as error:
+            logger.info("the state of the result store could not be recorded: %s", error.what)
+            return False
+        return True
 
     async def settle(self, *, within_s: float) -> None:
         """Wait for a running update of the agent's memory, so that no paid reply is lost."""
@@ -307,23 +350,6 @@ MAX_BLOCKED_PAUSE_S = 600.0
 BLOCKED_LOOK_S = 5.0
 
 OpenLoop = Callable[[Objective, Gate], Loop]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Work:
-    """A claimed task or duty (work for the whole objective, such as planning).
-
-    Attributes:
-        window: for the duty to order, the list as it was at the claim; None for every other work.
-    """
-
-    claim: Claim | DutyClaim
-    objective: Objective
-    window: Window | None = None
-
-    @property
-    def fence(self) -> Fence:
-        return self.claim.fence
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -443,7 +469,7 @@ class Serving:
         self._blocked_pause_s = BLOCKED_PAUSE_S
         # the errors of failed duties, by owner
         self._errors_by_duty: dict[str, list[str]] = defaultdict(list)
-        self._outages = Outages(clock=now_s, random=process.runtime.random)
+        self._outages = Outages(random=process.runtime.random)
         # the tasks that failed since a task succeeded, with the type of the last error
         self._fault_by_task: dict[int, type[Exception]] = {}
         self._judging = asyncio.Lock()
@@ -527,17 +553,7 @@ class Serving:
         self._gate.note_time(objective)
         self._loop, self._fatal = self._process.open_loop(objective, self._gate), None
         index_feed = IndexFeed(
-            self._store,
-            self._loop,
-            self._worker_lease,
-            availability=Availability(
-                self._store,
-                self._objective_id,
-                # who runs this objective alone sees its events
-                tell=None if self._runtime.around is None else self._runtime.tell,
-            ),
-            sleep=self._runtime.sleep,
-            on_unclear=self._rejoin_soon,
+            self._process, self._objective_id, self._loop, on_unclear=self._rejoin_soon
         )
         await self._worker_lease.serve(self._objective_id)
         self._is_time_stopped = False
@@ -613,7 +629,7 @@ class Serving:
                 self._wake.clear()
                 work = await self._claim_one()
                 if work is not None:
-                    task = group.create_task(self._carry_out(work))
+                    task = group.create_task(work)
                     self._running.add(task)
                     self._probing_task = task if self._outages.n else None
                     task.add_done_callback(self._forget)
@@ -632,9 +648,9 @@ class Serving:
                     self._process.slots.release()
             await wait_at_most(self._wake, IDLE_WAIT_S)
 
-    async def _claim_one(self) -> Work | None:
-        """Claim the first duty (such as planning) that is due, else the best task. Return None when
-        nothing can be claimed.
+    async def _claim_one(self) -> Coroutine[Any, Any, None] | None:
+        """Claim the first duty (such as planning) that is due, else the best task, and return the
+        coroutine that carries it out. Return None when nothing can be claimed.
 
         If something is expected to be claimable, because work of this worker has just ended or the
         last claim left more to claim, this is one transaction. Otherwise a read, which blocks no
@@ -642,11 +658,11 @@ class Serving:
         """
         if not self._outages.is_resting:  # each failure would add a further try to those to come
             await self._rejoin_if_unclear()
-        if not self._expects_work or self._must_not_claim() or self._is_probing():
+        if not self._expects_work or self._must_not_claim():
             self._claimable = await self._store.claimable(self._objective_id)
             duty = lifecycle.first_duty(self._claimable, self._deferral)
             is_owed = self._claimable.has_task or duty is not None
-            if not is_owed or self._must_not_claim() or self._is_probing():
+            if not is_owed or self._must_not_claim():
                 return None
         if self._is_time_stopped:
             await self._worker_lease.serve(self._objective_id)
@@ -663,7 +679,7 @@ class Serving:
         if isinstance(claim, DutyClaim) and claim.duty is Duty.ORDER and not self._pace.is_batched:
             # the free slots will have begun these tasks before the order reads the list
             window = await self._loop.see_list(objective)
-        return Work(claim=claim, objective=objective, window=window)
+        return self._carry_out(claim, objective, window)
 
     @property
     def _deferral(self) -> Deferral:
@@ -705,18 +721,15 @@ class Serving:
         return False
 
     def _must_not_claim(self) -> bool:
+        # the outcome of work that was begun during the outage will show whether the outage is over;
+        # older work may hang
+        probing = self._probing_task if self._outages.n else None
         return (
             bool(self._gate.reason)
             or self._fatal is not None
             or self._outages.is_resting
             or self._must_rejoin
-        )
-
-    def _is_probing(self) -> bool:
-        """Return whether work is running that was begun during the outage. Its outcome will show
-        whether the outage is over; older work may hang."""
-        return (
-            self._outages.n > 0 and self._probing_task is not None and not self._probing_task.done()
+            or (probing is not None and not probing.done())
         )
 
     def _is_over(self, objective: Objective) -> bool:
@@ -737,42 +750,44 @@ class Serving:
     # -- one piece of work, and how it can end
     # ----------------------------------------------------------------------------------------------
 
-    async def _do(self, work: Work) -> None:
-        objective = work.objective
-        match work.claim:
-            case Claim() as claim:
+    async def _do(
+        self, claim: Claim | DutyClaim, objective: Objective, window: Window | None
+    ) -> None:
+        match claim:
+            case Claim():
                 await self._require_model(claim.fence)
                 await self._loop.run_turn(claim, objective)
                 self._fault_by_task.clear()
-            case DutyClaim() as claim if self._is_hopeless(claim):
+            case DutyClaim() if self._is_hopeless(claim):
                 why = self._errors_by_duty[claim.fence.owner][-1]
                 await self._loop.give_up_duty(claim, objective, why=why)
-            case DutyClaim(duty=Duty.REPORT) as claim:
+            case DutyClaim(duty=Duty.REPORT):
                 await self._report(claim, objective)
-            case DutyClaim() as claim:
+            case DutyClaim():
                 await self._require_model(claim.fence)
-                await self._loop.run_duty(claim, objective, window=work.window)
+                await self._loop.run_duty(claim, objective, window=window)
 
     def _is_hopeless(self, claim: DutyClaim) -> bool:
         """Return whether the duty failed too often. It must not keep the run from ending."""
         return len(self._errors_by_duty[claim.fence.owner]) >= self._pace.max_failures
 
-    async def _release(self, work: Work, reason: str, *, delay_s: float = 0.0) -> None:
+    async def _release(
+        self, claim: Claim | DutyClaim, reason: str, *, delay_s: float = 0.0
+    ) -> None:
         """End the claim without counting a failure. The work can be claimed again after `delay_s`
         seconds."""
-        logger.info("%s is released, to be tried again later: %s", work.fence.owner, reason)
-        await self._store.release(work.claim, delay_s=delay_s, reason=reason)
+        logger.info("%s is released, to be tried again later: %s", claim.fence.owner, reason)
+        await self._store.release(claim, delay_s=delay_s, reason=reason)
 
-    async def _fail(self, work: Work, error: str, max_failures: int) -> None:
+    async def _fail(self, claim: Claim | DutyClaim, error: str, max_failures: int) -> None:
         """End the claim and count a failed try.
 
         Args:
             max_failures: the number of failed tries after which the work is given up.
         """
-        claim, delay_s = work.claim, RETRY_DELAY_S
         if isinstance(claim, Claim):
             await self._store.fail_task(
-                claim, error=error, max_failures=max_failures, delay_s=delay_s
+                claim, error=error, max_failures=max_failures, delay_s=RETRY_DELAY_S
             )
             return
         if self._is_hopeless(claim):
@@ -780,7 +795,7 @@ class Serving:
             self.fail(BabyagiError(f"{what}: {error}", guide="recovery"))
         n_counted = 1 + self._pace.max_failures - max_failures
         self._errors_by_duty[claim.fence.owner] += [error] * n_counted
-        await self._release(work, error, delay_s=delay_s)
+        await self._release(claim, error, delay_s=RETRY_DELAY_S)
 
     async def _report(self, claim: DutyClaim, objective: Objective) -> None:
         """Have the model write the report. If an outage lasts, write it from the results alone. But
@@ -803,15 +818,21 @@ class Serving:
         except (LimitReachedError, CredentialsError, ModelRejectedError) as error:
             await self._loop.give_up_duty(claim, objective, why=error.what)
 
-    async def _carry_out(self, work: Work) -> None:
-        """Carry out the work. Handle every error that it raises."""
+    async def _carry_out(
+        self, claim: Claim | DutyClaim, objective: Objective, window: Window | None
+    ) -> None:
+        """Carry out a claimed task or duty. Handle every error that it raises.
+
+        Args:
+            window: for the duty to order, the list as it was at the claim, if it was read then.
+        """
         n_outages = self._outages.n
         try:
             try:
-                await self._do(work)
+                await self._do(claim, objective, window)
                 await self._note_success(n_outages)
             except Exception as error:
-                await self._answer(work, await self._judge(work, error))
+                await self._answer(claim, await self._judge(claim, error))
         except LeaseLostError as error:
             logger.warning("the work is dropped, because its claim was lost: %s", error.what)
             self._worker_lease.doubt()
@@ -820,7 +841,7 @@ class Serving:
         except StoreUnusableError as error:
             self.fail(error)
 
-    async def _answer(self, work: Work, error: Exception) -> None:
+    async def _answer(self, claim: Claim | DutyClaim, error: Exception) -> None:
         """Handle an error of the work according to who can mend it: time, a person, or nobody.
 
         Raises:
@@ -831,41 +852,41 @@ class Serving:
             case LeaseLostError() | StoreUnavailableError():
                 raise error
             case LimitReachedError():
-                await self._release(work, error.what)
+                await self._release(claim, error.what)
                 await self._store.end_objective(
                     self._objective_id, reason=StopReason(f"limit:{error.limit}"), detail=error.what
                 )
             case ObjectiveStoppedError():
-                await self._release(work, error.what)
+                await self._release(claim, error.what)
             case ModelUnavailableError():
-                await self._answer_outage(work, error)
+                await self._answer_outage(claim, error)
             case BabyagiError() if isinstance(error, PERSON_MENDS):
                 self.fail(error)
-                await self._release(work, error.what)
+                await self._release(claim, error.what)
             case BabyagiError() if isinstance(error, FAULTS_OF_THE_TASK):
-                await self._fail(work, error.what, _tries_for(error, self._pace.max_failures))
+                await self._fail(claim, error.what, _tries_for(error, self._pace.max_failures))
             case _ if shortage := find_shortage(error):
-                await self._release(work, shortage.what, delay_s=self._wait_for_machine(shortage))
+                await self._release(claim, shortage.what, delay_s=self._wait_for_machine(shortage))
             case _:  # a bug in this program: the traceback goes to the log, and the worker lives
                 logger.error("a piece of work raised an unexpected error", exc_info=error)
-                await self._fail(work, f"{type(error).__name__}: {error}", self._pace.max_failures)
+                await self._fail(claim, f"{type(error).__name__}: {error}", self._pace.max_failures)
 
     # -- whether the model or the task is at fault
     # ----------------------------------------------------------------------------------------------
 
-    async def _judge(self, work: Work, error: Exception) -> Exception:
+    async def _judge(self, claim: Claim | DutyClaim, error: Exception) -> Exception:
         """Return the error to handle instead of this one, which often is the same. If an answer
         came too late, or several tasks failed with the same error, a probe (a small test call of
         the model) finds out whether there is an outage. If the model refuses even the probe, end
         the objective; after a late answer that counts as an outage, which passes."""
         is_late = isinstance(error, OverdueError) and error.has_begun
-        if not is_late and not self._is_common(work, error):
+        if not is_late and not self._is_common(claim, error):
             return error
         try:
             async with self._judging:
                 if is_late and self._outages.is_down:
                     return error  # a probe for other work has found the outage already
-                refusal = await self._probe(work.fence)
+                refusal = await self._probe(claim.fence)
             if is_late and refusal is not None:
                 return error
             if refusal is not None:
@@ -883,11 +904,11 @@ class Serving:
             return EndlessAnswerError(error.what, fix=fix, guide=guide, may_be_billed=True)
         return error
 
-    def _is_common(self, work: Work, error: Exception) -> bool:
+    def _is_common(self, claim: Claim | DutyClaim, error: Exception) -> bool:
         """Note a fault of a task. Return whether several tasks in a row failed with the same."""
-        if not isinstance(error, FAULTS_OF_THE_TASK) or not isinstance(work.claim, Claim):
+        if not isinstance(error, FAULTS_OF_THE_TASK) or not isinstance(claim, Claim):
             return False
-        self._fault_by_task[work.claim.task.id] = kind = type(error)
+        self._fault_by_task[claim.task.id] = kind = type(error)
         return list(self._fault_by_task.values()).count(kind) >= N_SAME_FAULTS
 
     async def _require_model(self, fence: Fence) -> None:
@@ -915,15 +936,14 @@ class Serving:
             raise ModelUnavailableError(error.what, may_be_billed=True) from error
         return None
 
-    async def _answer_outage(self, work: Work, error: ModelUnavailableError) -> None:
-        reason = f"the model is unavailable: {error.what}"
+    async def _answer_outage(self, claim: Claim | DutyClaim, error: ModelUnavailableError) -> None:
         delay_s = 0.0
         if error.is_unreached and self._is_given_up():
             fix = f"babyagi resume --objective {self._objective_id}, when it can be reached"
             self.fail(ModelRejectedError(error.what, why=error.why, fix=fix, guide="models"))
-        elif not await self._is_broken_for(work.fence, error):
-            delay_s = await self._wait_for_model(error, work.fence)
-        await self._release(work, reason, delay_s=delay_s)
+        elif not await self._is_broken_for(claim.fence, error):
+            delay_s = await self._wait_for_model(error, claim.fence)
+        await self._release(claim, f"the model is unavailable: {error.what}", delay_s=delay_s)
 
     async def _is_broken_for(self, fence: Fence, error: ModelUnavailableError) -> bool:
         """Note that the model answers probes, but not this call. If that has lasted for

@@ -4,7 +4,7 @@ import os
 import pytest
 
 from babyagi.cli.inbox import Asker, read_line
-from babyagi.inbox import Decision, decide, write_decision, write_request
+from babyagi.inbox import Decision, decide, write_request
 from babyagi.settings.load import load_settings
 from babyagi.tasks import StopReason
 from tests.cli import homes
@@ -100,7 +100,7 @@ async def test_a_question_that_was_answered_elsewhere_is_not_asked_any_more(
         await asyncio.sleep(0)
     assert "Which day?" in shown or shown
     said = decide(step, Decision.ANSWER, "today")
-    await store.answer_step(step.id, output=write_decision(said))
+    await store.answer_step(step.id, output=said.to_json())
     async with asyncio.timeout(120):
         while "answered elsewhere" not in capsys.readouterr().err:
             await asyncio.sleep(0)

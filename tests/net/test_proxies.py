@@ -4,6 +4,7 @@ counts who comes."""
 import asyncio
 import json
 from contextlib import asynccontextmanager, suppress
+from datetime import UTC, datetime
 
 import httpx2
 import pytest
@@ -47,7 +48,10 @@ async def search(base, proxies):
 
 async def notify(base, proxies):
     async with asyncio.timeout(TIMEOUT_S):
-        await make_sender(f"{base}/hook", environ={}, proxies=proxies)(json.dumps({}))
+        send = make_sender(
+            f"{base}/hook", environ={}, key="", now=lambda: datetime.now(UTC), proxies=proxies
+        )
+        await send(json.dumps({}))
 
 
 async def ping(index):

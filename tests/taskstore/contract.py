@@ -41,7 +41,7 @@ from babyagi.tasks import (
     Unanswered,
     Usage,
     Worker,
-    digest_form,
+    digest,
     write_form,
 )
 from babyagi.taskstore import lifecycle
@@ -3205,9 +3205,7 @@ class TaskStoreContract(KeyContract, ScheduleContract):
 
         found = (await store.objective(objective_id)).spec.tools
         changed = (
-            replace(grant, description="new")
-            if is_allowed
-            else replace(grant, refused=digest_form(now))
+            replace(grant, description="new") if is_allowed else replace(grant, refused=digest(now))
         )
         assert found == (changed, other)
         assert (await store.verify()).damages == ()

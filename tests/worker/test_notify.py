@@ -5,7 +5,7 @@ import json
 import logging
 import os
 import sys
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from threading import Thread
 
@@ -17,11 +17,12 @@ from babyagi.settings.values import parse_notify
 from babyagi.tasks import Role, StopReason
 from babyagi.tools.catalog import build_ask_user
 from babyagi.worker import notify
-from babyagi.worker.notify import Following, Notifier, Signer, is_address, make_sender
+from babyagi.worker.notify import Notifier, is_address, make_sender, sign
 from support.scripted import ScriptedModel
 from support.world import World
 
-SIGNER = Signer(key="of the home", now_s=lambda: 1_800_000_000.0)
+SIGNED_AT = datetime.fromtimestamp(1_800_000_000, UTC)
+KEY = "of the home"
 ENVIRON = {"PATH": os.environ["PATH"]}
 
 
@@ -39,7 +40,7 @@ async def run_and_notify(target):
     """A run that ends waiting for a person, and who is told."""
     world = World(model=ScriptedModel(ask_once), tools=(build_ask_user(),))
     objective = await world.start()
-    send = make_sender(target, environ=ENVIRON, signer=SIGNER)
+    send = make_sender(target, environ=ENVIRON, key=KEY, now=lambda: SIGNED_AT)
     notifier = Notifier(world.store, send, now=world.clock, with_text=is_address(target))
     async with notifier.watching(objective.id):
         return await world.run(objective)
@@ -158,7 +159,7 @@ async def test_a_notification_to_an_address_says_what_a_person_needs(hook):
 async def test_a_notification_to_an_address_is_signed_with_its_time():
     body = b'{"id": 1}'
 
-    headers = SIGNER.headers(body)
+    headers = sign(body, key=KEY, at=SIGNED_AT)
 
     mark = hmac.new(b"of the home", b"1800000000." + body, hashlib.sha256).hexdigest()
     assert headers == {"x-babyagi-timestamp": "1800000000", "x-babyagi-signature": f"v1={mark}"}
@@ -194,7 +195,7 @@ async def test_a_question_that_could_not_be_told_is_tried_again_with_its_text(mo
 
 async def follow(notifier):
     """Send what is pending, as a worker does beside its work."""
-    async with Following(notifier).running():
+    async with notifier.watching_all():
         for _ in range(50):
             await asyncio.sleep(0)
 
@@ -313,7 +314,12 @@ async def test_a_command_gets_where_programs_are_the_home_the_language_and_no_ke
     }.items():
         monkeypatch.setenv(name, value)
     told = tmp_path / "told"
-    sender = make_sender(f"sh -c 'env > {told}; cat > /dev/null'", environ=bare_environment())
+    sender = make_sender(
+        f"sh -c 'env > {told}; cat > /dev/null'",
+        environ=bare_environment(),
+        key="",
+        now=lambda: SIGNED_AT,
+    )
 
     await sender("{}")
 

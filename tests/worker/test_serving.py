@@ -14,7 +14,7 @@ from babyagi.errors import (
     RequestRefusedError,
     SettingsError,
 )
-from babyagi.inbox import QUESTION, Decision, decide, write_decision, write_request
+from babyagi.inbox import QUESTION, Decision, decide, write_request
 from babyagi.reporting.report import load_report
 from babyagi.tasks import Limits, ObjectiveStatus, Role, StopReason, TaskStatus
 from babyagi.verbs.actions import serving
@@ -540,7 +540,7 @@ def test_a_run_waits_for_the_answer_of_the_person_who_is_there_and_ends_without_
         await asyncio.sleep(600)
         assert (await world.store.objective(objective.id)).status is ObjectiveStatus.ACTIVE
         said = decide(step, Decision.ANSWER, "the second")
-        await world.store.answer_step(step.id, output=write_decision(said))
+        await world.store.answer_step(step.id, output=said.to_json())
         ended, _ = await running
         assert ended.stop_reason is StopReason.FINISHED
 
@@ -568,7 +568,7 @@ def test_an_end_as_waiting_by_another_worker_is_outlived_by_the_one_that_has_a_p
         await asyncio.sleep(10)
         assert (await world.store.objective(objective.id)).has_report and not running.done()
         said = decide(step, Decision.ANSWER, "the second")
-        await world.store.answer_step(step.id, output=write_decision(said))
+        await world.store.answer_step(step.id, output=said.to_json())
         ended, _ = await running
         assert ended.stop_reason is StopReason.FINISHED
 
@@ -587,7 +587,7 @@ def test_the_silence_of_a_person_who_is_there_is_no_time_of_the_work():
         silent = await world.store.objective(objective.id)
         (worker,) = await world.store.workers()
         said = decide(step, Decision.ANSWER, "the second")
-        await world.store.answer_step(step.id, output=write_decision(said))
+        await world.store.answer_step(step.id, output=said.to_json())
         ended, _ = await running
 
         assert (silent.status, silent.active_s < 10) == (ObjectiveStatus.ACTIVE, True)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from babyagi import events
-from babyagi.tasks import Duty, Fence, Step, StepState, TaskStatus, Usage
+from babyagi.tasks import Duty, Fence, Step, StepState, TaskStatus, Usage, digest
 from babyagi.taskstore import lifecycle, limits
 from babyagi.taskstore.nouns import Intention, Kept, Outcome
 from babyagi.taskstore.sql import transitions
@@ -75,7 +75,7 @@ class Steps(SqlAccess):
             known or lifecycle.new_step(fence, key=intention.key, at=to_time(tx.now_us)),
             claim_no=fence.claim_no,
             kind=intention.kind,
-            request_hash=intention.request_hash or lifecycle.hash_request(request),
+            request_hash=intention.request_hash or digest(request),
             request=request,
             model=intention.model,
             reservation=wanted,
