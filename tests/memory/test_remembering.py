@@ -1,7 +1,6 @@
 """What is made of the turns of a memory: once, with where each line came from."""
 
 import asyncio
-import contextlib
 import itertools
 import json
 from contextlib import asynccontextmanager
@@ -44,10 +43,7 @@ class Calls:
     def abilities(self, role):
         return None
 
-    def probing(self, role):
-        return contextlib.nullcontext()
-
-    def learn(self, role, found):
+    def learning_model(self, role):
         raise AssertionError("a memory finds nothing out about a model")
 
     @property
