@@ -891,11 +891,7 @@ def _parse_calls(message: Mapping[str, Any]) -> list[ToolCall]:
     calls = list(map(as_mapping, given if isinstance(given, list) else []))
     if not calls and message.get("function_call"):  # of older servers
         calls = [{"function": message["function_call"]}]
-    return [_read_call(call.get("id"), as_mapping(call.get("function"))) for call in calls]
-
-
-def _read_call(id_: Any, said: Mapping[str, Any]) -> ToolCall:
-    return read_call(id_=id_, name=said.get("name"), arguments=said.get("arguments", ""))
+    return [read_call(call.get("id"), as_mapping(call.get("function"))) for call in calls]
 
 
 _CUT_BY = {"max_output_tokens": "length", "content_filter": "content_filter"}
@@ -970,7 +966,7 @@ def _parse_response(reply: Mapping[str, Any]) -> RawReply:
     return RawReply(
         text="".join(as_text(part.get("text")) for part in parts),
         calls=[
-            _read_call(item.get("call_id"), item)
+            read_call(item.get("call_id"), item)
             for item in items
             if item.get("type") == "function_call"
         ],

@@ -254,14 +254,15 @@ def _tell_apart(calls: Iterable[ToolCall], taken: set[str]) -> tuple[ToolCall, .
     return tuple(apart)
 
 
-def read_call(*, id_: Any, name: Any, arguments: Any) -> ToolCall:
+def read_call(id_: Any, said: Mapping[str, Any]) -> ToolCall:
     """Return a tool call as read from a reply; its id is empty if the reply gave none.
 
     Args:
-        arguments: "" if the reply gave none.
+        said: the mapping with its name and its arguments.
     """
-    said = clean(id_)[:MAX_ID_CHARS] if isinstance(id_, str) else UNNAMED if id_ else ""
-    return ToolCall(id=said, name=clean(str(name or "")), arguments=_read_arguments(arguments))
+    known = clean(id_)[:MAX_ID_CHARS] if isinstance(id_, str) else UNNAMED if id_ else ""
+    arguments = _read_arguments(said.get("arguments", ""))
+    return ToolCall(id=known, name=clean(str(said.get("name") or "")), arguments=arguments)
 
 
 def _read_arguments(given: Any) -> str:

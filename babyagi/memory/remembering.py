@@ -7,7 +7,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any, Self
 
@@ -179,37 +179,19 @@ FAULTS_OF_AN_UPDATE = (
 )
 
 
+@dataclass(frozen=True, slots=True)
 class TaskMemory:
     """The memory of the agent that carries out an objective's tasks. A turn is a task and its
     answer."""
 
-    def __init__(self, kind: ConversationMemory, log: MemoryLog) -> None:
-        self._kind = kind
-        self._log = log
-
-    async def recollect(self, task_name: str) -> list[Labelled]:
-        """Return the passages of the memory to show with a task."""
-        return recollect(self._kind, await self._log.read(), task_name)
-
-    async def keep(
-        self,
-        task_name: str,
-        answer: str,
-        *,
-        key: str,
-        asked_from: Sequence[str],
-        made_from: Sequence[str],
-    ) -> None:
-        """Store a task with its answer, unless the key is stored."""
-        await self._log.add_turn(
-            task_name, answer, key=key, asked_from=asked_from, made_from=made_from
-        )
+    kind: ConversationMemory
+    log: MemoryLog
 
     async def is_due(self, *, is_flush: bool) -> bool:
         """Return whether enough turns came since the last update; with `is_flush`, whether any
         came."""
-        known = await self._log.read()
-        return is_due(self._kind, known) or (is_flush and bool(find_pending(self._kind, known)))
+        known = await self.log.read()
+        return is_due(self.kind, known) or (is_flush and bool(find_pending(self.kind, known)))
 
     async def update(
         self, calls: Calls, *, is_flush: bool = False, within_s: float | None = None
@@ -217,11 +199,11 @@ class TaskMemory:
         """Let the model update the memory if an update is due, for at most `within_s` seconds."""
         try:
             async with asyncio.timeout(within_s):
-                await update(self._kind, self._log, calls, is_flush=is_flush)
+                await update(self.kind, self.log, calls, is_flush=is_flush)
         except TimeoutError:
-            await _note(self._log, CUT_OFF)
+            await _note(self.log, CUT_OFF)
         except FAULTS_OF_AN_UPDATE as error:
-            await _note(self._log, error.what)
+            await _note(self.log, error.what)
 
 
 # -- updates: a summary, or facts about names. One update runs at a time, across processes. What was
