@@ -211,7 +211,7 @@ class Models:
             from babyagi.llm.llama import LlamaModel
 
             return LlamaModel(self._open_engine(), temperature=temperature)
-        settings, address = self._settings, address_of(name, self._settings)
+        settings = self._settings
         options: dict[str, Any] = {
             "temperature": temperature,
             "dialect": settings.dialect,
@@ -219,27 +219,26 @@ class Models:
         }
         if is_known_provider(settings.openai_base_url) or settings.protocol == "untested":
             return OpenAIModel(name, endpoint, **options)
-        known = read_abilities(remembered_abilities(settings.home, address))
-        remember = self._remembering(address, known)
-        return LearningModel(name, endpoint, known=known, remember=remember, **options)
+        return self._open_learning(name, endpoint, options)
 
-    def _remembering(self, address: str, known: Abilities) -> Callable[[Abilities], None]:
-        """Return a function that remembers abilities of the model at an address. The person is told
-        of the known ones, and of others."""
-        home, told = self._settings.home, [""]
+    def _open_learning(
+        self, name: str, endpoint: Endpoint, options: Mapping[str, Any]
+    ) -> LearningModel:
+        """Return a model whose abilities are remembered. The person is told of the known ones, and
+        of others."""
+        home, address = self._settings.home, address_of(name, self._settings)
 
         def tell(found: Abilities) -> None:
-            said = describe(found)
-            if said != told[0]:
-                told[0] = said
+            if said := describe(found):
                 self._tell(f"{address}: {said}; {say_how(found, self._settings)}")
 
         def remember(found: Abilities) -> None:
             remember_abilities(home, address, write_abilities(found))
             tell(found)
 
+        known = read_abilities(remembered_abilities(home, address))
         tell(known)
-        return remember
+        return LearningModel(name, endpoint, known=known, remember=remember, **options)
 
     def _open_human(self) -> ChatModel:
         if self._ask_human is None:
