@@ -405,7 +405,8 @@ class Endpoint:
                 meant.refusal = refusal if is_about_form(refusal) else None
                 return meant
             case openai.APIConnectionError():
-                meant = translate(_cause_of(error), address)
+                cause = error.__cause__
+                meant = translate(cause if isinstance(cause, Exception) else error, address)
                 if isinstance(meant, ModelUnavailableError) and meant.may_be_billed:
                     self._keeps_connections = False
                 return meant
@@ -644,11 +645,6 @@ def _is_of_http(error: Exception) -> bool:
     """Return whether the HTTP client, or a layer below it, raised the error."""
     room = type(error).__module__.partition(".")[0]
     return room in _HTTP_ROOMS or isinstance(error, (UnicodeError, OSError))
-
-
-def _cause_of(error: Exception) -> Exception:
-    cause = error.__cause__
-    return cause if isinstance(cause, Exception) else error
 
 
 class OpenAIModel:

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from dataclasses import asdict, dataclass
+from typing import Protocol, runtime_checkable
 
 from babyagi.llm.prompt import Prompt, ToolCall
 from babyagi.tasks import Reservation, Role, Usage
@@ -33,7 +33,7 @@ class Completion:
     usage: Usage
 
     def to_json(self) -> str:
-        return json.dumps(self, ensure_ascii=False, default=_fields)
+        return json.dumps(asdict(self), ensure_ascii=False)
 
     @classmethod
     def from_json(cls, text: str) -> Completion:
@@ -41,10 +41,6 @@ class Completion:
         fields["usage"] = Usage(**fields["usage"])
         fields["tool_calls"] = tuple(ToolCall(**call) for call in fields["tool_calls"])
         return cls(**fields)
-
-
-def _fields(noun: Any) -> dict[str, Any]:
-    return {name: getattr(noun, name) for name in noun.__slots__}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -98,15 +98,11 @@ def _count(fields: Mapping[str, Any], names: tuple[str, ...]) -> int | None:
     Args:
         names: the fields of the count, in either dialect.
     """
-    count = _largest(fields, names)
+    counts = (_read(fields.get(name)) for name in names)
+    count = max((one for one in counts if one is not None), default=None)
     details = (as_mapping(fields.get(f"{name}_details")) for name in names)
     largest = max((_read(value) or 0 for one in details for value in one.values()), default=0)
     return count + largest if count is not None and largest > count else count
-
-
-def _largest(fields: Mapping[str, Any], names: tuple[str, ...]) -> int | None:
-    counts = (_read(fields.get(name)) for name in names)
-    return max((count for count in counts if count is not None), default=None)
 
 
 def _read(value: Any) -> int | None:
