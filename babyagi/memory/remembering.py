@@ -240,14 +240,14 @@ class _Counted(PassedOn):
 
 async def update(
     kind: ConversationMemory, log: MemoryLog, calls: Calls, *, is_flush: bool = False
-) -> bool:
-    """Let the model update the memory if enough turns came since the last update; with `is_flush`,
-    if any came. Return whether anything changed; False also if another update is running.
+) -> None:
+    """Let the model update the memory if enough turns came since the last update, with `is_flush`
+    if any came, unless another update is running.
 
     Raises:
         Whatever `ask` raises; the finished parts of the update are kept.
     """
-    is_changed, counted = False, _Counted(calls)
+    counted = _Counted(calls)
 
     def store(now: Known) -> Known:
         """Return the derived content, with the turns that were added meanwhile."""
@@ -265,13 +265,11 @@ async def update(
                 else:
                     derived = await _extract(pending, known, counted)
                 await log.change(store, to=known.id)
-                is_changed = True
         finally:
             if counted.used.calls:
                 await log.change(
                     lambda now: replace(now, used=now.used + counted.used), to=known.id
                 )
-    return is_changed
 
 
 # -- a summary
@@ -338,21 +336,16 @@ def _read_facts(completion: Completion, turns: Sequence[Turn], known: Known) -> 
 
 def _read_fact(given: object, turn_by_n: Mapping[int, Turn], model: str) -> Fact | None:
     """Return a fact of the reply; None if it is not a fact about a name from one of these turns."""
-    if not isinstance(given, dict):
-        return None
-    name, text, n = given.get("entity"), given.get("fact"), given.get("turn")
-    if not isinstance(name, str) or not isinstance(text, str) or isinstance(n, bool):
-        return None
-    turn = turn_by_n.get(n) if isinstance(n, int) else None
-    name, text = one_line(clean(name)), one_line(clean(text))
-    if turn is None or not name or not text or len(name) > MAX_ENTITY_CHARS:
-        return None
-    return Fact(
-        entity=name,
-        text=shorten(text, MAX_FACT_CHARS),
-        turn=turn.n,
-        origins=join_origins((f"model:{model}",), _origins_of(turn)),
-    )
+    match given:
+        case {"entity": str(entity), "fact": str(said), "turn": int(n)}:
+            name, text = one_line(clean(entity)), one_line(clean(said))
+            is_known = n in turn_by_n and not isinstance(n, bool)
+            if is_known and name and text and len(name) <= MAX_ENTITY_CHARS:
+                origins = join_origins((f"model:{model}",), _origins_of(turn_by_n[n]))
+                return Fact(
+                    entity=name, text=shorten(text, MAX_FACT_CHARS), turn=n, origins=origins
+                )
+    return None
 
 
 # -- prompts
