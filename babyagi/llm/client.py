@@ -65,7 +65,7 @@ from babyagi.llm.streaming import (
 )
 from babyagi.net.addresses import Proxies
 from babyagi.redaction import redact_url
-from babyagi.runtime.heavy_imports import import_openai, is_openai_imported
+from babyagi.runtime.heavy_imports import import_openai
 from babyagi.runtime.offload import now_s
 from babyagi.tasks import Reservation, Role
 from babyagi.text import clean
@@ -234,7 +234,7 @@ class Endpoint:
         address, caller = self._address(model), asyncio.current_task()
         may_retry = partial(self._breaker.may_retry, caller=caller)
         in_flight: _InFlight | None = None
-        if self._client is None and not is_openai_imported():  # in a thread, because it takes long
+        if self._client is None:  # in a thread, because the first import takes long
             await asyncio.to_thread(import_openai)
 
         async def send() -> T:
