@@ -671,6 +671,7 @@ class OpenAIModel:
         price: Price | None = None,
     ) -> None:
         self.name = name
+        self.deadline = endpoint.deadline
         self._endpoint = endpoint
         self._price = price
         if dialect == "auto":
@@ -683,10 +684,6 @@ class OpenAIModel:
         self._form = Form(temperature=temperature, output_limit=output_limit)
         self._tools_refused: ToolsUnsupportedError | None = None
         self._n_broken = 0  # broken streams in a row
-
-    @property
-    def deadline(self) -> Deadline:
-        return self._endpoint.deadline
 
     def reserve(self, prompt: Prompt) -> Reservation:
         bound = bound_tokens(prompt)
