@@ -19,7 +19,7 @@ import math
 import re
 import secrets
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Self, TypeVar
@@ -39,7 +39,8 @@ from babyagi.errors import (
     find_shortage,
 )
 from babyagi.llm.kept import write_prompt
-from babyagi.llm.port import Abilities, Adaptive, ChatModel, Completion, Embedder, OnText, Patient
+from babyagi.llm.learning import LearningModel
+from babyagi.llm.port import Abilities, ChatModel, Completion, Embedder, OnText
 from babyagi.llm.prompt import Message, Prompt, mark_of, seal, unmark
 from babyagi.llm.retry import Deadline
 from babyagi.redaction import redact
@@ -361,17 +362,10 @@ class Journal:
         known: Abilities | None = getattr(self._backends.models[role], "abilities", None)
         return known
 
-    def probing(self, role: Role) -> AbstractAsyncContextManager[object]:
-        """Return the context to enter while test calls find out the abilities of the role's
-        model."""
+    def learning_model(self, role: Role) -> LearningModel | None:
+        """Return the role's model if test calls find out its abilities; None otherwise."""
         model = self._backends.models[role]
-        return model.probing if isinstance(model, Adaptive) else nullcontext()
-
-    def learn(self, role: Role, found: Abilities) -> None:
-        """Remember what test calls have shown about the abilities of the role's model."""
-        model = self._backends.models[role]
-        if isinstance(model, Adaptive):
-            model.learn(found)
+        return model if isinstance(model, LearningModel) else None
 
     async def _late_keys(self, path: str) -> list[str]:
         """Return a key for each time that `_note_late` noted for the call at this path, or for any
@@ -959,4 +953,5 @@ def _billed(error: BabyagiError, reservation: Reservation) -> Usage:
 
 
 def _deadline_of(model: ChatModel) -> Deadline | None:
-    return model.deadline if isinstance(model, Patient) else None
+    deadline: Deadline | None = getattr(model, "deadline", None)
+    return deadline

@@ -237,7 +237,7 @@ class Loop:
         if memory is None:
             return
         await journal.flush()
-        await memory.keep(
+        await memory.log.add_turn(
             task.name,
             outcome.text,
             key=f"task:{task.id}/{task.try_no}",

@@ -7,7 +7,8 @@ import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
 from datetime import date, timedelta
-from typing import TYPE_CHECKING, Any, cast
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from babyagi.app.backends import utc_now
 from babyagi.errors import CredentialsError, SettingsError
@@ -23,7 +24,7 @@ from babyagi.llm.learning import (
     read_abilities,
     write_abilities,
 )
-from babyagi.llm.port import Abilities, Adaptive, ChatModel, Completion, Embedder
+from babyagi.llm.port import Abilities, ChatModel, Completion, Embedder
 from babyagi.llm.prices import Price, find_price
 from babyagi.llm.prompt import Prompt
 from babyagi.llm.rehearsal import RehearsalModel
@@ -41,7 +42,6 @@ from babyagi.settings.fields import (
 )
 from babyagi.tasks import Objective, Role
 from babyagi.text import nearest, say_duration
-from babyagi.tools.base import Calls
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -211,7 +211,7 @@ class Models:
             from babyagi.llm.llama import LlamaModel
 
             return LlamaModel(self._open_engine(), temperature=temperature)
-        settings, address = self._settings, address_of(name, self._settings)
+        settings = self._settings
         options: dict[str, Any] = {
             "temperature": temperature,
             "dialect": settings.dialect,
@@ -219,27 +219,26 @@ class Models:
         }
         if is_known_provider(settings.openai_base_url) or settings.protocol == "untested":
             return OpenAIModel(name, endpoint, **options)
-        known = read_abilities(remembered_abilities(settings.home, address))
-        remember = self._remembering(address, known)
-        return LearningModel(name, endpoint, known=known, remember=remember, **options)
+        return self._open_learning(name, endpoint, options)
 
-    def _remembering(self, address: str, known: Abilities) -> Callable[[Abilities], None]:
-        """Return a function that remembers abilities of the model at an address. The person is told
-        of the known ones, and of others."""
-        home, told = self._settings.home, [""]
+    def _open_learning(
+        self, name: str, endpoint: Endpoint, options: Mapping[str, Any]
+    ) -> LearningModel:
+        """Return a model whose abilities are remembered. The person is told of the known ones, and
+        of others."""
+        home, address = self._settings.home, address_of(name, self._settings)
 
         def tell(found: Abilities) -> None:
-            said = describe(found)
-            if said != told[0]:
-                told[0] = said
+            if said := describe(found):
                 self._tell(f"{address}: {said}; {say_how(found, self._settings)}")
 
         def remember(found: Abilities) -> None:
             remember_abilities(home, address, write_abilities(found))
             tell(found)
 
+        known = read_abilities(remembered_abilities(home, address))
         tell(known)
-        return remember
+        return LearningModel(name, endpoint, known=known, remember=remember, **options)
 
     def _open_human(self) -> ChatModel:
         if self._ask_human is None:
@@ -361,26 +360,13 @@ async def probe_abilities(settings: Settings) -> None:
     """
     models = Models(settings, given={}, ask_human=None, tell=lambda line: None)
     async with models.open_role(Role.EXECUTION) as model:
-        if isinstance(model, Adaptive):
-            calls = cast(Calls, _ProbeCalls(model))  # the others are not made
-            await find_abilities(calls, "probe", model.abilities)
+        if isinstance(model, LearningModel):
+            await find_abilities(partial(_ask_at, model), "probe", model)
 
 
-class _ProbeCalls:
-    """Those of `Calls` that a probe makes. They belong to no objective, and so to no journal."""
-
-    def __init__(self, model: ChatModel) -> None:
-        self._model = model
-
-    async def complete(self, path: str, prompt: Prompt, *, role: Role) -> Completion:
-        return await self._model.complete(prompt, role=role)
-
-    def abilities(self, role: Role) -> Abilities | None:
-        return self._model.abilities if isinstance(self._model, Adaptive) else None
-
-    def learn(self, role: Role, found: Abilities) -> None:
-        if isinstance(self._model, Adaptive):
-            self._model.learn(found)
+async def _ask_at(model: ChatModel, path: str, prompt: Prompt) -> Completion:
+    """Ask the model, for no objective, and so without a journal."""
+    return await model.complete(prompt, role=Role.EXECUTION)
 
 
 def _listed(names: Iterable[str]) -> str:

@@ -13,6 +13,7 @@ from babyagi.components.document import (
     ROOT,
     AgentEntry,
     Document,
+    Node,
     PipelineEntry,
     ToolEntry,
     fault,
@@ -68,24 +69,18 @@ Work = PromptNode | PythonRuntime | Choice | Search
 """The kinds of component that can be a node of a pipeline."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stage:
-    """A node of a pipeline, with the component that it runs. `takes` are the names of the nodes
-    whose outputs are its inputs."""
-
-    name: str
-    takes: tuple[str, ...]
-    work: Work
+Stages = Mapping[Node, Work]
+"""The nodes of a pipeline in running order, each with the component that it runs."""
 
 
 def build_pipeline_tool(
-    name: str, description: str, stages: Sequence[Stage], tools: Mapping[str, Tool], gives: str = ""
+    name: str, description: str, stages: Stages, tools: Mapping[str, Tool], gives: str = ""
 ) -> Tool:
     """Return a pipeline as a tool. It takes one text, and returns the output of the last node, or
     the variable `gives`.
 
     Args:
-        stages: the nodes in running order, checked by `check_flow`.
+        stages: checked by `check_flow`.
         tools: by the node's name, the tool of each node that is not a prompt; it takes one text.
 
     Raises:
@@ -95,16 +90,16 @@ def build_pipeline_tool(
     async def compose(arguments: Mapping[str, Any], calls: Calls) -> Passage:
         query = Passage(text=arguments[QUERY], origin="model")
         by_variable, by_node = {QUERY: query}, {ROOT: query}
-        for n, stage in enumerate(stages, start=1):
-            given = by_node[stage.takes[0]]
-            if isinstance(stage.work, PromptNode):
-                passage = await _ask(stage.work, f"node/{n}/model", given, by_variable, calls)
-            elif isinstance(stage.work, Choice):
-                passage = _choose(stage.work, query.text, given)
+        for n, (node, work) in enumerate(stages.items(), start=1):
+            given = by_node[node.inputs[0]]
+            if isinstance(work, PromptNode):
+                passage = await _ask(work, f"node/{n}/model", given, by_variable, calls)
+            elif isinstance(work, Choice):
+                passage = _choose(work, query.text, given)
             else:
-                passage = await _call(tools[stage.name], f"node/{n}/tool", given, calls)
-            by_variable[stage.work.output_variable] = by_node[stage.name] = passage
-        passage = by_variable[gives or stage.work.output_variable]
+                passage = await _call(tools[node.name], f"node/{n}/tool", given, calls)
+            by_variable[work.output_variable] = by_node[node.name] = passage
+        passage = by_variable[gives or work.output_variable]
         return Passage(
             text=passage.text, origin=f"tool:{name}", sources=find_sources(passage.origins)
         )
@@ -119,37 +114,34 @@ def build_pipeline_tool(
     )
 
 
-def check_flow(stages: Sequence[Stage]) -> None:
+def check_flow(stages: Stages) -> None:
     """Check that every node gets the inputs that it needs.
-
-    Args:
-        stages: the nodes in running order.
 
     Raises:
         SettingsError: a template is only for agents, or needs a variable that no earlier node
             provides; or a node without a template has several inputs.
     """
     there = {QUERY}
-    for stage in stages:
-        where = f"node {shown(stage.name)}"
-        template = stage.work.template if isinstance(stage.work, PromptNode) else None
+    for node, work in stages.items():
+        where = f"node {shown(node.name)}"
+        template = work.template if isinstance(work, PromptNode) else None
         if template is not None and not template.text:
             raise fault(
                 f"{where}: the template {shown(template.name)} is for agents",
                 "use it in the prompt_node of an agent, or choose another template",
             )
-        wanted = (FOUND,) if isinstance(stage.work, Choice) else ()
+        wanted = (FOUND,) if isinstance(work, Choice) else ()
         if missing := set(template.variables if template else wanted) - there:
             raise fault(
                 f"{where} needs {shown(min(missing))}, which no earlier node provides",
                 f"use one of these variables: {', '.join(sorted(there))}",
             )
-        if template is None and len(stage.takes) > 1:
+        if template is None and len(node.inputs) > 1:
             raise fault(
-                f"{where} has {len(stage.takes)} inputs and no template to join them",
+                f"{where} has {len(node.inputs)} inputs and no template to join them",
                 "give it one input, or put a PromptNode before it that joins them",
             )
-        there.add(stage.work.output_variable)
+        there.add(work.output_variable)
 
 
 async def _ask(
@@ -397,7 +389,7 @@ class _Builder:
                 return self.build_agent(agent).as_tool(name, description)
         kind = self._kinds.get(entry.target)
         if isinstance(kind, PromptNode):
-            stages = [Stage(name=entry.target, takes=(ROOT,), work=kind)]
+            stages: Stages = {Node(name=entry.target, inputs=(ROOT,)): kind}
             check_flow(stages)
             return self._build_pipeline(entry, stages)
         if isinstance(kind, Runnable):
@@ -407,32 +399,32 @@ class _Builder:
             "name a PromptNode, a search, a PythonRuntime, an IssueLink, a pipeline or an agent",
         )
 
-    def _build_pipeline(self, entry: ToolEntry, stages: Sequence[Stage]) -> Tool:
-        for stage in stages:
-            if isinstance(stage.work, PromptNode):
-                self._note_model(stage.work)
+    def _build_pipeline(self, entry: ToolEntry, stages: Stages) -> Tool:
+        for work in stages.values():
+            if isinstance(work, PromptNode):
+                self._note_model(work)
         tools = {
-            stage.name: stage.work.build(stage.work.called, "", self._granted)
-            for stage in stages
-            if isinstance(stage.work, Runnable)
+            node.name: work.build(work.called, "", self._granted)
+            for node, work in stages.items()
+            if isinstance(work, Runnable)
         }
         gives = entry.output_variable
-        if gives and gives not in (there := [stage.work.output_variable for stage in stages]):
+        if gives and gives not in (there := [work.output_variable for work in stages.values()]):
             raise fault(
                 f"tool {shown(entry.name)}: no node gives the output_variable {shown(gives)}",
                 f"use one of these variables: {', '.join(there)}",
             )
         return build_pipeline_tool(entry.name, entry.description, stages, tools, gives)
 
-    def _read_stages(self, pipeline: PipelineEntry) -> list[Stage]:
-        stages = []
+    def _read_stages(self, pipeline: PipelineEntry) -> Stages:
+        stages = {}
         for node in pipeline.nodes:
             kind = self._kinds.get(node.name)
             if not isinstance(kind, Work):
                 what = f"pipeline {shown(pipeline.name)}: the node {shown(node.name)} is not a"
                 fix = "use only PromptNode, PythonRuntime, searches, Ranker and TopPSampler"
                 raise fault(f"{what} component of the file that can be run in a pipeline", fix)
-            stages.append(Stage(name=node.name, takes=node.inputs, work=kind))
+            stages[node] = kind
         check_flow(stages)
         return stages
 

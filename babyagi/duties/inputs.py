@@ -19,6 +19,7 @@ from babyagi.agents.prompting import say
 from babyagi.duties.resources import Resources, context_tokens, embedder
 from babyagi.index.context import BYTES_PER_TOKEN, Chosen, choose_context
 from babyagi.journal import Journal
+from babyagi.memory.kinds import recollect
 from babyagi.react.protocols.choice import AUTO, choose_protocol, step_down
 from babyagi.tasks import (
     FolderTexts,
@@ -227,8 +228,9 @@ async def _choose_protocol(
 async def _recollect(resources: Resources, task: Task) -> list[list[Any]]:
     """Return the passages that the agent's memory shows with the task, each as label, text, origin
     and sources; none if the agent has no memory."""
-    memory = resources.bounds.memory
-    found = await memory.recollect(task.name) if memory is not None else ()
+    if (memory := resources.bounds.memory) is None:
+        return []
+    found = recollect(memory.kind, await memory.log.read(), task.name)
     return [[label, passage.text, passage.origin, passage.sources] for label, passage in found]
 
 

@@ -47,13 +47,13 @@ def open_file(path: str | Path, flags: int = os.O_RDWR) -> int:
     return os.open(path, flags | os.O_CREAT, FILE_MODE)
 
 
-def try_lock(path: Path) -> TextIO | None:
+def try_lock(path: Path, *, waits: bool = False) -> TextIO | None:
     """Return the file, created if it is missing, with its lock, which the kernel frees when the
-    file is closed or its holder ends; None if another holds the lock."""
+    file is closed or its holder ends; None if another holds the lock, unless `waits` is set."""
     with ExitStack() as unless_locked:
         file = unless_locked.enter_context(open(path, "a", opener=open_file))
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(file, fcntl.LOCK_EX | (0 if waits else fcntl.LOCK_NB))
         except BlockingIOError:
             return None
         unless_locked.pop_all()

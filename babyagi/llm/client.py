@@ -65,7 +65,7 @@ from babyagi.llm.streaming import (
 )
 from babyagi.net.addresses import Proxies
 from babyagi.redaction import redact_url
-from babyagi.runtime.heavy_imports import import_openai, is_openai_imported
+from babyagi.runtime.heavy_imports import import_openai
 from babyagi.runtime.offload import now_s
 from babyagi.tasks import Reservation, Role
 from babyagi.text import clean
@@ -234,7 +234,7 @@ class Endpoint:
         address, caller = self._address(model), asyncio.current_task()
         may_retry = partial(self._breaker.may_retry, caller=caller)
         in_flight: _InFlight | None = None
-        if self._client is None and not is_openai_imported():  # in a thread, because it takes long
+        if self._client is None:  # in a thread, because the first import takes long
             await asyncio.to_thread(import_openai)
 
         async def send() -> T:
@@ -405,7 +405,8 @@ class Endpoint:
                 meant.refusal = refusal if is_about_form(refusal) else None
                 return meant
             case openai.APIConnectionError():
-                meant = translate(_cause_of(error), address)
+                cause = error.__cause__
+                meant = translate(cause if isinstance(cause, Exception) else error, address)
                 if isinstance(meant, ModelUnavailableError) and meant.may_be_billed:
                     self._keeps_connections = False
                 return meant
@@ -646,11 +647,6 @@ def _is_of_http(error: Exception) -> bool:
     return room in _HTTP_ROOMS or isinstance(error, (UnicodeError, OSError))
 
 
-def _cause_of(error: Exception) -> Exception:
-    cause = error.__cause__
-    return cause if isinstance(cause, Exception) else error
-
-
 class OpenAIModel:
     """A `ChatModel` behind an endpoint. A parameter that the endpoint has refused once is left out
     of all later requests. Tools are different: once they are refused, every prompt with tools fails
@@ -675,6 +671,7 @@ class OpenAIModel:
         price: Price | None = None,
     ) -> None:
         self.name = name
+        self.deadline = endpoint.deadline
         self._endpoint = endpoint
         self._price = price
         if dialect == "auto":
@@ -687,10 +684,6 @@ class OpenAIModel:
         self._form = Form(temperature=temperature, output_limit=output_limit)
         self._tools_refused: ToolsUnsupportedError | None = None
         self._n_broken = 0  # broken streams in a row
-
-    @property
-    def deadline(self) -> Deadline:
-        return self._endpoint.deadline
 
     def reserve(self, prompt: Prompt) -> Reservation:
         bound = bound_tokens(prompt)
@@ -891,11 +884,7 @@ def _parse_calls(message: Mapping[str, Any]) -> list[ToolCall]:
     calls = list(map(as_mapping, given if isinstance(given, list) else []))
     if not calls and message.get("function_call"):  # of older servers
         calls = [{"function": message["function_call"]}]
-    return [_read_call(call.get("id"), as_mapping(call.get("function"))) for call in calls]
-
-
-def _read_call(id_: Any, said: Mapping[str, Any]) -> ToolCall:
-    return read_call(id_=id_, name=said.get("name"), arguments=said.get("arguments", ""))
+    return [read_call(call.get("id"), as_mapping(call.get("function"))) for call in calls]
 
 
 _CUT_BY = {"max_output_tokens": "length", "content_filter": "content_filter"}
@@ -970,7 +959,7 @@ def _parse_response(reply: Mapping[str, Any]) -> RawReply:
     return RawReply(
         text="".join(as_text(part.get("text")) for part in parts),
         calls=[
-            _read_call(item.get("call_id"), item)
+            read_call(item.get("call_id"), item)
             for item in items
             if item.get("type") == "function_call"
         ],

@@ -70,10 +70,9 @@ class OpenAIEmbedder:
         self._refused: BabyagiError | None = None
 
     def reserve(self, texts: Sequence[str]) -> Reservation:
-        batches = list(_batch(_prepare(texts)))
-        tokens = sum(map(_bound_tokens, batches))
-        cost_usd = sum(self._cost_usd(_bound_tokens(batch)) for batch in batches)
-        return Reservation(calls=len(batches), tokens=tokens, cost_usd=round(cost_usd, 6))
+        bounds, price = [_bound_tokens(batch) for batch in _batch(_prepare(texts))], self._price
+        cost_usd = sum(price.cost_usd(tokens, 0) for tokens in bounds) if price else 0.0
+        return Reservation(calls=len(bounds), tokens=sum(bounds), cost_usd=round(cost_usd, 6))
 
     async def embed(self, texts: Sequence[str]) -> tuple[list[bytes], Usage]:
         if self._refused is not None:
@@ -138,9 +137,6 @@ class OpenAIEmbedder:
     def _count(self, reply: Mapping[str, Any], batch: Sequence[str]) -> Usage:
         least, reserved = (max(1, least_tokens(" ".join(batch))), 0), (_bound_tokens(batch), 0)
         return read_usage(reply.get("usage"), self._price, least=least, reserved=reserved)
-
-    def _cost_usd(self, tokens: int) -> float:
-        return self._price.cost_usd(tokens, 0) if self._price else 0.0
 
 
 def _prepare(texts: Sequence[str]) -> list[str]:

@@ -71,6 +71,11 @@ class LearningModel(OpenAIModel):
         known: the remembered abilities.
         remember: stores what was learned.
         options: those of `OpenAIModel`.
+
+    Attributes:
+        abilities: what is known by now.
+        probing: the lock to hold while small test calls (probes) find the abilities out. Tasks that
+            start at the same time wait for it, and find the result of the first one's probe.
     """
 
     def __init__(
@@ -84,16 +89,12 @@ class LearningModel(OpenAIModel):
     ) -> None:
         super().__init__(name, endpoint, **options)
         self.probing = asyncio.Lock()
-        self._known, self._remember = known, remember
+        self.abilities, self._remember = known, remember
         self._density: float | None = None  # the smallest ratio of counted tokens to bytes
 
-    @property
-    def abilities(self) -> Abilities:
-        return self._known
-
     def learn(self, found: Abilities) -> None:
-        if found != self._known:
-            self._known = found
+        if found != self.abilities:
+            self.abilities = found
             self._remember(found)
 
     async def complete(
@@ -103,7 +104,7 @@ class LearningModel(OpenAIModel):
         try:
             completion = await super().complete(prompt, role=role, on_text=on_text)
         except ToolsUnsupportedError:
-            self.learn(replace(self._known, takes_tools=False))
+            self.learn(replace(self.abilities, takes_tools=False))
             raise
         self._look_at(prompt, completion)
         return completion
@@ -115,7 +116,7 @@ class LearningModel(OpenAIModel):
         """Raise `ContextTooLongError` for a prompt that the server would cut."""
         density = self._density or 1 / MAX_BYTES_PER_TOKEN
         n_tokens = int(prompt_text_bytes(prompt) * density)
-        if 0 < self._known.context_tokens < n_tokens:
+        if 0 < self.abilities.context_tokens < n_tokens:
             raise self._too_long(n_tokens, may_be_billed=False)
 
     def _look_at(self, prompt: Prompt, completion: Completion) -> None:
@@ -125,13 +126,13 @@ class LearningModel(OpenAIModel):
             ContextTooLongError: the server cut the prompt. The call counts as billed.
         """
         # tools that are not supported are no part of the prompt
-        takes_all = not prompt.tools or self._known.takes_tools
+        takes_all = not prompt.tools or self.abilities.takes_tools
         if completion.usage.unconfirmed_tokens or not takes_all:
             return
         n_bytes, n_counted = prompt_text_bytes(prompt), completion.usage.prompt_tokens
         least = n_bytes * max((self._density or 0.0) * SURELY_LESS, 1 / MAX_BYTES_PER_TOKEN)
         if n_counted < least and _is_context(n_counted):
-            self.learn(replace(self._known, context_tokens=n_counted))
+            self.learn(replace(self.abilities, context_tokens=n_counted))
             raise self._too_long(int(least), may_be_billed=True)
         if n_bytes >= MIN_MEASURED_BYTES:
             found = max(n_counted - TEMPLATE_TOKENS, 1) / n_bytes
@@ -140,7 +141,7 @@ class LearningModel(OpenAIModel):
     def _too_long(self, n_tokens: int, *, may_be_billed: bool) -> ContextTooLongError:
         return ContextTooLongError(
             f"a prompt of at least {n_tokens} tokens does not fit the context of {self.name}",
-            why=f"the server cuts prompts after {self._known.context_tokens} tokens",
+            why=f"the server cuts prompts after {self.abilities.context_tokens} tokens",
             fix="start the server with a longer context, or lower BABYAGI_CONTEXT_TOKENS "
             "for shorter prompts",
             guide="models",

@@ -251,17 +251,14 @@ class LlamaModel:
 
     def __init__(self, engine: Engine, *, temperature: float | None = None) -> None:
         self.name = NAME
+        self.deadline = engine.deadline
+        self.abilities = Abilities(
+            takes_tools=engine.file.takes_tools,
+            holds_schema=True,
+            context_tokens=engine.context_tokens,
+        )
         self._engine = engine
         self._temperature = temperature
-
-    @property
-    def abilities(self) -> Abilities:
-        takes_tools, n_tokens = self._engine.file.takes_tools, self._engine.context_tokens
-        return Abilities(takes_tools=takes_tools, holds_schema=True, context_tokens=n_tokens)
-
-    @property
-    def deadline(self) -> Deadline:
-        return self._engine.deadline
 
     def reserve(self, prompt: Prompt) -> Reservation:
         bound = bound_tokens(prompt) + prompt.max_output_tokens

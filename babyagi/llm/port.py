@@ -3,14 +3,12 @@ an embedder turns texts into vectors."""
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from dataclasses import asdict, dataclass
+from typing import Protocol, runtime_checkable
 
 from babyagi.llm.prompt import Prompt, ToolCall
-from babyagi.llm.retry import Deadline
 from babyagi.tasks import Reservation, Role, Usage
 
 OnText = Callable[[str], None]
@@ -35,7 +33,7 @@ class Completion:
     usage: Usage
 
     def to_json(self) -> str:
-        return json.dumps(self, ensure_ascii=False, default=_fields)
+        return json.dumps(asdict(self), ensure_ascii=False)
 
     @classmethod
     def from_json(cls, text: str) -> Completion:
@@ -43,10 +41,6 @@ class Completion:
         fields["usage"] = Usage(**fields["usage"])
         fields["tool_calls"] = tuple(ToolCall(**call) for call in fields["tool_calls"])
         return cls(**fields)
-
-
-def _fields(noun: Any) -> dict[str, Any]:
-    return {name: getattr(noun, name) for name in noun.__slots__}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,37 +59,10 @@ class Abilities:
 
 
 @runtime_checkable
-class Adaptive(Protocol):
-    """A model whose abilities are found out by small test calls (probes).
-
-    Attributes:
-        probing: the lock to hold during a probe. Tasks that start at the same time wait for it, and
-            find the result of the first one's probe.
-    """
-
-    probing: asyncio.Lock
-
-    @property
-    def abilities(self) -> Abilities: ...
-
-    def learn(self, found: Abilities) -> None:
-        """Replace the known abilities by these."""
-        ...
-
-
-@runtime_checkable
-class Patient(Protocol):
-    """A model that waits for late answers while its server lives; by its `deadline` the caller
-    knows how long, None if it does not wait."""
-
-    @property
-    def deadline(self) -> Deadline | None: ...
-
-
-@runtime_checkable
 class ChatModel(Protocol):
     """A model that answers prompts. It keeps nothing between calls, and may be called
-    concurrently."""
+    concurrently. Two attributes are optional: its `abilities`, if it must be known what it can do,
+    and its `deadline`, if it waits for late answers while its server lives."""
 
     name: str
 

@@ -98,15 +98,11 @@ def _count(fields: Mapping[str, Any], names: tuple[str, ...]) -> int | None:
     Args:
         names: the fields of the count, in either dialect.
     """
-    count = _largest(fields, names)
+    counts = (_read(fields.get(name)) for name in names)
+    count = max((one for one in counts if one is not None), default=None)
     details = (as_mapping(fields.get(f"{name}_details")) for name in names)
     largest = max((_read(value) or 0 for one in details for value in one.values()), default=0)
     return count + largest if count is not None and largest > count else count
-
-
-def _largest(fields: Mapping[str, Any], names: tuple[str, ...]) -> int | None:
-    counts = (_read(fields.get(name)) for name in names)
-    return max((count for count in counts if count is not None), default=None)
 
 
 def _read(value: Any) -> int | None:
@@ -254,14 +250,15 @@ def _tell_apart(calls: Iterable[ToolCall], taken: set[str]) -> tuple[ToolCall, .
     return tuple(apart)
 
 
-def read_call(*, id_: Any, name: Any, arguments: Any) -> ToolCall:
+def read_call(id_: Any, said: Mapping[str, Any]) -> ToolCall:
     """Return a tool call as read from a reply; its id is empty if the reply gave none.
 
     Args:
-        arguments: "" if the reply gave none.
+        said: the mapping with its name and its arguments.
     """
-    said = clean(id_)[:MAX_ID_CHARS] if isinstance(id_, str) else UNNAMED if id_ else ""
-    return ToolCall(id=said, name=clean(str(name or "")), arguments=_read_arguments(arguments))
+    known = clean(id_)[:MAX_ID_CHARS] if isinstance(id_, str) else UNNAMED if id_ else ""
+    arguments = _read_arguments(said.get("arguments", ""))
+    return ToolCall(id=known, name=clean(str(said.get("name") or "")), arguments=arguments)
 
 
 def _read_arguments(given: Any) -> str:

@@ -8,12 +8,10 @@ loses at most the change that is being written, and several processes may change
 from __future__ import annotations
 
 import asyncio
-import fcntl
-import os
 import re
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cache
@@ -228,26 +226,14 @@ class MemoryLog:
                 if is_mine:
                     lock.release()
             return
-        with _open_lock(self._path.with_name(name)) as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | (0 if waits else fcntl.LOCK_NB))
-            except BlockingIOError:
-                yield False
-            else:
-                yield True
-
-
-@contextmanager
-def _open_lock(path: Path) -> Iterator[int]:
-    try:
-        private.make_folder(path.parent)
-        file = private.open_file(path)
-    except OSError as error:
-        raise _unusable(path, error) from error
-    try:
-        yield file
-    finally:
-        os.close(file)
+        path = self._path.with_name(name)
+        try:
+            private.make_folder(path.parent)
+            file = private.try_lock(path, waits=waits)
+        except OSError as error:
+            raise _unusable(path, error) from error
+        with file or nullcontext():
+            yield file is not None
 
 
 def _unusable(path: Path, error: OSError | ValueError) -> StoreUnusableError:

@@ -7,7 +7,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any, Self
 
@@ -179,37 +179,19 @@ FAULTS_OF_AN_UPDATE = (
 )
 
 
+@dataclass(frozen=True, slots=True)
 class TaskMemory:
     """The memory of the agent that carries out an objective's tasks. A turn is a task and its
     answer."""
 
-    def __init__(self, kind: ConversationMemory, log: MemoryLog) -> None:
-        self._kind = kind
-        self._log = log
-
-    async def recollect(self, task_name: str) -> list[Labelled]:
-        """Return the passages of the memory to show with a task."""
-        return recollect(self._kind, await self._log.read(), task_name)
-
-    async def keep(
-        self,
-        task_name: str,
-        answer: str,
-        *,
-        key: str,
-        asked_from: Sequence[str],
-        made_from: Sequence[str],
-    ) -> None:
-        """Store a task with its answer, unless the key is stored."""
-        await self._log.add_turn(
-            task_name, answer, key=key, asked_from=asked_from, made_from=made_from
-        )
+    kind: ConversationMemory
+    log: MemoryLog
 
     async def is_due(self, *, is_flush: bool) -> bool:
         """Return whether enough turns came since the last update; with `is_flush`, whether any
         came."""
-        known = await self._log.read()
-        return is_due(self._kind, known) or (is_flush and bool(find_pending(self._kind, known)))
+        known = await self.log.read()
+        return is_due(self.kind, known) or (is_flush and bool(find_pending(self.kind, known)))
 
     async def update(
         self, calls: Calls, *, is_flush: bool = False, within_s: float | None = None
@@ -217,11 +199,11 @@ class TaskMemory:
         """Let the model update the memory if an update is due, for at most `within_s` seconds."""
         try:
             async with asyncio.timeout(within_s):
-                await update(self._kind, self._log, calls, is_flush=is_flush)
+                await update(self.kind, self.log, calls, is_flush=is_flush)
         except TimeoutError:
-            await _note(self._log, CUT_OFF)
+            await _note(self.log, CUT_OFF)
         except FAULTS_OF_AN_UPDATE as error:
-            await _note(self._log, error.what)
+            await _note(self.log, error.what)
 
 
 # -- updates: a summary, or facts about names. One update runs at a time, across processes. What was
@@ -258,14 +240,14 @@ class _Counted(PassedOn):
 
 async def update(
     kind: ConversationMemory, log: MemoryLog, calls: Calls, *, is_flush: bool = False
-) -> bool:
-    """Let the model update the memory if enough turns came since the last update; with `is_flush`,
-    if any came. Return whether anything changed; False also if another update is running.
+) -> None:
+    """Let the model update the memory if enough turns came since the last update, with `is_flush`
+    if any came, unless another update is running.
 
     Raises:
         Whatever `ask` raises; the finished parts of the update are kept.
     """
-    is_changed, counted = False, _Counted(calls)
+    counted = _Counted(calls)
 
     def store(now: Known) -> Known:
         """Return the derived content, with the turns that were added meanwhile."""
@@ -283,13 +265,11 @@ async def update(
                 else:
                     derived = await _extract(pending, known, counted)
                 await log.change(store, to=known.id)
-                is_changed = True
         finally:
             if counted.used.calls:
                 await log.change(
                     lambda now: replace(now, used=now.used + counted.used), to=known.id
                 )
-    return is_changed
 
 
 # -- a summary
@@ -356,21 +336,16 @@ def _read_facts(completion: Completion, turns: Sequence[Turn], known: Known) -> 
 
 def _read_fact(given: object, turn_by_n: Mapping[int, Turn], model: str) -> Fact | None:
     """Return a fact of the reply; None if it is not a fact about a name from one of these turns."""
-    if not isinstance(given, dict):
-        return None
-    name, text, n = given.get("entity"), given.get("fact"), given.get("turn")
-    if not isinstance(name, str) or not isinstance(text, str) or isinstance(n, bool):
-        return None
-    turn = turn_by_n.get(n) if isinstance(n, int) else None
-    name, text = one_line(clean(name)), one_line(clean(text))
-    if turn is None or not name or not text or len(name) > MAX_ENTITY_CHARS:
-        return None
-    return Fact(
-        entity=name,
-        text=shorten(text, MAX_FACT_CHARS),
-        turn=turn.n,
-        origins=join_origins((f"model:{model}",), _origins_of(turn)),
-    )
+    match given:
+        case {"entity": str(entity), "fact": str(said), "turn": int(n)}:
+            name, text = one_line(clean(entity)), one_line(clean(said))
+            is_known = n in turn_by_n and not isinstance(n, bool)
+            if is_known and name and text and len(name) <= MAX_ENTITY_CHARS:
+                origins = join_origins((f"model:{model}",), _origins_of(turn_by_n[n]))
+                return Fact(
+                    entity=name, text=shorten(text, MAX_FACT_CHARS), turn=n, origins=origins
+                )
+    return None
 
 
 # -- prompts

@@ -5,7 +5,7 @@ two small questions, what a model and its server can do."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
@@ -16,6 +16,7 @@ from babyagi.errors import (
     RequestRefusedError,
     ToolsUnsupportedError,
 )
+from babyagi.llm.learning import LearningModel
 from babyagi.llm.port import Abilities, Completion
 from babyagi.llm.prompt import Message, Prompt, Speaker, ToolSpec, shrink
 from babyagi.llm.shapes import fit_schema
@@ -235,28 +236,29 @@ COLOURS = {
     "required": ["colours", "is_sure"],
     "additionalProperties": False,
 }
+AskAt = Callable[[str, Prompt], Awaitable[Completion]]
 _FAULTS = (ContextTooLongError, RequestRefusedError, EndlessAnswerError, MalformedReplyError)
 
 
-async def find_abilities(calls: Calls, path: str, known: Abilities) -> Abilities:
-    """Find out by small questions (probes) what the execution agent's model can do; store and
-    return it. It takes tools only if it calls the one of the first question; if it does not, a
-    second question shows whether a reply follows a schema.
+async def find_abilities(ask_at: AskAt, path: str, model: LearningModel) -> None:
+    """Find out by small questions (probes) what `model`, the execution agent's, can do. It takes
+    tools only if it calls the one of the first question; if it does not, a second question shows
+    whether a reply follows a schema.
+
+    Args:
+        ask_at: sends a prompt to the model, by a path.
 
     Raises:
-        Whatever `Calls.complete` raises, except refusals that show that an ability is missing.
+        Whatever `ask_at` raises, except refusals that show that an ability is missing.
     """
-    with_tool = await _ask(calls, f"{path}/tools", replace(_PROBE, tools=(NOTE_COLOUR,)))
-    takes_tools, holds_schema = bool(with_tool and with_tool.tool_calls), known.holds_schema
+    with_tool = await _ask(ask_at, f"{path}/tools", replace(_PROBE, tools=(NOTE_COLOUR,)))
+    takes_tools = bool(with_tool and with_tool.tool_calls)
+    holds_schema = model.abilities.holds_schema
     if not takes_tools:
         held = replace(_PROBE, schema_name="colours", schema=COLOURS)
-        without = await _ask(calls, f"{path}/schema", held)
+        without = await _ask(ask_at, f"{path}/schema", held)
         holds_schema = without is not None and _is_held(without.text)
-    # keep what other replies have taught meanwhile
-    learnt = calls.abilities(Role.EXECUTION) or known
-    found = replace(learnt, takes_tools=takes_tools, holds_schema=holds_schema)
-    calls.learn(Role.EXECUTION, found)
-    return found
+    model.learn(replace(model.abilities, takes_tools=takes_tools, holds_schema=holds_schema))
 
 
 _PROBE = Prompt(
@@ -265,10 +267,10 @@ _PROBE = Prompt(
 )
 
 
-async def _ask(calls: Calls, path: str, prompt: Prompt) -> Completion | None:
+async def _ask(ask_at: AskAt, path: str, prompt: Prompt) -> Completion | None:
     """Ask once and return the completion, or None if the endpoint refuses such a question."""
     try:
-        return await calls.complete(path, prompt, role=Role.EXECUTION)
+        return await ask_at(path, prompt)
     except (ToolsUnsupportedError, *_FAULTS):
         return None
 

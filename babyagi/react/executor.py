@@ -442,13 +442,14 @@ class Executor:
 
     async def _find_abilities(self, known: Abilities) -> Abilities:
         # without tools, a server is not probed for its way of calling them: plain text will do
-        if known.takes_tools is not None or not self._tools:
+        model = self._calls.learning_model(Role.EXECUTION)
+        if model is None or known.takes_tools is not None or not self._tools:
             return known
-        async with self._calls.probing(Role.EXECUTION):
-            known = self._calls.abilities(Role.EXECUTION) or known
-            if known.takes_tools is not None:  # another task has probed it meanwhile
-                return known
-            return await find_abilities(self._calls, f"{PATH}/probe", known)
+        async with model.probing:
+            if model.abilities.takes_tools is None:  # else another task has probed it meanwhile
+                ask_at = partial(self._calls.complete, role=Role.EXECUTION)
+                await find_abilities(ask_at, f"{PATH}/probe", model)
+        return model.abilities
 
     def _time_limit(self) -> float | None:
         """Return when the time of a run that begins now is over, by the event loop's clock."""

@@ -12,7 +12,6 @@ from __future__ import annotations
 import functools
 import importlib
 import logging
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -73,12 +72,6 @@ def showing_no_environment() -> Iterator[None]:
             yield
         finally:
             setattr(BaseSettings, "__init__", original)  # noqa: B010
-
-
-def is_openai_imported() -> bool:
-    """Return whether `import_openai` has already run."""
-    names = (("openai", "AsyncAzureOpenAI"), ("httpx", "AsyncClient"))
-    return all(hasattr(sys.modules.get(module), last) for module, last in names)
 
 
 def import_openai() -> tuple[type[AsyncOpenAI], type[AsyncAzureOpenAI]]:

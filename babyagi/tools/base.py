@@ -12,12 +12,12 @@ import re
 import threading
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future
-from contextlib import AbstractAsyncContextManager
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, Protocol
 
 from babyagi.errors import ToolError
+from babyagi.llm.learning import LearningModel
 from babyagi.llm.port import Abilities, Completion
 from babyagi.llm.prompt import Prompt, ToolSpec
 from babyagi.llm.shapes import MAX_DEPTH, coerce, is_deep, is_of, show, takes_null
@@ -91,12 +91,8 @@ class Calls(Protocol):
         """Return the known abilities of the role's model; None if no test calls are needed to find
         them out."""
 
-    def probing(self, role: Role) -> AbstractAsyncContextManager[object]:
-        """Return the context in which test calls find out the abilities of the role's model. Only
-        one caller at a time is in it."""
-
-    def learn(self, role: Role, found: Abilities) -> None:
-        """Remember the abilities of the role's model that test calls have shown."""
+    def learning_model(self, role: Role) -> LearningModel | None:
+        """Return the role's model if test calls find out its abilities; None otherwise."""
 
 
 class PassedOn:
@@ -123,11 +119,8 @@ class PassedOn:
     def abilities(self, role: Role) -> Abilities | None:
         return self._calls.abilities(role)
 
-    def probing(self, role: Role) -> AbstractAsyncContextManager[object]:
-        return self._calls.probing(role)
-
-    def learn(self, role: Role, found: Abilities) -> None:
-        self._calls.learn(role, found)
+    def learning_model(self, role: Role) -> LearningModel | None:
+        return self._calls.learning_model(role)
 
 
 Compose = Callable[[Mapping[str, Any], Calls], Awaitable[Passage]]

@@ -1,5 +1,3 @@
-import asyncio
-
 import pytest
 
 from babyagi.errors import ContextTooLongError, MalformedReplyError
@@ -214,8 +212,6 @@ async def test_with_room_a_schema_is_sent_as_it_is_and_a_cut_answer_gets_twice_t
 async def test_a_late_schema_is_sent_at_once_to_a_model_that_is_known_to_hold_to_it(holds, is_sent):
     desk = await open_desk(lambda prompt, role: '{"names": []}')
     desk.model.abilities = Abilities(holds_schema=holds)
-    desk.model.learn = lambda found: None
-    desk.model.probing = asyncio.Lock()
 
     await ask(
         desk.open_journal(),

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from functools import partial
 
 import pytest
 
@@ -358,7 +359,8 @@ async def test_native_calls_are_chosen_only_after_one_was_brought():
         desk = await open_desk()
         desk.model = model
 
-        await find_abilities(desk.open_journal(), "probe", Abilities())
+        ask_at = partial(desk.open_journal().complete, role=Role.EXECUTION)
+        await find_abilities(ask_at, "probe", model)
         await endpoint.close()
 
     assert (kept[-1].takes_tools, kept[-1].holds_schema) == (False, False)

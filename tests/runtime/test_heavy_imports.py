@@ -5,8 +5,6 @@ import sys
 
 import pytest
 
-from babyagi.runtime.heavy_imports import import_openai, is_openai_imported
-
 BOTH_AT_ONCE = """
 import asyncio, threading
 from babyagi.runtime.heavy_imports import import_chroma, import_openai
@@ -145,9 +143,3 @@ def test_no_package_that_a_rehearsal_does_not_need_is_imported_before_its_first_
     )
 
     assert (done.returncode, done.stdout.strip()) == (0, ""), done.stderr
-
-
-def test_once_imported_there_is_nothing_left_to_do():
-    import_openai()
-
-    assert is_openai_imported()

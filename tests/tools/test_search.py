@@ -15,6 +15,7 @@ from babyagi.retrieval.pages import Pages, WebRetriever
 from babyagi.tools.base import Tool
 from babyagi.tools.search import build_web_search, render_hits
 from tests.search_server import SearchServer
+from tests.small_web import NO_CACHE
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 FOUND = {
@@ -35,7 +36,7 @@ FOUND = {
 def build(base_url, **options) -> Tool:
     engine = replace(ENGINES["serpapi"], base_url=base_url, key="KEY")
     searcher = Searcher([engine], monotonic=time.monotonic)
-    pages = Pages(Door(), clock=lambda: NOW)  # none is opened
+    pages = Pages(Door(), clock=lambda: NOW, folder=NO_CACHE)  # none is opened
     return build_web_search(
         WebRetriever(searcher, pages), name="Search", description="finds", n_pages=0, **options
     )
