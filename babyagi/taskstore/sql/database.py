@@ -88,11 +88,7 @@ class Transaction:
         self.now_us = now_us
         self._cached: dict[tuple[str, frozenset[tuple[str, Any]]], Sequence[Row]] = {}
 
-    def run(self, query: str, **values: Any) -> None:
-        """Run a statement that writes."""
-        self.count_changed(query, **values)
-
-    def count_changed(self, query: str, **values: Any) -> int:
+    def run(self, query: str, **values: Any) -> int:
         """Run a statement that writes, and return how many rows it changed."""
         self._cached.clear()
         return int(self._send(query, values).rowcount)
@@ -328,6 +324,10 @@ def find_script(tx: Transaction, scripts: Scripts, *, where: str) -> tuple[int, 
 # row, because a full disk still accepts a small write now and then.
 CALM_WRITES = 50
 ALL_ROWS = 2**53  # SQLite and PostgreSQL share no syntax for "no limit"
+# How long `wait_for_events` waits after a commit, so that one read finds the events of a burst.
+BURST_S = 0.02
+# The shortest time between two returns of `wait_for_change`. After a quiet time it returns at once.
+PAUSE_S = 0.05
 
 
 def rows_in(tx: Transaction, query: str, objective_id: int, **values: Any) -> Sequence[Row]:
@@ -347,13 +347,14 @@ def no_objective(objective_id: int) -> NotFoundError:
 
 
 # Changes the work of each write that is made while it is set, so that a request with a key takes
-# effect once; set by `Keys.carry_out`.
+# effect once; set by `TaskStore.carry_out`.
 Once = Callable[[Callable[[Transaction], Any]], Callable[[Transaction], Any]]
 ONCE: ContextVar[Once | None] = ContextVar("once", default=None)
 
 
 class SqlAccess:
-    """The base class of the store's parts. It runs their reads and writes on an open database.
+    """The base class of the store's parts. It runs their reads and writes on an open database, and
+    waits for new events and for commits by other processes.
 
     Args:
         offload: runs the driver's blocking calls in threads.
@@ -418,70 +419,8 @@ class SqlAccess:
         """Close the database. A second call does nothing."""
         await self._offload(self._database.close)
 
-
-A = TypeVar("A", bound=SqlAccess)
-Work = Callable[Concatenate[A, Transaction, P], T]
-Verb = Callable[Concatenate[A, P], Coroutine[Any, Any, T]]
-
-
-def writing(
-    *, locks_all: bool = False, is_lasting: bool = True, objective_at: int = 0
-) -> Callable[[Work[A, P, T]], Verb[A, P, T]]:
-    """Decorate a method of the store that writes: its body is one transaction, which it gets as its
-    first argument and its callers do not pass.
-
-    Args:
-        locks_all: lock the whole store for writing, and not only the objective that an argument of
-            the callers is, or whose claim or fence it is.
-        objective_at: the position of that argument.
-        is_lasting: as for `SqlAccess._write`.
-    """
-
-    def decorate(work: Work[A, P, T]) -> Verb[A, P, T]:
-        @wraps(work)
-        async def write(self: A, /, *args: P.args, **kwargs: P.kwargs) -> T:
-            return await self._write(
-                lambda tx: work(self, tx, *args, **kwargs),
-                None if locks_all else _objective_of(args[objective_at]),
-                is_lasting=is_lasting,
-            )
-
-        return write
-
-    return decorate
-
-
-def reading(work: Work[A, P, T]) -> Verb[A, P, T]:
-    """Decorate a method of the store that reads: its body is one transaction, which it gets as its
-    first argument and its callers do not pass."""
-
-    @wraps(work)
-    async def read(self: A, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return await self._read(lambda tx: work(self, tx, *args, **kwargs))
-
-    return read
-
-
-def _objective_of(argument: Any) -> int:
-    match argument:
-        case Claim() | DutyClaim():
-            return argument.fence.objective_id
-        case Fence():
-            return argument.objective_id
-    return int(argument)
-
-
-# -- waiting for commits, by this store object and by others
-# --------------------------------------------------------------------------------------------------
-
-# How long `wait_for_events` waits after a commit, so that one read finds the events of a burst.
-BURST_S = 0.02
-# The shortest time between two returns of `wait_for_change`. After a quiet time it returns at once.
-PAUSE_S = 0.05
-
-
-class Waiting(SqlAccess):
-    """The part of the store that waits for new events and for commits by other processes."""
+    # -- waiting for commits, by this store object and by others
+    # ----------------------------------------------------------------------------------------------
 
     async def last_event_id(self, objective_id: int | None, *, older_than_s: float = 0) -> int:
         """Return the id of the objective's newest event that is older than so many seconds; 0 when
@@ -548,6 +487,58 @@ class Waiting(SqlAccess):
         with suppress(RuntimeError):  # the loop is closed, so nothing waits in it
             loop.call_soon_threadsafe(self._others.set)
             loop.call_soon_threadsafe(self._note_change)
+
+
+A = TypeVar("A", bound=SqlAccess)
+Work = Callable[Concatenate[A, Transaction, P], T]
+Verb = Callable[Concatenate[A, P], Coroutine[Any, Any, T]]
+
+
+def writing(
+    *, locks_all: bool = False, is_lasting: bool = True, objective_at: int = 0
+) -> Callable[[Work[A, P, T]], Verb[A, P, T]]:
+    """Decorate a method of the store that writes: its body is one transaction, which it gets as its
+    first argument and its callers do not pass.
+
+    Args:
+        locks_all: lock the whole store for writing, and not only the objective that an argument of
+            the callers is, or whose claim or fence it is.
+        objective_at: the position of that argument.
+        is_lasting: as for `SqlAccess._write`.
+    """
+
+    def decorate(work: Work[A, P, T]) -> Verb[A, P, T]:
+        @wraps(work)
+        async def write(self: A, /, *args: P.args, **kwargs: P.kwargs) -> T:
+            return await self._write(
+                lambda tx: work(self, tx, *args, **kwargs),
+                None if locks_all else _objective_of(args[objective_at]),
+                is_lasting=is_lasting,
+            )
+
+        return write
+
+    return decorate
+
+
+def reading(work: Work[A, P, T]) -> Verb[A, P, T]:
+    """Decorate a method of the store that reads: its body is one transaction, which it gets as its
+    first argument and its callers do not pass."""
+
+    @wraps(work)
+    async def read(self: A, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self._read(lambda tx: work(self, tx, *args, **kwargs))
+
+    return read
+
+
+def _objective_of(argument: Any) -> int:
+    match argument:
+        case Claim() | DutyClaim():
+            return argument.fence.objective_id
+        case Fence():
+            return argument.objective_id
+    return int(argument)
 
 
 # --------------------------------------------------------------------------------------------------

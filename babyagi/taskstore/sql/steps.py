@@ -323,15 +323,19 @@ def _find(tx: Transaction, fence: Fence, key: str) -> tuple[Step | None, bool]:
 def _open_step(tx: Transaction, step_id: int) -> Step:
     """Return the step with this id. Raise `NotFoundError` unless it and its task wait for a
     person."""
-    row = tx.one("step_by_id", step_id=step_id)
-    step = None if row is None else step_from_row(row)
-    task_id = (
-        lifecycle.task_of(step.owner) if step is not None and lifecycle.is_open(step) else None
-    )
+    step = read_step(tx, step_id)
+    task_id = lifecycle.task_of(step.owner) if lifecycle.is_open(step) else None
     if (
-        step is None
-        or task_id is None
+        task_id is None
         or transitions.read_task(tx, step.objective_id, task_id).status is not TaskStatus.WAITING
     ):
         raise lifecycle.not_asked(step_id)
     return step
+
+
+def read_step(tx: Transaction, step_id: int) -> Step:
+    """Return the step with this id. Raises `NotFoundError`."""
+    row = tx.one("step_by_id", step_id=step_id)
+    if row is None:
+        raise lifecycle.not_asked(step_id)
+    return step_from_row(row)

@@ -1060,7 +1060,7 @@ def finish_check(
 def _plan_again(tx: Transaction, objective_id: int, task_ids: Collection[int]) -> None:
     """Let done tasks wait for planning again, so that the creation agent reads their results."""
     for task_id in task_ids:
-        if tx.count_changed("reopen_result", objective_id=objective_id, task_id=task_id):
+        if tx.run("reopen_result", objective_id=objective_id, task_id=task_id):
             tx.run("unsettle_task", objective_id=objective_id, task_id=task_id)
 
 

@@ -282,7 +282,7 @@ def leave_unknown(tx: Transaction, step: Step) -> Step:
 def wake(tx: Transaction, objective_id: int, task_id: int) -> None:
     """Queue a waiting task again, because its question was answered. An objective that ended as
     `waiting` becomes active again. Does nothing if the task is not waiting."""
-    if not tx.count_changed("wake_task", objective_id=objective_id, task_id=task_id):
+    if not tx.run("wake_task", objective_id=objective_id, task_id=task_id):
         return
     append_event(tx, objective_id, events.TASK_REQUEUED, task_id, is_answered=True)
     allow_questions(tx, objective_id)
