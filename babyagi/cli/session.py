@@ -30,7 +30,7 @@ from babyagi.tasks import Objective, ObjectiveStatus, StopReason
 from babyagi.taskstore.sql.store import TaskStore
 
 if TYPE_CHECKING:
-    from babyagi.app.results import Results
+    from babyagi.app.application import Results
 
 # -- the log file; nothing is logged to the terminal
 # --------------------------------------------------------------------------------------------------

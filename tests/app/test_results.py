@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from babyagi.app.results import Results
+from babyagi.app.application import Results
 from babyagi.errors import IndexUnavailableError, ModelRejectedError
 from babyagi.index.builtin import BuiltinIndex
 from babyagi.index.hashing import HashEmbedder
