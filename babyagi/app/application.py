@@ -696,7 +696,8 @@ class Results:
     async def check(self) -> CheckReport:
         """Compare the index with the task store; see `Indexer.check`. An index in memory is filled
         first, as a worker would fill it."""
-        await self._open_search().fill_memory()
+        if self.index.is_memory:
+            await self._open_search().fill_memory()
         return await self._open_indexer().check(n_probes=N_CHECKED)
 
     async def rebuild(self, tell: Callable[[int, int], None], *, model: str = "") -> int:

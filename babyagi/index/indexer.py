@@ -11,6 +11,7 @@ import logging
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 from uuid import UUID, uuid5
 
@@ -266,9 +267,8 @@ class Indexer:
         # record, then write to the index, then mark as indexed.
         ticked = await self._source.result_ids(self._objective_id, is_indexed=True)
         held = set(await self._index.ids(self._collection))
-        head = id_head(self._uid)
         id_by_task = {
-            task_id: f"{head}{task_id:012x}"
+            task_id: item_id(self._uid, task_id)
             for task_id in await self._source.result_ids(self._objective_id)
         }
         present = sorted(task_id for task_id, id_ in id_by_task.items() if id_ in held)
@@ -395,6 +395,7 @@ def item_id(uid: str, task_id: int) -> str:
     return id_head(uid) + f"{task_id:012x}"
 
 
+@lru_cache
 def id_head(uid: str) -> str:
     """Return the beginning that the ids of all results of an objective have in common."""
     return str(uuid5(NAMESPACE, uid))[:-12]
@@ -407,19 +408,13 @@ def scores_of(uid: str, hits: Sequence[Hit]) -> dict[int, float]:
 
 
 def collection_of(objective: Objective) -> str:
-    """Return the name of the objective's collection."""
-    return collection_name(
-        objective.spec.results_store_name, objective.uid, objective.spec.embedding_space
-    )
+    """Return the name of the objective's collection: 3 to 512 letters, digits, `.`, `_` and `-`.
 
-
-def collection_name(store_name: str, uid: str, space: str) -> str:
-    """Return the name of an objective's collection: 3 to 512 letters, digits, `.`, `_` and `-`.
-
-    Different arguments give different names: the name ends with a hash of all arguments.
+    It ends with a hash of the store's name, the objective's uid and the embedding space, so if one
+    of them differs, the name does.
     """
+    store_name, uid = objective.spec.results_store_name, objective.uid
     readable = re.sub(r"[^a-zA-Z0-9]+", "-", f"{store_name[:64]} {uid[:32]}").strip("-")
-    digest = hashlib.sha256(
-        "\0".join((store_name, uid, space)).encode("utf-8", "replace")
-    ).hexdigest()[:16]
+    named = "\0".join((store_name, uid, objective.spec.embedding_space))
+    digest = hashlib.sha256(named.encode("utf-8", "replace")).hexdigest()[:16]
     return f"{readable}-{digest}".strip("-")

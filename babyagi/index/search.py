@@ -24,7 +24,7 @@ from babyagi.errors import (
     StoreUnusableError,
 )
 from babyagi.index.builtin import BuiltinIndex, score_all
-from babyagi.index.indexer import Embed, collection_of, id_head, scores_of, text_of
+from babyagi.index.indexer import Embed, collection_of, item_id, scores_of, text_of
 from babyagi.index.port import IndexItem, VectorIndex
 from babyagi.index.trigrams import MAX_CHARS, Words, searchable
 from babyagi.tasks import Objective, Pending, Result
@@ -249,11 +249,6 @@ class ResultSearch:
         """Drop the task's result from the cache, because it may have changed."""
         self._kept.pop(task_id, None)
 
-    async def fill_memory(self) -> None:
-        """If the index is in this process's memory, put the vectors that it lacks into it."""
-        if self._index.is_memory:
-            await self._fill()
-
     # -- by vectors
     # ----------------------------------------------------------------------------------------------
 
@@ -287,7 +282,7 @@ class ResultSearch:
                 why = f"the index was not used: {error.what}"
         n_held = len(await self._memory.ids(self._collection))
         if why or n_held < n_results - n_pending:
-            await self._fill(n_bytes=len(query))
+            await self.fill_memory(n_bytes=len(query))
         hits = await self._memory.query(self._collection, query, k=k)
         return scores_of(self._uid, hits), why
 
@@ -313,18 +308,19 @@ class ResultSearch:
             )
         return scores_of(self._uid, hits)
 
-    async def _fill(self, *, n_bytes: int = 0) -> None:
-        """Put the stored vectors that the copy in memory lacks into it.
+    async def fill_memory(self, *, n_bytes: int = 0) -> None:
+        """Put the stored vectors that the index in memory lacks into it: the index itself, if it is
+        one, else the copy that is searched where the index cannot be asked.
 
         Args:
             n_bytes: put only vectors of this length in, because others come from another model of
                 the same name; 0 for all.
         """
-        head, held = id_head(self._uid), set(await self._memory.ids(self._collection))
+        held = set(await self._memory.ids(self._collection))
         missing = [
             task_id
             for task_id in await self._source.result_ids(self._objective_id)
-            if f"{head}{task_id:012x}" not in held
+            if item_id(self._uid, task_id) not in held
         ]
         for start in range(0, len(missing), FILL_BATCH):
             task_ids = missing[start : start + FILL_BATCH]
@@ -332,7 +328,7 @@ class ResultSearch:
                 self._objective_id, space=self._space, task_ids=task_ids
             )
             items = [
-                IndexItem(id=f"{head}{task_id:012x}", vector=vector, text="", task_id=task_id)
+                IndexItem(id=item_id(self._uid, task_id), vector=vector, text="", task_id=task_id)
                 for task_id, vector in vectors.items()
                 if n_bytes in (0, len(vector))
             ]
