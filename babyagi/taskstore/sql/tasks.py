@@ -561,14 +561,6 @@ def _clean(proposal: Proposal) -> Proposal | None:
     return replace(proposal, name=name, origins=origins)
 
 
-def _alike(objective_id: int, one: Proposal) -> dict[str, Any]:
-    return {
-        "objective_id": objective_id,
-        "name_key": _key_of(one.name),
-        "task_id": one.repeats or 0,
-    }
-
-
 def _key_of(name: str) -> str:
     """Return the key of a task name. It is the same for the name as it is stored and as a prompt
     shows it."""
@@ -734,9 +726,11 @@ class _Batch:
     def _find_repeated(self, one: Proposal) -> int | None:
         """Return the id of the task that the proposal repeats: another new task, or a task in the
         list that must not be repeated now. Return None when the proposal may be added."""
-        if proposed := self.id_by_key.get(_key_of(one.name)):
+        key = _key_of(one.name)
+        if proposed := self.id_by_key.get(key):
             return proposed
-        rows = self.tx.all("alike", **_alike(self.objective_id, one))
+        at = {"objective_id": self.objective_id, "task_id": one.repeats or 0}
+        rows = self.tx.all("alike", **at, name_key=key)
         alike = [task_from_row(row) for row in rows]
         if not alike:
             return None
