@@ -717,16 +717,11 @@ class LookingDatabase(SqliteEngine):
             yield connection
 
     def _open_as(self, options: str) -> sqlite3.Connection:
-        connection = self._connect(
+        return self._connect(
             "locking_mode = EXCLUSIVE" if options is ALONE else "query_only = ON",
+            "schema_version",  # opens the file, so that it raises here if it cannot
             address=f"file:{quote(str(self.path.absolute()))}?{options}",
         )
-        try:
-            connection.execute("PRAGMA schema_version").fetchall()
-        except BaseException:
-            connection.close()
-            raise
-        return connection
 
     @contextmanager
     def _writers_kept_out(self) -> Iterator[None]:

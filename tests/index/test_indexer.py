@@ -28,6 +28,7 @@ from tests.index.library import (
     id_by_name,
     make_busy,
     open_library,
+    vectors_of,
 )
 
 
@@ -240,7 +241,7 @@ async def test_too_few_vectors_are_never_given_to_the_wrong_results():
     ):
         await Indexer(store, BuiltinIndex(), objective=objective).run_once(embed=embed)
 
-    assert await store.vectors(objective.id, space=objective.spec.embedding_space) == {}
+    assert await vectors_of(store, objective) == {}
 
 
 async def test_the_check_names_what_is_missing_what_is_too_much_and_what_is_not_found():
@@ -249,7 +250,7 @@ async def test_the_check_names_what_is_missing_what_is_too_much_and_what_is_not_
     indexer = Indexer(store, index, objective=objective)
     await feed_all(indexer, embed)
     task_ids = sorted((await id_by_name(store, objective)).values())
-    whole = dict(await store.vectors(objective.id, space=objective.spec.embedding_space))
+    whole = dict(await vectors_of(store, objective))
     opposite = array("f", whole[task_ids[0]])
     await index.drop(collection)
     await index.upsert(

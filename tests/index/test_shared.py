@@ -17,7 +17,7 @@ from babyagi.runtime.offload import run_inline
 from babyagi.tasks import Memory
 from babyagi.taskstore.sql.store import open_postgres
 from babyagi.taskstore.sqlite import MemoryTaskStore, open_sqlite
-from tests.index.library import START, TEXTS, Embedding, fill_library
+from tests.index.library import START, TEXTS, Embedding, fill_library, vectors_of
 
 QUERY = "opening hours of the exhibition of manuscripts"
 HOURS = {
@@ -110,9 +110,7 @@ async def test_the_query_is_embedded_once_and_nothing_of_other_objectives(memory
     )
 
     assert embed.asked == [QUERY, f"Hours\n{HOURS['Hours']}"]
-    assert [
-        await memory_store.vectors(other.id, space=other.spec.embedding_space) for other in others
-    ] == [{}, {}, {}]
+    assert [await vectors_of(memory_store, other) for other in others] == [{}, {}, {}]
 
 
 @pytest.mark.usefixtures("many_results")

@@ -1131,14 +1131,11 @@ class TaskStore(
         tasks, the newest `n_new` queued tasks of those added since the last order, and all tasks at
         work. No task is in it twice. Raises `NotFoundError`."""
         row, at = transitions.objective_row(tx, objective_id), {"objective_id": objective_id}
-        queued: list[Row] = []
-        if n_head:
-            queued += tx.all("queue_head", **at, limit=n_head)
-        if n_new:
-            queued += tx.all("queue_news", **at, after_id=row["ordered_upto"], limit=n_new)
+        head = tx.all("queue_head", **at, limit=n_head)
+        news = tx.all("queue_news", **at, after_id=row["ordered_upto"], limit=n_new)
         statuses = to_json(lifecycle.AT_WORK)
         at_work = tx.all("tasks_with_status", **at, statuses=statuses, limit=ALL_ROWS)
-        tasks = {found["id"]: task_from_row(found) for found in queued}
+        tasks = {found["id"]: task_from_row(found) for found in (*head, *news)}
         return Window(
             revision=row["order_revision"],
             tasks=tuple(sorted(tasks.values(), key=lambda task: (task.rank, task.id))),
@@ -1403,15 +1400,13 @@ class TaskStore(
         objective_id: int,
         *,
         space: str,
-        task_ids: Sequence[int] | None = None,
+        task_ids: Sequence[int],
     ) -> Mapping[int, bytes]:
-        """Return the stored vectors of an embedding space by task id: all, or those of the tasks
-        `task_ids`. Tasks without a vector are left out."""
-        values: dict[str, Any] = {"space": space}
-        if task_ids is not None:
-            values["task_ids"] = to_json(list(task_ids))
-        query = "vectors" if task_ids is None else "vectors_of"
-        return {row["task_id"]: row["vector"] for row in rows_in(tx, query, objective_id, **values)}
+        """Return the stored vectors of these tasks in an embedding space, by task id. Tasks without
+        a vector are left out."""
+        values = {"space": space, "task_ids": to_json(list(task_ids))}
+        rows = rows_in(tx, "vectors_of", objective_id, **values)
+        return {row["task_id"]: row["vector"] for row in rows}
 
     # -- requests with a key
     # ----------------------------------------------------------------------------------------------

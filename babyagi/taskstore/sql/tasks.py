@@ -964,12 +964,10 @@ def _note_lacked(tx: Transaction, task: Task) -> None:
     transitions.append_task_event(tx, task, events.TASK_LACKED, **data)
 
 
-def _give_up_lacking(tx: Transaction, task: Task) -> TaskStatus:
+def _give_up_lacking(tx: Transaction, task: Task) -> None:
     error = f"after {task.n_lacks} tries it still lacked: {_lacking_of(task)}"
     task = replace(task, error=lifecycle.storable(error, max_chars=lifecycle.MAX_DETAIL_CHARS))
-    status = transitions.free_task(tx, task, to=TaskStatus.DEAD)
-    transitions.note_freed(tx, task, status)
-    return status
+    transitions.note_freed(tx, task, transitions.free_task(tx, task, to=TaskStatus.DEAD))
 
 
 def _lacking_of(task: Task) -> str:

@@ -666,17 +666,14 @@ def _find_task(tx: Transaction, objective: Objective, worker_id: str) -> Task | 
     ):
         return None
     may_begin = not lifecycle.is_reached(objective.spec.limits.max_tasks, row["n_begun"])
-    found = tx.one("best_queued", **_wanted(objective.id, worker_id, may_begin=may_begin))
+    found = tx.one(
+        "best_queued",
+        objective_id=objective.id,
+        worker_id=worker_id,
+        may_begin=int(may_begin),
+        suspect_from=lifecycle.SUSPECT_FROM,
+    )
     return None if found is None else task_from_row(found)
-
-
-def _wanted(objective_id: int, worker_id: str, *, may_begin: bool) -> dict[str, int | str]:
-    return {
-        "objective_id": objective_id,
-        "worker_id": worker_id,
-        "may_begin": int(may_begin),
-        "suspect_from": lifecycle.SUSPECT_FROM,
-    }
 
 
 def _may_claim_duty(tx: Transaction, objective: Objective, duty: Duty, found: Row) -> bool:
