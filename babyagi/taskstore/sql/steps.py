@@ -175,22 +175,19 @@ class Steps(SqlAccess):
                 >= lifecycle.MAX_OPEN_QUESTIONS
             ):
                 # the task is queued, and can be claimed again when one of them is answered
-                freed = transitions.free_task(tx, task)
-                at = {"objective_id": task.objective_id, "task_id": task.id}
-                tx.run("hold_back", **at, until_answered_us=transitions.UNTIL_ANSWERED_US)
                 reason = (
                     f"{lifecycle.MAX_OPEN_QUESTIONS} questions wait for a person already; "
                     "this task asks its own when one of them is answered"
                 )
-                data = {"reason": reason, "delay_s": 0.0}
-                transitions.append_task_event(tx, task, events.TASK_RELEASED, **data)
-                transitions.note_freed(tx, task, freed)
+                transitions.release(tx, task, reason=reason)
+                at = {"objective_id": task.objective_id, "task_id": task.id}
+                tx.run("hold_back", **at, until_answered_us=transitions.UNTIL_ANSWERED_US)
                 return step
             tx.run(
                 "put_step",
                 **step_to_values(replace(step, state=StepState.ASKED), is_held=False),
             )
-        transitions.note_freed(tx, task, transitions.free_task(tx, task))
+        transitions.free_task(tx, task)
         return _find(tx, fence, key)[0] or step
 
     @reading

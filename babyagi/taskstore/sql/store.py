@@ -108,7 +108,6 @@ from babyagi.taskstore.sql.tasks import (
     add_proposals,
     put_back_lost,
     put_in_place,
-    release,
 )
 from babyagi.taskstore.sql.transitions import Claims
 from babyagi.text import BM25_LENGTH_SHARE, BM25_SATURATION
@@ -442,7 +441,7 @@ class Workers(SqlAccess):
             if kind == events.WORKER_LOST:
                 put_back_lost(tx, task)
             else:
-                release(tx, task, reason="worker left")
+                transitions.release(tx, task, reason="worker left")
         for duty in tx.all("duties_held_by", worker_id=worker_id, objective_id=objective_id):
             transitions.free_duty(tx, duty)
         transitions.store_active_time(tx, row)

@@ -102,9 +102,8 @@ class Recording(SqlAccess):
             )
             tx.run("insert_result", **result_to_values(result))
             task = replace(task, lack=None)
-            transitions.free_task(tx, task, to=TaskStatus.RECORDED)
             data = {"result_chars": len(result.text), "lack": result.lack}
-            transitions.append_task_event(tx, task, events.TASK_RECORDED, **data)
+            transitions.free_task(tx, task, events.TASK_RECORDED, to=TaskStatus.RECORDED, data=data)
             wake_lacking(tx, lacking, result)
             if plan is not None:
                 apply_plan(tx, task.objective_id, [task], plan)
@@ -197,10 +196,8 @@ class Recording(SqlAccess):
         )
         tx.run("count_no_answer", objective_id=task.objective_id)
         status = TaskStatus.DEAD if task.failures >= max_failures else TaskStatus.QUEUED
-        status = transitions.free_task(tx, task, to=status, delay_s=delay_s)
         data = {"error": task.error, "failures": task.failures}
-        transitions.append_task_event(tx, task, events.TASK_FAILED, **data)
-        transitions.note_freed(tx, task, status)
+        transitions.free_task(tx, task, events.TASK_FAILED, to=status, delay_s=delay_s, data=data)
         return transitions.read_task(tx, task.objective_id, task.id)
 
     @writing()
@@ -216,7 +213,7 @@ class Recording(SqlAccess):
             transitions.free_duty(tx, duty, delay_s=delay_s)
         else:
             task = transitions.fenced_task(tx, claim.fence)
-            release(tx, task, reason=reason, delay_s=delay_s)
+            transitions.release(tx, task, reason=reason, delay_s=delay_s)
 
     # -- duties
     # ----------------------------------------------------------------------------------------------
@@ -309,13 +306,6 @@ def _recorded_before(tx: Transaction, claim: Claim) -> Result | None:
     return result_from_row(found[0]) if found else None
 
 
-def release(tx: Transaction, task: Task, *, reason: str, delay_s: float = 0.0) -> None:
-    freed = transitions.free_task(tx, task, delay_s=delay_s)
-    data = {"reason": lifecycle.storable(reason), "delay_s": delay_s}
-    transitions.append_task_event(tx, task, events.TASK_RELEASED, **data)
-    transitions.note_freed(tx, task, freed)
-
-
 def put_back_lost(tx: Transaction, task: Task) -> None:
     """Release a task that a lost worker had claimed: queue it again, or make it dead after too many
     losses. The next worker continues the same try, so it reuses the recorded steps and no call is
@@ -325,11 +315,10 @@ def put_back_lost(tx: Transaction, task: Task) -> None:
     if n_lost < lifecycle.MAX_LOST:
         # 0 after the first loss, then 1 s, doubling
         delay_s = min(2.0 ** (n_lost - 2), lifecycle.MAX_LOST_PAUSE_S) if n_lost > 1 else 0.0
-        release(tx, task, reason="worker lost", delay_s=delay_s)
+        transitions.release(tx, task, reason="worker lost", delay_s=delay_s)
         return
     error = f"{n_lost} workers in a row were lost while they worked on this task"
-    task = replace(task, error=error)
-    transitions.note_freed(tx, task, transitions.free_task(tx, task, to=TaskStatus.DEAD))
+    transitions.free_task(tx, replace(task, error=error), to=TaskStatus.DEAD)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -827,10 +816,9 @@ def apply_plan(
             continue
         if named is not None:
             _keep_in_part(tx, task, lack=named.lack)
-        transitions.free_task(tx, task, to=TaskStatus.DONE)
         n_barren, n_duplicates = progress.n_tasks_without_progress, len(own) - n_added
         data = {"n_added": n_added, "n_duplicates": n_duplicates, "n_barren": n_barren}
-        transitions.append_task_event(tx, task, events.TASK_DONE, **data)
+        transitions.free_task(tx, task, events.TASK_DONE, to=TaskStatus.DONE, data=data)
     if ends_planning:
         tx.run("finish_plan", objective_id=objective_id, **asdict(progress))
     elif progress != transitions.Progress.of(row):
@@ -938,12 +926,9 @@ def _requeue(
         transitions.append_task_event(tx, task, events.TASK_AFTER_DROPPED, named=str(task_id))
     set_after(tx, objective_id, task.id, [task_id for task_id in kept if task_id not in closing])
     task = replace(task, try_no=task.try_no + 1)
-    status = transitions.free_task(tx, task, to=TaskStatus.QUEUED)
-    if status is not TaskStatus.QUEUED:
-        transitions.note_freed(tx, task, status)
-        return
-    data = {"try_no": task.try_no, "waits_for": blockers_of(task.id)}
-    transitions.append_task_event(tx, task, events.TASK_REQUEUED, **data)
+    if transitions.free_task(tx, task, to=TaskStatus.QUEUED) is TaskStatus.QUEUED:
+        data = {"try_no": task.try_no, "waits_for": blockers_of(task.id)}
+        transitions.append_task_event(tx, task, events.TASK_REQUEUED, **data)
 
 
 def _result_of(tx: Transaction, task: Task) -> Result:
@@ -967,7 +952,7 @@ def _note_lacked(tx: Transaction, task: Task) -> None:
 def _give_up_lacking(tx: Transaction, task: Task) -> None:
     error = f"after {task.n_lacks} tries it still lacked: {_lacking_of(task)}"
     task = replace(task, error=lifecycle.storable(error, max_chars=lifecycle.MAX_DETAIL_CHARS))
-    transitions.note_freed(tx, task, transitions.free_task(tx, task, to=TaskStatus.DEAD))
+    transitions.free_task(tx, task, to=TaskStatus.DEAD)
 
 
 def _lacking_of(task: Task) -> str:

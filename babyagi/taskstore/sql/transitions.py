@@ -7,7 +7,9 @@ the worker still holds its claim), and it counts (limits and counters).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 from babyagi import events
@@ -345,11 +347,21 @@ def fenced_owner(tx: Transaction, fence: Fence) -> Task | None:
 
 
 def free_task(
-    tx: Transaction, task: Task, *, to: TaskStatus | None = None, delay_s: float = 0.0
+    tx: Transaction,
+    task: Task,
+    event_kind: str = "",
+    *,
+    to: TaskStatus | None = None,
+    delay_s: float = 0.0,
+    data: Mapping[str, Any] = MappingProxyType({}),
 ) -> TaskStatus:
-    """Release a claimed task, settle its calls, and store its new state. Return its new status.
+    """Release a claimed task, settle its calls, store its new state, and append the event of this
+    kind with `data`. Return its new status. If that is dead, cancelled or waiting, append an event
+    that says so as well: the task may be cancelled or waiting although its worker released it for
+    another reason.
 
     Args:
+        event_kind: '' for no event besides.
         to: the new status; None keeps the present one. Instead of running, queued or dead, the task
             becomes cancelled or waiting if its objective was cancelled or it waits for a person
             (`lifecycle.goes_back`).
@@ -377,6 +389,9 @@ def free_task(
     )
     if status in lifecycle.SETTLED:
         tx.run("settle_task", objective_id=task.objective_id, task_id=task.id)
+    if event_kind:
+        append_task_event(tx, task, event_kind, **data)
+    _note_freed(tx, task, status)
     return status
 
 
@@ -416,9 +431,14 @@ class Progress:
         )
 
 
-def note_freed(tx: Transaction, task: Task, status: TaskStatus) -> None:
-    """Append an event if the new `status` of a released task is dead, cancelled or waiting. It may
-    be cancelled or waiting although its worker released it for another reason."""
+def release(tx: Transaction, task: Task, *, reason: str, delay_s: float = 0.0) -> None:
+    """Put a claimed task back on the list, otherwise unchanged."""
+    data = {"reason": lifecycle.storable(reason), "delay_s": delay_s}
+    free_task(tx, task, events.TASK_RELEASED, delay_s=delay_s, data=data)
+
+
+def _note_freed(tx: Transaction, task: Task, status: TaskStatus) -> None:
+    """Append an event if the new `status` of a released task is dead, cancelled or waiting."""
     if status is TaskStatus.DEAD:
         append_task_event(tx, task, events.TASK_DEAD, error=task.error)
     elif status is TaskStatus.CANCELLED:
