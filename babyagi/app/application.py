@@ -57,8 +57,7 @@ from babyagi.files.home import (
 from babyagi.inbox import Authority
 from babyagi.index.indexer import CheckReport, Indexer, collection_of, embed_path
 from babyagi.index.port import VectorIndex
-from babyagi.index.search import Ranking, ResultSearch
-from babyagi.index.shared import SharedSearch, open_search
+from babyagi.index.search import Ranking, ResultSearch, SharedSearch, open_search
 from babyagi.journal import Backends, Gate, Journal, OnPiece
 from babyagi.llm.embeddings import OnnxEmbedder, missing_files
 from babyagi.llm.prices import hold_money_limit

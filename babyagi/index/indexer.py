@@ -257,11 +257,6 @@ class Indexer:
         """Check that the index can be used; see `VectorIndex.ping`."""
         await self._index.ping()
 
-    async def drop(self) -> None:
-        """Remove the objective's collection from the index. Which results are marked as indexed
-        does not change."""
-        await self._index.drop(self._collection)
-
     async def _compare(self, n_probes: int) -> CheckReport:
         # Read in this order, so that what workers do meanwhile cannot look like a loss: they
         # record, then write to the index, then mark as indexed.

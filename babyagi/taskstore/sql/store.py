@@ -239,27 +239,6 @@ def _standing(
 # --------------------------------------------------------------------------------------------------
 
 
-def _measure(tx: Transaction) -> Vitals:
-    at_us = {"until_answered_us": transitions.UNTIL_ANSWERED_US}
-    queues = {row["objective_id"]: row for row in tx.all("queues", **at_us)}
-    outages = {row["objective_id"]: row for row in tx.all("outages", objective_id=None)}
-    standings = [
-        (
-            _standing(tx, row, counts={}, outage=outages.get(row["id"])),
-            _queue_of(queues.get(row["id"]), now_us=tx.now_us),
-        )
-        for row in reversed(tx.all("open_objectives", limit=ALL_ROWS))
-        if row["status"] == ObjectiveStatus.ACTIVE
-    ]
-    return Vitals(
-        at=to_time(tx.now_us),
-        standings=standings,
-        workers=_read_workers(tx),
-        totals={(row["name"], row["word"], row["more"]): int(row["n"]) for row in tx.all("totals")},
-        next_tick_s=wait_for_tick_s(tx),
-    )
-
-
 def _queue_of(row: Row | None, *, now_us: int) -> Queue:
     if row is None:
         return Queue()
@@ -1093,7 +1072,26 @@ class TaskStore(
     def vitals(self, tx: Transaction) -> Vitals:
         """Return measurements of the whole store, from one read of the database, with a number of
         queries that does not grow with the store."""
-        return _measure(tx)
+        at_us = {"until_answered_us": transitions.UNTIL_ANSWERED_US}
+        queues = {row["objective_id"]: row for row in tx.all("queues", **at_us)}
+        outages = {row["objective_id"]: row for row in tx.all("outages", objective_id=None)}
+        standings = [
+            (
+                _standing(tx, row, counts={}, outage=outages.get(row["id"])),
+                _queue_of(queues.get(row["id"]), now_us=tx.now_us),
+            )
+            for row in reversed(tx.all("open_objectives", limit=ALL_ROWS))
+            if row["status"] == ObjectiveStatus.ACTIVE
+        ]
+        return Vitals(
+            at=to_time(tx.now_us),
+            standings=standings,
+            workers=_read_workers(tx),
+            totals={
+                (row["name"], row["word"], row["more"]): int(row["n"]) for row in tx.all("totals")
+            },
+            next_tick_s=wait_for_tick_s(tx),
+        )
 
     async def verify(self, objective_id: int | None = None) -> Verification:
         """Read every row of every table, for one objective or for all, compare it with its checksum
