@@ -118,8 +118,7 @@ class ResultSearch:
     def __init__(self, source: TaskStore, index: VectorIndex, *, objective: Objective) -> None:
         self._source = source
         self._index = index
-        self._objective_id = objective.id
-        self._uid = objective.uid
+        self._objective = objective
         self._space = objective.spec.embedding_space
         self._collection = collection_of(objective)
         # a copy of the stored vectors, if the index cannot be asked
@@ -188,7 +187,7 @@ class ResultSearch:
         # Counted before the index is asked: results that are recorded or indexed afterwards can
         # only make the index larger than expected.
         pending = await self._source.pending_results(
-            self._objective_id,
+            self._objective.id,
             space=self._space,
             limit=MAX_PENDING,
             words=self._rare_words(text),
@@ -199,7 +198,7 @@ class ResultSearch:
         if pending.n_results == 0:
             return Candidates()
         if is_lexical(self._space) and pending.n_results <= MAX_COMPARED:
-            every = await self._source.result_ids(self._objective_id)
+            every = await self._source.result_ids(self._objective.id)
             return Candidates(by_words=every, with_marks=pending.with_marks)
         nearest: dict[int, float] = {}
         try:
@@ -215,7 +214,7 @@ class ResultSearch:
         # if not all new results have vectors, add the tasks that finished last
         if not nearest or len(pending.results) == MAX_PENDING:
             latest = await self._source.tasks(
-                self._objective_id, last_finished=True, limit=N_LATEST
+                self._objective.id, last_finished=True, limit=N_LATEST
             )
             by_words += [task.id for task in latest]
         return Candidates(
@@ -235,7 +234,7 @@ class ResultSearch:
         known = {task_id: self._kept.pop(task_id) for task_id in task_ids if task_id in self._kept}
         self._kept |= known  # now the most recently used
         unknown = [task_id for task_id in task_ids if task_id not in known]
-        read = await self._source.results(self._objective_id, task_ids=unknown) if unknown else []
+        read = await self._source.results(self._objective.id, task_ids=unknown) if unknown else []
         self.keep(read)
         return [*known.values(), *read]
 
@@ -266,7 +265,7 @@ class ResultSearch:
         asked, *new = await embed([text, *map(text_of, bare)])
         if bare and len(new) == len(bare):
             made = {result.task_id: vector for result, vector in zip(bare, new, strict=True)}
-            await self._source.store_vectors(self._objective_id, space=self._space, vectors=made)
+            await self._source.store_vectors(self._objective.id, space=self._space, vectors=made)
             vectors |= made
         return asked, vectors
 
@@ -288,7 +287,7 @@ class ResultSearch:
         if why or n_held < n_results - n_pending:
             await self.fill_memory(n_bytes=len(query))
         hits = await self._memory.query(self._collection, query, k=k)
-        return scores_of(self._uid, hits), why
+        return scores_of(self._objective.uid, hits), why
 
     async def _ask(self, query: bytes, *, k: int, n_expected: int) -> dict[int, float]:
         """Search the index, and return the nearest results' scores by task id.
@@ -310,7 +309,7 @@ class ResultSearch:
             raise IndexUnavailableError(
                 f"the index found only {len(hits)} of {min(k, n_expected)} results"
             )
-        return scores_of(self._uid, hits)
+        return scores_of(self._objective.uid, hits)
 
     async def fill_memory(self, *, n_bytes: int = 0) -> None:
         """Put the stored vectors that the index in memory lacks into it: the index itself, if it is
@@ -323,16 +322,21 @@ class ResultSearch:
         held = set(await self._memory.ids(self._collection))
         missing = [
             task_id
-            for task_id in await self._source.result_ids(self._objective_id)
-            if item_id(self._uid, task_id) not in held
+            for task_id in await self._source.result_ids(self._objective.id)
+            if item_id(self._objective.uid, task_id) not in held
         ]
         for start in range(0, len(missing), FILL_BATCH):
             task_ids = missing[start : start + FILL_BATCH]
             vectors = await self._source.vectors(
-                self._objective_id, space=self._space, task_ids=task_ids
+                self._objective.id, space=self._space, task_ids=task_ids
             )
             items = [
-                IndexItem(id=item_id(self._uid, task_id), vector=vector, text="", task_id=task_id)
+                IndexItem(
+                    id=item_id(self._objective.uid, task_id),
+                    vector=vector,
+                    text="",
+                    task_id=task_id,
+                )
                 for task_id, vector in vectors.items()
                 if n_bytes in (0, len(vector))
             ]
@@ -514,7 +518,7 @@ class SharedSearch(ResultSearch):
         found: list[RankedResult] = []
         notes: list[str] = []
         objectives = await self._source.objectives(limit=N_OBJECTIVES + 1)
-        others = [one for one in objectives if one.id != self._objective_id][-N_OBJECTIVES:]
+        others = [one for one in objectives if one.id != self._objective.id][-N_OBJECTIVES:]
         # a search, with what it has in memory, is kept as long as its objective is among these
         self._searches = {
             one.uid: self._searches.get(one.uid)
@@ -557,7 +561,7 @@ class SharedSearch(ResultSearch):
         )
 
     def _is_other(self, entry: RankedResult) -> bool:
-        return entry.result.objective_id != self._objective_id
+        return entry.result.objective_id != self._objective.id
 
 
 class _Asking:

@@ -301,14 +301,12 @@ class SqliteEngine:
         now_us = from_time(self._clock())
         return Transaction(connection, queries=self._queries, now_us=now_us)
 
-    def _connect(
-        self, *pragmas: str, timeout_s: float = BUSY_TIMEOUT_S, address: str = ""
-    ) -> sqlite3.Connection:
+    def _connect(self, *pragmas: str, address: str = "") -> sqlite3.Connection:
         """Return a new connection. `address`: an SQLite URI, for the path itself if empty."""
         connection = sqlite3.connect(
             address or self.where,
             uri=bool(address),
-            timeout=timeout_s,
+            timeout=BUSY_TIMEOUT_S,
             isolation_level=None,
             check_same_thread=False,
             cached_statements=len(self._queries) + N_OWN_STATEMENTS,

@@ -9,7 +9,6 @@ import re
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, TypeVar, cast
 
@@ -185,8 +184,6 @@ class ChromaIndex(_Calls):
     async def ping(self) -> None:
         def look() -> None:
             with self._translating():
-                if find_spec("chromadb") is None:
-                    raise ImportError("No module named 'chromadb'")
                 make_directory(self._directory)
 
         await self._offload(look)

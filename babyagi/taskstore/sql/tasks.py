@@ -499,11 +499,10 @@ def add_proposals(
             results were in its prompt, and so did not help. A proposal made for the lacking task
             may repeat these tasks, and does not wait for the lacking task itself.
     """
-    last_id = transitions.objective_row(tx, objective_id)["last_task_id"]
     batch = _Batch(
         tx=tx,
         objective_id=objective_id,
-        last_id=last_id,
+        last_id=transitions.objective_row(tx, objective_id)["last_task_id"],
         named=[_clean(one) for one in proposals],
         unhelpful=unhelpful,
     )
@@ -600,19 +599,16 @@ class _Batch:
         """Write all new tasks, then their dependencies, because a task may wait for another new
         task. Return the new tasks."""
         for task_id, one in self.new.items():
-            values: dict[str, Any] = {
+            values = {
                 "objective_id": self.objective_id,
                 "id": task_id,
                 "parent_id": one.parent_id,
-            }
-            values |= {
                 "name": one.name,
                 "name_key": _key_of(one.name),
                 "origins": to_json(one.origins),
+                "created_at_us": self.tx.now_us,
             }
-            self.tx.run(
-                "insert_task", **sealed("task", {**values, "created_at_us": self.tx.now_us})
-            )
+            self.tx.run("insert_task", **sealed("task", values))
         added = [self._link(one, task_id) for task_id, one in self.new.items()]
         for task in added:
             data = {"name": task.name, "parent_id": task.parent_id, "after": list(task.after)}
@@ -638,19 +634,14 @@ class _Batch:
     def note_duplicates(self) -> None:
         """Append an event for each proposal that was dropped because it repeats a task, one for
         each combination of name and parent."""
-        dropped = [
-            (one, task_id)
-            for one, task_id in zip(self.named, self.ids, strict=True)
-            if one is not None and self.new.get(task_id or 0) is not one
-        ]
-        said: set[tuple[str, int | None]] = set()
-        for one, task_id in dropped:
-            parent_id = one.parent_id
-            if (_key_of(one.name), parent_id) not in said:
-                said.add((_key_of(one.name), parent_id))
+        dropped: dict[tuple[str, int | None], dict[str, Any]] = {}
+        for one, task_id in zip(self.named, self.ids, strict=True):
+            if one is not None and self.new.get(task_id or 0) is not one:
                 data = {"name": one.name, "repeats": task_id}
-                kind = events.TASK_DUPLICATE_DROPPED
-                transitions.append_event(self.tx, self.objective_id, kind, parent_id, **data)
+                dropped.setdefault((_key_of(one.name), one.parent_id), data)
+        kind = events.TASK_DUPLICATE_DROPPED
+        for (_, parent_id), data in dropped.items():
+            transitions.append_event(self.tx, self.objective_id, kind, parent_id, **data)
 
     def find_named(self, named: int | str) -> int | None:
         """Return the id of the task that `named` refers to; None when there is none.

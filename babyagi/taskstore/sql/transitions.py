@@ -101,9 +101,6 @@ def counts(tx: Transaction, objective_id: int) -> dict[TaskStatus, int]:
     return {TaskStatus(row["status"]): row["n"] for row in rows}
 
 
-COUNTED = {"limit": MAX_COUNTED, "until_answered_us": UNTIL_ANSWERED_US}
-
-
 def tally(tx: Transaction, objective_id: int) -> Row:
     """Return one row about the objective's tasks.
 
@@ -112,7 +109,8 @@ def tally(tx: Transaction, objective_id: int) -> Row:
     answer; `has_held`, whether a worker holds a task; and `has_unordered`, whether a queued task
     was added since the last order. Both numbers are counted up to `MAX_COUNTED`.
     """
-    return tx.all("tally", objective_id=objective_id, **COUNTED)[0]
+    at = {"objective_id": objective_id, "until_answered_us": UNTIL_ANSWERED_US}
+    return tx.all("tally", **at, limit=MAX_COUNTED)[0]
 
 
 def snapshot(tx: Transaction, objective: Objective) -> lifecycle.Snapshot:
