@@ -46,9 +46,15 @@ TIME_MENDS = re.compile(
 def collection_settings(sync_threshold: int = SYNC_THRESHOLD) -> Any:
     """Return the configuration of a new collection: cosine distances, and the settings of the graph
     that Chroma searches (HNSW)."""
-    graph = {"space": "cosine", "max_neighbors": MAX_NEIGHBORS, "ef_construction": EF_CONSTRUCTION}
-    writing = {"sync_threshold": sync_threshold, "batch_size": min(100, sync_threshold)}
-    return {"hnsw": {**graph, **writing}}
+    return {
+        "hnsw": {
+            "space": "cosine",
+            "max_neighbors": MAX_NEIGHBORS,
+            "ef_construction": EF_CONSTRUCTION,
+            "sync_threshold": sync_threshold,
+            "batch_size": min(100, sync_threshold),
+        }
+    }
 
 
 def require_cosine(collection: Collection) -> None:

@@ -438,11 +438,9 @@ class SqlAccess:
                 raise no_objective(objective_id or 0)
             return int(row["id"])
 
-        def newest(tx: Transaction) -> int:
-            return int(tx.all("newest_event")[0]["id"])
-
         if objective_id is None:
-            return await self._write(newest, None, is_lasting=False)
+            rows = await self._write(lambda tx: tx.all("newest_event"), None, is_lasting=False)
+            return int(rows[0]["id"])
         return await self._read(work)
 
     async def wait_for_events(self, objective_id: int, *, after_id: int, timeout_s: float) -> None:

@@ -144,7 +144,7 @@ def _check_objective(row: Row) -> None:
 
 
 def _check_sealed(table: str, convert: Callable[[Row], object]) -> Callable[[Row], None]:
-    """Return a check for `_sound`: the row can be converted, and its seal is right."""
+    """Return a check for `_CHECKS`: the row can be converted, and its seal is right."""
 
     def check(row: Row) -> None:
         convert(row)
