@@ -161,6 +161,8 @@ class App:
         self.toolbox = Toolbox(settings, given, tell=tell)
         self._identity = identity
         self._tell = tell
+        self._on_piece: OnPiece | None = None
+        self._tracer: Tracer = NO_TRACER
 
     def beside(
         self, settings: Settings | None = None, *, tools: Collection[str] | None = None
@@ -516,7 +518,7 @@ class App:
     async def _open_worker(
         self, company: Company, around: Around | None = None
     ) -> AsyncIterator[WorkerLoop]:
-        settings = self.settings
+        settings, self._on_piece = self.settings, company.on_piece
         pace = Pace(
             concurrency=settings.concurrency,
             lease_s=settings.lease_s,
@@ -534,26 +536,20 @@ class App:
         )
         async with AsyncExitStack() as stack:
             stack.push_async_callback(self.models.close)
-            tracer = open_tracer(settings.otel_endpoint)
-            if tracer is not NO_TRACER:
-                stack.push_async_callback(asyncio.to_thread, tracer.close)
+            self._tracer = open_tracer(settings.otel_endpoint)
+            if self._tracer is not NO_TRACER:
+                stack.push_async_callback(asyncio.to_thread, self._tracer.close)
             index = open_index(settings, stack, tell=self._tell)
             if around is None:
                 await self.models.prepare()
             else:  # the first objective brings it: an idle worker stays small
                 runtime = replace(runtime, around=partial(_giving_back, index, around))
-            open_loop = partial(self._open_loop, index, tracer, company.on_piece)
-            self._worker = WorkerLoop(self.store, open_loop, pace=pace, runtime=runtime)
+            self._worker = WorkerLoop(
+                self.store, partial(self._open_loop, index), pace=pace, runtime=runtime
+            )
             yield self._worker
 
-    def _open_loop(
-        self,
-        index: VectorIndex,
-        tracer: Tracer,
-        on_piece: OnPiece | None,
-        objective: Objective,
-        gate: Gate,
-    ) -> Loop:
+    def _open_loop(self, index: VectorIndex, objective: Objective, gate: Gate) -> Loop:
         """Build the `Loop`, which carries out the tasks of one objective. The models' endpoints and
         the index are shared by all loops of the process.
 
@@ -589,8 +585,8 @@ class App:
                 key=answers_key(settings.home),
                 find_form=partial(self.toolbox.find_form, objective),
             ),
-            on_piece=on_piece,
-            tracer=tracer,
+            on_piece=self._on_piece,
+            tracer=self._tracer,
         )
         return Loop(
             backends,
