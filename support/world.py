@@ -15,7 +15,7 @@ from babyagi.inbox import Authority
 from babyagi.index.builtin import BuiltinIndex
 from babyagi.index.hashing import HashEmbedder
 from babyagi.index.indexer import Indexer
-from babyagi.index.shared import open_search
+from babyagi.index.search import open_search
 from babyagi.journal import ANY_AUTHORITY, Backends, Gate, OnPiece
 from babyagi.llm.port import ChatModel, Embedder
 from babyagi.llm.rehearsal import RehearsalModel

@@ -8,7 +8,15 @@ import os
 import random
 import secrets
 import socket
-from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterable, Mapping
+from collections.abc import (
+    AsyncIterator,
+    Callable,
+    Collection,
+    Coroutine,
+    Iterable,
+    Mapping,
+    Sequence,
+)
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -26,10 +34,10 @@ from babyagi.app.backends import (
     utc_now,
 )
 from babyagi.app.model_clients import AskHuman, Models
-from babyagi.app.results import Results
 from babyagi.app.toolbox import NOTHING_GIVEN, Given, Toolbox, require_folder, with_named_tools
 from babyagi.errors import (
     CredentialsError,
+    IndexUnavailableError,
     LimitReachedError,
     ModelRejectedError,
     SettingsError,
@@ -47,10 +55,10 @@ from babyagi.files.home import (
     take_name,
 )
 from babyagi.inbox import Authority
-from babyagi.index.indexer import Indexer, collection_of
+from babyagi.index.indexer import CheckReport, Indexer, collection_of, embed_path
 from babyagi.index.port import VectorIndex
-from babyagi.index.shared import open_search
-from babyagi.journal import Backends, Gate, OnPiece
+from babyagi.index.search import Ranking, ResultSearch, SharedSearch, open_search
+from babyagi.journal import Backends, Gate, Journal, OnPiece
 from babyagi.llm.embeddings import OnnxEmbedder, missing_files
 from babyagi.llm.prices import hold_money_limit
 from babyagi.loop import Bounds, Loop
@@ -65,6 +73,8 @@ from babyagi.settings.load import bare_environment
 from babyagi.settings.values import parse_duration_s
 from babyagi.tasks import (
     Approval,
+    Duty,
+    DutyClaim,
     Event,
     Limits,
     Memory,
@@ -83,7 +93,7 @@ from babyagi.taskstore.limits import find_used_up
 from babyagi.taskstore.sql.store import TaskStore
 from babyagi.text import one_line, quoted, shorten
 from babyagi.worker import notify
-from babyagi.worker.lease import reap_namesakes
+from babyagi.worker.lease import RENEWALS_PER_LEASE, reap_namesakes
 from babyagi.worker.process import Around, Runtime, WorkerLoop
 from babyagi.worker.serving import Pace, Patience
 
@@ -96,6 +106,7 @@ ANSWERED = (StopReason.FINISHED, StopReason.OBJECTIVE_MET)
 MAX_ORDERED_CHARS = 200  # of an objective or a first task in a notice
 DEFAULT_TIMING = {"tz": "UTC", "grace": "1h", "overlap": "skip", "catch_up": "one"}
 MAX_SHOWN = 8  # results that a further question is sure to be shown
+N_CHECKED = 1_000  # results that `Results.check` probes with their own vectors
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -630,6 +641,164 @@ class App:
             with_text=notify.is_address(target),
             secrets=settings.known_secrets,
         )
+
+
+# --------------------------------------------------------------------------------------------------
+# What a person does with the results of one objective: search them, compare the index with them,
+# rebuild the index.
+# --------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class Results:
+    """The results of one objective and their index.
+
+    Attributes:
+        identity: the worker that rebuilds the index; its lease lasts `lease_s` and is renewed
+            meanwhile.
+    """
+
+    backends: Backends
+    index: VectorIndex
+    objective: Objective
+    identity: Worker
+    lease_s: float
+
+    def _open_search(self) -> ResultSearch:
+        return ResultSearch(self.backends.store, self.index, objective=self.objective)
+
+    def _open_indexer(self) -> Indexer:
+        return Indexer(
+            self.backends.store, self.index, objective=self.objective, sleep=self.backends.sleep
+        )
+
+    async def search(self, text: str, *, k: int, in_all: bool = False) -> Ranking:
+        """Return the `k` results nearest to the text; with `in_all`, also from the store's other
+        objectives. Only the text is embedded; its cost does not count against the objective's
+        limits."""
+
+        async def embed(texts: Sequence[str]) -> list[bytes]:
+            self._require_own_space()
+            embedder = self.backends.embedder
+            return (await embedder.embed(texts if embedder.is_local else texts[:1]))[0]
+
+        search = self._open_search()
+        if in_all:
+            search = SharedSearch(
+                self.backends.store, self.index, objective=self.objective, n_others=None
+            )
+        return await search.relevant(text, k=k, embed=embed)
+
+    async def check(self) -> CheckReport:
+        """Compare the index with the task store; see `Indexer.check`. An index in memory is filled
+        first, as a worker would fill it."""
+        if self.index.is_memory:
+            await self._open_search().fill_memory()
+        return await self._open_indexer().check(n_probes=N_CHECKED)
+
+    async def rebuild(self, tell: Callable[[int, int], None], *, model: str = "") -> int:
+        """Drop the objective's collection, index every result again, and return the number of
+        results.
+
+        Args:
+            tell: called after each batch with the number of indexed results and the number of all.
+            model: the name of the new embedder, if it changes. From now on it embeds the
+                objective's results, in a separate collection. The vectors of the old embedder stay
+                in the task store.
+
+        Raises:
+            IndexUnavailableError: another worker owns the index now, and was told to index
+                everything again; or the index cannot answer.
+            Whatever the embedder raises; the objective then keeps its embedder.
+            SettingsError: `model` is another embedder, and a worker that serves the objective would
+                still compute vectors with the old one.
+        """
+        if model and self.backends.embedder.space != self.objective.spec.embedding_space:
+            await self._change_space(model)
+        n_results = len(await self.backends.store.result_ids(self.objective.id))
+        await self.backends.store.register_worker(self.identity, lease_s=self.lease_s)
+        try:
+            await self.backends.store.join_objective(self.identity.id, self.objective.id)
+            await self.backends.store.owe_index(self.objective.id)
+            claim = await self.backends.store.claim_duty(
+                self.objective.id, self.identity.id, Duty.INDEX
+            )
+            if claim is not None:
+                await self._renewing_lease(self._feed(claim, n_results, tell))
+            elif n_results:
+                raise IndexUnavailableError(
+                    f"another worker is indexing objective {self.objective.id} now",
+                    why="that worker was told to index every result again",
+                    fix="babyagi store verify --index shows how far it is; to drop the collection "
+                    "too, stop that worker first",
+                    guide="results",
+                )
+        finally:
+            await self.backends.store.remove_worker(self.identity.id)
+        return n_results
+
+    def _require_own_space(self) -> None:
+        space = self.objective.spec.embedding_space
+        if self.backends.embedder.space != space:
+            raise IndexUnavailableError(
+                f"the results are embedded as {space}, and this process embeds as "
+                f"{self.backends.embedder.space}",
+                guide="results",
+            )
+
+    async def _change_space(self, model: str) -> None:
+        objective_id = self.objective.id
+        serving = [
+            worker.name
+            for worker in await self.backends.store.workers()
+            if worker.lease_left_s > 0
+            and any(joined.objective_id == objective_id for joined in worker.joined)
+        ]
+        if serving:
+            raise SettingsError(
+                f"the results of objective {objective_id} cannot be embedded again now",
+                why=f"{', '.join(serving)} would go on computing vectors with the old embedder",
+                fix="stop its workers first; babyagi show workers shows them",
+                guide="results",
+            )
+        # before anything is changed, because a name may be mistyped
+        await self.backends.embedder.embed(["is it there?"])
+        old, space = self.objective, self.backends.embedder.space
+        self.objective = await self.backends.store.owe_index(objective_id, model=model, space=space)
+        await self.index.drop(collection_of(old))
+
+    async def _renewing_lease(self, work: Coroutine[Any, Any, None]) -> None:
+        """Await the work and renew the lease meanwhile; one batch may take longer than the lease
+        lasts."""
+        pause_s = self.lease_s / RENEWALS_PER_LEASE
+        try:
+            async with asyncio.TaskGroup() as group:
+                task = group.create_task(work)
+                while not (await asyncio.wait([task], timeout=pause_s))[0]:
+                    await self.backends.store.renew_lease(self.identity.id, lease_s=self.lease_s)
+        except BaseExceptionGroup as raised:
+            raise raised.exceptions[0] from None
+
+    async def _feed(
+        self, claim: DutyClaim, n_results: int, tell: Callable[[int, int], None]
+    ) -> None:
+        journal = Journal(self.backends, fence=claim.fence)
+
+        async def embed(texts: Sequence[str]) -> list[bytes]:
+            self._require_own_space()
+            return await journal.embed(embed_path("index", texts), texts)
+
+        await self.index.drop(collection_of(self.objective))
+        # a worker that indexed before may have marked results as indexed that are dropped now
+        await self.backends.store.owe_index(self.objective.id)
+        indexer = self._open_indexer()
+        while n_owed := len(
+            await self.backends.store.result_ids(self.objective.id, is_indexed=False)
+        ):
+            tell(n_results - n_owed, n_results)
+            await indexer.run_once(embed=embed)
+        tell(n_results, n_results)
+        await self.backends.store.release(claim)
 
 
 @asynccontextmanager

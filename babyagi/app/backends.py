@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import AsyncIterator, Callable, Iterable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, closing
 from datetime import UTC, datetime
 from importlib.util import find_spec
 from pathlib import Path
@@ -60,8 +60,8 @@ async def open_store(
         make_home(settings.home)
     address = settings.task_store.reveal()
     is_server = is_on_a_server(settings)
-    offload = ThreadOffload(name="taskstore", n_threads=N_SERVER_CONNECTIONS if is_server else 1)
-    try:
+    n_threads = N_SERVER_CONNECTIONS if is_server else 1
+    with closing(ThreadOffload(name="taskstore", n_threads=n_threads)) as offload:
         if is_server:
             store = await open_postgres(
                 address, offload=offload, tell=tell, only_looks=only_looks, migrates=migrates
@@ -75,8 +75,6 @@ async def open_store(
             yield store
         finally:
             await store.close()
-    finally:
-        offload.close()
 
 
 def has_store(settings: Settings) -> bool:

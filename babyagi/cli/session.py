@@ -32,7 +32,7 @@ from babyagi.taskstore.sql.store import TaskStore
 from babyagi.text import harmless
 
 if TYPE_CHECKING:
-    from babyagi.app.results import Results
+    from babyagi.app.application import Results
 
 # -- the log file; nothing is logged to the terminal
 # --------------------------------------------------------------------------------------------------

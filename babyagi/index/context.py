@@ -22,8 +22,7 @@ from itertools import accumulate, chain, takewhile
 
 from babyagi.index.excerpts import cut_result, size_bytes
 from babyagi.index.indexer import Embed, text_of
-from babyagi.index.search import Ranking, ResultSearch
-from babyagi.index.trigrams import fold
+from babyagi.index.search import SHORT_BYTES, Ranking, ResultSearch, drop_equals
 from babyagi.marks import MarkedText, find_marks, mark_tokens
 from babyagi.tasks import Result, Task
 
@@ -37,7 +36,6 @@ MAX_MARKED = 8  # results that are given because they hold marks
 # that answers contains 0.22 to 0.44 of a task's name, and 0.12 to 0.26 of misspelt words. For
 # queries about other things, the best result contains 0.15 (95 of 100) to 0.22.
 N_NEAR, NEAR = 3, 0.15
-SHORT_BYTES = 240  # a shorter text costs little, and may answer different tasks
 QUOTED_BYTES = 600  # of a result that a check quoted, for the passages with the quote
 MAX_NEAR_BYTES = 1_500  # of a result that is only near
 
@@ -206,27 +204,6 @@ _read = lru_cache(maxsize=N_CACHED)(MarkedText)
 
 def _key(result: Result) -> tuple[int, int]:
     return result.objective_id, result.task_id
-
-
-# -- results of equal spelling
-# --------------------------------------------------------------------------------------------------
-
-
-def drop_equals(results: Iterable[Result], *, beside: Iterable[Result] = ()) -> list[Result]:
-    """Return the results in their order: of those that are spelled alike the first, and none that
-    is spelled like one of `beside`."""
-    seen = {_spelling(result) for result in beside}
-    first: dict[str, Result] = {}
-    for result in results:
-        first.setdefault(_spelling(result), result)
-    return [result for spelling, result in first.items() if spelling not in seen]
-
-
-def _spelling(result: Result) -> str:
-    """Return what is equal for two results if the one says nothing beside the other: the text,
-    folded; with the task's name if it is so short that it may answer different tasks."""
-    text = " ".join(fold(result.text).split())
-    return text if size_bytes(text) > SHORT_BYTES else f"{fold(result.task_name)}\n{text}"
 
 
 # -- for a check or a report

@@ -11,6 +11,7 @@ import logging
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 from uuid import UUID, uuid5
 
@@ -125,8 +126,7 @@ class Indexer:
         self.n_rebuilds = 0
         self._source = source
         self._index = index
-        self._objective_id = objective.id
-        self._uid = objective.uid
+        self._objective = objective
         self._space = objective.spec.embedding_space
         self._collection = collection_of(objective)
         self._sleep = sleep
@@ -151,7 +151,7 @@ class Indexer:
         try:
             if self._n_batches % CHECK_EVERY == 0:
                 await self._mend(embed)
-            owed = await self._source.results(self._objective_id, only_unindexed=True, limit=limit)
+            owed = await self._source.results(self._objective.id, only_unindexed=True, limit=limit)
             await self._feed(owed, embed)
         except StoreUnusableError as error:
             await self._begin_anew(error)
@@ -161,7 +161,7 @@ class Indexer:
             raise
         if owed:
             await self._source.mark_indexed(
-                self._objective_id, task_ids=[result.task_id for result in owed]
+                self._objective.id, task_ids=[result.task_id for result in owed]
             )
         self._n_batches += 1
         if len(owed) < limit:
@@ -189,20 +189,14 @@ class Indexer:
         """Check that the index can be used; see `VectorIndex.ping`."""
         await self._index.ping()
 
-    async def drop(self) -> None:
-        """Remove the objective's collection from the index. Which results are marked as indexed
-        does not change."""
-        await self._index.drop(self._collection)
-
     async def _compare(self, n_probes: int) -> CheckReport:
         # Read in this order, so that what workers do meanwhile cannot look like a loss: they
         # record, then write to the index, then mark as indexed.
-        ticked = await self._source.result_ids(self._objective_id, is_indexed=True)
+        ticked = await self._source.result_ids(self._objective.id, is_indexed=True)
         held = set(await self._index.ids(self._collection))
-        head = id_head(self._uid)
         id_by_task = {
-            task_id: f"{head}{task_id:012x}"
-            for task_id in await self._source.result_ids(self._objective_id)
+            task_id: item_id(self._objective.uid, task_id)
+            for task_id in await self._source.result_ids(self._objective.id)
         }
         present = sorted(task_id for task_id, id_ in id_by_task.items() if id_ in held)
         probed, misses = await self._probe(present, n_probes)
@@ -226,12 +220,14 @@ class Indexer:
 
     async def _finds(self, task_id: int) -> bool:
         vector = (
-            await self._source.vectors(self._objective_id, space=self._space, task_ids=[task_id])
+            await self._source.vectors(self._objective.id, space=self._space, task_ids=[task_id])
         ).get(task_id)
         if vector is None:
             return True  # there is no stored vector to search for
         hits = await self._index.query(self._collection, vector, k=5)
-        return any(hit.id == item_id(self._uid, task_id) or hit.score >= SAME for hit in hits)
+        return any(
+            hit.id == item_id(self._objective.uid, task_id) or hit.score >= SAME for hit in hits
+        )
 
     async def _mend(self, embed: Embed) -> None:
         # writing a result twice does no harm
@@ -243,13 +239,13 @@ class Indexer:
             )
         lost = [*report.missing, *report.probe_misses]
         if len(lost) > max(BATCH, report.n_expected // 2) and not self._index.is_memory:
-            await self._source.owe_index(self._objective_id)
+            await self._source.owe_index(self._objective.id)
             logger.info("%d results are missing in the index and will be indexed again", len(lost))
             return
         for start in range(0, len(lost), BATCH):
             task_ids = lost[start : start + BATCH]
             await self._feed(
-                await self._source.results(self._objective_id, task_ids=task_ids), embed
+                await self._source.results(self._objective.id, task_ids=task_ids), embed
             )
         if lost:
             logger.info("%d results were missing in the index and were indexed again", len(lost))
@@ -260,7 +256,7 @@ class Indexer:
             return
         task_ids = [result.task_id for result in results]
         stored = await self._source.vectors(
-            self._objective_id, space=self._space, task_ids=task_ids
+            self._objective.id, space=self._space, task_ids=task_ids
         )
         missing = [result for result in results if result.task_id not in stored]
         vectors = dict(stored)
@@ -273,11 +269,11 @@ class Indexer:
                     guide="results",
                 )
             made = {result.task_id: vector for result, vector in zip(missing, new, strict=True)}
-            await self._source.store_vectors(self._objective_id, space=self._space, vectors=made)
+            await self._source.store_vectors(self._objective.id, space=self._space, vectors=made)
             vectors |= made
         items = [
             IndexItem(
-                id=item_id(self._uid, result.task_id),
+                id=item_id(self._objective.uid, result.task_id),
                 vector=vectors[result.task_id],
                 text=result.text,
                 task_id=result.task_id,
@@ -303,7 +299,7 @@ class Indexer:
             raise IndexUnavailableError(
                 f"the damaged index cannot be removed: {again.what}", why=again.why, guide="results"
             ) from again
-        await self._source.owe_index(self._objective_id)
+        await self._source.owe_index(self._objective.id)
 
 
 def text_of(result: Result) -> str:
@@ -328,6 +324,7 @@ def item_id(uid: str, task_id: int) -> str:
     return id_head(uid) + f"{task_id:012x}"
 
 
+@lru_cache
 def id_head(uid: str) -> str:
     """Return the beginning that the ids of all results of an objective have in common."""
     return str(uuid5(NAMESPACE, uid))[:-12]
@@ -340,19 +337,13 @@ def scores_of(uid: str, hits: Sequence[Hit]) -> dict[int, float]:
 
 
 def collection_of(objective: Objective) -> str:
-    """Return the name of the objective's collection."""
-    return collection_name(
-        objective.spec.results_store_name, objective.uid, objective.spec.embedding_space
-    )
+    """Return the name of the objective's collection: 3 to 512 letters, digits, `.`, `_` and `-`.
 
-
-def collection_name(store_name: str, uid: str, space: str) -> str:
-    """Return the name of an objective's collection: 3 to 512 letters, digits, `.`, `_` and `-`.
-
-    Different arguments give different names: the name ends with a hash of all arguments.
+    It ends with a hash of the store's name, the objective's uid and the embedding space, so if one
+    of them differs, the name does.
     """
+    store_name, uid = objective.spec.results_store_name, objective.uid
     readable = re.sub(r"[^a-zA-Z0-9]+", "-", f"{store_name[:64]} {uid[:32]}").strip("-")
-    digest = hashlib.sha256(
-        "\0".join((store_name, uid, space)).encode("utf-8", "replace")
-    ).hexdigest()[:16]
+    named = "\0".join((store_name, uid, objective.spec.embedding_space))
+    digest = hashlib.sha256(named.encode("utf-8", "replace")).hexdigest()[:16]
     return f"{readable}-{digest}".strip("-")

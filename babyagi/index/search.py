@@ -1,4 +1,4 @@
-"""Finds the earlier results of an objective that are relevant to a text.
+"""Finds the earlier results of an objective, or of several, that are relevant to a text.
 
 Candidates come from the nearest vectors and from the full text of the task store. They are compared
 with the query by character trigrams. If the vectors are lexical, the trigrams alone decide the
@@ -17,17 +17,20 @@ from dataclasses import dataclass, field
 from statistics import median
 
 from babyagi.errors import (
+    BabyagiError,
     CredentialsError,
     IndexUnavailableError,
     ModelRejectedError,
     ModelUnavailableError,
+    NotFoundError,
     StoreUnusableError,
 )
 from babyagi.index.builtin import BuiltinIndex, score_all
-from babyagi.index.indexer import Embed, collection_of, id_head, scores_of, text_of
+from babyagi.index.excerpts import size_bytes
+from babyagi.index.indexer import Embed, collection_of, item_id, scores_of, text_of
 from babyagi.index.port import IndexItem, VectorIndex
-from babyagi.index.trigrams import MAX_CHARS, Words, searchable
-from babyagi.tasks import Objective, Pending, Result
+from babyagi.index.trigrams import MAX_CHARS, Words, fold, searchable
+from babyagi.tasks import Memory, Objective, Pending, Result
 from babyagi.taskstore.sql.store import TaskStore
 
 # Results not yet indexed that are compared one by one; with more, the index is not asked.
@@ -54,6 +57,7 @@ RANK_DAMPING = 2
 # With at least so many similarities, their median is taken as the similarity of unrelated texts.
 MIN_FOR_MIDDLE = 10
 USUAL_MIDDLE = 0.15  # the median with all-MiniLM-L6-v2 and text-embedding-3-small
+SHORT_BYTES = 240  # a shorter text costs little, and may answer different tasks
 EMBEDDING_TROUBLE = (
     IndexUnavailableError,
     ModelUnavailableError,
@@ -114,8 +118,7 @@ class ResultSearch:
     def __init__(self, source: TaskStore, index: VectorIndex, *, objective: Objective) -> None:
         self._source = source
         self._index = index
-        self._objective_id = objective.id
-        self._uid = objective.uid
+        self._objective = objective
         self._space = objective.spec.embedding_space
         self._collection = collection_of(objective)
         # a copy of the stored vectors, if the index cannot be asked
@@ -184,7 +187,7 @@ class ResultSearch:
         # Counted before the index is asked: results that are recorded or indexed afterwards can
         # only make the index larger than expected.
         pending = await self._source.pending_results(
-            self._objective_id,
+            self._objective.id,
             space=self._space,
             limit=MAX_PENDING,
             words=self._rare_words(text),
@@ -195,7 +198,7 @@ class ResultSearch:
         if pending.n_results == 0:
             return Candidates()
         if is_lexical(self._space) and pending.n_results <= MAX_COMPARED:
-            every = await self._source.result_ids(self._objective_id)
+            every = await self._source.result_ids(self._objective.id)
             return Candidates(by_words=every, with_marks=pending.with_marks)
         nearest: dict[int, float] = {}
         try:
@@ -211,7 +214,7 @@ class ResultSearch:
         # if not all new results have vectors, add the tasks that finished last
         if not nearest or len(pending.results) == MAX_PENDING:
             latest = await self._source.tasks(
-                self._objective_id, last_finished=True, limit=N_LATEST
+                self._objective.id, last_finished=True, limit=N_LATEST
             )
             by_words += [task.id for task in latest]
         return Candidates(
@@ -231,7 +234,7 @@ class ResultSearch:
         known = {task_id: self._kept.pop(task_id) for task_id in task_ids if task_id in self._kept}
         self._kept |= known  # now the most recently used
         unknown = [task_id for task_id in task_ids if task_id not in known]
-        read = await self._source.results(self._objective_id, task_ids=unknown) if unknown else []
+        read = await self._source.results(self._objective.id, task_ids=unknown) if unknown else []
         self.keep(read)
         return [*known.values(), *read]
 
@@ -249,11 +252,6 @@ class ResultSearch:
         """Drop the task's result from the cache, because it may have changed."""
         self._kept.pop(task_id, None)
 
-    async def fill_memory(self) -> None:
-        """If the index is in this process's memory, put the vectors that it lacks into it."""
-        if self._index.is_memory:
-            await self._fill()
-
     # -- by vectors
     # ----------------------------------------------------------------------------------------------
 
@@ -267,7 +265,7 @@ class ResultSearch:
         asked, *new = await embed([text, *map(text_of, bare)])
         if bare and len(new) == len(bare):
             made = {result.task_id: vector for result, vector in zip(bare, new, strict=True)}
-            await self._source.store_vectors(self._objective_id, space=self._space, vectors=made)
+            await self._source.store_vectors(self._objective.id, space=self._space, vectors=made)
             vectors |= made
         return asked, vectors
 
@@ -287,9 +285,9 @@ class ResultSearch:
                 why = f"the index was not used: {error.what}"
         n_held = len(await self._memory.ids(self._collection))
         if why or n_held < n_results - n_pending:
-            await self._fill(n_bytes=len(query))
+            await self.fill_memory(n_bytes=len(query))
         hits = await self._memory.query(self._collection, query, k=k)
-        return scores_of(self._uid, hits), why
+        return scores_of(self._objective.uid, hits), why
 
     async def _ask(self, query: bytes, *, k: int, n_expected: int) -> dict[int, float]:
         """Search the index, and return the nearest results' scores by task id.
@@ -311,28 +309,34 @@ class ResultSearch:
             raise IndexUnavailableError(
                 f"the index found only {len(hits)} of {min(k, n_expected)} results"
             )
-        return scores_of(self._uid, hits)
+        return scores_of(self._objective.uid, hits)
 
-    async def _fill(self, *, n_bytes: int = 0) -> None:
-        """Put the stored vectors that the copy in memory lacks into it.
+    async def fill_memory(self, *, n_bytes: int = 0) -> None:
+        """Put the stored vectors that the index in memory lacks into it: the index itself, if it is
+        one, else the copy that is searched where the index cannot be asked.
 
         Args:
             n_bytes: put only vectors of this length in, because others come from another model of
                 the same name; 0 for all.
         """
-        head, held = id_head(self._uid), set(await self._memory.ids(self._collection))
+        held = set(await self._memory.ids(self._collection))
         missing = [
             task_id
-            for task_id in await self._source.result_ids(self._objective_id)
-            if f"{head}{task_id:012x}" not in held
+            for task_id in await self._source.result_ids(self._objective.id)
+            if item_id(self._objective.uid, task_id) not in held
         ]
         for start in range(0, len(missing), FILL_BATCH):
             task_ids = missing[start : start + FILL_BATCH]
             vectors = await self._source.vectors(
-                self._objective_id, space=self._space, task_ids=task_ids
+                self._objective.id, space=self._space, task_ids=task_ids
             )
             items = [
-                IndexItem(id=f"{head}{task_id:012x}", vector=vector, text="", task_id=task_id)
+                IndexItem(
+                    id=item_id(self._objective.uid, task_id),
+                    vector=vector,
+                    text="",
+                    task_id=task_id,
+                )
                 for task_id, vector in vectors.items()
                 if n_bytes in (0, len(vector))
             ]
@@ -412,3 +416,182 @@ def find_nearness(
         key: max(share, (similarities.get(key, 0.0) - middle) / room)
         for key, share in shares.items()
     }
+
+
+# -- results of equal spelling
+# --------------------------------------------------------------------------------------------------
+
+
+def drop_equals(results: Iterable[Result], *, beside: Iterable[Result] = ()) -> list[Result]:
+    """Return the results in their order: of those that are spelled alike the first, and none that
+    is spelled like one of `beside`."""
+    seen = {_spelling(result) for result in beside}
+    first: dict[str, Result] = {}
+    for result in results:
+        first.setdefault(_spelling(result), result)
+    return [result for spelling, result in first.items() if spelling not in seen]
+
+
+def _spelling(result: Result) -> str:
+    """Return what is equal for two results if the one says nothing beside the other: the text,
+    folded; with the task's name if it is so short that it may answer different tasks."""
+    text = " ".join(fold(result.text).split())
+    return text if size_bytes(text) > SHORT_BYTES else f"{fold(result.task_name)}\n{text}"
+
+
+# --------------------------------------------------------------------------------------------------
+# Searching all objectives of the store, for an objective with shared memory.
+#
+# In each other objective, results are found as that objective's own search finds them. They are
+# scored together with the best of the objective's own results, so that all scores can be compared.
+# Nothing of another objective is embedded or stored again.
+# --------------------------------------------------------------------------------------------------
+
+N_OBJECTIVES = 20  # so many of the newest other objectives are searched
+# An objective with more results is skipped: if its index cannot be used, its vectors are held in
+# memory, 3 kB each.
+MAX_RESULTS = 5_000
+N_OF_EACH = 10  # so many results of each objective are compared with those of the others
+# At most so many results of other objectives are given to a task. A bound by score would not do:
+# unrelated results score almost as high as related ones.
+N_OTHERS = 2
+
+
+class SharedSearch(ResultSearch):
+    """Searches the results of one objective together with those of the newest other objectives that
+    have the same embedding space.
+
+    Args:
+        n_others: a search returns at most so many results of other objectives; None for as many as
+            rank high enough.
+    """
+
+    def __init__(
+        self,
+        source: TaskStore,
+        index: VectorIndex,
+        *,
+        objective: Objective,
+        n_others: int | None = N_OTHERS,
+    ) -> None:
+        super().__init__(source, index, objective=objective)
+        self._n_others = n_others
+        self._searches: dict[str, ResultSearch] = {}  # of other objectives, by uid
+
+    async def relevant(
+        self,
+        text: str,
+        *,
+        k: int,
+        embed: Embed,
+        exclude: Collection[int] = (),
+        marks: Collection[str] = (),
+    ) -> Ranking:
+        """Return the `k` results of all objectives that bear most on the text. Arguments and errors
+        are as in `ResultSearch.relevant`.
+
+        `exclude` applies to the objective's own results only. If an own result fits as
+        well as another objective's, the own one comes first. `degraded` also says which objectives
+        were skipped.
+        """
+        asking = _Asking(embed)
+        own = await super().relevant(
+            text, k=k, embed=asking.embed_all, exclude=exclude, marks=marks
+        )
+        most = k if self._n_others is None else self._n_others
+        others, notes = await self._search_others(text, asking, k=max(most, N_OF_EACH))
+        ranked = self._rank_together([*own, *others], text) if others else [*own]
+        foreign = [entry.result for entry in ranked if self._is_other(entry)]
+        best = drop_equals(foreign, beside=[entry.result for entry in own])[:most]
+        kept = [one for one in ranked if one.result in best or not self._is_other(one)]
+        return Ranking(
+            ranked=tuple(kept[:k]),
+            degraded="; ".join(filter(None, [own.degraded, *notes])),
+            with_marks=own.with_marks,
+        )
+
+    async def _search_others(
+        self, text: str, asking: _Asking, *, k: int
+    ) -> tuple[list[RankedResult], list[str]]:
+        """Return the `k` best results of each of the other objectives, and a message for each
+        objective that was skipped."""
+        found: list[RankedResult] = []
+        notes: list[str] = []
+        objectives = await self._source.objectives(limit=N_OBJECTIVES + 1)
+        others = [one for one in objectives if one.id != self._objective.id][-N_OBJECTIVES:]
+        # a search, with what it has in memory, is kept as long as its objective is among these
+        self._searches = {
+            one.uid: self._searches.get(one.uid)
+            or ResultSearch(self._source, self._index, objective=one)
+            for one in others
+        }
+        for objective in reversed(others):
+            try:
+                n_results = len(await self._source.result_ids(objective.id))
+                if n_results and (why := self._why_not(objective, n_results)):
+                    notes.append(f"objective {objective.id} was skipped: {why}")
+                elif n_results:
+                    search = self._searches[objective.uid]
+                    found += await search.relevant(text, k=k, embed=asking.embed_asked)
+            except NotFoundError:
+                notes.append(f"objective {objective.id} was deleted meanwhile")
+        return found, notes
+
+    def _why_not(self, objective: Objective, n_results: int) -> str:
+        if objective.spec.embedding_space != self._space:
+            return (
+                f"its results are embedded as {objective.spec.embedding_space}, not as "
+                f"{self._space}"
+            )
+        return f"it has more than {MAX_RESULTS:,} results" if n_results > MAX_RESULTS else ""
+
+    def _rank_together(self, found: Sequence[RankedResult], text: str) -> list[RankedResult]:
+        """Return the results with scores that can be compared, best first. If scores are equal, own
+        results come before others', and later ones before earlier ones."""
+        # the best own one comes last, because the later one of two equals has the higher score
+        found = found[::-1]
+        results = [one.result for one in found]
+        shares = Words(text).score([text_of(one) for one in results])
+        similarities = {
+            place: one.similarity for place, one in enumerate(found) if one.similarity is not None
+        }
+        return sorted(
+            rank(results, shares, similarities),
+            key=lambda one: (-one.score, self._is_other(one), -one.result.created_at.timestamp()),
+        )
+
+    def _is_other(self, entry: RankedResult) -> bool:
+        return entry.result.objective_id != self._objective.id
+
+
+class _Asking:
+    """Embeds the query once for all searches. Every search gets the same vector, or the same
+    error."""
+
+    def __init__(self, embed: Embed) -> None:
+        self.vector = b""
+        self._embed = embed
+        self._trouble: BabyagiError | None = None
+
+    async def embed_all(self, texts: Sequence[str]) -> list[bytes]:
+        try:
+            vectors = await self._embed(texts)
+        except EMBEDDING_TROUBLE as error:
+            self._trouble = error
+            raise
+        self.vector = vectors[0]
+        return vectors
+
+    async def embed_asked(self, texts: Sequence[str]) -> list[bytes]:
+        """Return the vector of the first text, the query. The other texts are results of another
+        objective, which are not embedded here."""
+        if self._trouble is not None:
+            raise self._trouble
+        return [self.vector] if self.vector else await self.embed_all(texts[:1])
+
+
+def open_search(source: TaskStore, index: VectorIndex, *, objective: Objective) -> ResultSearch:
+    """Return the search that finds the context of the objective's tasks: over several objectives if
+    its memory is shared."""
+    kind = SharedSearch if objective.spec.memory is Memory.SHARED else ResultSearch
+    return kind(source, index, objective=objective)

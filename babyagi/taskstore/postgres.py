@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import datetime
+from functools import partial
 from typing import Any, TypeVar
 
 import psycopg
@@ -346,7 +347,10 @@ class PostgresDatabase:
         try:
             with translating_errors(self.where):
                 connection = self._connections.of_this_thread()
-                self.version_before = self._read_version(connection)
+                tx = Transaction(connection, queries=self._queries, now_us=0)
+                self.version_before = database.read_version(
+                    tx, known=self.known_version, where=self.where
+                )
                 if only_looks:
                     self._require_tables()
                 elif migrates or not self.version_before:
@@ -359,10 +363,6 @@ class PostgresDatabase:
 
     # -- the schema
     # ----------------------------------------------------------------------------------------------
-
-    def _read_version(self, connection: BoundedConnection) -> int:
-        tx = Transaction(connection, queries=self._queries, now_us=0)
-        return database.read_version(tx, known=self.known_version, where=self.where)
 
     def _require_tables(self) -> None:
         if self.version_before == 0:
@@ -416,27 +416,12 @@ class PostgresDatabase:
     ) -> T:
         """Do as `Database.write` says, but make every write durable, even if not `is_lasting`,
         because workers on other machines keep running when the server loses power."""
-
-        def transact(connection: BoundedConnection) -> T:
-            with _rolled_back_on_error(connection):
-                connection.execute("BEGIN ISOLATION LEVEL READ COMMITTED")
-                begun = self._query_one(connection, "lock_for_writing", objective_id=objective_id)
-                done = work(self._transaction(connection, begun["now_us"]))
-                self._commit(connection, begun["transaction"])
-            return done
-
-        return self._repeat_if_rolled_back(transact)
+        locking = partial(self._query_one, query="lock_for_writing", objective_id=objective_id)
+        return self._repeat_if_rolled_back("READ COMMITTED", locking, work)
 
     def read(self, work: Callable[[Transaction], T]) -> T:
-        def transact(connection: BoundedConnection) -> T:
-            with _rolled_back_on_error(connection):
-                connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-                now_us = self._query_one(connection, "clock")["now_us"]
-                done = work(self._transaction(connection, now_us))
-                connection.execute("COMMIT")
-            return done
-
-        return self._repeat_if_rolled_back(transact)
+        looking = partial(self._query_one, query="clock")
+        return self._repeat_if_rolled_back("REPEATABLE READ, READ ONLY", looking, work)
 
     read_unchecked = read  # the server accepts only valid UTF-8
 
@@ -458,9 +443,33 @@ class PostgresDatabase:
         """Return the first row of a query that does not belong to a transaction of the store."""
         return Transaction(connection, queries=self._queries, now_us=0).one(query, **values)
 
-    def _repeat_if_rolled_back(self, transact: Callable[[BoundedConnection], T]) -> T:
+    def _repeat_if_rolled_back(
+        self,
+        mode: str,
+        begin: Callable[[BoundedConnection], Any],
+        work: Callable[[Transaction], T],
+    ) -> T:
         """Run a transaction, and return its outcome. If the server rolls it back, or the connection
-        is lost before its commit, nothing was changed, so repeat it, up to `TRIES` times in all."""
+        is lost before its commit, nothing was changed, so repeat it, up to `TRIES` times in all.
+
+        Args:
+            mode: the isolation level, and what the transaction may do.
+            begin: sends the first query, and returns its row: the clock and, of a transaction that
+                writes, its id.
+        """
+
+        def transact(connection: BoundedConnection) -> T:
+            try:
+                connection.execute(f"BEGIN ISOLATION LEVEL {mode}")
+                begun = begin(connection)
+                done = work(self._transaction(connection, begun["now_us"]))
+                self._commit(connection, begun.get("transaction"))
+            except BaseException:
+                with suppress(psycopg.Error):
+                    connection.execute("ROLLBACK")
+                raise
+            return done
+
         with translating_errors(self.where):
             for _ in range(TRIES - 1):
                 connection = self._connections.of_this_thread()
@@ -472,13 +481,13 @@ class PostgresDatabase:
                         raise
             return transact(self._connections.of_this_thread())
 
-    def _commit(self, connection: BoundedConnection, transaction: str) -> None:
-        """Commit. If the connection is lost meanwhile, ask on another connection whether the commit
-        happened, and raise only if it did not."""
+    def _commit(self, connection: BoundedConnection, transaction: str | None) -> None:
+        """Commit. If the connection of a transaction that writes is lost meanwhile, ask on another
+        connection whether the commit happened, and raise only if it did not."""
         try:
             connection.execute("COMMIT")
         except psycopg.Error:
-            if not connection.closed or not self._was_committed(transaction):
+            if not (transaction and connection.closed and self._was_committed(transaction)):
                 raise
 
     def _was_committed(self, transaction: str) -> bool:
@@ -500,20 +509,9 @@ class PostgresDatabase:
         )
 
 
-@contextmanager
-def _rolled_back_on_error(connection: BoundedConnection) -> Iterator[None]:
-    try:
-        yield
-    except BaseException:
-        with suppress(psycopg.Error):
-            connection.execute("ROLLBACK")
-        raise
-
-
 def load_queries() -> dict[str, str]:
     """Return the named SQL queries in psycopg's syntax, with `%(name)s` for `:name`."""
-    return {name: _in_dialect(query) for name, query in database.load_queries("postgres").items()}
-
-
-def _in_dialect(query: str) -> str:
-    return re.sub(r"(?<![:\w]):([a-z_]\w*)", r"%(\1)s", query.replace("%", "%%"))
+    return {
+        name: re.sub(r"(?<![:\w]):([a-z_]\w*)", r"%(\1)s", query.replace("%", "%%"))
+        for name, query in database.load_queries("postgres").items()
+    }

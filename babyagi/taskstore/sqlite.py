@@ -301,14 +301,12 @@ class SqliteEngine:
         now_us = from_time(self._clock())
         return Transaction(connection, queries=self._queries, now_us=now_us)
 
-    def _connect(
-        self, *pragmas: str, timeout_s: float = BUSY_TIMEOUT_S, address: str = ""
-    ) -> sqlite3.Connection:
+    def _connect(self, *pragmas: str, address: str = "") -> sqlite3.Connection:
         """Return a new connection. `address`: an SQLite URI, for the path itself if empty."""
         connection = sqlite3.connect(
             address or self.where,
             uri=bool(address),
-            timeout=timeout_s,
+            timeout=BUSY_TIMEOUT_S,
             isolation_level=None,
             check_same_thread=False,
             cached_statements=len(self._queries) + N_OWN_STATEMENTS,
@@ -717,16 +715,11 @@ class LookingDatabase(SqliteEngine):
             yield connection
 
     def _open_as(self, options: str) -> sqlite3.Connection:
-        connection = self._connect(
+        return self._connect(
             "locking_mode = EXCLUSIVE" if options is ALONE else "query_only = ON",
+            "schema_version",  # opens the file, so that it raises here if it cannot
             address=f"file:{quote(str(self.path.absolute()))}?{options}",
         )
-        try:
-            connection.execute("PRAGMA schema_version").fetchall()
-        except BaseException:
-            connection.close()
-            raise
-        return connection
 
     @contextmanager
     def _writers_kept_out(self) -> Iterator[None]:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from babyagi.app.results import Results
+from babyagi.app.application import Results
 from babyagi.errors import IndexUnavailableError, ModelRejectedError
 from babyagi.index.builtin import BuiltinIndex
 from babyagi.index.hashing import HashEmbedder
@@ -22,6 +22,7 @@ from tests.index.library import (
     fill_library,
     make_busy,
     open_library,
+    vectors_of,
 )
 
 
@@ -67,7 +68,7 @@ async def test_a_rebuild_never_puts_vectors_of_another_space_beside_those_of_the
     ):
         await results.rebuild(lambda n_done, n_all: None)
 
-    assert await store.vectors(objective.id, space=objective.spec.embedding_space) == {}
+    assert await vectors_of(store, objective) == {}
 
 
 class Unknown(HashEmbedder):

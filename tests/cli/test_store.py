@@ -95,7 +95,7 @@ async def lose_everything():
     async with open_app(homes.settings()) as app:
         (objective,) = await app.store.objectives()
         async with app.open_results(objective) as opened:
-            await opened._indexer._index.drop(collection_of(objective))
+            await opened.index.drop(collection_of(objective))
     import sqlite3
 
     if homes.settings().result_store == "builtin":

@@ -127,3 +127,12 @@ async def add_result(store, objective, texts) -> None:
 
 async def id_by_name(store, objective) -> dict[str, int]:
     return {result.task_name: result.task_id for result in await store.results(objective.id)}
+
+
+async def vectors_of(store, objective):
+    """All stored vectors of the objective, by task id."""
+    return await store.vectors(
+        objective.id,
+        space=objective.spec.embedding_space,
+        task_ids=await store.result_ids(objective.id),
+    )

@@ -7,8 +7,8 @@ import pytest
 
 from babyagi.errors import IndexUnavailableError
 from babyagi.index.builtin import BuiltinIndex
-from babyagi.index.context import choose_context, choose_for_objective, drop_equals, fit
-from babyagi.index.search import N_CANDIDATES, ResultSearch
+from babyagi.index.context import choose_context, choose_for_objective, fit
+from babyagi.index.search import N_CANDIDATES, ResultSearch, drop_equals
 from babyagi.tasks import Result
 from tests.index.library import START, TEXTS, Embedding, id_by_name, open_library
 from tests.index.planted import make_facts

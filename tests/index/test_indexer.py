@@ -2,6 +2,7 @@
 
 import re
 from array import array
+from dataclasses import replace
 
 import pytest
 
@@ -13,7 +14,6 @@ from babyagi.index.indexer import (
     BATCH,
     MAX_REBUILDS,
     Indexer,
-    collection_name,
     collection_of,
     item_id,
     scores_of,
@@ -28,6 +28,7 @@ from tests.index.library import (
     id_by_name,
     make_busy,
     open_library,
+    vectors_of,
 )
 
 
@@ -240,7 +241,7 @@ async def test_too_few_vectors_are_never_given_to_the_wrong_results():
     ):
         await Indexer(store, BuiltinIndex(), objective=objective).run_once(embed=embed)
 
-    assert await store.vectors(objective.id, space=objective.spec.embedding_space) == {}
+    assert await vectors_of(store, objective) == {}
 
 
 async def test_the_check_names_what_is_missing_what_is_too_much_and_what_is_not_found():
@@ -249,7 +250,7 @@ async def test_the_check_names_what_is_missing_what_is_too_much_and_what_is_not_
     indexer = Indexer(store, index, objective=objective)
     await feed_all(indexer, embed)
     task_ids = sorted((await id_by_name(store, objective)).values())
-    whole = dict(await store.vectors(objective.id, space=objective.spec.embedding_space))
+    whole = dict(await vectors_of(store, objective))
     opposite = array("f", whole[task_ids[0]])
     await index.drop(collection)
     await index.upsert(
@@ -370,9 +371,15 @@ def test_an_id_says_which_task_it_is_of_and_belongs_to_one_objective_only():
 @pytest.mark.parametrize(
     "store_name", ["babyagi", "", "../../etc", "my results!", "東京", "x" * 1000, "\ud800"]
 )
-def test_a_collection_name_fits_whatever_the_store_is_called(store_name):
-    name = collection_name(store_name, "0a1b", "hash:v1:768")
+async def test_a_collection_name_fits_whatever_the_store_is_called(store_name):
+    _, objective = await open_library()
 
+    def name_of(store_name, space):
+        spec = replace(objective.spec, results_store_name=store_name, embedding_space=space)
+        return collection_of(replace(objective, spec=spec))
+
+    name = name_of(store_name, "hash:v1:768")
     assert re.fullmatch(r"[a-zA-Z0-9][a-zA-Z0-9._-]{1,510}[a-zA-Z0-9]", name)
-    assert name != collection_name(store_name, "0a1b", "hash:v1:1024")
-    assert name != collection_name(store_name + "a", "0a1b", "hash:v1:768")
+    assert name != name_of(store_name, "hash:v1:1024")
+    assert name != name_of(store_name + "a", "hash:v1:768")
+    assert name != collection_of(replace(objective, uid="0a1b"))

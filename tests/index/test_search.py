@@ -27,6 +27,7 @@ from tests.index.library import (
     id_by_name,
     make_busy,
     open_library,
+    vectors_of,
 )
 
 QUERY = "opening hours of the exhibition of manuscripts"
@@ -192,7 +193,7 @@ async def test_an_index_that_lacks_results_is_passed_over():
     store, objective, _, embed = await open_indexed()
     index = CountingIndex()
     some = (await id_by_name(store, objective))["Bakery"]
-    vector = (await store.vectors(objective.id, space=objective.spec.embedding_space))[some]
+    vector = (await vectors_of(store, objective))[some]
     await index.upsert(
         collection_of(objective),
         [IndexItem(id=item_id(objective.uid, some), vector=vector, text="", task_id=some)],

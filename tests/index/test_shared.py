@@ -7,17 +7,16 @@ from typing import Any
 import pytest
 
 from babyagi.errors import IndexUnavailableError, LimitReachedError
-from babyagi.index import shared
 from babyagi.index.builtin import BuiltinIndex
 from babyagi.index.context import choose_context
 from babyagi.index.hashing import HashEmbedder
 from babyagi.index.indexer import Indexer
-from babyagi.index.shared import N_OTHERS, SharedSearch, open_search
+from babyagi.index.search import N_OBJECTIVES, N_OTHERS, SharedSearch, open_search
 from babyagi.runtime.offload import run_inline
 from babyagi.tasks import Memory
 from babyagi.taskstore.sql.store import open_postgres
 from babyagi.taskstore.sqlite import MemoryTaskStore, open_sqlite
-from tests.index.library import START, TEXTS, Embedding, fill_library
+from tests.index.library import START, TEXTS, Embedding, fill_library, vectors_of
 
 QUERY = "opening hours of the exhibition of manuscripts"
 HOURS = {
@@ -110,9 +109,7 @@ async def test_the_query_is_embedded_once_and_nothing_of_other_objectives(memory
     )
 
     assert embed.asked == [QUERY, f"Hours\n{HOURS['Hours']}"]
-    assert [
-        await memory_store.vectors(other.id, space=other.spec.embedding_space) for other in others
-    ] == [{}, {}, {}]
+    assert [await vectors_of(memory_store, other) for other in others] == [{}, {}, {}]
 
 
 @pytest.mark.usefixtures("many_results")
@@ -212,18 +209,18 @@ async def test_a_limit_ends_the_search_as_it_ends_one_in_the_own_results(memory_
 async def test_the_newest_objectives_are_looked_at_unless_they_are_very_large(
     memory_store, monkeypatch
 ):
-    for number in range(shared.N_OBJECTIVES + 2):
+    for number in range(N_OBJECTIVES + 2):
         await fill_library(
             memory_store,
             {f"Task {number}": f"Manuscripts of the year {number}."},
             uid=f"other {number}",
         )
     mine = await fill_library(memory_store, {}, uid="mine")
-    newest = {number + 1 for number in range(2, shared.N_OBJECTIVES + 2)}
+    newest = {number + 1 for number in range(2, N_OBJECTIVES + 2)}
 
     every = await find(memory_store, mine, k=50, n_others=None)
     large = await fill_library(memory_store, TEXTS, uid="large")
-    monkeypatch.setattr(shared, "MAX_RESULTS", len(TEXTS) - 1)
+    monkeypatch.setattr("babyagi.index.search.MAX_RESULTS", len(TEXTS) - 1)
     small = await find(memory_store, mine, k=50, n_others=None)
 
     assert {objective_id for objective_id, _ in whose(every)} == newest

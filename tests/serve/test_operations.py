@@ -15,7 +15,7 @@ from babyagi.inbox import APPROVAL, write_request
 from babyagi.serve import wire
 from babyagi.serve.operations import OPERATIONS
 from babyagi.tasks import Level
-from babyagi.taskstore.sql.keys import Keys
+from babyagi.taskstore.sql.store import TaskStore
 from babyagi.verbs.verb_table import BASE
 from support.served import serving
 from support.workers import join
@@ -391,7 +391,7 @@ async def test_a_request_with_a_key_whose_server_died_before_it_answered_is_not_
         for path, body in POSTS:
             send = partial(ask_with_key, path=f"{BASE}/{path}", body=body)
             with monkeypatch.context() as broken:
-                broken.setattr(Keys, "_keep_answer", die)
+                broken.setattr(TaskStore, "_keep_answer", die)
                 assert (await send(dying)).status == 500
             after_it = await n_events(other)
             first, again = await send(other), await send(dying)
@@ -424,7 +424,7 @@ async def test_a_repeated_decision_about_a_request_gets_its_first_answer(home, m
             raise ConnectionAbortedError
 
         with monkeypatch.context() as broken:
-            broken.setattr(Keys, "_keep_answer", die)
+            broken.setattr(TaskStore, "_keep_answer", die)
             assert (await send()).status == 500
         first, again = await send(), await send()
 

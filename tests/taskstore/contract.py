@@ -1037,7 +1037,9 @@ class TaskStoreContract(KeyContract, ScheduleContract):
             (await store.verify(objective_id)).n_results,
         ) == ([], 0)
         assert await find_words(store, objective_id, words=["lake"], limit=5) == []
-        assert [await store.vectors(objective_id, space=space) for space in ("s", "t")] == [
+        assert [
+            await store.vectors(objective_id, space=space, task_ids=[9]) for space in ("s", "t")
+        ] == [
             {},
             {9: b"\x02"},
         ]
@@ -3421,7 +3423,7 @@ class TaskStoreContract(KeyContract, ScheduleContract):
         )
         assert changed == await store.objective(objective_id)
         assert await store.result_ids(objective_id, is_indexed=False) == [1]
-        assert await store.vectors(objective_id, space="hashing") == {1: b"old"}
+        assert await store.vectors(objective_id, space="hashing", task_ids=[1]) == {1: b"old"}
         (told,) = await events_of(store, objective_id, events.OBJECTIVE_EXTENDED)
         assert told == (None, {"space": "other:1"})
         assert await store.claim_duty(objective_id, "w", Duty.INDEX) is not None
@@ -3475,9 +3477,12 @@ class TaskStoreContract(KeyContract, ScheduleContract):
         objective_id = await begin(store)
         await store.store_vectors(objective_id, space="s", vectors={1: b"\x00\x01", 2: b"\x02"})
         await store.store_vectors(objective_id, space="s", vectors={2: b"\x03"})
-        assert await store.vectors(objective_id, space="s") == {1: b"\x00\x01", 2: b"\x03"}
+        assert await store.vectors(objective_id, space="s", task_ids=[1, 2, 3]) == {
+            1: b"\x00\x01",
+            2: b"\x03",
+        }
         assert await store.vectors(objective_id, space="s", task_ids=[2]) == {2: b"\x03"}
-        assert await store.vectors(objective_id, space="t") == {}
+        assert await store.vectors(objective_id, space="t", task_ids=[1, 2]) == {}
 
     async def test_waiting_for_a_change_ends_at_its_timeout(self, store):
         await begin(store)

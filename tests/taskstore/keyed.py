@@ -1,4 +1,4 @@
-"""The promises of `Keys`, one test each, as part of the contract of every task store."""
+"""The promises about requests with a key, one test each, as part of the contract of every task store."""
 
 import asyncio
 from contextlib import suppress

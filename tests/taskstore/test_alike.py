@@ -93,7 +93,7 @@ class Pair:
                 marks=["a", "nothing"],
                 n_found=5,
             )
-            await self.do("vectors", objective_id, space="s")
+            await self.do("vectors", objective_id, space="s", task_ids=range(1, 200))
             await self.do("window", objective_id, n_head=2, n_new=2)
             await self.do("results", objective_id, only_unindexed=True, limit=3)
             for owner in (

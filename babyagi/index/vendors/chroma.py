@@ -4,15 +4,13 @@ share."""
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import os
 import re
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TextIO, TypeVar, cast
 
 from babyagi.errors import IndexUnavailableError, StoreUnusableError
 from babyagi.files import private
@@ -48,9 +46,15 @@ TIME_MENDS = re.compile(
 def collection_settings(sync_threshold: int = SYNC_THRESHOLD) -> Any:
     """Return the configuration of a new collection: cosine distances, and the settings of the graph
     that Chroma searches (HNSW)."""
-    graph = {"space": "cosine", "max_neighbors": MAX_NEIGHBORS, "ef_construction": EF_CONSTRUCTION}
-    writing = {"sync_threshold": sync_threshold, "batch_size": min(100, sync_threshold)}
-    return {"hnsw": {**graph, **writing}}
+    return {
+        "hnsw": {
+            "space": "cosine",
+            "max_neighbors": MAX_NEIGHBORS,
+            "ef_construction": EF_CONSTRUCTION,
+            "sync_threshold": sync_threshold,
+            "batch_size": min(100, sync_threshold),
+        }
+    }
 
 
 def require_cosine(collection: Collection) -> None:
@@ -180,14 +184,12 @@ class ChromaIndex(_Calls):
         self._directory, self._offload = directory, offload
         self._server = f"the Chroma index in {directory}"
         self._crash_mark = directory / CRASH_FILE
-        self._owner_fd: int | None = None
+        self._owner: TextIO | None = None  # the open file whose lock this process holds
         self._client: Client | None = None
 
     async def ping(self) -> None:
         def look() -> None:
             with self._translating():
-                if find_spec("chromadb") is None:
-                    raise ImportError("No module named 'chromadb'")
                 make_directory(self._directory)
 
         await self._offload(look)
@@ -203,9 +205,9 @@ class ChromaIndex(_Calls):
     async def close(self) -> None:
         def close() -> None:
             self._close_client()
-            if self._owner_fd is not None:
-                os.close(self._owner_fd)  # releases the lock
-                self._owner_fd = None
+            if self._owner is not None:
+                self._owner.close()  # releases the lock
+                self._owner = None
 
         await self._offload(close)
 
@@ -237,21 +239,17 @@ class ChromaIndex(_Calls):
     def _own(self) -> None:
         """Lock the directory, if this process has not done so yet, and empty it if it has the
         marker of a crash."""
-        if self._owner_fd is not None:
+        if self._owner is not None:
             return
         make_directory(self._directory)
-        owner_fd = private.open_file(self._directory / OWNER_FILE)
-        try:
-            fcntl.flock(owner_fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            os.close(owner_fd)
+        self._owner = private.try_lock(self._directory / OWNER_FILE)
+        if self._owner is None:
             what = f"another process is using the Chroma index in {self._directory}"
             why = "Chroma loses entries if two processes open the same directory"
             fix = "wait until that process ends, or set BABYAGI_RESULT_STORE=builtin for this one"
             owned = IndexUnavailableError(what, why=why, fix=fix, guide="results")
             owned.is_owned_elsewhere = True
-            raise owned from error
-        self._owner_fd = owner_fd
+            raise owned
         if self._crash_mark.exists():
             self._empty_directory()
 

@@ -88,11 +88,7 @@ class Transaction:
         self.now_us = now_us
         self._cached: dict[tuple[str, frozenset[tuple[str, Any]]], Sequence[Row]] = {}
 
-    def run(self, query: str, **values: Any) -> None:
-        """Run a statement that writes."""
-        self.count_changed(query, **values)
-
-    def count_changed(self, query: str, **values: Any) -> int:
+    def run(self, query: str, **values: Any) -> int:
         """Run a statement that writes, and return how many rows it changed."""
         self._cached.clear()
         return int(self._send(query, values).rowcount)
@@ -328,6 +324,10 @@ def find_script(tx: Transaction, scripts: Scripts, *, where: str) -> tuple[int, 
 # row, because a full disk still accepts a small write now and then.
 CALM_WRITES = 50
 ALL_ROWS = 2**53  # SQLite and PostgreSQL share no syntax for "no limit"
+# How long `wait_for_events` waits after a commit, so that one read finds the events of a burst.
+BURST_S = 0.02
+# The shortest time between two returns of `wait_for_change`. After a quiet time it returns at once.
+PAUSE_S = 0.05
 
 
 def rows_in(tx: Transaction, query: str, objective_id: int, **values: Any) -> Sequence[Row]:
@@ -347,13 +347,14 @@ def no_objective(objective_id: int) -> NotFoundError:
 
 
 # Changes the work of each write that is made while it is set, so that a request with a key takes
-# effect once; set by `Keys.carry_out`.
+# effect once; set by `TaskStore.carry_out`.
 Once = Callable[[Callable[[Transaction], Any]], Callable[[Transaction], Any]]
 ONCE: ContextVar[Once | None] = ContextVar("once", default=None)
 
 
 class SqlAccess:
-    """The base class of the store's parts. It runs their reads and writes on an open database.
+    """The base class of the store's parts. It runs their reads and writes on an open database, and
+    waits for new events and for commits by other processes.
 
     Args:
         offload: runs the driver's blocking calls in threads.
@@ -418,6 +419,73 @@ class SqlAccess:
         """Close the database. A second call does nothing."""
         await self._offload(self._database.close)
 
+    # -- waiting for commits, by this store object and by others
+    # ----------------------------------------------------------------------------------------------
+
+    async def last_event_id(self, objective_id: int | None, *, older_than_s: float = 0) -> int:
+        """Return the id of the objective's newest event that is older than so many seconds; 0 when
+        there is none. Raises `NotFoundError`.
+
+        Args:
+            objective_id: None stands for all objectives, and waits until no process is writing:
+                every event with a lower id is then committed.
+        """
+
+        def work(tx: Transaction) -> int:
+            until_us = tx.now_us - round(older_than_s * 1e6) if older_than_s else ALL_ROWS
+            (row,) = tx.all("last_event_id", objective_id=objective_id, until_us=until_us)
+            if not (row["id"] or tx.has("objective", objective_id=objective_id)):
+                raise no_objective(objective_id or 0)
+            return int(row["id"])
+
+        if objective_id is None:
+            rows = await self._write(lambda tx: tx.all("newest_event"), None, is_lasting=False)
+            return int(rows[0]["id"])
+        return await self._read(work)
+
+    async def wait_for_events(self, objective_id: int, *, after_id: int, timeout_s: float) -> None:
+        """Wait until the objective has an event with an id above `after_id`, whichever process
+        wrote it, or until `timeout_s` seconds have passed."""
+        self._watch()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(timeout_s):
+                changed = self._changed
+                while await self.last_event_id(objective_id) <= after_id:
+                    await changed.wait()
+                    await asyncio.sleep(BURST_S)
+                    changed = self._changed
+
+    async def wait_for_change(self, *, timeout_s: float) -> None:
+        """Wait until another process, or another store object on the same tables, has committed
+        something since the last call returned, or until `timeout_s` seconds have passed. Only one
+        caller at a time may wait on a store object.
+
+        Commits of this store object do not count, because a worker that looks for work would wake
+        itself by looking. The wait may end early, for a change that does not concern the caller. It
+        ends at most once every `PAUSE_S`, and does not raise while the store is unavailable.
+        """
+        self._watch()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(timeout_s):
+                await asyncio.sleep(self._woken_at_s + PAUSE_S - now_s())
+                await self._others.wait()
+                # before the caller reads, so that a commit during its read counts as new
+                self._others.clear()
+                self._woken_at_s = now_s()
+
+    def _watch(self) -> None:
+        """Notice the commits of other processes from now on. A simulation has none to notice: a
+        thread would not follow its virtual time."""
+        if not (self._is_watching or self._offload is run_inline):
+            self._is_watching = True
+            self._database.watch(partial(self._note_commit, asyncio.get_running_loop()))
+
+    def _note_commit(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Wake whoever waits in the event loop. Called in a thread of the driver."""
+        with suppress(RuntimeError):  # the loop is closed, so nothing waits in it
+            loop.call_soon_threadsafe(self._others.set)
+            loop.call_soon_threadsafe(self._note_change)
+
 
 A = TypeVar("A", bound=SqlAccess)
 Work = Callable[Concatenate[A, Transaction, P], T]
@@ -469,85 +537,6 @@ def _objective_of(argument: Any) -> int:
         case Fence():
             return argument.objective_id
     return int(argument)
-
-
-# -- waiting for commits, by this store object and by others
-# --------------------------------------------------------------------------------------------------
-
-# How long `wait_for_events` waits after a commit, so that one read finds the events of a burst.
-BURST_S = 0.02
-# The shortest time between two returns of `wait_for_change`. After a quiet time it returns at once.
-PAUSE_S = 0.05
-
-
-class Waiting(SqlAccess):
-    """The part of the store that waits for new events and for commits by other processes."""
-
-    async def last_event_id(self, objective_id: int | None, *, older_than_s: float = 0) -> int:
-        """Return the id of the objective's newest event that is older than so many seconds; 0 when
-        there is none. Raises `NotFoundError`.
-
-        Args:
-            objective_id: None stands for all objectives, and waits until no process is writing:
-                every event with a lower id is then committed.
-        """
-
-        def work(tx: Transaction) -> int:
-            until_us = tx.now_us - round(older_than_s * 1e6) if older_than_s else ALL_ROWS
-            (row,) = tx.all("last_event_id", objective_id=objective_id, until_us=until_us)
-            if not (row["id"] or tx.has("objective", objective_id=objective_id)):
-                raise no_objective(objective_id or 0)
-            return int(row["id"])
-
-        def newest(tx: Transaction) -> int:
-            return int(tx.all("newest_event")[0]["id"])
-
-        if objective_id is None:
-            return await self._write(newest, None, is_lasting=False)
-        return await self._read(work)
-
-    async def wait_for_events(self, objective_id: int, *, after_id: int, timeout_s: float) -> None:
-        """Wait until the objective has an event with an id above `after_id`, whichever process
-        wrote it, or until `timeout_s` seconds have passed."""
-        self._watch()
-        with suppress(TimeoutError):
-            async with asyncio.timeout(timeout_s):
-                changed = self._changed
-                while await self.last_event_id(objective_id) <= after_id:
-                    await changed.wait()
-                    await asyncio.sleep(BURST_S)
-                    changed = self._changed
-
-    async def wait_for_change(self, *, timeout_s: float) -> None:
-        """Wait until another process, or another store object on the same tables, has committed
-        something since the last call returned, or until `timeout_s` seconds have passed. Only one
-        caller at a time may wait on a store object.
-
-        Commits of this store object do not count, because a worker that looks for work would wake
-        itself by looking. The wait may end early, for a change that does not concern the caller. It
-        ends at most once every `PAUSE_S`, and does not raise while the store is unavailable.
-        """
-        self._watch()
-        with suppress(TimeoutError):
-            async with asyncio.timeout(timeout_s):
-                await asyncio.sleep(self._woken_at_s + PAUSE_S - now_s())
-                await self._others.wait()
-                # before the caller reads, so that a commit during its read counts as new
-                self._others.clear()
-                self._woken_at_s = now_s()
-
-    def _watch(self) -> None:
-        """Notice the commits of other processes from now on. A simulation has none to notice: a
-        thread would not follow its virtual time."""
-        if not (self._is_watching or self._offload is run_inline):
-            self._is_watching = True
-            self._database.watch(partial(self._note_commit, asyncio.get_running_loop()))
-
-    def _note_commit(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Wake whoever waits in the event loop. Called in a thread of the driver."""
-        with suppress(RuntimeError):  # the loop is closed, so nothing waits in it
-            loop.call_soon_threadsafe(self._others.set)
-            loop.call_soon_threadsafe(self._note_change)
 
 
 # --------------------------------------------------------------------------------------------------

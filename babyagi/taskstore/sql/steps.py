@@ -175,22 +175,19 @@ class Steps(SqlAccess):
                 >= lifecycle.MAX_OPEN_QUESTIONS
             ):
                 # the task is queued, and can be claimed again when one of them is answered
-                freed = transitions.free_task(tx, task)
-                at = {"objective_id": task.objective_id, "task_id": task.id}
-                tx.run("hold_back", **at, until_answered_us=transitions.UNTIL_ANSWERED_US)
                 reason = (
                     f"{lifecycle.MAX_OPEN_QUESTIONS} questions wait for a person already; "
                     "this task asks its own when one of them is answered"
                 )
-                data = {"reason": reason, "delay_s": 0.0}
-                transitions.append_task_event(tx, task, events.TASK_RELEASED, **data)
-                transitions.note_freed(tx, task, freed)
+                transitions.release(tx, task, reason=reason)
+                at = {"objective_id": task.objective_id, "task_id": task.id}
+                tx.run("hold_back", **at, until_answered_us=transitions.UNTIL_ANSWERED_US)
                 return step
             tx.run(
                 "put_step",
                 **step_to_values(replace(step, state=StepState.ASKED), is_held=False),
             )
-        transitions.note_freed(tx, task, transitions.free_task(tx, task))
+        transitions.free_task(tx, task)
         return _find(tx, fence, key)[0] or step
 
     @reading
@@ -323,15 +320,19 @@ def _find(tx: Transaction, fence: Fence, key: str) -> tuple[Step | None, bool]:
 def _open_step(tx: Transaction, step_id: int) -> Step:
     """Return the step with this id. Raise `NotFoundError` unless it and its task wait for a
     person."""
-    row = tx.one("step_by_id", step_id=step_id)
-    step = None if row is None else step_from_row(row)
-    task_id = (
-        lifecycle.task_of(step.owner) if step is not None and lifecycle.is_open(step) else None
-    )
+    step = read_step(tx, step_id)
+    task_id = lifecycle.task_of(step.owner) if lifecycle.is_open(step) else None
     if (
-        step is None
-        or task_id is None
+        task_id is None
         or transitions.read_task(tx, step.objective_id, task_id).status is not TaskStatus.WAITING
     ):
         raise lifecycle.not_asked(step_id)
     return step
+
+
+def read_step(tx: Transaction, step_id: int) -> Step:
+    """Return the step with this id. Raises `NotFoundError`."""
+    row = tx.one("step_by_id", step_id=step_id)
+    if row is None:
+        raise lifecycle.not_asked(step_id)
+    return step_from_row(row)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -38,6 +38,7 @@ from babyagi.tasks import (
     Reservation,
     Result,
     Role,
+    Step,
     StopReason,
     Task,
     TaskStatus,
@@ -46,6 +47,8 @@ from babyagi.tasks import (
 from babyagi.taskstore import lifecycle, limits
 from babyagi.taskstore.limits import to_microusd
 from babyagi.taskstore.nouns import (
+    KEY_AGE_S,
+    KeyedRequest,
     Plannable,
     Queue,
     Standing,
@@ -72,10 +75,11 @@ from babyagi.taskstore.schedules import (
 from babyagi.taskstore.sql import database, transitions
 from babyagi.taskstore.sql.database import (
     ALL_ROWS,
+    ONCE,
+    Once,
     Row,
     SqlAccess,
     Transaction,
-    Waiting,
     event_from_row,
     from_time,
     joined_from_row,
@@ -97,15 +101,13 @@ from babyagi.taskstore.sql.database import (
     worker_from_row,
     writing,
 )
-from babyagi.taskstore.sql.keys import Keys
-from babyagi.taskstore.sql.steps import Steps
+from babyagi.taskstore.sql.steps import Steps, read_step
 from babyagi.taskstore.sql.tasks import (
     Recording,
     Steering,
     add_proposals,
     put_back_lost,
     put_in_place,
-    release,
 )
 from babyagi.taskstore.sql.transitions import Claims
 from babyagi.text import BM25_LENGTH_SHARE, BM25_SATURATION
@@ -142,7 +144,7 @@ def _check_objective(row: Row) -> None:
 
 
 def _check_sealed(table: str, convert: Callable[[Row], object]) -> Callable[[Row], None]:
-    """Return a check for `_sound`: the row can be converted, and its seal is right."""
+    """Return a check for `_CHECKS`: the row can be converted, and its seal is right."""
 
     def check(row: Row) -> None:
         convert(row)
@@ -220,48 +222,6 @@ def _read_every_row(tx: Transaction, objective_id: int | None) -> Verification:
 # --------------------------------------------------------------------------------------------------
 
 
-class Looking(SqlAccess):
-    """The part of the store for reads that only show its contents to a person or an agent, measure
-    them, or find damage."""
-
-    @reading
-    def standing(self, tx: Transaction, objective_id: int) -> Standing:
-        """Return the facts from which one sees whether the objective makes progress, and why not.
-        Raises `NotFoundError`."""
-        row = transitions.objective_row(tx, objective_id)
-        outage = tx.one("outages", objective_id=objective_id)
-        return _standing(tx, row, counts=transitions.counts(tx, objective_id), outage=outage)
-
-    @reading
-    def vitals(self, tx: Transaction) -> Vitals:
-        """Return measurements of the whole store, from one read of the database, with a number of
-        queries that does not grow with the store."""
-        return _measure(tx)
-
-    async def verify(self, objective_id: int | None = None) -> Verification:
-        """Read every row of every table, for one objective or for all, compare it with its checksum
-        (if it has one) and with other rows, and return a description of each damage.
-
-        Raises:
-            NotFoundError: no such objective.
-            StoreUnusableError: the store is so damaged that its rows cannot even be read.
-        """
-
-        def work(tx: Transaction) -> Verification:
-            if objective_id is not None:
-                transitions.objective_row(tx, objective_id)
-            try:
-                return _read_every_row(tx, objective_id)
-            except KeyError as missing:  # SQLite stores the schema as text, which can be damaged
-                raise database.damaged("a table", why=f"it has no column {missing}") from missing
-
-        found = await self._offload(lambda: self._database.read_unchecked(work))
-        in_file = await self._offload(self._database.find_damage)
-        return replace(
-            found, damages=(*found.damages, *(f"the file: {fault}" for fault in in_file))
-        )
-
-
 def _standing(
     tx: Transaction, row: Row, *, counts: Mapping[TaskStatus, int], outage: Row | None
 ) -> Standing:
@@ -277,27 +237,6 @@ def _standing(
 
 # -- the measurements of the whole store
 # --------------------------------------------------------------------------------------------------
-
-
-def _measure(tx: Transaction) -> Vitals:
-    at_us = {"until_answered_us": transitions.UNTIL_ANSWERED_US}
-    queues = {row["objective_id"]: row for row in tx.all("queues", **at_us)}
-    outages = {row["objective_id"]: row for row in tx.all("outages", objective_id=None)}
-    standings = [
-        (
-            _standing(tx, row, counts={}, outage=outages.get(row["id"])),
-            _queue_of(queues.get(row["id"]), now_us=tx.now_us),
-        )
-        for row in reversed(tx.all("open_objectives", limit=ALL_ROWS))
-        if row["status"] == ObjectiveStatus.ACTIVE
-    ]
-    return Vitals(
-        at=to_time(tx.now_us),
-        standings=standings,
-        workers=_read_workers(tx),
-        totals={(row["name"], row["word"], row["more"]): int(row["n"]) for row in tx.all("totals")},
-        next_tick_s=wait_for_tick_s(tx),
-    )
 
 
 def _queue_of(row: Row | None, *, now_us: int) -> Queue:
@@ -395,7 +334,7 @@ class Workers(SqlAccess):
             LeaseLostError: the worker was declared dead; all its claims are gone.
         """
         lease_us = limits.to_us(lease_s)
-        if not tx.count_changed("renew_worker", worker_id=worker_id, lease_us=lease_us):
+        if not tx.run("renew_worker", worker_id=worker_id, lease_us=lease_us):
             raise LeaseLostError(f"worker {worker_id} was declared dead")
         for joined in tx.all("joined_by", worker_id=worker_id):
             transitions.store_active_time(tx, transitions.objective_row(tx, joined["objective_id"]))
@@ -481,7 +420,7 @@ class Workers(SqlAccess):
             if kind == events.WORKER_LOST:
                 put_back_lost(tx, task)
             else:
-                release(tx, task, reason="worker left")
+                transitions.release(tx, task, reason="worker left")
         for duty in tx.all("duties_held_by", worker_id=worker_id, objective_id=objective_id):
             transitions.free_duty(tx, duty)
         transitions.store_active_time(tx, row)
@@ -826,6 +765,88 @@ def _queue_question(tx: Transaction, objective_id: int, proposal: Proposal) -> N
     tx.run("forget_check", objective_id=objective_id)
 
 
+# --------------------------------------------------------------------------------------------------
+# Requests with a key, each of which takes effect once, however often it is sent, to however many
+# servers, and whatever dies in between.
+#
+# The key is a row of the transaction that carries the request out, with the ids of what that made.
+# When the same request comes again, its write is left out and what it made is read. So the answer
+# can be made again after a crash, until it is kept as well; from then on the kept answer is given.
+# --------------------------------------------------------------------------------------------------
+
+
+def _once(request: KeyedRequest) -> Once:
+    """Return what changes the first write that it is called with: its transaction takes the key as
+    well. If the key is taken, nothing is written, and what the earlier request made is returned."""
+    left = [request]
+
+    def change(work: Callable[[Transaction], Any]) -> Callable[[Transaction], Any]:
+        def once(tx: Transaction) -> Any:
+            if not tx.run("begin_keyed", key=request.key, request=request.content):
+                row = _row_of(tx, request)
+                return _read_made(tx, json.loads(row["made"])) if row else work(tx)
+            done = work(tx)
+            made = json.dumps(_write_made(done))
+            tx.run("keep_made", key=request.key, made=made, objective_id=_objective_of(done))
+            return done
+
+        return once if left and left.pop() else work
+
+    return change
+
+
+def _row_of(tx: Transaction, request: KeyedRequest) -> Row | None:
+    row = tx.one("keyed_request", key=request.key)
+    if row is not None and row["request"] != request.content:
+        what = "this Idempotency-Key was used for a different request"
+        raise SettingsError(what, fix="send a new key", guide="serve")
+    return row
+
+
+def _objective_of(made: Any) -> int | None:
+    match made:
+        case Objective():
+            return made.id
+        case Task() | Step():
+            return made.objective_id
+        case (first, *_):
+            return _objective_of(first)
+    return None
+
+
+def _write_made(made: Any) -> Any:
+    """Return what a write returned as JSON, with ids in the place of rows."""
+    match made:
+        case Task():
+            return ["Task", made.objective_id, made.id]
+        case Objective() | Schedule() | Step():
+            return [type(made).__name__, made.id]
+        case tuple():
+            return ["Tuple", *map(_write_made, made)]
+        case bool():
+            return made
+    return None
+
+
+_READ: Mapping[str, Callable[..., Any]] = {
+    "Objective": transitions.read_objective,
+    "Schedule": transitions.read_schedule,
+    "Step": read_step,
+    "Task": transitions.read_task,
+}
+
+
+def _read_made(tx: Transaction, made: Any) -> Any:
+    """Return what a write returned, with the rows as they are now. Raises `NotFoundError` if it was
+    deleted."""
+    match made:
+        case ["Tuple", *parts]:
+            return tuple(_read_made(tx, part) for part in parts)
+        case [kind, *ids]:
+            return _READ[kind](tx, *ids)
+    return made
+
+
 async def open_postgres(
     url: str,
     *,
@@ -873,11 +894,8 @@ class TaskStore(
     Claims,
     Recording,
     Steps,
-    Keys,
     Steering,
     Schedules,
-    Waiting,
-    Looking,
 ):
     """The whole state of the program: the objectives with their tasks, results, steps and events,
     the workers and the schedules. Each process opens its own store object on the shared
@@ -1043,6 +1061,62 @@ class TaskStore(
     # ----------------------------------------------------------------------------------------------
 
     @reading
+    def standing(self, tx: Transaction, objective_id: int) -> Standing:
+        """Return the facts from which one sees whether the objective makes progress, and why not.
+        Raises `NotFoundError`."""
+        row = transitions.objective_row(tx, objective_id)
+        outage = tx.one("outages", objective_id=objective_id)
+        return _standing(tx, row, counts=transitions.counts(tx, objective_id), outage=outage)
+
+    @reading
+    def vitals(self, tx: Transaction) -> Vitals:
+        """Return measurements of the whole store, from one read of the database, with a number of
+        queries that does not grow with the store."""
+        at_us = {"until_answered_us": transitions.UNTIL_ANSWERED_US}
+        queues = {row["objective_id"]: row for row in tx.all("queues", **at_us)}
+        outages = {row["objective_id"]: row for row in tx.all("outages", objective_id=None)}
+        standings = [
+            (
+                _standing(tx, row, counts={}, outage=outages.get(row["id"])),
+                _queue_of(queues.get(row["id"]), now_us=tx.now_us),
+            )
+            for row in reversed(tx.all("open_objectives", limit=ALL_ROWS))
+            if row["status"] == ObjectiveStatus.ACTIVE
+        ]
+        return Vitals(
+            at=to_time(tx.now_us),
+            standings=standings,
+            workers=_read_workers(tx),
+            totals={
+                (row["name"], row["word"], row["more"]): int(row["n"]) for row in tx.all("totals")
+            },
+            next_tick_s=wait_for_tick_s(tx),
+        )
+
+    async def verify(self, objective_id: int | None = None) -> Verification:
+        """Read every row of every table, for one objective or for all, compare it with its checksum
+        (if it has one) and with other rows, and return a description of each damage.
+
+        Raises:
+            NotFoundError: no such objective.
+            StoreUnusableError: the store is so damaged that its rows cannot even be read.
+        """
+
+        def work(tx: Transaction) -> Verification:
+            if objective_id is not None:
+                transitions.objective_row(tx, objective_id)
+            try:
+                return _read_every_row(tx, objective_id)
+            except KeyError as missing:  # SQLite stores the schema as text, which can be damaged
+                raise database.damaged("a table", why=f"it has no column {missing}") from missing
+
+        found = await self._offload(lambda: self._database.read_unchecked(work))
+        in_file = await self._offload(self._database.find_damage)
+        return replace(
+            found, damages=(*found.damages, *(f"the file: {fault}" for fault in in_file))
+        )
+
+    @reading
     def report(self, tx: Transaction, objective_id: int) -> str | None:
         """Return the objective's report as Markdown; None before it is written."""
         markdown: str | None = rows_in(tx, "report", objective_id)[0]["report"]
@@ -1054,14 +1128,11 @@ class TaskStore(
         tasks, the newest `n_new` queued tasks of those added since the last order, and all tasks at
         work. No task is in it twice. Raises `NotFoundError`."""
         row, at = transitions.objective_row(tx, objective_id), {"objective_id": objective_id}
-        queued: list[Row] = []
-        if n_head:
-            queued += tx.all("queue_head", **at, limit=n_head)
-        if n_new:
-            queued += tx.all("queue_news", **at, after_id=row["ordered_upto"], limit=n_new)
+        head = tx.all("queue_head", **at, limit=n_head)
+        news = tx.all("queue_news", **at, after_id=row["ordered_upto"], limit=n_new)
         statuses = to_json(lifecycle.AT_WORK)
         at_work = tx.all("tasks_with_status", **at, statuses=statuses, limit=ALL_ROWS)
-        tasks = {found["id"]: task_from_row(found) for found in queued}
+        tasks = {found["id"]: task_from_row(found) for found in (*head, *news)}
         return Window(
             revision=row["order_revision"],
             tasks=tuple(sorted(tasks.values(), key=lambda task: (task.rank, task.id))),
@@ -1273,7 +1344,7 @@ class TaskStore(
     def mark_indexed(self, tx: Transaction, objective_id: int, *, task_ids: Sequence[int]) -> None:
         """Record that the results of these tasks are in the index. Raises `NotFoundError`."""
         transitions.objective_row(tx, objective_id)
-        n_marked = tx.count_changed(
+        n_marked = tx.run(
             "mark_indexed", objective_id=objective_id, task_ids=to_json(list(task_ids))
         )
         if n_marked:
@@ -1326,15 +1397,68 @@ class TaskStore(
         objective_id: int,
         *,
         space: str,
-        task_ids: Sequence[int] | None = None,
+        task_ids: Sequence[int],
     ) -> Mapping[int, bytes]:
-        """Return the stored vectors of an embedding space by task id: all, or those of the tasks
-        `task_ids`. Tasks without a vector are left out."""
-        values: dict[str, Any] = {"space": space}
-        if task_ids is not None:
-            values["task_ids"] = to_json(list(task_ids))
-        query = "vectors" if task_ids is None else "vectors_of"
-        return {row["task_id"]: row["vector"] for row in rows_in(tx, query, objective_id, **values)}
+        """Return the stored vectors of these tasks in an embedding space, by task id. Tasks without
+        a vector are left out."""
+        values = {"space": space, "task_ids": to_json(list(task_ids))}
+        rows = rows_in(tx, "vectors_of", objective_id, **values)
+        return {row["task_id"]: row["vector"] for row in rows}
+
+    # -- requests with a key
+    # ----------------------------------------------------------------------------------------------
+
+    async def carry_out(
+        self, request: KeyedRequest, make: Callable[[Any, bool], Awaitable[tuple[str, int | None]]]
+    ) -> str:
+        """Carry the request out, and return its answer, which is kept. If an answer is kept
+        already, return that one, and do nothing. Keys that are older than `KEY_AGE_S` are
+        forgotten.
+
+        Args:
+            make: carries the request out. Its first write takes effect once for this request: if it
+                took effect before, it changes nothing, and returns what it made. `make` is called
+                with what that write made, as it is now, or None; and with whether the request was
+                carried out before, by a process that ended before the answer was kept. It returns
+                the answer as JSON, and the objective that the answer is about: when that is
+                deleted, the answer is deleted too.
+
+        Raises:
+            SettingsError: another request has the key.
+            NotFoundError: what the request made was deleted.
+        """
+
+        answer, made, is_repeated = await self._earlier(request)
+        if answer is not None:
+            return answer
+        token = ONCE.set(_once(request))
+        try:
+            answer, objective_id = await make(made, is_repeated)
+        finally:
+            ONCE.reset(token)
+        return await self._keep_answer(request, answer, objective_id=objective_id)
+
+    @reading
+    def _earlier(self, tx: Transaction, request: KeyedRequest) -> tuple[str | None, Any, bool]:
+        """Return the kept answer, or what the request made, and whether it was carried out."""
+        row = _row_of(tx, request)
+        if row is None:
+            return None, None, False
+        if row["answer"] is not None:
+            return row["answer"], None, True
+        return None, _read_made(tx, json.loads(row["made"])), True
+
+    @writing(locks_all=True)
+    def _keep_answer(
+        self, tx: Transaction, request: KeyedRequest, answer: str, *, objective_id: int | None
+    ) -> str:
+        """Keep the answer, unless the request has one, and return the one that is kept."""
+        tx.run("forget_keys", age_us=int(KEY_AGE_S * 1e6))
+        tx.run("begin_keyed", key=request.key, request=request.content)
+        tx.run("keep_answer", key=request.key, answer=answer, objective_id=objective_id)
+        row = _row_of(tx, request)
+        assert row is not None
+        return str(row["answer"])
 
 
 def _count_words(tx: Transaction, objective_id: int, words: Sequence[str]) -> dict[str, int]:

@@ -102,9 +102,8 @@ class Recording(SqlAccess):
             )
             tx.run("insert_result", **result_to_values(result))
             task = replace(task, lack=None)
-            transitions.free_task(tx, task, to=TaskStatus.RECORDED)
             data = {"result_chars": len(result.text), "lack": result.lack}
-            transitions.append_task_event(tx, task, events.TASK_RECORDED, **data)
+            transitions.free_task(tx, task, events.TASK_RECORDED, to=TaskStatus.RECORDED, data=data)
             wake_lacking(tx, lacking, result)
             if plan is not None:
                 apply_plan(tx, task.objective_id, [task], plan)
@@ -197,10 +196,8 @@ class Recording(SqlAccess):
         )
         tx.run("count_no_answer", objective_id=task.objective_id)
         status = TaskStatus.DEAD if task.failures >= max_failures else TaskStatus.QUEUED
-        status = transitions.free_task(tx, task, to=status, delay_s=delay_s)
         data = {"error": task.error, "failures": task.failures}
-        transitions.append_task_event(tx, task, events.TASK_FAILED, **data)
-        transitions.note_freed(tx, task, status)
+        transitions.free_task(tx, task, events.TASK_FAILED, to=status, delay_s=delay_s, data=data)
         return transitions.read_task(tx, task.objective_id, task.id)
 
     @writing()
@@ -216,7 +213,7 @@ class Recording(SqlAccess):
             transitions.free_duty(tx, duty, delay_s=delay_s)
         else:
             task = transitions.fenced_task(tx, claim.fence)
-            release(tx, task, reason=reason, delay_s=delay_s)
+            transitions.release(tx, task, reason=reason, delay_s=delay_s)
 
     # -- duties
     # ----------------------------------------------------------------------------------------------
@@ -309,13 +306,6 @@ def _recorded_before(tx: Transaction, claim: Claim) -> Result | None:
     return result_from_row(found[0]) if found else None
 
 
-def release(tx: Transaction, task: Task, *, reason: str, delay_s: float = 0.0) -> None:
-    freed = transitions.free_task(tx, task, delay_s=delay_s)
-    data = {"reason": lifecycle.storable(reason), "delay_s": delay_s}
-    transitions.append_task_event(tx, task, events.TASK_RELEASED, **data)
-    transitions.note_freed(tx, task, freed)
-
-
 def put_back_lost(tx: Transaction, task: Task) -> None:
     """Release a task that a lost worker had claimed: queue it again, or make it dead after too many
     losses. The next worker continues the same try, so it reuses the recorded steps and no call is
@@ -325,11 +315,10 @@ def put_back_lost(tx: Transaction, task: Task) -> None:
     if n_lost < lifecycle.MAX_LOST:
         # 0 after the first loss, then 1 s, doubling
         delay_s = min(2.0 ** (n_lost - 2), lifecycle.MAX_LOST_PAUSE_S) if n_lost > 1 else 0.0
-        release(tx, task, reason="worker lost", delay_s=delay_s)
+        transitions.release(tx, task, reason="worker lost", delay_s=delay_s)
         return
     error = f"{n_lost} workers in a row were lost while they worked on this task"
-    task = replace(task, error=error)
-    transitions.note_freed(tx, task, transitions.free_task(tx, task, to=TaskStatus.DEAD))
+    transitions.free_task(tx, replace(task, error=error), to=TaskStatus.DEAD)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -510,11 +499,10 @@ def add_proposals(
             results were in its prompt, and so did not help. A proposal made for the lacking task
             may repeat these tasks, and does not wait for the lacking task itself.
     """
-    last_id = transitions.objective_row(tx, objective_id)["last_task_id"]
     batch = _Batch(
         tx=tx,
         objective_id=objective_id,
-        last_id=last_id,
+        last_id=transitions.objective_row(tx, objective_id)["last_task_id"],
         named=[_clean(one) for one in proposals],
         unhelpful=unhelpful,
     )
@@ -559,14 +547,6 @@ def _clean(proposal: Proposal) -> Proposal | None:
         return None
     origins = tuple(lifecycle.storable(origin) for origin in proposal.origins)
     return replace(proposal, name=name, origins=origins)
-
-
-def _alike(objective_id: int, one: Proposal) -> dict[str, Any]:
-    return {
-        "objective_id": objective_id,
-        "name_key": _key_of(one.name),
-        "task_id": one.repeats or 0,
-    }
 
 
 def _key_of(name: str) -> str:
@@ -619,19 +599,16 @@ class _Batch:
         """Write all new tasks, then their dependencies, because a task may wait for another new
         task. Return the new tasks."""
         for task_id, one in self.new.items():
-            values: dict[str, Any] = {
+            values = {
                 "objective_id": self.objective_id,
                 "id": task_id,
                 "parent_id": one.parent_id,
-            }
-            values |= {
                 "name": one.name,
                 "name_key": _key_of(one.name),
                 "origins": to_json(one.origins),
+                "created_at_us": self.tx.now_us,
             }
-            self.tx.run(
-                "insert_task", **sealed("task", {**values, "created_at_us": self.tx.now_us})
-            )
+            self.tx.run("insert_task", **sealed("task", values))
         added = [self._link(one, task_id) for task_id, one in self.new.items()]
         for task in added:
             data = {"name": task.name, "parent_id": task.parent_id, "after": list(task.after)}
@@ -657,19 +634,14 @@ class _Batch:
     def note_duplicates(self) -> None:
         """Append an event for each proposal that was dropped because it repeats a task, one for
         each combination of name and parent."""
-        dropped = [
-            (one, task_id)
-            for one, task_id in zip(self.named, self.ids, strict=True)
-            if one is not None and self.new.get(task_id or 0) is not one
-        ]
-        said: set[tuple[str, int | None]] = set()
-        for one, task_id in dropped:
-            parent_id = one.parent_id
-            if (_key_of(one.name), parent_id) not in said:
-                said.add((_key_of(one.name), parent_id))
+        dropped: dict[tuple[str, int | None], dict[str, Any]] = {}
+        for one, task_id in zip(self.named, self.ids, strict=True):
+            if one is not None and self.new.get(task_id or 0) is not one:
                 data = {"name": one.name, "repeats": task_id}
-                kind = events.TASK_DUPLICATE_DROPPED
-                transitions.append_event(self.tx, self.objective_id, kind, parent_id, **data)
+                dropped.setdefault((_key_of(one.name), one.parent_id), data)
+        kind = events.TASK_DUPLICATE_DROPPED
+        for (_, parent_id), data in dropped.items():
+            transitions.append_event(self.tx, self.objective_id, kind, parent_id, **data)
 
     def find_named(self, named: int | str) -> int | None:
         """Return the id of the task that `named` refers to; None when there is none.
@@ -734,9 +706,11 @@ class _Batch:
     def _find_repeated(self, one: Proposal) -> int | None:
         """Return the id of the task that the proposal repeats: another new task, or a task in the
         list that must not be repeated now. Return None when the proposal may be added."""
-        if proposed := self.id_by_key.get(_key_of(one.name)):
+        key = _key_of(one.name)
+        if proposed := self.id_by_key.get(key):
             return proposed
-        rows = self.tx.all("alike", **_alike(self.objective_id, one))
+        at = {"objective_id": self.objective_id, "task_id": one.repeats or 0}
+        rows = self.tx.all("alike", **at, name_key=key)
         alike = [task_from_row(row) for row in rows]
         if not alike:
             return None
@@ -833,10 +807,9 @@ def apply_plan(
             continue
         if named is not None:
             _keep_in_part(tx, task, lack=named.lack)
-        transitions.free_task(tx, task, to=TaskStatus.DONE)
         n_barren, n_duplicates = progress.n_tasks_without_progress, len(own) - n_added
         data = {"n_added": n_added, "n_duplicates": n_duplicates, "n_barren": n_barren}
-        transitions.append_task_event(tx, task, events.TASK_DONE, **data)
+        transitions.free_task(tx, task, events.TASK_DONE, to=TaskStatus.DONE, data=data)
     if ends_planning:
         tx.run("finish_plan", objective_id=objective_id, **asdict(progress))
     elif progress != transitions.Progress.of(row):
@@ -944,12 +917,9 @@ def _requeue(
         transitions.append_task_event(tx, task, events.TASK_AFTER_DROPPED, named=str(task_id))
     set_after(tx, objective_id, task.id, [task_id for task_id in kept if task_id not in closing])
     task = replace(task, try_no=task.try_no + 1)
-    status = transitions.free_task(tx, task, to=TaskStatus.QUEUED)
-    if status is not TaskStatus.QUEUED:
-        transitions.note_freed(tx, task, status)
-        return
-    data = {"try_no": task.try_no, "waits_for": blockers_of(task.id)}
-    transitions.append_task_event(tx, task, events.TASK_REQUEUED, **data)
+    if transitions.free_task(tx, task, to=TaskStatus.QUEUED) is TaskStatus.QUEUED:
+        data = {"try_no": task.try_no, "waits_for": blockers_of(task.id)}
+        transitions.append_task_event(tx, task, events.TASK_REQUEUED, **data)
 
 
 def _result_of(tx: Transaction, task: Task) -> Result:
@@ -970,12 +940,10 @@ def _note_lacked(tx: Transaction, task: Task) -> None:
     transitions.append_task_event(tx, task, events.TASK_LACKED, **data)
 
 
-def _give_up_lacking(tx: Transaction, task: Task) -> TaskStatus:
+def _give_up_lacking(tx: Transaction, task: Task) -> None:
     error = f"after {task.n_lacks} tries it still lacked: {_lacking_of(task)}"
     task = replace(task, error=lifecycle.storable(error, max_chars=lifecycle.MAX_DETAIL_CHARS))
-    status = transitions.free_task(tx, task, to=TaskStatus.DEAD)
-    transitions.note_freed(tx, task, status)
-    return status
+    transitions.free_task(tx, task, to=TaskStatus.DEAD)
 
 
 def _lacking_of(task: Task) -> str:
@@ -1060,7 +1028,7 @@ def finish_check(
 def _plan_again(tx: Transaction, objective_id: int, task_ids: Collection[int]) -> None:
     """Let done tasks wait for planning again, so that the creation agent reads their results."""
     for task_id in task_ids:
-        if tx.count_changed("reopen_result", objective_id=objective_id, task_id=task_id):
+        if tx.run("reopen_result", objective_id=objective_id, task_id=task_id):
             tx.run("unsettle_task", objective_id=objective_id, task_id=task_id)
 
 

@@ -289,10 +289,6 @@ UPDATE result SET is_indexed = 0 WHERE objective_id = :objective_id AND is_index
 INSERT INTO vector (objective_id, space, task_id, vector, seal) VALUES (:objective_id, :space, :task_id, :vector, :seal)
 ON CONFLICT (objective_id, space, task_id) DO UPDATE SET vector = excluded.vector, seal = excluded.seal;
 
--- vectors --
--- Every vector of a space.
-SELECT task_id, vector FROM vector WHERE objective_id = :objective_id AND space = :space ORDER BY task_id;
-
 -- vectors_of --
 -- The vectors of some tasks.
 SELECT task_id, vector FROM vector

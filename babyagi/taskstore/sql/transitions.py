@@ -7,7 +7,9 @@ the worker still holds its claim), and it counts (limits and counters).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 from babyagi import events
@@ -99,9 +101,6 @@ def counts(tx: Transaction, objective_id: int) -> dict[TaskStatus, int]:
     return {TaskStatus(row["status"]): row["n"] for row in rows}
 
 
-COUNTED = {"limit": MAX_COUNTED, "until_answered_us": UNTIL_ANSWERED_US}
-
-
 def tally(tx: Transaction, objective_id: int) -> Row:
     """Return one row about the objective's tasks.
 
@@ -110,7 +109,8 @@ def tally(tx: Transaction, objective_id: int) -> Row:
     answer; `has_held`, whether a worker holds a task; and `has_unordered`, whether a queued task
     was added since the last order. Both numbers are counted up to `MAX_COUNTED`.
     """
-    return tx.all("tally", objective_id=objective_id, **COUNTED)[0]
+    at = {"objective_id": objective_id, "until_answered_us": UNTIL_ANSWERED_US}
+    return tx.all("tally", **at, limit=MAX_COUNTED)[0]
 
 
 def snapshot(tx: Transaction, objective: Objective) -> lifecycle.Snapshot:
@@ -282,7 +282,7 @@ def leave_unknown(tx: Transaction, step: Step) -> Step:
 def wake(tx: Transaction, objective_id: int, task_id: int) -> None:
     """Queue a waiting task again, because its question was answered. An objective that ended as
     `waiting` becomes active again. Does nothing if the task is not waiting."""
-    if not tx.count_changed("wake_task", objective_id=objective_id, task_id=task_id):
+    if not tx.run("wake_task", objective_id=objective_id, task_id=task_id):
         return
     append_event(tx, objective_id, events.TASK_REQUEUED, task_id, is_answered=True)
     allow_questions(tx, objective_id)
@@ -345,11 +345,21 @@ def fenced_owner(tx: Transaction, fence: Fence) -> Task | None:
 
 
 def free_task(
-    tx: Transaction, task: Task, *, to: TaskStatus | None = None, delay_s: float = 0.0
+    tx: Transaction,
+    task: Task,
+    event_kind: str = "",
+    *,
+    to: TaskStatus | None = None,
+    delay_s: float = 0.0,
+    data: Mapping[str, Any] = MappingProxyType({}),
 ) -> TaskStatus:
-    """Release a claimed task, settle its calls, and store its new state. Return its new status.
+    """Release a claimed task, settle its calls, store its new state, and append the event of this
+    kind with `data`. Return its new status. If that is dead, cancelled or waiting, append an event
+    that says so as well: the task may be cancelled or waiting although its worker released it for
+    another reason.
 
     Args:
+        event_kind: '' for no event besides.
         to: the new status; None keeps the present one. Instead of running, queued or dead, the task
             becomes cancelled or waiting if its objective was cancelled or it waits for a person
             (`lifecycle.goes_back`).
@@ -377,6 +387,9 @@ def free_task(
     )
     if status in lifecycle.SETTLED:
         tx.run("settle_task", objective_id=task.objective_id, task_id=task.id)
+    if event_kind:
+        append_task_event(tx, task, event_kind, **data)
+    _note_freed(tx, task, status)
     return status
 
 
@@ -416,9 +429,14 @@ class Progress:
         )
 
 
-def note_freed(tx: Transaction, task: Task, status: TaskStatus) -> None:
-    """Append an event if the new `status` of a released task is dead, cancelled or waiting. It may
-    be cancelled or waiting although its worker released it for another reason."""
+def release(tx: Transaction, task: Task, *, reason: str, delay_s: float = 0.0) -> None:
+    """Put a claimed task back on the list, otherwise unchanged."""
+    data = {"reason": lifecycle.storable(reason), "delay_s": delay_s}
+    free_task(tx, task, events.TASK_RELEASED, delay_s=delay_s, data=data)
+
+
+def _note_freed(tx: Transaction, task: Task, status: TaskStatus) -> None:
+    """Append an event if the new `status` of a released task is dead, cancelled or waiting."""
     if status is TaskStatus.DEAD:
         append_task_event(tx, task, events.TASK_DEAD, error=task.error)
     elif status is TaskStatus.CANCELLED:
@@ -666,17 +684,14 @@ def _find_task(tx: Transaction, objective: Objective, worker_id: str) -> Task | 
     ):
         return None
     may_begin = not lifecycle.is_reached(objective.spec.limits.max_tasks, row["n_begun"])
-    found = tx.one("best_queued", **_wanted(objective.id, worker_id, may_begin=may_begin))
+    found = tx.one(
+        "best_queued",
+        objective_id=objective.id,
+        worker_id=worker_id,
+        may_begin=int(may_begin),
+        suspect_from=lifecycle.SUSPECT_FROM,
+    )
     return None if found is None else task_from_row(found)
-
-
-def _wanted(objective_id: int, worker_id: str, *, may_begin: bool) -> dict[str, int | str]:
-    return {
-        "objective_id": objective_id,
-        "worker_id": worker_id,
-        "may_begin": int(may_begin),
-        "suspect_from": lifecycle.SUSPECT_FROM,
-    }
 
 
 def _may_claim_duty(tx: Transaction, objective: Objective, duty: Duty, found: Row) -> bool:
