@@ -15,8 +15,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from babyagi.index.hashing import split_words
 from babyagi.llm.port import Completion, OnText
@@ -28,7 +28,7 @@ from babyagi.llm.prompt import (
     estimate_prompt_tokens,
     estimate_tokens,
 )
-from babyagi.retrieval.rank import count_words, cut_pieces, score_words, split_parts
+from babyagi.retrieval.rank import count_words, cut_pieces, score_words
 from babyagi.tasks import ASKED_FURTHER, Reservation, Role, Usage
 from babyagi.text import MARK, shorten
 
@@ -53,10 +53,13 @@ _SHOWN = re.compile(r"(\S.*), lines \d+-\d+(?: of \d+|, under .*)?")  # the line
 _NUMBERED = re.compile(r"(\d+): (.*)")
 _CUT = re.compile(r" … \(\d+ more characters in this line\)$", re.MULTILINE)
 _MORE = re.compile(r"\[more: read_file with first_line=(\d+)\]$")
-_ITEM = re.compile(r"^(?:[-*+•]|#\.|\(?(?:\d{1,3}|[A-Za-z])[.)])\s+(?=\S)")
+_HEADING = re.compile(r"(#{1,6}|={1,6})\s+(.+)")
+_ITEM = re.compile(r"\s*(?:[-*+•]|#\.|\(?(?:\d{1,3}|[A-Za-z])[.)])\s+(?=\S)")
 _TABLES, _ENDS = (".csv", ".tsv"), (".", "!", "?", "。", "！", "？")
+_TABLE_LEVEL = 7
 
 Block = tuple[str, str, str]  # the label, the origin and the text of a fenced block
+Line = tuple[int, str]  # its number and its text
 
 
 class RehearsalModel:
@@ -331,32 +334,48 @@ def rank_quotes(question: str, quotes: Sequence[Quote]) -> list[Quote]:
 
 def split_quotes(path: str, lines: Mapping[int, str]) -> list[Quote]:
     """Return what can be quoted of the numbered lines of a file: passages, rows, items; not the
-    headings, of which the first row of a table is the lowest."""
+    headings. The first row of a table is a heading of the lowest level."""
     found: list[Quote] = []
-    known, head = [lines.get(number, "") for number in range(1, max(lines, default=0) + 1)], ""
-    for part in split_parts(known, min_chars=0):
-        n_before = len(found)
-        for number, line in enumerate(part.lines, start=part.first_line):
-            text, is_row = line.strip(), _is_row(path, line)
-            if is_row and not _is_row(path, lines.get(number - 1, "")):
-                head = text
-            elif text.strip("#= ") in part.headings or not _words(text):
-                continue  # also what underlines a heading, and the rule of a table
-            elif len(found) > n_before and _goes_on(found[-1], text):
-                found[-1] = replace(found[-1], text=f"{found[-1].text} {text}")
-            else:
-                above = " > ".join((*part.headings, head) if is_row else part.headings)
-                pieces = cut_pieces(_ITEM.sub("", text), MAX_QUOTE_CHARS)
-                found += [Quote(text=one, path=path, line=number, above=above) for one in pieces]
+    headings: dict[int, str] = {}  # by level
+    run: list[Line] = []  # the lines of a passage
+    was_row = False
+    for number, line in [*sorted(lines.items()), (0, "")]:
+        text, heading = line.strip(), _HEADING.match(line)
+        is_row = bool(text) and (path.endswith(_TABLES) or text.startswith("|"))
+        if run and (is_row or was_row or heading or _ends(run[-1][1], line)):
+            above = " > ".join(headings.values())
+            found += [
+                Quote(text=passage, path=path, line=at, above=above)
+                for passage, at in _cut(run)
+                if _words(passage)  # the rule of a table says nothing
+            ]
+            run = []
+        if was_row and not is_row:
+            headings.pop(_TABLE_LEVEL, None)
+        if heading or (is_row and not was_row):
+            level, name = _TABLE_LEVEL, text
+            if heading:
+                level, name = len(heading.group(1)), heading.group(2).strip("#= ")
+            headings = {one: above for one, above in headings.items() if one < level}
+            headings[level] = name
+        elif text:
+            run.append((number, text))
+        was_row = is_row
     return found
 
 
-def _is_row(path: str, line: str) -> bool:
-    return bool(line.strip()) and (path.endswith(_TABLES) or line.lstrip().startswith("|"))
+def _ends(last: str, line: str) -> bool:
+    """Return whether the line after the `last` one begins another passage."""
+    return not line.strip() or last.endswith(_ENDS) or bool(_ITEM.match(line))
 
 
-def _goes_on(last: Quote, text: str) -> bool:
-    """Return whether the line after the `last` passage belongs to it."""
-    is_row = _is_row(last.path, last.text) or _is_row(last.path, text)
-    is_full = len(last.text) + len(text) >= MAX_QUOTE_CHARS
-    return not (is_row or is_full or last.text.endswith(_ENDS) or _ITEM.match(text))
+def _cut(run: Sequence[Line]) -> Iterator[tuple[str, int]]:
+    """Yield the text of a run of lines in passages, each with the number of its first line."""
+    joined = " ".join(text for _, text in run)
+    line_by_place = [number for number, text in run for _ in f"{text} "]
+    mark = _ITEM.match(joined)
+    place = mark.end() if mark else 0
+    for passage in cut_pieces(joined[place:], MAX_QUOTE_CHARS):
+        place = joined.index(passage, place)
+        yield passage, line_by_place[place]
+        place += len(passage)

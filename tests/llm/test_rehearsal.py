@@ -493,7 +493,6 @@ def shown(path, text):
         ("# House\n\n## Roof\n\nIt leaks.", 5, "House > Roof"),
         ("# House\n### Old\n## Roof\nIt leaks.", 4, "House > Roof"),
         ("== House\n\nIt leaks.", 3, "House"),
-        ("House\n=====\n\nIt leaks.", 4, "House"),
     ],
 )
 def test_a_passage_stands_under_its_headings(text, line, above):
