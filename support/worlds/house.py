@@ -166,7 +166,7 @@ async def run_our_loop(world: World, tally: Tally, way: Way) -> tuple[str, str, 
 
 def default_bounds() -> Bounds:
     """What a person gets who sets nothing."""
-    settings, names = Settings(), {field.name for field in fields(Bounds)} - {"agent"}
+    settings, names = Settings(), {field.name for field in fields(Bounds)} - {"memory"}
     chosen: dict[str, Any] = {
         name: getattr(settings, name) for name in names if hasattr(settings, name)
     }
