@@ -334,7 +334,7 @@ class Journal:
         self._recorded.held = outcome
         return True
 
-    async def recall(self, path: str) -> str | None:
+    async def kept(self, path: str) -> str | None:
         """Return the text that `keep` stored in the journal at this path (a key); None if it stored
         none."""
         step = await self._recorded.find(self._prefix + path)

@@ -1,23 +1,28 @@
 """One turn of a task, and the duties: the work for the whole objective.
 
 The worker claims, and calls `run_turn` for a task, `run_duty` for a duty, and `give_up_duty` for
-one that failed too often. One `Loop` serves one objective:
+one that failed too often, or for a report whose model cannot be asked. One `Loop` serves one
+objective:
 
     turn:   execute → record_result or record_lack
     plan:   create → record_plan        order:   prioritize → reorder
     check:  check → finish_check        report:  write → record_report
 
 Each of these six methods of the task store is one transaction, and ends the claim; between them
-there are only steps in the journal. With combined planning the plan is committed with the result.
-`finish_check` may end the objective; the worker commits the other ends, each claim, a failed try
-and a release. The report is written after the end. The files of `duties/` have one subject each:
-the inputs of a try, planning, checking, the report. docs/architecture.md has the path of a task.
+there are only steps in the journal. A turn leaves its task `recorded`. `record_plan` makes it
+`done`, or queues it behind the tasks that bring what it lacks. With combined planning the execution
+agent plans in its reply, which is committed with the result or the lack; the duty plans only what
+came without a plan. `finish_check` may end the objective. The worker commits the other ends, each
+claim, a failed try and a release; a person may cancel. The report is written after the end. The
+files of `duties/` have one subject each: the inputs of a try, planning, checking, the report.
+docs/architecture.md has the path of a task.
 
-The outcome of a call waits in memory for the next transaction, which is given it as `first`. After
-a kill the next claim reads the inputs and the recorded calls of the same try from the journal; a
-call whose outcome was only in memory is made again. Where a reply cannot be read, a try fails, a
-plan brings no tasks, an order changes nothing, a check says "not met", and a report says why it has
-no text. All other errors go to the worker.
+The outcome of a call of the model waits in memory for the next transaction, which is given it as
+`first`; it is recorded before a tool is called. After a kill the next claim reads the inputs and
+the recorded calls of the same try from the journal. A call whose outcome was only in memory is made
+again, but about a tool with the effect `once` a person is asked. Where a reply cannot be read it is
+asked for again; after that a try fails, a plan brings no tasks, an order changes nothing, a check
+says "not met", and a report says why it has no text. All other errors go to the worker.
 """
 
 from __future__ import annotations
@@ -82,6 +87,7 @@ class Loop:
         search: finds earlier results by nearness.
         indexer: writes results to the index.
         tools: what the execution agent may use.
+        bounds: the sizes of prompts and answers, and what else the settings say about the work.
         clock: returns now, for the date in prompts.
     """
 
@@ -193,7 +199,7 @@ class Loop:
         enrich = self._resources.bounds.enrich
         if enrich is None:
             return text
-        kept = await journal.recall("enriched")
+        kept = await journal.kept("enriched")
         if kept is None:
             said = await call_either(enrich, task.name, text)
             if not isinstance(said, str):
@@ -256,8 +262,9 @@ class Loop:
     async def run_duty(
         self, claim: DutyClaim, objective: Objective, *, window: Window | None = None
     ) -> None:
-        """Carry out a duty: work for the whole objective, claimed like a task. The index has a loop
-        of its own, which calls `feed_index`. `window`: the tasks to be ordered, for an order."""
+        """Carry out a duty: work for the whole objective, claimed like a task. The duty to index is
+        claimed by the worker's `IndexFeed`, which calls `feed_index`. `window`: the tasks to be
+        ordered, for an order."""
         with self._traced(claim.fence, objective):
             match claim.duty:
                 case Duty.PLAN:
@@ -278,8 +285,8 @@ class Loop:
             )
 
     async def give_up_duty(self, claim: DutyClaim, objective: Objective, *, why: str) -> None:
-        """Finish a duty without a model after it failed too often, so that the objective does not
-        wait for it endlessly."""
+        """Finish a duty without a model, after it failed too often or where the model of a report
+        cannot be asked, so that the objective does not wait for it endlessly."""
         logger.error("objective %d: the %s is given up: %s", objective.id, claim.duty, why)
         match claim.duty:
             case Duty.PLAN:

@@ -47,7 +47,7 @@ from babyagi.tools.catalog import (
     ALWAYS_LENT,
     NEED_A_FOLDER,
     TOOL_NAMES,
-    ToolContext,
+    CatalogContext,
     grant_tools,
     open_tools,
     spell_out,
@@ -322,10 +322,10 @@ def require_folder(settings: Settings) -> None:
     raise SettingsError(what, why=why, fix=fix, guide="tools")
 
 
-def open_tool_context(settings: Settings, folder: Folder | None, *, pages: Path) -> ToolContext:
+def open_tool_context(settings: Settings, folder: Folder | None, *, pages: Path) -> CatalogContext:
     """Return what the built-in tools need to run; fetched pages are cached in the folder
     `pages`."""
-    return ToolContext(
+    return CatalogContext(
         offload=asyncio.to_thread,
         folder=folder,
         searcher=open_searcher(settings),

@@ -432,9 +432,9 @@ class Executor:
         if self._has_chosen or not self._may_choose:
             return
         self._has_chosen, known = True, self._calls.abilities(Role.EXECUTION)
-        fallback, path = await self._calls.recall(FALLBACK), f"{PATH}/protocol"
+        fallback, path = await self._calls.kept(FALLBACK), f"{PATH}/protocol"
         self.has_fallen_back = fallback is not None
-        name = fallback or (known and await self._calls.recall(path))
+        name = fallback or (known and await self._calls.kept(path))
         if known is not None and not name:
             known = await self._find_abilities(known)
             name = await self._calls.keep(path, choose_protocol(known))

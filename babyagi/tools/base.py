@@ -76,7 +76,7 @@ class Calls(Protocol):
         self, path: str, tool: Tool, arguments: Mapping[str, Any]
     ) -> Observation: ...
 
-    async def recall(self, path: str) -> str | None:
+    async def kept(self, path: str) -> str | None:
         """Return the text that `keep` stored in the journal at this path; None if there is none."""
 
     async def keep(self, path: str, word: str) -> str:
@@ -107,8 +107,8 @@ class PassedOn:
     async def call_tool(self, path: str, tool: Tool, arguments: Mapping[str, Any]) -> Observation:
         return await self._calls.call_tool(path, tool, arguments)
 
-    async def recall(self, path: str) -> str | None:
-        return await self._calls.recall(path)
+    async def kept(self, path: str) -> str | None:
+        return await self._calls.kept(path)
 
     async def keep(self, path: str, word: str) -> str:
         return await self._calls.keep(path, word)

@@ -73,7 +73,7 @@ TOOL_NAMES = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ToolContext:
+class CatalogContext:
     """What the built-in tools need from this process. A tool whose need is None here is not opened.
     Without `scratch`, the programs of `run_python` keep no files."""
 
@@ -124,12 +124,12 @@ def effect_of(name: str) -> Effect:
     return {"write_file": Effect.ONCE, ASK_USER: Effect.IDEMPOTENT}.get(name, Effect.READ)
 
 
-def open_tools(names: Collection[str], context: ToolContext) -> tuple[Tool, ...]:
+def open_tools(names: Collection[str], context: CatalogContext) -> tuple[Tool, ...]:
     """Open the named tools, and return those for which the context has what they need."""
     return tuple(tool for tool in _open_all(names, context) if tool.name in names)
 
 
-def _open_all(names: Collection[str], context: ToolContext) -> Iterator[Tool]:
+def _open_all(names: Collection[str], context: CatalogContext) -> Iterator[Tool]:
     if context.folder is not None:
         # Parsing a PDF takes long. In a thread of its own, it neither keeps a pool of threads busy
         # nor delays the end of a run.

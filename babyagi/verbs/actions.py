@@ -595,7 +595,7 @@ async def _preview(store: TaskStore, step: Step, settings: Settings) -> Preview 
 
     from babyagi.app.toolbox import open_folder
     from babyagi.tools.base import Preview
-    from babyagi.tools.catalog import NEED_A_FOLDER, ToolContext, open_tools
+    from babyagi.tools.catalog import NEED_A_FOLDER, CatalogContext, open_tools
     from babyagi.tools.files import compare
 
     name, arguments = inbox.read_request(step)
@@ -609,7 +609,7 @@ async def _preview(store: TaskStore, step: Step, settings: Settings) -> Preview 
         return None
     objective = await store.objective(step.objective_id)
     folder = open_folder(settings, objective)
-    (tool,) = open_tools([name], ToolContext(offload=to_thread, folder=folder))
+    (tool,) = open_tools([name], CatalogContext(offload=to_thread, folder=folder))
     return await tool.preview(arguments) if tool.preview is not None else None
 
 

@@ -31,7 +31,7 @@ class Calls:
     async def call_tool(self, path, tool, arguments):
         raise AssertionError("a memory calls no tool")
 
-    async def recall(self, path):
+    async def kept(self, path):
         return None
 
     async def keep(self, path, word):

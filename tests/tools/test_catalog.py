@@ -20,7 +20,7 @@ from babyagi.tools.catalog import (
     SETS,
     TOOL_NAMES,
     WEB,
-    ToolContext,
+    CatalogContext,
     effect_of,
     grant_tools,
     open_tools,
@@ -35,7 +35,7 @@ from tests.small_web import NO_CACHE
 
 def everything(folder):
     pages = Pages(Door(), clock=lambda: datetime.now(UTC), folder=NO_CACHE)
-    return ToolContext(
+    return CatalogContext(
         offload=asyncio.to_thread,
         folder=folder,
         searcher=Searcher([], monotonic=lambda: 0.0),
@@ -76,7 +76,7 @@ def test_every_tool_and_set_can_be_named_but_the_question_which_has_a_setting_of
 
 
 def test_where_nothing_is_searched_with_and_no_page_opens_there_is_no_web():
-    tools = open_tools(TOOL_NAMES, ToolContext(offload=asyncio.to_thread))
+    tools = open_tools(TOOL_NAMES, CatalogContext(offload=asyncio.to_thread))
 
     assert {tool.name for tool in tools} == {"calculator", "run_python", "ask_user"}
 

@@ -13,7 +13,7 @@ from babyagi.files import folder as folder_room
 from babyagi.files.folder import Folder
 from babyagi.retrieval.pages import read_document
 from babyagi.tools import files as file_tools
-from babyagi.tools.catalog import ToolContext, open_tools
+from babyagi.tools.catalog import CatalogContext, open_tools
 from babyagi.tools.files import FileSearch, render_found
 from tests.small_web import make_pdf
 from tests.tools.folders import read, search, tools_in
@@ -195,7 +195,7 @@ async def test_nothing_waits_at_the_end_for_a_pdf_that_is_being_parsed(tmp_path,
         return "text"
 
     monkeypatch.setattr(file_tools, "read_document", parse)
-    context = ToolContext(offload=asyncio.to_thread, folder=Folder(tmp_path))
+    context = CatalogContext(offload=asyncio.to_thread, folder=Folder(tmp_path))
     for name in ("read_file", "search_files"):
         (tool,) = open_tools([name], context)
         await tool.run({"path": "slow.pdf", "words": "text"})
