@@ -20,7 +20,7 @@ from babyagi.reporting.report import compose_report
 from babyagi.tasks import DutyClaim, Objective, Result
 from babyagi.taskstore.sql.store import TaskStore
 
-REPORT_TOKENS = 12_000  # of results in the report's prompt
+RESULT_TOKENS = 12_000  # of results in the report's prompt
 
 
 async def write(resources: Resources, claim: DutyClaim, objective: Objective) -> None:
@@ -35,7 +35,7 @@ async def write(resources: Resources, claim: DutyClaim, objective: Objective) ->
             answer = await journal.keep(WHOLE_ANSWER, whole)
         else:
             excerpts, left_out = await choose_excerpts(
-                resources.store, objective, results, REPORT_TOKENS, parts=objective.checks.parts
+                resources.store, objective, results, RESULT_TOKENS, parts=objective.checks.parts
             )
             if excerpts:
                 answer = await write_answer(
@@ -64,7 +64,7 @@ async def give_up(
     if answer:
         results = await store.results(objective.id)
         _, left_out = await choose_excerpts(
-            store, objective, results, REPORT_TOKENS, parts=objective.checks.parts
+            store, objective, results, RESULT_TOKENS, parts=objective.checks.parts
         )
         if objective.spec.output_schema is not None:
             await resources.journal(claim).keep(NO_OUTPUT, why)
