@@ -142,8 +142,9 @@ MAX_ARTIFACTS = 20  # the most artifacts of one tool call
 _OUTSIDE = re.compile(r"file:|scratch:|private:|web:|search:|tool:|more:\d{1,9}$|result:\d+/")
 # what every objective with a folder has; a prompt that holds the whole folder offers none of them
 READING_TOOLS = ("list_files", "read_file", "search_files")
-# the tools of the folder name its files even where they read none
-_PRIVATE = re.compile(rf"file:|private:|tool:(?:{'|'.join(READING_TOOLS)}|write_file)$")
+# what needs a folder; its texts are private, because it names files even where it reads none
+FOLDER_TOOLS = (*READING_TOOLS, "write_file")
+_PRIVATE = re.compile(rf"file:|private:|tool:(?:{'|'.join(FOLDER_TOOLS)})$")
 
 
 def require_utc(name: str, at: datetime | None) -> None:

@@ -37,7 +37,14 @@ from babyagi.retrieval.pages import Pages, RetrieverMode, WebRetriever
 from babyagi.retrieval.rank import BM25, Ranker
 from babyagi.settings.fields import Settings
 from babyagi.settings.load import load_here, variables_here
-from babyagi.tasks import FolderTexts, Objective, ObjectiveSpec, ToolGrant, write_form
+from babyagi.tasks import (
+    FOLDER_TOOLS,
+    FolderTexts,
+    Objective,
+    ObjectiveSpec,
+    ToolGrant,
+    write_form,
+)
 from babyagi.taskstore.lifecycle import identity_key
 from babyagi.taskstore.schedules import schedule_uid
 from babyagi.text import nearest
@@ -45,7 +52,6 @@ from babyagi.tools import pipelines
 from babyagi.tools.base import Tool
 from babyagi.tools.catalog import (
     ALWAYS_LENT,
-    NEED_A_FOLDER,
     TOOL_NAMES,
     CatalogContext,
     grant_tools,
@@ -150,7 +156,9 @@ class Toolbox:
         granted = {grant.name for grant in objective.spec.tools if grant.parameters is None}
         granted.discard(RECALL)  # the loop opens it
         self._require_lent(granted, objective)
-        folder = open_folder(self._settings, objective) if granted & NEED_A_FOLDER else None
+        folder = (
+            open_folder(self._settings, objective) if granted.intersection(FOLDER_TOOLS) else None
+        )
         home, uid = self._settings.home, objective.uid
         context = open_tool_context(self._settings, folder, pages=place_of(home, PAGES, uid))
         tools = open_tools(granted, replace(context, scratch=place_of(home, SCRATCH, uid)))

@@ -19,9 +19,9 @@ from babyagi.errors import SettingsError, ToolError
 from babyagi.files.folder import Folder
 from babyagi.journal import run_tool
 from babyagi.settings.fields import Settings
-from babyagi.tasks import Passage
+from babyagi.tasks import FOLDER_TOOLS, Passage
 from babyagi.tools.base import Observation, Tool, parse_arguments
-from babyagi.tools.catalog import NEED_A_FOLDER, TOOL_NAMES, grant_tools, open_tools
+from babyagi.tools.catalog import TOOL_NAMES, grant_tools, open_tools
 from babyagi.tools.mcp import Connection, McpServer, load_servers, open_servers
 from babyagi.verbs.json_shapes import Json, pick
 
@@ -116,7 +116,7 @@ async def _call(settings: Settings, name: str, arguments: str) -> Observation:
         found = {tool.name: tool for tool in (*own, *chain.from_iterable(one for one, _ in listed))}
         if name in NEEDS.keys() - found.keys():
             raise _lacking(name, NEEDS[name])
-        if name in NEED_A_FOLDER and settings.files is None:
+        if name in FOLDER_TOOLS and settings.files is None:
             raise _lacking(name, "--files FOLDER")
         if name not in found:
             faults = "; ".join(fault for _, fault in listed if fault)

@@ -15,7 +15,7 @@ from babyagi.retrieval.engines import Searcher
 from babyagi.retrieval.pages import Pages, WebRetriever
 from babyagi.retrieval.rank import BM25, Ranker
 from babyagi.runtime.offload import Offload
-from babyagi.tasks import READING_TOOLS, Effect, Passage, ToolGrant
+from babyagi.tasks import FOLDER_TOOLS, READING_TOOLS, Effect, Passage, ToolGrant
 from babyagi.tools.base import Tool, in_thread, takes_text
 from babyagi.tools.calculator import build_calculator
 from babyagi.tools.files import build_file_tools, build_write_file
@@ -59,10 +59,8 @@ GITHUB = (SEARCH_ISSUES, ISSUE_LINK)
 SETS = {"files": READING_TOOLS, "web": WEB, "python": (RUN_PYTHON,), "github": GITHUB}
 # what every worker lends: it reads the folder that the worker hands out, computes, or asks a person
 ALWAYS_LENT = frozenset({*READING_TOOLS, "calculator", ASK_USER})
-NEED_A_FOLDER = frozenset({*READING_TOOLS, "write_file"})
 TOOL_NAMES = (
-    *READING_TOOLS,
-    "write_file",
+    *FOLDER_TOOLS,
     "calculator",
     *WEB,
     RUN_PYTHON,
@@ -103,7 +101,7 @@ def grant_tools(*, has_folder: bool, more: Sequence[str], may_ask: bool) -> tupl
         SettingsError: a tool in `more` needs a folder, and there is none.
     """
     named = spell_out(more)
-    if not has_folder and (lacking := [name for name in named if name in NEED_A_FOLDER]):
+    if not has_folder and (lacking := [name for name in named if name in FOLDER_TOOLS]):
         raise SettingsError(
             f"the tool {lacking[0]} needs a folder",
             fix="name a folder: --files FOLDER",

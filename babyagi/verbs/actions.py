@@ -30,6 +30,7 @@ from babyagi.reporting.why import (
     find_facts,
 )
 from babyagi.tasks import (
+    FOLDER_TOOLS,
     Duty,
     Event,
     Objective,
@@ -595,7 +596,7 @@ async def _preview(store: TaskStore, step: Step, settings: Settings) -> Preview 
 
     from babyagi.app.toolbox import open_folder
     from babyagi.tools.base import Preview
-    from babyagi.tools.catalog import NEED_A_FOLDER, CatalogContext, open_tools
+    from babyagi.tools.catalog import CatalogContext, open_tools
     from babyagi.tools.files import compare
 
     name, arguments = inbox.read_request(step)
@@ -605,7 +606,7 @@ async def _preview(store: TaskStore, step: Step, settings: Settings) -> Preview 
             return None
         note = "New lines have a +, removed ones a -."
         return Preview(state="", note=note, parameter="now", lines=lines)
-    if step.kind != inbox.APPROVAL or name not in NEED_A_FOLDER:
+    if step.kind != inbox.APPROVAL or name not in FOLDER_TOOLS:
         return None
     objective = await store.objective(step.objective_id)
     folder = open_folder(settings, objective)

@@ -14,9 +14,8 @@ from babyagi.net.door import Door
 from babyagi.retrieval.engines import Searcher
 from babyagi.retrieval.pages import Pages
 from babyagi.settings.fields import declared_fields
-from babyagi.tasks import READING_TOOLS, Role, TaskStatus
+from babyagi.tasks import FOLDER_TOOLS, READING_TOOLS, Role, TaskStatus
 from babyagi.tools.catalog import (
-    NEED_A_FOLDER,
     SETS,
     TOOL_NAMES,
     WEB,
@@ -61,7 +60,7 @@ def test_every_tool_opens_and_has_the_effect_that_its_grant_says(tmp_path):
 def test_without_a_folder_nothing_that_needs_one_opens():
     tools = open_tools(TOOL_NAMES, everything(None))
 
-    assert {tool.name for tool in tools} == set(TOOL_NAMES) - NEED_A_FOLDER
+    assert {tool.name for tool in tools} == set(TOOL_NAMES) - set(FOLDER_TOOLS)
 
 
 def test_every_tool_and_set_can_be_named_but_the_question_which_has_a_setting_of_its_own():
