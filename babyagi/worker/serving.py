@@ -837,9 +837,23 @@ class Serving:
             logger.warning("the work is dropped, because its claim was lost: %s", error.what)
             self._worker_lease.doubt()
         except StoreUnavailableError as error:
-            self._rest_from_store(error)  # which releases the claim, unless the commit succeeded
+            self._rest_from_store(error)
+            await self._release_when_possible(claim, error.what)
         except StoreUnusableError as error:
             self.fail(error)
+
+    async def _release_when_possible(self, claim: Claim | DutyClaim, reason: str) -> None:
+        """Release the claim as soon as the store answers again. Until then this worker's lease
+        keeps the claim from all other workers, and other work may wait for what its calls hold of
+        the limits."""
+        while True:
+            await self._runtime.sleep(STORE_PAUSE_S)
+            try:
+                return await self._release(claim, reason)
+            except LeaseLostError:
+                return None  # the commit that seemed to fail has succeeded
+            except StoreUnavailableError as error:
+                logger.warning("the task store is still unavailable: %s", error.what)
 
     async def _answer(self, claim: Claim | DutyClaim, error: Exception) -> None:
         """Handle an error of the work according to who can mend it: time, a person, or nobody.
@@ -1027,7 +1041,7 @@ class Serving:
 
     def _rest_from_store(self, error: StoreUnavailableError) -> None:
         """Claim nothing for a while, and then leave the objective and join it again once this
-        worker's other work has ended, which releases the claims whose fate is unclear."""
+        worker's other work has ended, which releases a claim that the store may have granted."""
         logger.warning(
             "the task store is unavailable, next try in %.1f s: %s", STORE_PAUSE_S, error.what
         )

@@ -293,7 +293,7 @@ def _record_after_the_tool() -> None:
 def _tick_off_before_indexing() -> None:
     def wrap(run: Callable[..., Any]) -> Callable[..., Any]:
         async def run_once(self: Any, *, limit: int = 100, **how: Any) -> Any:
-            source, objective_id = self._source, self._objective_id
+            source, objective_id = self._source, self._objective.id
             owed = await source.results(objective_id, only_unindexed=True, limit=limit)
             ids = [result.task_id for result in owed]
             await source.mark_indexed(objective_id, task_ids=ids)
@@ -624,7 +624,7 @@ PROMISES: tuple[tuple[str, tuple[Mutant, ...]], ...] = (
             ),
             Mutant(
                 name="texts steer the terminal",
-                plant=_return_first("cli.text:harmless"),
+                plant=_return_first("text:harmless"),
                 test="tests/cli/test_text.py::test_no_character_that_steers_a_terminal_is_left",
             ),
             Mutant(

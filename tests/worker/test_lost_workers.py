@@ -4,6 +4,7 @@ clock: no healthy task is given up."""
 import asyncio
 import random
 import signal
+from dataclasses import replace
 from itertools import count
 from typing import Any
 
@@ -88,6 +89,39 @@ class FullStore:
             return found
 
         return write if name in WRITES else verb
+
+
+class DeafStore:
+    """A store that takes the first intention to make a call, but whose answer to it is lost."""
+
+    def __init__(self, store):
+        self.store = store
+        self.n_lost = 0
+
+    def __getattr__(self, name):
+        return getattr(self.store, name)
+
+    async def intend_step(self, *args, **options):
+        step = await self.store.intend_step(*args, **options)
+        if not self.n_lost:
+            self.n_lost += 1
+            raise StoreUnavailableError("the connection was cut")
+        return step
+
+
+@virtually
+async def test_what_a_call_holds_whose_answer_from_the_store_was_lost_holds_up_no_other_work():
+    world = VirtualWorld(
+        model=SlowModel(Script(), lambda: asyncio.sleep(LATENCY_S)), pace=Pace(lease_s=LEASE_S)
+    )
+    objective = await world.start(limits=replace(NO_LIMITS, max_calls=3))
+    await world.store.add_tasks(objective.id, [Proposal(name=f"Task {n}") for n in range(3)])
+    world.store = DeafStore(world.store)
+
+    ended = await world.run(objective, timeout_s=600.0)
+
+    assert world.store.n_lost == 1
+    assert ended.stop_reason is StopReason.LIMIT_CALLS and ended.usage.calls == 3
 
 
 async def work_on_a_disk_that_fills_up(**room):
