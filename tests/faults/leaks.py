@@ -26,6 +26,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from babyagi.inbox import Decision
+from babyagi.worker import serving
 from support.table import print_table, verdict
 from tests.faults.leaks_attacks import ADAPTIVE, CHOICES, Attack, for_a_real_model, planted
 from tests.faults.leaks_honest import FOLDER, WEB, Honest, make_tasks, try_honest
@@ -264,6 +265,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     options = parser.parse_args(argv)
     logging.disable(logging.CRITICAL)
+    # the model answers at once, and an agent's memory is to be summed up before the next task
+    serving.FEED_PAUSE_S = 0.01
     if options.real_model:
         faults = tell_real(options.real_model, options.every)
         return tell_faults(faults)
