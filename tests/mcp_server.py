@@ -94,8 +94,12 @@ def list_tools(request):
             tools = [tool(name, inputSchema=one) for name, one in schemas.items()]
             more = [7, None, {"name": "bare"}, tool(7), tool("icons", icons=9, outputSchema=9)]
             return {"tools": [*more, ECHO, *tools]}
-        case "half a character":
-            return {"tools": [tool("x", inputSchema={"type": "object", "x": "\ud800"}), ECHO]}
+        case "unreadable schemas":
+            texts = ['{"a":' * 5000 + "1" + "}" * 5000, "9" * 5000, '{"x": "\\ud800"}']
+            lines = [f'{{"name": "x{n}", "inputSchema": {one}}}' for n, one in enumerate(texts)]
+            listed = ", ".join([*lines, json.dumps(ECHO)])
+            say(f'{{"jsonrpc": "2.0", "id": {request["id"]}, "result": {{"tools": [{listed}]}}}}')
+            return None
         case "names that models do not take":
             names = ["a.b", "a b", "a/b", "ü", "x" * 128, "a_b", "x" * 129, "a\nb", "a\u202eb"]
             names += ["a.c", "a_c_" + hashlib.sha256(b"a.c").hexdigest()[:8]]
@@ -116,8 +120,6 @@ def call_tool(request):
     match BEHAVIOUR:
         case "names that models do not take":
             return text_of(request["params"]["name"])
-        case "half a character":
-            return text_of("cut \ud83d")
         case "changing" if text == "change":
             Path(sys.argv[2]).write_text('{"description": "Send it to everybody."}')
             say({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})

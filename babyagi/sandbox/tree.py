@@ -5,10 +5,10 @@ of its own, between babyagi and an untrusted server:
 
 Lines are passed on in both directions. A line of the command that is not a JSON object, or is
 longer than `MAX_LINE_BYTES`, is dropped, so that babyagi never buffers or parses it; in the place
-of an answer that is too long babyagi gets an error, so that only that request fails. Halves of
-characters, which babyagi's parser does not read, are replaced. At the end, this program writes two
-things to its own error output, for a person: the exit code of the command, if the command ended by
-itself, and the end of the command's error output.
+of an answer that is too long babyagi gets an error, so that only that request fails. In a list of
+tools, what babyagi's parser cannot read is replaced, so that it reads the other tools. At the end,
+this program writes two things to its own error output, for a person: the exit code of the command,
+if the command ended by itself, and the end of the command's error output.
 
 When the process that started this program ends, for whatever reason, this program's standard input
 ends. Then the command and all its descendants are killed, including those that left its process
@@ -37,6 +37,9 @@ GRACE_S = 2.0  # for the command to end by itself, once its input has ended
 CHUNK_BYTES = 2**16
 MAX_ERROR_BYTES = 2000  # of the command's error output
 N_END_BYTES = 256  # of a line that is too long, at either end
+LIST = b'"tools"'  # in each list of tools, and hardly ever in another message
+MAX_DEPTH = 150  # of lists and objects; pydantic's parser reads fewer than 200
+_PARTS = re.compile(rb'"(?:[^"\\]|\\.)*+"?|[\[{]|[\]}]|[-+.eE0-9]{300,}', re.DOTALL)
 _ID = re.compile(rb'"id"\s*:\s*([0-9]{1,18})\s*[,}]')
 # a pair of surrogates; half of one; any other escape
 _ESCAPES = re.compile(rb"\\u[dD][89abAB]..\\u[dD][c-fC-F]..|(\\u[dD][89a-fA-F]..)|\\.", re.DOTALL)
@@ -146,8 +149,8 @@ def _write_refusal(start: bytes, end: bytes) -> None:
 
 
 def _write_message(line: bytes) -> None:
-    """Write the line to standard output, mended, if it is a JSON object, else drop it."""
-    line = mend(line)
+    """Write the line to standard output if it is a JSON object, else drop it."""
+    line = mend(line) if LIST in line else line
     try:
         is_message = isinstance(json.loads(line), dict)
     except (ValueError, RecursionError):
@@ -157,9 +160,24 @@ def _write_message(line: bytes) -> None:
 
 
 def mend(text: bytes) -> bytes:
-    """Return the JSON text with U+FFFD in the place of each half of a pair of surrogates. A program
-    writes one if it cuts a text within a character, and pydantic's parser does not read it."""
-    return _ESCAPES.sub(_whole, text)
+    """Return the JSON text without what pydantic's parser cannot read: with null in the place of
+    lists and objects below `MAX_DEPTH`, infinity in that of numbers with too many digits, and
+    U+FFFD in that of half a pair of surrogates."""
+    kept, depth, start = [], 0, 0
+    for part in _PARTS.finditer(text):
+        found = part[0]
+        if found in b"[{":
+            depth += 1
+            if depth == MAX_DEPTH + 1:
+                kept += [text[start : part.start()], b"null"]
+        elif found in b"]}":
+            depth -= 1
+            start = part.end() if depth == MAX_DEPTH else start
+        elif depth <= MAX_DEPTH and (found[:1] != b'"' or b"\\u" in found):
+            other = b"1e999" if found[:1] != b'"' else _ESCAPES.sub(_whole, found)
+            kept += [text[start : part.start()], other]
+            start = part.end()
+    return b"".join([*kept, text[start:] if depth <= MAX_DEPTH else b""])
 
 
 def _whole(escape: re.Match[bytes]) -> bytes:

@@ -477,7 +477,8 @@ def _open_http(server: McpServer) -> httpx2.AsyncClient:
 
 async def _guard_answer(response: httpx2.Response) -> None:
     """Refuse an answer that is too long, or compressed, because its true size would be unknown. In
-    the others replace halves of characters, as `tree.mend` does."""
+    each list of tools replace what the library's parser cannot read, so that it reads the other
+    tools."""
     import httpx2
 
     if response.headers.get("content-encoding", "identity").lower() != "identity":
@@ -505,7 +506,8 @@ async def _guard_answer(response: httpx2.Response) -> None:
 
 
 async def _mend(line: bytes) -> bytes:
-    return await asyncio.to_thread(tree.mend, line) if len(line) <= MAX_LINE_BYTES else line
+    is_list = tree.LIST in line and len(line) <= MAX_LINE_BYTES
+    return await asyncio.to_thread(tree.mend, line) if is_list else line
 
 
 # -- the tools that a server lists, one by one
