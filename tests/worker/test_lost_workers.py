@@ -27,9 +27,9 @@ LOCK_TIMEOUT_S = 10.0
 NO_LIMITS = Limits(max_tasks=0, max_tokens=0, max_cost_usd=0, max_time_s=0)
 WRITES = frozenset(
     "register_worker join_objective renew_lease remove_worker "
-    "reap_workers reap_gone claim_next claim_duty intend_step "
-    "record_step put_step record_result record_lack record_plan fail_task "
-    "release_task release_duty finish_check reorder "
+    "reap_workers claim_next claim_duty intend_step "
+    "record_step record_result record_lack record_plan fail_task "
+    "release finish_check reorder "
     "record_report end_objective append_event mark_indexed store_vectors".split()
 )
 
@@ -80,7 +80,7 @@ class FullStore:
         verb = getattr(self.store, name)
 
         async def write(*args, **options):
-            if self.is_full and not (self.releases and name.startswith("release_")):
+            if self.is_full and not (self.releases and name == "release"):
                 self.n_refused += 1
                 self.on_refused()
                 raise StoreUnavailableError("the disk is full")
